@@ -18,8 +18,9 @@ import msgspec
 from interlock.api.project import open_run
 from interlock.calibrate.campaign import FOLDER
 from interlock.calibrate.tune import TuningBench, points, recordings
-from interlock.journal.database import driver, reading
+from interlock.journal.database import reading
 from interlock.journal.runs import find_run
+from interlock.journal.sqlite import driver
 from interlock.rca.calibration.scenario import find_scenario
 
 COMMAND = (sys.executable, "-m", "interlock")

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from docs.pages.agents import render_agents_page
+from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
-from interlock.agents.mcp.messages import tools_page
 from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify

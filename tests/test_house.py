@@ -9,7 +9,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "interlock"
 FILE_LINES, FUNCTION_LINES = 600, 60
-TOO_LONG = {"delivery/plan/markdown.py", "api/sitting.py"}  # only shrinks
+TOO_LONG: set[str] = set()  # only shrinks
 
 
 def test_files_and_functions_can_be_read_in_one_go() -> None:

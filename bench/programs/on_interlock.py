@@ -18,9 +18,10 @@ from workload import STEPS, opening, prompt
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
+from interlock.journal.sqlite import driver
 from interlock.runtime.loop import RunLoop
 from interlock.system.time import SystemClock
 from interlock.version import __version__

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.rca.sources.junit import read_junit
+from interlock.rca.sources.junit import JUnitReport
 
 path = Path(sys.argv[1])
 started = time.perf_counter()
 with path.open("rb") as stream:
-    report = read_junit(stream, path.name)
+    report = JUnitReport(stream, path.name)
     failed = sum(1 for _ in report)
 seconds = time.perf_counter() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

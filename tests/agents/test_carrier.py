@@ -287,7 +287,7 @@ async def test_a_task_that_breaks_is_a_crash_and_is_reported() -> None:
         bench.carrier.send([case(1), case(2)])
         replies = await bench.until(2)
     assert [each.failure for each in replies] == ["crash", "crash"]
-    assert replies[0].reason == "a fault in Interlock itself: KeyError: 1"
+    assert replies[0].reason == "an internal error in Interlock: KeyError: 1"
     assert carrier.reported == ["KeyError(1)", "KeyError(2)"]
 
 

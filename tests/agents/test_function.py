@@ -122,7 +122,7 @@ async def test_the_answer_comes_when_the_work_is_done() -> None:
         assert await bench.until(1) == [Reply(ask().dispatch_id, b"{}")]
 
 
-FAULT = "a fault in Interlock itself: KeyError: 'x'"
+FAULT = "an internal error in Interlock: KeyError: 'x'"
 
 
 @pytest.mark.parametrize(

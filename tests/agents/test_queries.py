@@ -41,7 +41,7 @@ def test_asked_answered_and_kept(tmp_path: Path) -> None:
     assert [each.query_id for each in open_queries(folder, {3})] == ["3.1"]
     put_reply(folder, QueryReply("12.2", "yes", "", "Ann", 9))
     assert [each.query_id for each in open_queries(folder, {12})] == ["12.1"]
-    with pytest.raises(StateError, match=r"12\.2 is answered already"):
+    with pytest.raises(StateError, match=r"12\.2 is already answered"):
         put_reply(folder, QueryReply("12.2", "no", "", "Bob", 9))
     found = reply_to(folder, "12.2")
     assert found is not None
@@ -107,7 +107,7 @@ def test_people_are_told_at_once(tmp_path: Path) -> None:
     desk.tell = told.append
     desk.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
     desk.ask(ask(7), "x" * 200, (), 6.0)
-    assert not desk.ask(ask(7), " ", (), 7.0)["asked"]
+    assert not desk.ask(ask(7), " ", (), 7.0).asked
     assert [each.questions for each in told] == [("7.1",), ("7.2",)]
     assert told[0].event == "query"
     assert told[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
@@ -134,7 +134,7 @@ def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: s
     desk.refuse = refused.append
     desk.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
     put_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
-    assert desk.poll("7.1")["answered"] is (not reason)
+    assert desk.poll("7.1").answered is (not reason)
     assert [(each.dispatch_id, each.refused) for each in refused] == (
         [(7, "WrongRole")] if reason else []
     )

@@ -105,15 +105,15 @@ def test_who_is_meant(case_id: str, step: str, attempt: int, expected: Behaviour
         ("A:\n  work: 3", "crew.yaml:2: 'work': Expected `object`, got `int`"),
         (
             "A:\n  work: {delay: soon}",
-            "crew.yaml:2: 'work': 'soon' is no duration; write 90s, 10m, 2h or 7d",
+            "crew.yaml:2: 'work': 'soon' is not a duration; write 90s, 10m, 2h or 7d",
         ),
         (
             "A:\n  work: {usage: {tokens: -1}}",
-            "crew.yaml:2: 'work': usage is from 0 to 1,000,000,000",
+            "crew.yaml:2: 'work': usage must be between 0 and 1,000,000,000",
         ),
         (
             "A:\n  work: {usage: {money: 1.0e300}}",
-            "crew.yaml:2: 'work': usage is from 0 to 1,000,000,000",
+            "crew.yaml:2: 'work': usage must be between 0 and 1,000,000,000",
         ),
     ],
 )

@@ -98,11 +98,11 @@ def test_a_project_says_what_is_allowed_unasked(world: World) -> None:
         ),
         (
             'permission_timeout = "soon"',
-            "interlock.toml: [acp] 'soon' is no duration; write 90s, 10m, 2h or 7d",
+            "interlock.toml: [acp] 'soon' is not a duration; write 90s, 10m, 2h or 7d",
         ),
         (
             "clocks = {noon = 1}",
-            "[acp] clocks: names are after_result, first_byte, grace, silence, tool, wall",
+            "[acp] clocks: use only after_result, first_byte, grace, silence, tool, wall",
         ),
     ],
 )

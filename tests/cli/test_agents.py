@@ -98,7 +98,7 @@ def test_probe_finds_what_is_known(world: World) -> None:
     said = world.type("agents", "probe", "claude", env=env)
     assert said.code == 0, said
     assert "ok    agent.version: version 2.1.197" in said.out
-    assert "ok    agent.flags: its help names all 9 flags that we use" in said.out
+    assert "ok    agent.flags: its help mentions all 9 flags that Interlock uses" in said.out
 
 
 def test_probe_finds_what_is_missing(world: World) -> None:
@@ -107,8 +107,8 @@ def test_probe_finds_what_is_missing(world: World) -> None:
     assert said.code == 6
     assert not said.json["ok"]
     assert [(each["id"], each["message"]) for each in said.json["checks"]] == [
-        ("agent.version", "it tells no version"),
-        ("agent.flag", "its help does not name --verbose"),
+        ("agent.version", "it does not report a version"),
+        ("agent.flag", "its help does not mention --verbose"),
     ]
 
 
@@ -121,7 +121,7 @@ def test_probe_of_what_is_not_installed(world: World) -> None:
 def test_probe_of_nobody(world: World) -> None:
     said = world.say("agents", "probe", "gpt")
     assert (said.code, said.out) == (2, "")
-    assert "'gpt' is no agent CLI we know; known are claude, codex" in said.err
+    assert "'gpt' is not a known agent CLI; use one of claude, codex" in said.err
 
 
 def hired(world: World, *scenes: Any) -> FakeCli:

@@ -106,7 +106,7 @@ def test_a_line_that_cannot_be_used(world: World, verb: str) -> None:
     world.write("bad.jsonl", '{"id": "1"}\n{"id": \n')
     said = asked(world, verb, "bad.jsonl")
     assert said.code == 2
-    assert said.err == "interlock: bad.jsonl, line 2: is not JSON; write one object a line\n"
+    assert said.err == "interlock: bad.jsonl, line 2: is not JSON; write one object per line\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -52,10 +52,10 @@ def test_a_broken_report_gives_what_stands_in_it_and_a_notice(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"<project/>", "is no JUnit XML"),
+        (b"<project/>", "is not JUnit XML"),
         (b"<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>", "declares XML entities"),
-        (bytes(range(16)) * 50, "is neither a report nor a text"),
-        (None, "is not there"),
+        (bytes(range(16)) * 50, "is neither a report nor text"),
+        (None, "does not exist"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence(

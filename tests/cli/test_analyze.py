@@ -349,7 +349,11 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
-        ("triage/classify-symptoms.md", "{% if %}", "it is no template: Expected an expression"),
+        (
+            "triage/classify-symptoms.md",
+            "{% if %}",
+            "it is not a valid template: Expected an expression",
+        ),
         ("triage/classify-symptoms.md", "{{ mood }}", "it reads 'mood', which no prompt can; "),
         ("triage/unknown.md", "hello", "mine has none of correlate/match-cases.md, "),
     ],
@@ -397,10 +401,10 @@ def test_two_analyses_at_once_on_one_store(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("gone.xml",), "gone.xml is not there"),
+        (("gone.xml",), "gone.xml does not exist"),
         (("*.nope",), "*.nope matches no file"),
         (("rp:12",), "Set ASTERISK_RP_URL"),
-        (("http://x/y",), "is no address of a ReportPortal launch"),
+        (("http://x/y",), "is not the address of a ReportPortal launch"),
         (("red.xml", "--agent", "oracle"), "'oracle' names no agent; use basic"),
         (("red.xml", "--agent", "pilot=basic"), "no step has the role 'pilot'"),
         (("red.xml", "--last-green", "app=HEAD"), "repositories are none; name one with --repo"),

@@ -127,7 +127,7 @@ def test_family_is_a_word_of_gates(world: World) -> None:
     text = CIRCUIT.replace("gate: true", "role: author\n    family: true")
     world.write("circuits/talk.yaml", text)
     said = world.say("circuit", "verify", "talk")
-    assert "step 'ask' is no gate: family is for answers of humans" in said.out
+    assert "step 'ask' is not a gate: family is for answers from people" in said.out
 
 
 @pytest.mark.parametrize(

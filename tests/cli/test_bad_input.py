@@ -48,15 +48,15 @@ CIRCUITS = {
     "type": (_with("max_steps: 10", "max_steps: ten"), "7: max_steps: expected `int`, got `str`"),
     "duration": (
         _with("timeout: 1m", "timeout: soon"),
-        "11: timeout: 'soon' is no duration; write 90s, 10m, 2h or 7d",
+        "11: timeout: 'soon' is not a duration; write 90s, 10m, 2h or 7d",
     ),
     "field": (
         _with("version: 3", "verzion: 3"),
-        "2: 'verzion' is no field of the circuit; did you mean 'version'?",
+        "2: 'verzion' is not a field of the circuit; did you mean 'version'?",
     ),
     "name": (
         _with("circuit: triage", "circuit: ../triage"),
-        f"1: '../triage' is no name to use here: {NAME_RULE}",
+        f"1: '../triage' is not a valid name here: {NAME_RULE}",
     ),
     "list": ("- a\n", "1: the circuit: expected `object`, got `array`"),
     "empty": ("", " the file is empty"),
@@ -196,8 +196,8 @@ def test_cases_that_cannot_be_read(world: World) -> None:
     assert _run(world) == Said(2, "", missing)
 
 
-NO_DATABASE = "this is no Interlock database: move it away or name another with --db"
-DAMAGED = "it is damaged: restore a copy, or move it away to start anew"
+NO_DATABASE = "this is not an Interlock database: move it away or name another with --db"
+DAMAGED = "it is damaged: restore a copy, or move it away to start over"
 NEWER = (
     "it has schema 0099, this Interlock knows 0004: use the newer Interlock that made it, "
     "or run any writing command to upgrade an older one"

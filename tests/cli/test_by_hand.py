@@ -248,7 +248,7 @@ def test_overturn_writes_the_humans_words(reviewable: World) -> None:
         ({"decision": "reassess", "loop_target": "F6_REPORT"}, NO_TARGET),
         (
             {"decision": "overturn", "human_override": {"defect_type": "zz9"}},
-            "'zz9' is no defect code; use one of pb001, ab001, si001, nd001, fw001, ti001.",
+            "'zz9' is not a defect code; use one of pb001, ab001, si001, nd001, fw001, ti001.",
         ),
         (
             {"signal": "linked", "data": {"representative": "C2"}},
@@ -272,10 +272,10 @@ def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: W
     go(begun, MISS)
     said = save(begun, {**TRIAGE, "defect_type_hypothesis": "zz999"})
     assert said.code == 0
-    assert "the last answer could not be used. 'zz999' is no defect code; use one of" in said.out
+    assert "the last answer could not be used. 'zz999' is not a defect code; use one of" in said.out
     assert state(begun)["current_step"] == F1
     again = (home(begun) / "prompt-f1-loop-2.md").read_text()
-    assert "'zz999' is no defect code" in again
+    assert "'zz999' is not a defect code" in again
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: W
         (("save", "-f", "miss.json", "--case-id", "C2"), 1, "'asterisk cursor --case-id 2' asks"),
         (("save", "-f", "miss.json", "--suite-id", "3"), 1, "there is no suite 3"),
         (("cursor", "--launch", "green.xml"), 1, "nothing failed, so there is nothing"),
-        (("cursor", "--launch", "gone.xml"), 2, "gone.xml is not there"),
+        (("cursor", "--launch", "gone.xml"), 2, "gone.xml does not exist"),
     ],
 )
 def test_wrong_words_change_nothing(

@@ -228,7 +228,7 @@ def test_flags_go_before_the_environment_and_that_before_the_project(world: Worl
 
 
 INBOX = "interlock.toml: Expected `array`, got `str` - at `$.inbox.answerers`"
-BEHIND = "alone or behind 'role.ROLE.' or 'day.'"
+BEHIND = "alone or after 'role.ROLE.' or 'day.'"
 NOTIFY = "interlock.toml, [notify] command"
 
 
@@ -247,13 +247,13 @@ NOTIFY = "interlock.toml, [notify] command"
         ("[agents]\npilot = 'script:x'\n", "no step has the role 'pilot'; roles are scout"),
         (
             "[budget.day]\nbeer = 6\n",
-            f"budget 'day.beer' is unknown; use dispatches, tokens, money, time, {BEHIND}",
+            f"budget 'day.beer' is unknown; use dispatches, tokens, money or time, {BEHIND}",
         ),
         ("[inbox]\nanswerers = 'ann'\n", INBOX),
         ("[notify]\ncommand = ['nobody']\n", f"{NOTIFY}: there is no command 'nobody' to run"),
         (
             "[notify]\nwebhook = 'file:///etc'\n",
-            "interlock.toml, [notify] webhook: give an http(s) address",
+            "interlock.toml, [notify] webhook: give an http:// or https:// address",
         ),
         ("[thresholds]\nsure = 'high'\n", "threshold sure is a number (0.7), not 'high'"),
     ],

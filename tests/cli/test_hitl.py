@@ -37,15 +37,15 @@ def test_each_comment_with_its_outcome_and_why(world: World) -> None:
     )
     assert world.say("hitl", "read", "comments.jsonl") == Said(
         0,
-        "1  ann: APPROVE, it approves, and nothing speaks against it\n"
-        "2  ann: REVISE, it states a change or a fault\n"
+        "1  ann: APPROVE, it says nothing but that it approves\n"
+        "2  ann: UNCLEAR, it says more than one plain answer\n"
         "3  eve: IGNORED, eve may not answer\n"
         "4  ci: IGNORED, ci is a bot\n"
         "5  ann: IGNORED, it is older than the request\n"
         "6  ann: APPROVE, ann set the label approved\n"
-        "7  ann: REVISE, it states a change or a fault\n"
+        "7  ann: REVISE, it begins with a refusal or a change\n"
         "8  ann: IGNORED, it carries our own marker\n"
-        "9  ann: APPROVE, it approves, and nothing speaks against it\n",
+        "9  ann: APPROVE, it says nothing but that it approves\n",
         "",
     )
 
@@ -62,9 +62,11 @@ def test_as_one_object(world: World) -> None:
                 "id": 1,
                 "author": "bob",
                 "outcome": "REVISE",
-                "why": "it refuses",
-                "notes": "",
-                "evidence": [{"start": 0, "end": 13, "kind": "refusal", "text": "Not approved."}],
+                "why": "it begins with a refusal or a change",
+                "notes": "Not approved.",
+                "evidence": [
+                    {"start": 0, "end": 12, "kind": "refusal or change", "text": "Not approved"}
+                ],
             }
         ],
     }

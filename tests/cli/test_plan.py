@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.world import Said, World
 
-GOLDEN = Path(__file__).parents[1] / "delivery" / "golden" / "plan.md"
+GOLDEN = Path(__file__).parents[1] / "delivery" / "plan" / "golden" / "plan.md"
 CHECKS = "## Verification Commands\n\n- Tests: `pytest`\n\n"
 BAD = f"""\
 # Plan: Bad

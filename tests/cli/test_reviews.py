@@ -127,7 +127,7 @@ def test_an_overturn_with_a_code_that_is_none_is_refused_at_once(waiting: World)
     override = json.dumps({"defect_type": "zz9", "rca_message": "the cart"})
     said = waiting.say("answer", str(family[0]), "overturn", "--set", f"human_override={override}")
     assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("interlock: 'zz9' is no defect code; use one of ")
+    assert said.err.startswith("interlock: 'zz9' is not a defect code; use one of ")
     assert said.err.endswith("; nothing was saved\n")
     assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
 

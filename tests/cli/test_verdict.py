@@ -32,7 +32,10 @@ def test_a_run_of_an_unsound_circuit_shows_the_findings(world: World) -> None:
         ("Look at {{ topic }}.", "it reads 'topic', which no prompt can"),
         (
             "Look at {{ case.topic",
-            "it is no template: unexpected end of template, expected 'end of print statement'.",
+            (
+                "it is not a valid template: unexpected end of template, "
+                "expected 'end of print statement'."
+            ),
         ),
     ],
 )

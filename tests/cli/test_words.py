@@ -17,20 +17,20 @@ WRONG = [
     (("--slots", "scout=0"), "slots scout=0: give at least 1 to one of human, scout"),
     (("--slots", "pilot=1"), "slots pilot=1: give at least 1 to one of human, scout"),
     (("--budget", "time"), "--budget 'time': write --budget name=value"),
-    (("--budget", "time=soon"), "budget time=soon: 'soon' is no amount; write time=2h"),
+    (("--budget", "time=soon"), "budget time=soon: 'soon' is not an amount; write time=2h"),
     (
         ("--budget", "beer=6"),
-        "budget 'beer' is unknown; use dispatches, tokens, money, time, alone or behind " + BEHIND,
+        "budget 'beer' is unknown; use dispatches, tokens, money or time, alone or after " + BEHIND,
     ),
     (
         ("--budget", "role.pilot.tokens=6"),
         "budget role.pilot.tokens: no step has the role 'pilot'; roles are scout",
     ),
-    (("--budget", "money=nan"), "budget money=nan: 'nan' is no amount; write money=2.50"),
-    (("--budget", "money=-1"), "budget money=-1: '-1' is no amount; write money=2.50"),
+    (("--budget", "money=nan"), "budget money=nan: 'nan' is not an amount; write money=2.50"),
+    (("--budget", "money=-1"), "budget money=-1: '-1' is not an amount; write money=2.50"),
     (
         ("--budget", "dispatches=1.5"),
-        "budget dispatches=1.5: '1.5' is no amount; write dispatches=100",
+        "budget dispatches=1.5: '1.5' is not an amount; write dispatches=100",
     ),
     (("--agent", "pilot=script:scout.yaml"), "no step has the role 'pilot'; roles are scout"),
     (

@@ -25,12 +25,13 @@ from tests.delivery.briefs import (
     made,
     outside,
 )
-from tests.signals.test_fence import HOSTILE
+from tests.runtime.test_fence import HOSTILE
 
 from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
-from interlock.runtime.prompts import FACTS, Sandbox, unfillable
+from interlock.runtime.prompts import FACTS, unfillable
+from interlock.runtime.sandbox import Sandbox
 from interlock.signals.catalogue import legal_for
 from interlock.signals.reading import Accepted, SignalRefused
 from interlock.signals.skills import signal_block

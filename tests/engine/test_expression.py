@@ -132,7 +132,7 @@ def test_nothing_hidden_can_be_reached(text: str) -> None:
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_text_is_no_expression(text: str) -> None:
-    with pytest.raises(ExpressionError, match="is no expression"):
+    with pytest.raises(ExpressionError, match="is not an expression"):
         parse(text)
 
 
@@ -150,7 +150,7 @@ def test_fields_and_sizes_are_of_names_only(text: str) -> None:
         ("x" * 10_000, f"at most {MAX_LENGTH} characters, not 10000"),
         ("not " * (MAX_DEPTH + 2) + "x", f"nested deeper than {MAX_DEPTH} levels"),
         ("x is 1", "write == or != instead of 'is'"),
-        ("(" * 400 + "x" + ")" * 400, "is no expression"),
+        ("(" * 400 + "x" + ")" * 400, "is not an expression"),
     ],
 )
 def test_limits(text: str, words: str) -> None:

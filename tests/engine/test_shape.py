@@ -1,4 +1,6 @@
-"""Shapes: what fits, what does not and why, and schemas that promise more than is checked."""
+"""Shapes: what fits, what does not and why, schemas that promise more than is checked, and what an
+agent is told: read back, the schema is the shape.
+"""
 
 from typing import Any
 
@@ -7,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.shape import MAX_PARTS, shape_of
+from interlock.engine.shape import MAX_PARTS, schema_of, shape_of
+from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock.system.errors import CircuitError
 
 PERSON: dict[str, Any] = {
@@ -70,7 +73,7 @@ def test_problem(value: Any, problem: str | None) -> None:
         ({"properties": []}, "must be an object of name: schema"),
         ({"minimum": "1"}, "must be a number"),
         ({"minLength": -1}, "must be a whole number of at least 0"),
-        ({"pattern": "("}, "is no regular expression"),
+        ({"pattern": "("}, "is not a regular expression"),
         ({"$ref": "#/$defs/none"}, "only '#/$defs/NAME' can be followed"),
         ({"$ref": "#/$defs/a", "minimum": 1, "$defs": {"a": {}}}, "'minimum' beside $ref"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "or refers to itself"),
@@ -115,3 +118,54 @@ def test_agrees_with_json_schema(value: Any) -> None:
         return  # JSON Schema calls 1.0 an integer; an agent that writes 1.0 is asked for 1
     official = jsonschema.Draft202012Validator(PERSON).is_valid(value)
     assert (shape_of(PERSON).problem(value) is None) == official
+
+
+_LEAVES = st.sampled_from(
+    [
+        {"type": "string", "minLength": 1, "maxLength": 9, "pattern": "^a"},
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1.5},
+        {"type": "integer", "maximum": 3, "exclusiveMinimum": -1},
+        {"type": ["string", "null"], "maxLength": 4},
+        {"enum": [1, "two", None, True]},
+        {"const": "x"},
+        {"type": "boolean"},
+        {},
+    ]
+)
+_SCHEMAS = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.builds(lambda one: {"type": "array", "items": one, "minItems": 1, "maxItems": 4}, inner),
+        st.builds(lambda a, b: {"anyOf": [a, b]}, inner, inner),
+        st.builds(
+            lambda fields, closed: {
+                "type": "object",
+                "properties": fields,
+                "required": sorted(fields)[:1],
+                "additionalProperties": closed,
+            },
+            st.dictionaries(st.sampled_from("abc"), inner),
+            st.booleans(),
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@given(_SCHEMAS)
+def test_read_back_it_is_the_same_shape(schema: dict[str, Any]) -> None:
+    shape = shape_of(schema)
+    assert shape_of(schema_of(shape)) == shape
+
+
+@pytest.mark.parametrize("name", sorted(list_installed_circuits()))
+def test_every_answer_of_our_circuits_can_be_told(name: str) -> None:
+    for step in load_bundle(list_installed_circuits()[name]).open().circuit.steps.values():
+        assert shape_of(schema_of(step.shape)) == step.shape
+
+
+def test_lengths_are_those_of_the_kind() -> None:
+    texts = schema_of(shape_of({"type": "string", "minLength": 2}))
+    lists = schema_of(shape_of({"type": "array", "minItems": 2}))
+    assert texts == {"type": "string", "minLength": 2}
+    assert lists == {"type": "array", "minItems": 2}

@@ -88,6 +88,11 @@ def test_a_file_without_an_id_is_named_by_its_file_and_a_head_of_yaml_goes_first
     assert read_epic("stories: [a, 2]\n", "some/x.yml").stories[1].id == "2"
 
 
+def test_a_fence_ends_with_its_own_marks_only() -> None:
+    epic = read_epic("# T\n## Story 1: a\n~~~\n```\n## Story 2: b\n~~~\n- [ ] do\n", "x.md")
+    assert epic.stories == (EpicStory(id="1", title="a", tasks=(EpicTask("do"),)),)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

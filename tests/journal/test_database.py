@@ -1,18 +1,25 @@
-"""Opening a database: made whole, kept safely, and refused in words that help."""
+"""Opening a database: made whole, kept safely, refused in words that help, and written by one
+process at a time.
+"""
 
+import fcntl
 import json
 import os
+import socket
 import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.world.world import World
 
-from interlock.journal.database import HEAD, driver, reading, revision, transaction, writing
+from interlock.journal.database import HEAD, Writer, only_writer, reading, writer_of, writing
+from interlock.journal.sqlite import driver, revision, transaction
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
@@ -115,10 +122,10 @@ def stranger(path: Path) -> None:
 
 
 DAMAGED = (
-    "it is damaged: restore a copy, or move it away to start anew "
+    "it is damaged: restore a copy, or move it away to start over "
     "(SQLite says: database disk image is malformed)"
 )
-FOREIGN = "this is no Interlock database: move it away or name another with --db"
+FOREIGN = "this is not an Interlock database: move it away or name another with --db"
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "newer": (
         newer,
@@ -177,7 +184,7 @@ def test_a_truncated_database_is_told_before_or_by_the_audit(tmp_path: Path, par
 def test_a_folder_is_no_database(tmp_path: Path, open_it: Callable[..., object]) -> None:
     with pytest.raises(StoreError) as caught, open_it(tmp_path):  # type: ignore[attr-defined]
         pass
-    assert str(caught.value) == f"{tmp_path} is no file: move it away or name another with --db"
+    assert str(caught.value) == f"{tmp_path} is not a file: move it away or name another with --db"
 
 
 def test_a_missing_database_is_told_to_readers(tmp_path: Path) -> None:
@@ -275,3 +282,91 @@ def test_a_folder_of_our_own_is_kept_out_of_git(tmp_path: Path) -> None:
     made(tmp_path / "there" / "i.db")
     made(tmp_path / "new" / "i.db")
     assert not list(tmp_path.glob("[tn]*/.gitignore"))
+
+
+HOLD = """\
+import sys
+from pathlib import Path
+from interlock.journal.database import writing
+with writing(Path(sys.argv[1])):
+    print("holding", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holder(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holding\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
+    path = tmp_path / "i.db"
+    with holder(path) as process:
+        who = Writer(process.pid, socket.gethostname(), f"-c {path}")
+        assert writer_of(path) == who
+        with pytest.raises(StoreError) as caught, writing(path):
+            pass
+        assert str(caught.value) == (
+            f"{path} is in use by process {process.pid} on {who.host} (-c {path}); "
+            "wait for it, or 'interlock stop' it"
+        )
+        with reading(path):
+            pass
+
+
+def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "i.db"
+    with holder(path) as process:
+        process.kill()
+        process.wait(timeout=20)
+        assert writer_of(path) is None
+        with writing(path):
+            found = writer_of(path)
+            assert found is not None
+            assert found.pid == os.getpid()
+
+
+def test_a_writer_that_is_done_leaves_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "i.db"
+    with writing(path):
+        pass
+    assert writer_of(path) is None
+    assert path.with_name("i.db.lock").read_text() == ""
+
+
+def test_nobody_writes_to_what_is_not_there(tmp_path: Path) -> None:
+    assert writer_of(tmp_path / "i.db") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_holder_that_left_no_name_is_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "i.db"
+    with only_writer(path):
+        path.with_name("i.db.lock").write_text("{")
+        with pytest.raises(StoreError) as caught, only_writer(path):
+            pass
+    assert str(caught.value) == (
+        f"{path} is in use by another process; wait for it, or 'interlock stop' it"
+    )
+
+
+def test_somebody_who_only_looks_does_not_keep_a_writer_out(tmp_path: Path) -> None:
+    path = tmp_path / "i.db"
+    with path.with_name("i.db.lock").open("a+") as looker:
+        fcntl.flock(looker, fcntl.LOCK_SH)
+        moment = threading.Timer(0.02, fcntl.flock, (looker, fcntl.LOCK_UN))
+        moment.start()
+        with only_writer(path):
+            moment.join()

@@ -12,8 +12,8 @@ from interlock.journal.history import (
     RefusalRecord,
     counts,
     find_case,
-    life_of,
     lines_since,
+    list_dispatches,
     open_questions,
     refusals_of,
 )
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> World:
 
 def test_the_life_of_a_case(world: World) -> None:
     with world.reading() as connection:
-        life = life_of(connection, find_case(connection, "B").case_no)
+        life = list_dispatches(connection, case_no=find_case(connection, "B").case_no, texts=True)
     assert [(each.step, each.attempt, each.role, each.answer) for each in life] == [
         ("write", 1, "author", {"reason": SENTENCE}),
         ("write", 2, "author", {"words": 6}),
@@ -64,7 +64,7 @@ def test_who_signed_is_part_of_the_life(world: World) -> None:
     world.answer(question.question_id, "approve")
     world.work(CREW, desk=True)
     with world.reading() as connection:
-        life = life_of(connection, find_case(connection, "A").case_no)
+        life = list_dispatches(connection, case_no=find_case(connection, "A").case_no, texts=True)
     assert [each.answered_by for each in life] == [None, None, "ann"]
 
 

@@ -10,19 +10,24 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, inspect
+from sqlalchemy import Connection, MetaData, create_engine, inspect
 from tests.world.inquiry import Inquiry, failed, launched
 from tests.world.paper import PAPER
 from tests.world.world import World
 
 import interlock.journal
-from interlock.journal.database import HEAD, driver, revision, writing
+from interlock.journal import schema as kernel
+from interlock.journal.database import HEAD, writing
 from interlock.journal.runs import NewCase, begin_run
-from interlock.journal.schema import metadata
+from interlock.journal.sqlite import driver, revision
+from interlock.rca.knowledge import schema as rca
 from interlock.rca.knowledge.intake import OpenedSuite
 from interlock.system.errors import StoreError
 
 MIGRATIONS = Path(interlock.journal.__file__).parent / "migrations"
+DECLARED = MetaData()
+for table in (*kernel.metadata.tables.values(), *rca.metadata.tables.values()):
+    table.to_metadata(DECLARED)
 
 
 def config(connection: Connection) -> Config:
@@ -54,7 +59,7 @@ def structure(connection: Connection) -> dict[str, Any]:
             ),
             "indexes": [each["name"] for each in found.get_indexes(table)],
         }
-        for table in sorted(metadata.tables)
+        for table in sorted(DECLARED.tables)
     }
 
 
@@ -76,8 +81,8 @@ def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
         assert details(migrated) == details(new)
         assert ("symptom_bands", "without rowid") in details(new)
         assert revision(migrated) == revision(new) == HEAD
-        assert compare_metadata(MigrationContext.configure(migrated), metadata) == []
-        assert compare_metadata(MigrationContext.configure(new), metadata) == []
+        assert compare_metadata(MigrationContext.configure(migrated), DECLARED) == []
+        assert compare_metadata(MigrationContext.configure(new), DECLARED) == []
     engine.dispose()
 
 
@@ -89,7 +94,9 @@ def old_database(path: Path) -> None:
         connection.commit()
         driver(connection).isolation_level = None
         begin_run(
-            *(connection, World(path.parent).circuit, PAPER),
+            connection,
+            World(path.parent).circuit,
+            PAPER,
             [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})],
             source="old",
             fingerprint="mark",

@@ -24,15 +24,15 @@ from tests.rca.world import (
     rendered,
     template,
 )
-from tests.signals.test_fence import HOSTILE
+from tests.runtime.test_fence import HOSTILE
 
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.clocks import CLOCK_PLANE_NOTE
-from interlock.rca.prompt_data.params import NAMES
-from interlock.rca.prompt_data.subject import PromptLimits
+from interlock.rca.prompt_data.groups import CLOCK_PLANE_NOTE
+from interlock.rca.prompt_data.subject import NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES
-from interlock.runtime.prompts import FACTS, Sandbox
+from interlock.runtime.prompts import FACTS
+from interlock.runtime.sandbox import Sandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"
@@ -97,7 +97,8 @@ def hostile(short: str, text: str) -> str:
 @settings(max_examples=40)
 @given(HOSTILE, HOSTILE, st.sampled_from(SHORTS))
 def test_nothing_from_outside_stands_outside_a_fence(before: str, after: str, short: str) -> None:
-    text = hostile(short, f"{before[:60]}{CANARY}{after}")
+    # A line of its own: a terminal code that `before` leaves open takes the next letters along.
+    text = hostile(short, f"{before[:60]}\n{CANARY}{after}")
     assert CANARY in text
     assert CANARY not in outside(text)
     assert len(text) <= PromptLimits().prompt

@@ -20,7 +20,7 @@ from interlock.journal.runs import find_run
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.hooks import RcaHooks
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import NAMES
 from interlock.runtime.application import RunSetup, find_application
 from interlock.runtime.settings import Settings
 from interlock.system.errors import SourceError

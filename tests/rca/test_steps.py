@@ -56,5 +56,5 @@ def test_prompts_are_numbered_in_one_folder_and_named_in_the_other(
 
 @pytest.mark.parametrize("word", ["F7", "", "F3_INVESTIGATE ", "../F3", "investigate.md"])
 def test_what_is_no_step_has_no_family(word: str) -> None:
-    with pytest.raises(CircuitError, match="is no step of the analysis; name it one of F0_RECALL"):
+    with pytest.raises(CircuitError, match="is not a step of the analysis; use one of F0_RECALL"):
         family_of(word)

@@ -59,7 +59,7 @@ def test_who_uses_a_word_of_the_surface_is_told() -> None:
         "'timeout' says how it looks, not where the fault lives; often si001 or ab001"
     )
     assert TAXONOMY.note("environment") == "'environment' is called 'infra' here"
-    assert TAXONOMY.note("weather") == "this is no category"
+    assert TAXONOMY.note("weather") == "this is not a category"
 
 
 def test_an_infrastructure_bug_is_understood_and_not_offered() -> None:
@@ -101,8 +101,8 @@ def test_an_alias_may_become_a_code_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        ({"9": "product"}, "'9' is no defect code"),
-        ({"a b": "product"}, "'a b' is no defect code"),
+        ({"9": "product"}, "'9' is not a defect code"),
+        ({"a b": "product"}, "'a b' is not a defect code"),
         (
             {"zz001": "weather"},
             "defect code 'zz001' has the category 'weather'; use one of product",

@@ -5,7 +5,7 @@ from typing import Any
 
 import interlock.rca as rca
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.params import parameters
+from interlock.rca.prompt_data.parameters import parameters
 from interlock.rca.records import (
     Checkout,
     Failure,
@@ -222,7 +222,7 @@ def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str
     """The whole prompt, through the machinery that fills prompts in a run."""
     loops = case.loops if case else {}
     known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
-    return prompts._filled(template(short), known, family(short).step)
+    return prompts._render(template(short), known, family(short).step)
 
 
 def outside(text: str, mark: str = FENCE) -> str:

@@ -12,7 +12,7 @@ from tests.world.world import World
 
 from interlock.agents.carrier import ExecutionContext
 from interlock.engine.case import Case, Decision, Refused, Signal
-from interlock.journal.history import life_of
+from interlock.journal.history import list_dispatches
 from interlock.journal.journal import Effect
 from interlock.runtime.application import DefaultHooks
 from interlock.system.errors import StoreError
@@ -89,7 +89,8 @@ def test_rules_see_an_answer_as_it_was_examined(world: World) -> None:
     assert world.work(application=Strict()) == "done"
     assert world.refused() == ["Malformed"]
     with world.reading() as connection:
-        first, again = [each for each in life_of(connection, 1) if each.step == "judge"]
+        asked = list_dispatches(connection, case_no=1, texts=True)
+    first, again = [each for each in asked if each.step == "judge"]
     assert "Look again." not in first.prompt
     assert "Look again." in again.prompt, "whoever is asked again must be told why"
     assert "A judge#2 artifact good" in world.story()

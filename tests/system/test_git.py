@@ -160,12 +160,9 @@ def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
 def ask_everything(folder: Path, cache: Path) -> Repository:
     repository = Repository(Repo(name="shop", path=str(folder)), cache=cache)
     for commit in repository.commits_since(None):
-        repository.diff_of(commit.hash)
-        repository.diff_of(commit.hash, "cart.py")
-        repository.behavioural(commit)
+        repository.change_of(commit)
         repository.on_branch(commit.hash)
     repository.blame_line("cart.py", 1)
-    repository.grep("total")
     repository.files_named("cart.py")
     repository.entry("cart.py")
     assert repository.browse is None

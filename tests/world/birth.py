@@ -14,21 +14,22 @@ from typing import Any
 import msgspec
 from tests.world.crash import in_a_process_of_its_own
 
-from interlock.journal import database
-from interlock.journal.database import driver, reading, writing
+from interlock.journal import database, sqlite
+from interlock.journal.database import reading, writing
+from interlock.journal.sqlite import driver
 
 TIMES = 40
 
 
 class Death:
-    """Comes at the n-th line that runs in store.database, or statement; 0 is never."""
+    """Comes at the n-th line of the modules that make it, or statement; 0 is never."""
 
     def __init__(self, at: int = 0) -> None:
         self.moments = 0
         self._at = at
 
     def watch(self, frame: FrameType, event: str, _argument: Any) -> Any:
-        here = frame.f_code.co_filename == database.__file__
+        here = frame.f_code.co_filename in (database.__file__, sqlite.__file__)
         if (here and event == "line") or frame.f_code.co_name == "do_execute":
             self.moments += 1
             if self.moments == self._at:

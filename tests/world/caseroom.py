@@ -18,8 +18,9 @@ from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.runs import Run, RunStatus, find_run
+from interlock.journal.sqlite import driver
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import findings_of
@@ -30,11 +31,10 @@ from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.application import RunSetup
+from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.purse import plain_purse
 from interlock.runtime.session import RunSession
-from interlock.runtime.treasury import BudgetQuestion
 
 Answers = dict[str, Any]
 """By step: an answer, a behaviour of the script, or a list of behaviours."""
@@ -161,7 +161,11 @@ class Caseroom(World):
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                treasury=BudgetQuestion(plain_purse(budget, run.spent, self.clock.time)),
+                treasury=BudgetQuestion(
+                    RunBudget(
+                        BudgetLimits(budget or Budget()), BudgetUsage(run.spent), self.clock.time
+                    )
+                ),
                 application=ours.hooks,
                 wait_for_humans=wait,
             )

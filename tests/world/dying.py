@@ -14,8 +14,9 @@ from tests.world.crash import Death, in_a_process_of_its_own
 from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.engine.case import Decision
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
+from interlock.journal.sqlite import driver
 from interlock.rca.knowledge.writer import effect_of
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)

@@ -7,8 +7,9 @@ from typing import Any
 from sqlalchemy import Connection
 from tests.world.world import World
 
-from interlock.journal.database import driver, writing
+from interlock.journal.database import writing
 from interlock.journal.journal import Journal, TurnWrites
+from interlock.journal.sqlite import driver
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
 from interlock.rca.knowledge.writer import effect_of

@@ -7,7 +7,8 @@ import ctypes
 import sys
 from pathlib import Path
 
-from interlock.journal.database import reading, transaction, writing
+from interlock.journal.database import reading, writing
+from interlock.journal.sqlite import transaction
 from interlock.system.errors import StoreError
 
 _VERSION_3 = 0x20080522

@@ -12,7 +12,7 @@ from typing import Any
 from tests.cli.world import World
 
 from interlock.journal.database import reading
-from interlock.journal.history import DispatchRecord, find_case, life_of
+from interlock.journal.history import DispatchRecord, find_case, list_dispatches
 
 CIRCUIT = """\
 circuit: trip
@@ -97,7 +97,8 @@ class Project:
 
     def life(self, case_id: str) -> list[DispatchRecord]:
         with reading(self.folder / ".interlock" / "interlock.db") as connection:
-            return life_of(connection, find_case(connection, case_id).case_no)
+            case_no = find_case(connection, case_id).case_no
+            return list_dispatches(connection, case_no=case_no)
 
 
 def until(true: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""A user's repository and a workshop on it; and git as an agent runs it, without any safety."""
+"""A user's repository and a workspace on it; and git as an agent runs it, without any safety."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from tests.world.git_repo import START, GitRepo
 
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.git import Heed, unheeded
 
 SLUG = "plan"
@@ -26,7 +26,7 @@ class Workbench:
         self.source.commit("Begin", files)
         self.home = folder / "home"
 
-    def shop(self, heed: Heed = unheeded, slug: str = SLUG) -> DeliveryWorkspace:
+    def open_workspace(self, heed: Heed = unheeded, slug: str = SLUG) -> DeliveryWorkspace:
         return DeliveryWorkspace.found(
             self.source.folder, self.home, slug, clock=lambda: START + 1_000, heed=heed
         )

@@ -1,4 +1,4 @@
-"""A process that does a whole run in a workshop and dies by SIGKILL at the step it is told.
+"""A process that does a whole run in a workspace and dies by SIGKILL at the step it is told.
 
     python workcrash.py FOLDER FIRST STRIDE
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from interlock.delivery.worktrees.merge_branch import Conflict, TaskChange
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.git import Heed, unheeded
 
 START = 1_700_001_000
@@ -26,9 +26,9 @@ def run(folder: Path, heed: Heed) -> None:
     What is written down by `noted` is what a journal would know: nothing is taken from memory.
     """
     source, home = folder / "shop", folder / "home"
-    with DeliveryWorkspace.found(source, home, "plan", clock=lambda: START, heed=heed) as shop:
+    with DeliveryWorkspace.found(source, home, "plan", clock=lambda: START, heed=heed) as workspace:
         for task_id in ("one", "two"):
-            tree = shop.tree(task_id)
+            tree = workspace.tree(task_id)
             tree.prepare([".env"], [sys.executable, "-I", "-S", "-c", "open('x.log', 'w')"])
             sha = noted(folder, f"{task_id}-work")
             if not sha:
@@ -37,26 +37,26 @@ def run(folder: Path, heed: Heed) -> None:
                 (tree.root / f"{task_id}.txt").write_text("new\n")
                 sha = note(folder, f"{task_id}-work", f"{tree.snapshot('Work').sha} {tree.base}")
         for task_id in ("one", "two"):
-            merge(shop, folder, task_id)
-        said = shop.line.publish()
+            merge(workspace, folder, task_id)
+        said = workspace.line.publish()
         assert said.is_done, said.sentence
 
 
-def merge(shop: DeliveryWorkspace, folder: Path, task_id: str) -> None:
+def merge(workspace: DeliveryWorkspace, folder: Path, task_id: str) -> None:
     sha, base = noted(folder, f"{task_id}-work").split()
     change = TaskChange(task_id=task_id, dispatch_id="1", sha=sha, base=base)
-    found = shop.line.merge(change, lambda tree: "" if (tree / "a.txt").exists() else "gone")
+    found = workspace.line.merge(change, lambda tree: "" if (tree / "a.txt").exists() else "gone")
     if not isinstance(found, Conflict):
         return
-    tree = shop.tree(task_id)
+    tree = workspace.tree(task_id)
     if not noted(folder, f"{task_id}-resolved"):
-        shop.line.replant(tree, sha, base)
+        workspace.line.replant(tree, sha, base)
         (tree.root / "a.txt").write_text("by both\n")
         taken = tree.snapshot("Resolved")
         note(folder, f"{task_id}-resolved", f"{taken.sha} {tree.base}")
     sha, base = noted(folder, f"{task_id}-resolved").split()
     change = TaskChange(task_id=task_id, dispatch_id="2", sha=sha, base=base)
-    shop.line.merge(change, lambda _: "")
+    workspace.line.merge(change, lambda _: "")
 
 
 def note(folder: Path, name: str, text: str) -> str:

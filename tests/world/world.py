@@ -18,7 +18,7 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget, Schedule
 from interlock.journal.audit import Fault, audit
-from interlock.journal.database import driver, reading, writing
+from interlock.journal.database import reading, writing
 from interlock.journal.events import Notification
 from interlock.journal.history import cases_of, digest_of, lines_since, refusals_of
 from interlock.journal.journal import Journal
@@ -32,12 +32,19 @@ from interlock.journal.runs import (
     load_cases,
     open_dispatches,
 )
+from interlock.journal.sqlite import driver
 from interlock.journal.usage import last_inquiry, newest_pauses, spent_by_role, spent_on
+from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.runtime.application import CaseHooks
-from interlock.runtime.limits import BudgetLimits, BudgetUsage, read_limits
+from interlock.runtime.budget import (
+    KIND,
+    BudgetLimits,
+    BudgetQuestion,
+    BudgetUsage,
+    RunBudget,
+    read_limits,
+)
 from interlock.runtime.loop import RunCounts, RunLoop
-from interlock.runtime.purse import RunBudget
-from interlock.runtime.treasury import KIND, BudgetQuestion
 from interlock.system.time import Day
 
 
@@ -193,7 +200,7 @@ class World:
 
     def faults(self) -> list[Fault]:
         with self.reading() as connection:
-            return audit(connection, self.circuit_of)
+            return audit(connection, self.circuit_of, {"knowledge": KNOWLEDGE_RULES})
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:

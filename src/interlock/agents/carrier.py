@@ -7,7 +7,7 @@ dispatch id it came for. Sending the same ask twice must be harmless: after a cr
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -209,12 +209,18 @@ class TaskSet:
 
     def _finish(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _report(error)
+        report_failure(task)
+
+
+def report_failure(task: "asyncio.Task[Any]") -> None:
+    """The least that a task needs which nobody awaits: as its done callback, this tells the event
+    loop of an error that would otherwise be lost."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _report(error)
 
 
 def _reply_to_fault(ask: Ask, error: BaseException) -> Reply:
-    reason = f"a fault in Interlock itself: {type(error).__name__}: {error}"
+    reason = f"an internal error in Interlock: {type(error).__name__}: {error}"
     return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
 
 

@@ -3,12 +3,8 @@
 Answers are files in a folder beside the database, one per question, written whole by `interlock
 answer`. So they can be given while the run works, while it waits, and while nothing runs at all.
 An answer counts for the question it names and no other; one that comes too late is handed over too,
-so that it is refused in the journal and not silently. Who owns the file is who gave the answer.
-
-Who may answer a question: by name, for all gates or for one step.
-
-Knows names only. Who sits at the keyboard is the system's word (the user, the owner of a file); in
-whose name they speak is their own, and another's only if they may speak for others.
+so that it is refused in the journal and not silently. Who sits at the keyboard is the system's word
+(the file's owner); in whose name they speak is their own, and another's only if the policy says so.
 """
 
 import re

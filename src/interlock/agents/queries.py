@@ -1,17 +1,10 @@
 """Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
 
-Files in a folder beside the database, two per query, each written whole and never changed: asked
-while the run works, answered also while nothing runs. Knows nothing of gates, which are steps.
-
-The desk at which those at work ask a human: people are told at once, and who answers is checked.
-
-Knows the folder of queries, the project's policy and whom to tell. A reply of somebody who may not
-give it counts as none, is taken away and told to the journal. Refuses to know who asks, and how.
-
-The desk for permissions: an agent at work asks for leave, a human answers it as a query.
-
-Knows that a question lives as long as the agent that asked it, and that no answer in time is a no.
-Only the very word `allow` allows. Refuses to know protocols, agents and policies.
+Two files per query in a folder beside the database, each written whole and never changed, so that
+one can be asked while the run works and answered also while nothing runs. `QueryBroker` tells
+people at once and checks who answers: a reply of somebody who may not give it is taken away and
+told to the journal. `PermissionBroker` waits for the answer to "may I?": only the very word
+`allow` allows, and no answer in time is a no.
 """
 
 import asyncio
@@ -19,9 +12,10 @@ import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.human import EVERYBODY, AnswerPolicy, owner_of
@@ -57,6 +51,21 @@ class AgentQuery(msgspec.Struct, frozen=True):
     """What it is to the policy: a question, or the wish for leave to do something."""
 
 
+class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a query stands, as its asker is told."""
+
+    asked: bool
+    answered: bool = False
+    question_id: Annotated[
+        str | UnsetType, Meta(description="Give it to ask again for the answer.")
+    ] = UNSET
+    decision: str | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+    by: str | UnsetType = UNSET
+    sentence: str | UnsetType = UNSET
+    """Why it could not be asked, or is not known."""
+
+
 class QueryReply(msgspec.Struct, frozen=True):
     """What a human said to it."""
 
@@ -77,7 +86,7 @@ def unfit(question: str, options: Collection[str]) -> str:
     if not question.strip():
         return "Ask something: the question is empty."
     if len(question) > LONGEST_TEXT:
-        return f"A question has at most {LONGEST_TEXT:,} characters."
+        return f"A question may have at most {LONGEST_TEXT:,} characters."
     if len(options) > MOST_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
         return f"Give at most {MOST_OPTIONS} options of 1 to 80 characters."
     return ""
@@ -90,27 +99,28 @@ def ask_question(
     options: tuple[str, ...],
     at: float,
     kind: str = QUERY,
-) -> dict[str, Any]:
+) -> QueryStatus:
     """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
     query_id = next_id(folder, about.dispatch_id)
     problem = unfit(question, options)
     if not problem and not query_id:
         problem = f"At most {MOST_QUERIES} questions can be asked about a dispatch."
     if problem:
-        return {"asked": False, "answered": False, "sentence": problem}
-    where = (about.dispatch_id, about.run_id, about.case_id, about.step, about.role)
-    put_query(folder, AgentQuery(query_id, *where, question, options, at, kind))
-    return {"asked": True, "answered": False, "question_id": query_id}
-
-
-def polled(folder: Path, query_id: str, reply: QueryReply | None) -> dict[str, Any]:
-    """How a query stands with this reply, as the one who asked it is told."""
-    if find_query(folder, query_id) is None:
-        return {"asked": False, "answered": False, "sentence": f"There is no question {query_id}."}
-    found = {"asked": True, "answered": reply is not None, "question_id": query_id}
-    if reply is not None:
-        found |= {"decision": reply.decision, "comment": reply.comment, "by": reply.by}
-    return found
+        return QueryStatus(asked=False, sentence=problem)
+    query = AgentQuery(
+        query_id,
+        about.dispatch_id,
+        about.run_id,
+        about.case_id,
+        about.step,
+        about.role,
+        question,
+        options,
+        at,
+        kind,
+    )
+    put_query(folder, query)
+    return QueryStatus(asked=True, question_id=query_id)
 
 
 def next_id(folder: Path, dispatch_id: int) -> str:
@@ -126,7 +136,7 @@ def put_query(folder: Path, query: AgentQuery) -> None:
 def put_reply(folder: Path, reply: QueryReply) -> None:
     """Answer once: a second answer is refused."""
     if reply_to(folder, reply.query_id) is not None:
-        raise StateError(f"question {reply.query_id} is answered already")
+        raise StateError(f"question {reply.query_id} is already answered")
     _put(reply_path(folder, reply.query_id), reply)
 
 
@@ -186,18 +196,30 @@ class QueryBroker:
 
     def ask(
         self, about: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
-    ) -> dict[str, Any]:
+    ) -> QueryStatus:
         """Ask it: the id it has, or why it cannot be asked."""
         found = ask_question(self.folder, about, question, options, at, kind)
-        if found["asked"]:
-            asked = find_query(self.folder, found["question_id"])
+        if found.question_id is not UNSET:
+            asked = find_query(self.folder, found.question_id)
             if asked is not None:
                 self.tell(_notice(asked))
         return found
 
-    def poll(self, query_id: str) -> dict[str, Any]:
-        """How a query stands, as its asker is told."""
-        return polled(self.folder, query_id, self.reply(query_id))
+    def poll(self, query_id: str) -> QueryStatus:
+        """How a query stands."""
+        if find_query(self.folder, query_id) is None:
+            return QueryStatus(asked=False, sentence=f"There is no question {query_id}.")
+        reply = self.reply(query_id)
+        if reply is None:
+            return QueryStatus(asked=True, question_id=query_id)
+        return QueryStatus(
+            asked=True,
+            answered=True,
+            question_id=query_id,
+            decision=reply.decision,
+            comment=reply.comment,
+            by=reply.by,
+        )
 
     def reply(self, query_id: str) -> QueryReply | None:
         """What somebody said to it who may."""
@@ -291,7 +313,7 @@ class PermissionBroker:
             found = self.queries.ask(ask, question, ("allow", "reject"), now, PERMISSION)
         except InterlockError:
             return ""
-        return str(found.get("question_id", ""))
+        return "" if found.question_id is UNSET else found.question_id
 
     def _text(self, wish: PermissionRequest) -> str:
         lines = [f"May it {wish.kind}: {wish.title}", wish.detail]

@@ -83,7 +83,7 @@ def _check(behaviour: Behaviour) -> None:
         seconds_of(behaviour.limited or "1s")
     usage = behaviour.usage
     if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
-        raise CircuitError(f"usage is from 0 to {_MOST_USED:,}")
+        raise CircuitError(f"usage must be between 0 and {_MOST_USED:,}")
 
 
 class ScriptAgent:

@@ -1,7 +1,7 @@
 """How the agents that are at work stand, in a small file that others may read.
 
-Knows when to look and how the file is written. A verdict ends nobody, and a file that cannot be
-written is only not read.
+A look every few seconds, while somebody works. It ends nobody, and a file that cannot be written is
+only not read.
 """
 
 from collections.abc import Callable
@@ -81,8 +81,19 @@ class AgentStatusFile:
             process = agent.process
             if process is not None:
                 seen = agent.standing(people)
-                words = (ask.dispatch_id, ask.run_id, ask.case_id, ask.step, name, seen.word)
-                found.append(AgentStanding(*words, seen.reasons, process.pid, now))
+                found.append(
+                    AgentStanding(
+                        dispatch_id=ask.dispatch_id,
+                        run_id=ask.run_id,
+                        case_id=ask.case_id,
+                        step=ask.step,
+                        agent=name,
+                        word=seen.word,
+                        reasons=seen.reasons,
+                        pid=process.pid,
+                        at=now,
+                    )
+                )
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(found), sync=False)
         self._cancel = self._clock.call_at(now + EVERY, self._look)

@@ -30,9 +30,8 @@ from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.runs import find_run
 from interlock.journal.usage import OpenInquiry, find_inquiry, open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
-from interlock.runtime.limits import read_limits
+from interlock.runtime.budget import RAISE, STOP, read_limits
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
-from interlock.runtime.treasury import RAISE, STOP
 from interlock.system.errors import InterlockError, SourceError, StateError
 from interlock.system.time import format_time
 

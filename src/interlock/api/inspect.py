@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.agents.mcp.messages import RunReport
 from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
@@ -23,17 +24,16 @@ from interlock.journal.history import (
     cases_of,
     counts,
     find_case,
-    life_of,
+    list_dispatches,
 )
 from interlock.journal.journal import Pause
 from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_of, load_cases
 from interlock.journal.usage import newest_pauses, pauses_of
 from interlock.runtime.application import find_application
-from interlock.runtime.limits import LOW, low, parts, read_limits
-from interlock.runtime.occasions import hour
+from interlock.runtime.budget import LOW, low, parts, read_limits
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
-from interlock.system.time import format_time
+from interlock.system.time import format_time, hour
 
 _LONGEST_REPORT = 200_000
 _LONGEST_VALUE = 300
@@ -66,7 +66,9 @@ def explain_case(connection: Connection, case_id: str, run_id: int | None = None
     """The life of a case; in the newest run that has it, if none is named."""
     case = find_case(connection, case_id, run_id)
     circuit = load_circuit(find_run(connection, case.run_id))
-    return CaseLife(case, circuit, tuple(life_of(connection, case.case_no)))
+    return CaseLife(
+        case, circuit, tuple(list_dispatches(connection, case_no=case.case_no, texts=True))
+    )
 
 
 def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: bool) -> Iterator[str]:
@@ -192,7 +194,7 @@ def _explain_turn(circuit: Circuit, waiting: LoadedCase, cases: dict[str, Loaded
 
 def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) -> str:
     """The reason of the rule that ended it, and of the failure it answered."""
-    last = life_of(connection, line.case_no)[-1]
+    last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
     rule = circuit.rule(last.decision.rule) or circuit.otherwise
@@ -251,13 +253,19 @@ class RunStatusReader:
         found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
         return found | {"changed_at": run.changed_at}
 
-    def report(self, run_id: int | None) -> dict[str, Any]:
+    def report(self, run_id: int | None) -> RunReport:
         try:
             with reading(self._store(run_id)) as connection:
                 run = find_run(connection, run_id)
                 ends = counts(connection, run.run_id)
                 text = report_run(connection, run)
         except StoreError as error:
-            return {"run_id": None, "reason": str(error)}
-        fields = {"run_id": run.run_id, "circuit": run.circuit, "status": run.status}
-        return fields | {"ends": dict(ends), "markdown": text[:_LONGEST_REPORT], "reason": ""}
+            return RunReport(run_id=None, reason=str(error))
+        return RunReport(
+            run_id=run.run_id,
+            circuit=run.circuit,
+            status=run.status,
+            ends=dict(ends),
+            markdown=text[:_LONGEST_REPORT],
+            reason="",
+        )

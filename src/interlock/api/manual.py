@@ -12,7 +12,7 @@ from interlock.agents.registry import FILE_CARRIERS, FileOptions
 from interlock.api.work import load_circuit
 from interlock.engine.case import Refused
 from interlock.engine.circuit import HUMAN, Circuit, Step
-from interlock.journal.history import CaseSummary, DispatchRecord, life_of
+from interlock.journal.history import CaseSummary, DispatchRecord, list_dispatches
 from interlock.journal.runs import find_run
 from interlock.runtime.agent_pool import assign_agents
 from interlock.runtime.answers import absorb
@@ -29,7 +29,7 @@ def save_artifact(
     open step; `asking` is the command by which a case gets one."""
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"
-    asked = _open_dispatch(case, life_of(connection, case.case_no), asking)
+    asked = _open_dispatch(case, list_dispatches(connection, case_no=case.case_no), asking)
     circuit = load_circuit(found)
     application = find_application(circuit.name)
     options = msgspec.convert(found.options, RunConfig)

@@ -41,8 +41,8 @@ from interlock.journal.runs import (
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool, build_agent_pool
 from interlock.runtime.application import find_application
+from interlock.runtime.budget import flat
 from interlock.runtime.circuits import Bundle, find_circuit, parse_cases
-from interlock.runtime.limits import flat
 from interlock.runtime.settings import (
     RunConfig,
     Settings,

@@ -28,13 +28,11 @@ from interlock.runtime.agent_pool import (
     roles_written_out,
 )
 from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup, find_application
+from interlock.runtime.budget import KIND, BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle
-from interlock.runtime.limits import BudgetLimits, BudgetUsage
 from interlock.runtime.loop import RunCounts
-from interlock.runtime.purse import RunBudget
 from interlock.runtime.session import OneRound, RunSession
 from interlock.runtime.settings import RunConfig
-from interlock.runtime.treasury import KIND, BudgetQuestion
 from interlock.system.time import local_day
 
 Progress = Callable[[RunCounts, Spent], None]

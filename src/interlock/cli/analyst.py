@@ -233,16 +233,16 @@ def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     if kind in ("junit", "xml"):
         yield from _report(leaf)
     elif kind == "binary":
-        raise SourceError(f"{leaf.label} is neither a report nor a text.")
+        raise SourceError(f"{leaf.label} is neither a report nor text.")
     else:
         yield from _log(leaf)
 
 
 def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
-    from interlock.rca.sources.junit import read_junit
+    from interlock.rca.sources.junit import JUnitReport
 
     with leaf.open() as stream:
-        report = read_junit(stream, leaf.name)
+        report = JUnitReport(stream, leaf.name)
         yield from report
     for note in report.notes:
         tell(note)

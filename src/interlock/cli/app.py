@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from interlock.cli.output import say, tell
-from interlock.system.errors import CircuitError, InterlockError, SourceError
+from interlock.system.errors import CircuitError, InterlockError, SourceError, UsageError
 from interlock.version import __version__
 
 VERBS = (
@@ -127,7 +127,7 @@ def _run(verbs: typer.Typer, name: str) -> None:
         verbs(prog_name=name)
     except InterlockError as error:
         tell(f"{name}: {error}")
-        wrong_words = isinstance(error, SourceError | CircuitError)
+        wrong_words = isinstance(error, UsageError | SourceError | CircuitError)
         sys.exit(ExitCode.USAGE if wrong_words else ExitCode.FAILED)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)

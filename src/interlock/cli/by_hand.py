@@ -69,10 +69,10 @@ def _standing(
     since: float,
 ) -> dict[str, Any]:
     from interlock.agents.registry import FILE_CARRIERS, FileOptions
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
     from interlock.rca.case_folder import entries
 
-    decided = [each for each in life_of(connection, case.case_no) if each.decision]
+    decided = [each for each in list_dispatches(connection, case_no=case.case_no) if each.decision]
     refused = [each for each in decided[-1:] if _unused(each)]
     root = msgspec.convert(options.files, FileOptions).root
     names = find_application(circuit.name).file_names(Path(root))
@@ -240,7 +240,7 @@ def status(
     case_id: CaseWord = "", suite_id: SuiteNumber = None, db: Db = None, json: Json = False
 ) -> None:
     """Where a case stands: its step, its loops, its history."""
-    from interlock.journal.history import life_of
+    from interlock.journal.history import list_dispatches
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import state_of
 
@@ -248,7 +248,9 @@ def status(
         suite = analysis.get_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
         circuit = load_circuit(find_run(connection, suite.run_id))
-        state = state_of(case, life_of(connection, case.case_no), suite.suite_id, circuit)
+        state = state_of(
+            case, list_dispatches(connection, case_no=case.case_no), suite.suite_id, circuit
+        )
     if json:
         document(msgspec.to_builtins(state))
         return
@@ -303,7 +305,8 @@ def _advanced(
     from interlock.agents.registry import FileOptions
     from interlock.journal.runs import find_run
     from interlock.rca.case_folder import project as write_case_folders
-    from interlock.rca.report.markdown import regressions
+    from interlock.rca.report.markdown import regressions_of
+    from interlock.rca.report.outline import outline
 
     since = time.time()
     run = find_run(connection, suite.run_id)
@@ -312,7 +315,7 @@ def _advanced(
     pool = project.build_pool(circuit, options)
     work_on_run(connection, run, pool, display=project.display, only=set(only))
     root = Path(msgspec.convert(options.files, FileOptions).root)
-    told = regressions(analysis.collect_findings(connection, suite))
+    told = regressions_of(outline(analysis.collect_findings(connection, suite)))
     write_case_folders(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
 

@@ -319,7 +319,7 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
-    from interlock.delivery.worktrees.cleanup import clean as cleaned
+    from interlock.delivery.worktrees.workspace import clean as cleaned
     from interlock.journal.runs import FINISHED
 
     project = open_project(db)

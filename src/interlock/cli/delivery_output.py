@@ -21,7 +21,6 @@ import msgspec
 
 from interlock.cli.output import counted, printable, tell
 from interlock.engine.schedule import Spent
-from interlock.runtime.loop import RunCounts
 from interlock.system.errors import InterlockError
 from interlock.system.text import align_columns
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.delivery.checks.claims import ClaimComparison
     from interlock.delivery.report.board import Board, BoardRow
     from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
+    from interlock.runtime.loop import RunCounts
 
 
 _TASKS: Final = 60
@@ -198,7 +198,7 @@ def _line(text: str, most: int = _SAID) -> str:
     return whole if len(whole) <= most else whole[: most - 1].rstrip() + "…"
 
 
-Watch = Callable[[RunCounts, Spent], None]
+Watch = Callable[["RunCounts", Spent], None]
 _EVERY: Final = 1.0
 _LINES_EVERY: Final = 0.5
 _COUNTED: Final = (
@@ -247,7 +247,7 @@ def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
             to = decision.to or decision.status
             tell(f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {to}")
 
-    def watch(_tally: RunCounts, _spent: Spent) -> None:
+    def watch(_tally: "RunCounts", _spent: Spent) -> None:
         nonlocal told
         if time.monotonic() - told >= _LINES_EVERY:
             told = time.monotonic()
@@ -261,10 +261,12 @@ def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
 def _drawn(console: "Console", run_id: int, db: Path, agents: Mapping[str, str]) -> Iterator[Watch]:
     from rich.live import Live
 
+    from interlock.runtime.loop import RunCounts
+
     latest: list[tuple[RunCounts, Spent]] = [(RunCounts(), Spent())]
     over = threading.Event()
 
-    def watch(tally: RunCounts, spent: Spent) -> None:
+    def watch(tally: "RunCounts", spent: Spent) -> None:
         latest[0] = (tally, spent)
 
     with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -288,7 +290,7 @@ def _paint(
     run_id: int,
     db: Path,
     agents: Mapping[str, str],
-    latest: list[tuple[RunCounts, Spent]],
+    latest: "list[tuple[RunCounts, Spent]]",
     over: threading.Event,
     draw: "Callable[[Board], None]",
 ) -> None:
@@ -305,7 +307,7 @@ def _paint(
             over.wait(_EVERY)
 
 
-def picture(found: "Board", now: float, height: int, tally: RunCounts) -> "RenderableType":
+def picture(found: "Board", now: float, height: int, tally: "RunCounts") -> "RenderableType":
     """The whole board, in at most that many lines."""
     from rich.console import Group
     from rich.text import Text

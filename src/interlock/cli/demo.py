@@ -147,7 +147,8 @@ class Show:
         self._say(f"killed (SIGKILL) after {self._decisions() - before} decisions\n")
 
     def _decisions(self) -> int:
-        from interlock.journal.database import driver, reading
+        from interlock.journal.database import reading
+        from interlock.journal.sqlite import driver
         from interlock.runtime.settings import DATABASE
 
         with reading(self._world.folder / DATABASE) as connection:

@@ -125,10 +125,12 @@ def _content(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     from interlock.journal.audit import audit
     from interlock.journal.database import HEAD, reading
     from interlock.journal.runs import all_runs
+    from interlock.runtime.application import find_application, list_applications
 
     with reading(path) as connection:
         number = len(all_runs(connection))
-        faults = audit(connection, load_circuit) if deep else []
+        more = {name: find_application(name).audits for name in list_applications()} if deep else {}
+        faults = audit(connection, load_circuit, more) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"
     yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
     for fault in faults:

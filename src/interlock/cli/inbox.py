@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.api.inbox import Question
-    from interlock.epic.approval.comment_thread import May
+    from interlock.epic.approval.thread import MayAnswer
     from interlock.runtime.application import QuestionGroup
 
 
@@ -173,7 +173,7 @@ def read(
 ) -> None:
     """What each recorded comment would be taken for, and why."""
     from interlock.cli.analyst import opened
-    from interlock.epic.approval.comment_thread import may_answer
+    from interlock.epic.approval.thread import may_answer
 
     may = may_answer(allow or ())
     with opened(file, "file of comments") as source:
@@ -190,8 +190,8 @@ def read(
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dict[str, Any]:
-    from interlock.epic.approval.comment_record import read_record, verdict_of
+def _row(number: int, line: bytes, request_id: str, own: str, may: "MayAnswer") -> dict[str, Any]:
+    from interlock.epic.approval.thread import judge_record, read_record
 
     record = read_record(line)
     if isinstance(record, str):
@@ -199,14 +199,14 @@ def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dic
             "Write {id, author: {login, association, bot}, comment, created_after_request, labels}"
         )
         return {"line": number, "error": f"{record}. {fix} on one line."}
-    verdict = verdict_of(record, request_id, own, may)
+    reading = judge_record(record, request_id, own, may)
     return {
         "line": number,
         "id": record.id,
         "author": record.author.login,
-        "outcome": verdict.outcome.value,
-        "why": verdict.why,
-        "notes": verdict.notes,
+        "outcome": reading.decision.value,
+        "why": reading.why,
+        "notes": reading.notes,
         "evidence": [
             {
                 "start": span.start,
@@ -214,7 +214,7 @@ def _row(number: int, line: bytes, request_id: str, own: str, may: "May") -> dic
                 "kind": span.kind,
                 "text": record.comment[span.start : span.end],
             }
-            for span in verdict.evidence
+            for span in reading.evidence
         ],
     }
 

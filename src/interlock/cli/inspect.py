@@ -84,7 +84,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     from interlock.api.work import load_circuit
     from interlock.journal.history import cases_of, counts, digest_of, refusals_of
     from interlock.journal.runs import find_run
-    from interlock.runtime.occasions import hour
+    from interlock.system.time import hour
 
     project, now = open_project(db), time.time()
     with project.read() as connection:
@@ -304,10 +304,20 @@ def _life_fields(life: "CaseLife") -> dict[str, Any]:
     line, circuit = life.case, life.circuit
     episodes = []
     for episode in life.dispatches:
-        fields = msgspec.structs.asdict(episode)
-        fields["refused"] = msgspec.to_builtins(episode.refused)
-        fields["pauses"] = msgspec.to_builtins(episode.pauses)
-        fields["decision"] = None
+        fields: dict[str, Any] = {
+            "dispatch_id": episode.dispatch_id,
+            "step": episode.step,
+            "attempt": episode.attempt,
+            "role": episode.role,
+            "sent_at": episode.sent_at,
+            "prompt": episode.prompt,
+            "refused": msgspec.to_builtins(episode.refused),
+            "pauses": msgspec.to_builtins(episode.pauses),
+            "answered_at": episode.answered_at,
+            "answer": episode.answer,
+            "decision": None,
+            "answered_by": episode.answered_by,
+        }
         if episode.decision is not None:
             decision = msgspec.structs.asdict(episode.decision)
             decision["passed"] = [

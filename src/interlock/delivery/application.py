@@ -15,7 +15,7 @@ from interlock.delivery.parameters import NAMES
 from interlock.delivery.plan.watch import PlanWatch, usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, given_cases
 from interlock.runtime.application import Application, RunSetup

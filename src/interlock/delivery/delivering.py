@@ -149,7 +149,7 @@ def begin(
 ) -> int:
     """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
     from interlock.delivery.plan.watch import cases_of, usable_plan
-    from interlock.delivery.worktrees.source import look
+    from interlock.delivery.worktrees.clone import look
     from interlock.journal.runs import begin_run
 
     plan = usable_plan(terms)
@@ -189,7 +189,7 @@ def go_on(
 def _refuse_cleaned(found: "Run") -> None:
     """Without its workshop a run has lost its trees; its report stays to tell the tale."""
     from interlock.delivery.report.render import HTML
-    from interlock.delivery.worktrees.workshop import MANIFEST
+    from interlock.delivery.worktrees.workspace import MANIFEST
 
     home = Path(terms_of(found).home)
     if (home / HTML).exists() and not (home / MANIFEST).exists():

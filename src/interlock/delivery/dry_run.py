@@ -1,7 +1,7 @@
-"""What a delivery would do, told before anything is done: deliver --dry-run.
+"""What a delivery would do, printed before anything is done: `deliver --dry-run`.
 
-Reads the plan, the repository and the words of the user. Makes no database, no clone and no run,
-and starts nobody.
+Reads the plan, the repository and the user's options. Creates no database, no clone and no run, and
+starts no agent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rehearse(
-    wishes: DeliveryOptions, project: Project, written: "CircuitSource", options: RunConfig
+    wanted: DeliveryOptions, project: Project, written: "CircuitSource", options: RunConfig
 ) -> DryRun:
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
@@ -90,17 +90,17 @@ def rehearse(
     from interlock.runtime.agent_pool import PARALLEL
 
     db = project.db
-    terms = agreed(wishes, project.settings, db, free_slug(wishes, db))
-    plan = with_project(read_plan(wishes.plan), terms.checks, terms.environments)
+    terms = agreed(wanted, project.settings, db, free_slug(wanted, db))
+    plan = with_project(read_plan(wanted.plan), terms.checks, terms.environments)
     depth = graph.rounds(plan)
     tasks = graph.task_named(plan)
     worst = verify(written).worst_case
-    base, notes, problems = _ground(wishes, terms)
+    base, notes, problems = _ground(wanted, terms)
     checks, unfit = _checks(plan)
     return DryRun(
-        plan=str(wishes.plan),
+        plan=str(wanted.plan),
         title=plan.title,
-        goes_on_with=None if not db.exists() else _earlier(wishes, db),
+        goes_on_with=None if not db.exists() else _earlier(wanted, db),
         branch=f"interlock/{terms.slug}",
         base=base,
         problems=(*problems, *unfit),
@@ -122,24 +122,24 @@ def rehearse(
 
 
 def _ground(
-    wishes: DeliveryOptions, terms: "DeliveryConfig"
+    wanted: DeliveryOptions, terms: "DeliveryConfig"
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Where the work would begin, what there is to say, and what is in the way."""
-    from interlock.delivery.worktrees.source import look
+    from interlock.delivery.worktrees.clone import look
 
     try:
-        found = look(wishes.repo, terms.base)
+        found = look(wanted.repo, terms.base)
     except InterlockError as error:
         return "", (), (str(error),)
     return found.base, found.notes, ()
 
 
-def _earlier(wishes: DeliveryOptions, db: Path) -> int | None:
+def _earlier(wanted: DeliveryOptions, db: Path) -> int | None:
     from interlock.journal.database import reading
     from interlock.journal.runs import newest_run
 
     with reading(db) as connection:
-        return newest_run(connection, wishes.mark)
+        return newest_run(connection, wanted.mark)
 
 
 def _parts(written: "CircuitSource", options: RunConfig, project: Project) -> Iterator[DryRunPart]:
@@ -173,52 +173,56 @@ def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
     ), ()
 
 
-def format_dry_run(told: DryRun) -> Iterator[str]:
-    tasks = counted(len(told.tasks), "task", "tasks")
-    yield f"{told.title or told.plan}: {tasks} would be worked on"
-    if told.goes_on_with:
-        yield f"run {told.goes_on_with} of this plan would be gone on with (--new begins another)"
-    elif told.base:
-        yield f"from {told.base[:12]}, merged to a new branch {told.branch}"
-    yield from (f"note: {note}" for note in told.notes)
-    yield from (f"problem: {problem}" for problem in told.problems)
-    for finding in told.findings:
-        place = f"{told.plan}:{finding.line}" if finding.line else told.plan
+def format_dry_run(dry_run: DryRun) -> Iterator[str]:
+    tasks = counted(len(dry_run.tasks), "task", "tasks")
+    yield f"{dry_run.title or dry_run.plan}: {tasks} would be worked on"
+    if dry_run.goes_on_with:
+        yield f"run {dry_run.goes_on_with} of this plan would be resumed (--new starts another)"
+    elif dry_run.base:
+        yield f"from {dry_run.base[:12]}, merged to a new branch {dry_run.branch}"
+    yield from (f"note: {note}" for note in dry_run.notes)
+    yield from (f"problem: {problem}" for problem in dry_run.problems)
+    for finding in dry_run.findings:
+        place = f"{dry_run.plan}:{finding.line}" if finding.line else dry_run.plan
         yield f"{place}: {finding.level} {finding.code}: {finding.sentence}"
-    yield from _tasks(told)
+    yield from _tasks(dry_run)
     yield ""
-    rows = [(part.role, part.agent or "-", part.problem or "ready") for part in told.roles]
+    rows = [(part.role, part.agent or "-", part.problem or "ready") for part in dry_run.roles]
     yield from align_columns(("ROLE", "AGENT", "IS"), rows)
-    if told.checks:
+    if dry_run.checks:
         yield ""
     yield from align_columns(
         ("CHECK", "ENVIRONMENT", "EXIT", "COMMAND"),
         [
             (each.check, each.environment, each.exit_code, " ".join(each.command))
-            for each in told.checks
+            for each in dry_run.checks
         ],
     )
-    yield from _cost(told)
-    yield "nothing was touched" if told.can_go else "it cannot begin like this; nothing was touched"
+    yield from _cost(dry_run)
+    yield (
+        "nothing was touched"
+        if dry_run.can_go
+        else "it cannot start like this; nothing was touched"
+    )
 
 
-def _tasks(told: DryRun) -> Iterator[str]:
+def _tasks(dry_run: DryRun) -> Iterator[str]:
     yield ""
-    rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in told.tasks]
+    rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in dry_run.tasks]
     yield from align_columns(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
     if len(rows) > _SHOWN:
         yield f"… and {len(rows) - _SHOWN} more; --json lists all"
-    started = ", ".join(told.startable[:_SHOWN]) or "nothing"
-    yield f"can start now: {started}; {told.at_once} agents at once at most"
+    started = ", ".join(dry_run.startable[:_SHOWN]) or "nothing"
+    yield f"can start now: {started}; {dry_run.at_once} agents at once at most"
 
 
-def _cost(told: DryRun) -> Iterator[str]:
+def _cost(dry_run: DryRun) -> Iterator[str]:
     yield ""
-    yield f"at most {told.most_per_task:,} dispatches per task, {told.most:,} in all"
-    if told.why_so_many:
-        yield f"  {told.why_so_many}"
-    if told.budget:
-        said = ", ".join(f"{name}={value}" for name, value in sorted(told.budget.items()))
+    yield f"at most {dry_run.most_per_task:,} dispatches per task, {dry_run.most:,} in all"
+    if dry_run.why_so_many:
+        yield f"  {dry_run.why_so_many}"
+    if dry_run.budget:
+        said = ", ".join(f"{name}={value}" for name, value in sorted(dry_run.budget.items()))
         yield f"the budget stops it before: {said}"
     else:
         yield "there is no budget; --budget money=X or dispatches=N sets one"

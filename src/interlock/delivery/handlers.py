@@ -1,12 +1,8 @@
-"""The programs of a delivery, by step: they make trees, run the checks and merge, and answer so.
+"""The handlers of a delivery's own steps: they create trees, run the checks and merge.
 
-What they find is told as data, and the circuit decides. Done twice for the same dispatch, as after
-a crash, they find what was done. Refuses to know who is asked next.
-
-The program of CHECK, PROVE and HEALTH_CHECK: record the work, run the checks, compare claims.
-
-What was written is recorded as it is; what judges did to it is put back. Work whose checks cannot
-run because it lacks what was repaired meanwhile is brought up to date first. Refuses to decide.
+Their findings are data, and the circuit decides. CHECK, PROVE and HEALTH_CHECK record the work as
+it is, run the checks and compare the agent's claims; what judges changed is put back. Run twice for
+one dispatch, as after a crash, a handler finds what was done.
 """
 
 import asyncio
@@ -40,7 +36,7 @@ class CheckHandler:
 
     def __init__(
         self,
-        ground: TaskEnvironment,
+        env: TaskEnvironment,
         inspection: TreeInspection,
         merging: MergeHandler,
         conflicts_of: Callable[[str], frozenset[str]],
@@ -48,14 +44,14 @@ class CheckHandler:
     ) -> None:
         self.seen: dict[str, Diff] = {}
         self._commits: dict[str, tuple[str, str]] = {}
-        self._ground = ground
+        self._env = env
         self._inspection = inspection
         self._merging = merging
         self._conflicts_of = conflicts_of
         self._open_tasks = open_tasks
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
+        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
         if ask.step == steps.HEALTH_CHECK:
             await self._inspection.prepare(tree, ask)
         await asyncio.to_thread(self._inspection.tidy, tree)
@@ -77,7 +73,7 @@ class CheckHandler:
         diff = await self._diff(case.case_id, tree, snapshot.sha)
         violations = [*snapshot.violations, *self._trespasses(case, ask.step, diff)]
         empty = not diff.files and not repairing
-        cells = self._ground.cells(None if repairing else self._ground.task(case.case_id))
+        cells = self._env.cells(None if repairing else self._env.task(case.case_id))
         results: tuple[CheckResult, ...] = ()
         if not violations and not empty:
             results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
@@ -130,9 +126,9 @@ class CheckHandler:
         """Files that another open task has declared and this one neither declared nor reported."""
         if step in steps.REPAIR:
             return []
-        declared = self._ground.task(case.case_id).target_files
+        declared = self._env.task(case.case_id).target_files
         others = {name: files for name, files in self._open_tasks().items() if name != case.case_id}
-        prefix = self._ground.shop.manifest.found.prefix
+        prefix = self._env.shop.manifest.found.prefix
         found = compare(diff.paths, declared, others, prefix).others
         reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)} if found else ()
         return [
@@ -149,7 +145,7 @@ class CheckHandler:
     ) -> tuple[claiming.AgentClaim, ...]:
         where, signal = steps.CLAIMED[step]
         said = case.answers.get(where, {})
-        found = claiming.compare(claiming.rows_of(signal, said), results, self._ground.plan.checks)
+        found = claiming.compare(claiming.rows_of(signal, said), results, self._env.plan.checks)
         if step == steps.CHECK:
             found += claiming.file_claims(said, diff.paths, str(tree.folder))
         return found
@@ -175,18 +171,18 @@ _TO_EXPAND: Final = {"scope", "criteria"}
 class Preparing:
     """A tree of its own for each task; and how things stood before, once for the whole run."""
 
-    def __init__(self, ground: TaskEnvironment, inspection: TreeInspection) -> None:
-        self._ground = ground
+    def __init__(self, env: TaskEnvironment, inspection: TreeInspection) -> None:
+        self._env = env
         self._inspection = inspection
         self._turn = asyncio.Lock()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        task = self._ground.task(case.case_id)
+        task = self._env.task(case.case_id)
         problem = await self._take_baseline(ask)
-        tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
+        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
         problem = problem or await self._inspection.prepare(tree, ask)
-        found = assess(task, self._ground.tasks)
-        expand = self._ground.terms.work.expand
+        found = assess(task, self._env.tasks)
+        expand = self._env.terms.work.expand
         lacking = not _TO_EXPAND.isdisjoint(found.missing)
         return {
             "ready": not problem,
@@ -198,11 +194,11 @@ class Preparing:
 
     async def _take_baseline(self, ask: Ask) -> str:
         """Why it cannot be known how the checks stand before any work, if so."""
-        ground, cells = self._ground, self._ground.cells()
+        env, cells = self._env, self._env.cells()
         async with self._turn:
-            if not cells or ground.baseline(ground.shop.base, cells):
+            if not cells or env.baseline(env.shop.base, cells):
                 return ""
-            tree = await asyncio.to_thread(ground.before)
+            tree = await asyncio.to_thread(env.before)
             problem = await self._inspection.prepare(tree, ask)
             if not problem:
                 await self._inspection.take_baseline(tree, cells, ask)
@@ -214,17 +210,17 @@ class DeliveryHandlers:
 
     def __init__(
         self,
-        ground: TaskEnvironment,
+        env: TaskEnvironment,
         clock: Clock,
         merging: MergeHandler,
         checking: CheckHandler,
         inspection: TreeInspection,
     ) -> None:
-        self._workspace = ground.terms.workspace
+        self._workspace = env.terms.workspace
         self._clock = clock
         self._reaped: asyncio.Task[Any] | None = None
         self._by_step: dict[str, Callable[[Ask, Case], Awaitable[dict[str, Any]]]] = {
-            steps.PREPARE: Preparing(ground, inspection),
+            steps.PREPARE: Preparing(env, inspection),
             steps.CHECK: checking,
             steps.PROVE: checking,
             steps.HEALTH_CHECK: checking,

@@ -1,12 +1,8 @@
-"""A look at the work in one tree: it is made ready, the checks are run there, and judged.
+"""The environment in which tasks are worked on, and inspecting the work in a tree.
 
-Knows the ground and the clock. What is started is tagged, so that nothing of it outlives us unseen.
-Refuses to know why somebody looks, and what follows.
-
-The site of a delivery: the workshop and its trees, the plan as it is now, the checks of a task.
-
-Knows which tree a step works in and what is run there. One place where both the programs and the
-prompts look. Refuses to know rules, prompts and the journal.
+`TaskEnvironment` knows the workspace, the plan as it is now, and which tree and which checks belong
+to a step. `TreeInspection` prepares a tree, runs the checks there and compares them with the
+baseline. Every process it starts is tagged, so that none outlives us unseen.
 """
 
 import asyncio
@@ -36,7 +32,7 @@ from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
 from interlock.delivery.worktrees.prepare import prepare
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 from interlock.system.files import save_file
 
@@ -127,7 +123,7 @@ class TaskEnvironment:
     def keep_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
-        """What was seen at that commit, which is on the line now, is what later work is held to."""
+        """Store the results at a merged commit: later work is compared with them."""
         kept = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
             kept = kept.with_row(cell, result)
@@ -139,19 +135,19 @@ _CHECKED: Final = "checked"
 
 
 class TreeInspection:
-    """Looks at trees of one ground."""
+    """Looks at trees of one environment."""
 
-    def __init__(self, ground: TaskEnvironment, clock: Clock) -> None:
-        self._ground = ground
+    def __init__(self, env: TaskEnvironment, clock: Clock) -> None:
+        self._env = env
         self._clock = clock
-        self._bounds = Bounds(at_once=ground.terms.work.checks_at_once)
+        self._bounds = Bounds(at_once=env.terms.work.checks_at_once)
 
     async def prepare(self, tree: Tree, ask: Ask) -> str:
         """Files are copied in, the set-up command is run; why the tree is not ready, if so."""
-        work = self._ground.terms.work
-        site = self._site(tree.folder, {}, ask)
-        environ = {**site.environ, **variables(site.tag, owner(), site.environ)}
-        ports = self._ground.ports(ask.case_no)
+        work = self._env.terms.work
+        place = self._site(tree.folder, {}, ask)
+        environ = {**place.environ, **variables(place.tag, owner(), place.environ)}
+        ports = self._env.ports(ask.case_no)
         done = await asyncio.to_thread(prepare, tree, work.copy, work.setup, ports, environ=environ)
         if done.is_ready:
             return ""
@@ -159,9 +155,9 @@ class TreeInspection:
 
     async def take_baseline(self, tree: TaskTree, cells: tuple[CheckCell, ...], ask: Ask) -> None:
         """How the checks stand in a tree that shows the work before any task."""
-        ground, base = self._ground, self._ground.shop.base
-        site = self._site(tree.folder, tree.environment(self._ground.ports(ask.case_no)), ask)
-        await take_baseline(ground.baselines, base, cells, site, self._clock, bounds=self._bounds)
+        env, base = self._env, self._env.shop.base
+        place = self._site(tree.folder, tree.environment(self._env.ports(ask.case_no)), ask)
+        await take_baseline(env.baselines, base, cells, place, self._clock, bounds=self._bounds)
         await asyncio.to_thread(tree.restore, base)
 
     async def run_recorded(
@@ -186,23 +182,23 @@ class TreeInspection:
 
     def _mark(self, tree: TaskTree) -> Path:
         """Holds the recorded state of a tree while checks are at work in it."""
-        return self._ground.shop.home / _CHECKED / tree.name
+        return self._env.shop.home / _CHECKED / tree.name
 
     async def run(
         self, tree: Tree, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        environ = tree.environment(self._ground.ports(ask.case_no))
-        site = self._site(tree.folder, environ, ask)
-        return await run_checks(cells, site, self._clock, bounds=self._bounds)
+        environ = tree.environment(self._env.ports(ask.case_no))
+        place = self._site(tree.folder, environ, ask)
+        return await run_checks(cells, place, self._clock, bounds=self._bounds)
 
     def judge(
         self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
     ) -> CheckVerdict:
         """The results against how the checks stood at that commit."""
-        work = self._ground.terms.work
+        work = self._env.terms.work
         return judge(
             results,
-            self._ground.baseline(base, cells),
+            self._env.baseline(base, cells),
             policy=work.policy,
             deleted=[file.path for file in diff.files if file.status == "deleted"],
             added=[file.path for file in diff.files if file.status == "added"],
@@ -211,4 +207,4 @@ class TreeInspection:
 
     def _site(self, folder: Path, environ: Mapping[str, str], ask: Ask) -> CheckSite:
         tag = (str(ask.run_id), str(ask.dispatch_id), "check")
-        return self._ground.check_site(folder, environ, tag)
+        return self._env.check_site(folder, environ, tag)

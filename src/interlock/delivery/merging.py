@@ -1,7 +1,8 @@
-"""The program of MERGE and MERGE_FIX: onto what others finished meanwhile, checked there, kept.
+"""The handler of MERGE and MERGE_FIX: put work on top of what others finished, check it, keep it.
 
-One at a time: there is one line and one tree in which a change meets it. What does not fit is put
-on top of the line in the task's own tree. Done twice for one dispatch, it finds what was done.
+One merge at a time, because there is one merge branch and one tree in which a change meets it. Work
+that does not fit is rebased in its task's own tree. Run twice for one dispatch, it finds what was
+done the first time.
 """
 
 import asyncio
@@ -14,7 +15,6 @@ from interlock.delivery.checks import verdict as findings
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.plan.plan import Task
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.ledger import MovedError
 from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
@@ -24,6 +24,7 @@ from interlock.delivery.worktrees.merge_branch import (
     TaskChange,
     moved_branches,
 )
+from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.case import Case
 from interlock.system.errors import InterlockError, SourceError
@@ -33,17 +34,17 @@ _MARKED: Final = "Your work is on top of theirs now; resolve the conflict marker
 
 
 class MergeHandler:
-    """Brings recorded work onto the line. `idle` are the tasks in whose trees nobody works now, and
-    the step at which each stands."""
+    """Merges recorded work. `idle` are the tasks in whose trees nobody works now, and the step of
+    each."""
 
     def __init__(
         self,
-        ground: TaskEnvironment,
+        env: TaskEnvironment,
         inspection: TreeInspection,
         idle: Callable[[], Mapping[str, str]],
         note: Callable[[str], None],
     ) -> None:
-        self._ground = ground
+        self._env = env
         self._inspection = inspection
         self._idle = idle
         self._note = note
@@ -54,8 +55,8 @@ class MergeHandler:
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         repairing = ask.step == steps.MERGE_FIX
-        task = self._ground.task(case.case_id)
-        tree = await asyncio.to_thread(self._ground.tree_of, case.case_id, ask.step)
+        task = self._env.task(case.case_id)
+        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
         sha, base = _recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
         change = TaskChange(
             task_id=case.case_id,
@@ -66,7 +67,7 @@ class MergeHandler:
         )
         found = await self._in_turn(ask, change, None if repairing else task, tree)
         if repairing and found["outcome"] in ("merged", "empty"):
-            await asyncio.to_thread(_renew, tree, self._ground.shop.line.tip)
+            await asyncio.to_thread(_renew, tree, self._env.shop.line.tip)
             await self._share_repair(ask, {**self._idle(), case.case_id: case.stack[0]})
         elif found["outcome"] == "merged":
             await asyncio.to_thread(self._put_away, tree)
@@ -75,7 +76,7 @@ class MergeHandler:
     async def _in_turn(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
-        """One after the other. The user is shown the line when nobody else waits to be merged."""
+        """One after the other; the branch is published when nobody else waits to be merged."""
         self._waiting += 1
         async with self._turn:
             self._waiting -= 1
@@ -86,31 +87,31 @@ class MergeHandler:
                     await asyncio.to_thread(self._show)
 
     async def bring_up_to_date(self, ask: Ask, tree: TaskTree) -> str:
-        """The recorded work on top of the line's tip, in its own tree: the commit that shows it so.
-        Nothing if it is there already, or does not fit: then all is as it was."""
+        """Put the recorded work on top of the merge branch, in its own tree; the new commit.
+        Empty if it is there already or does not fit: then all is as it was."""
         async with self._turn:
             return await asyncio.to_thread(self._brought_up, ask, tree)
 
     def _brought_up(self, ask: Ask, tree: TaskTree) -> str:
-        line, sha, base = self._ground.shop.line, tree.tip, tree.base
-        if base == line.tip:
+        branch, sha, base = self._env.shop.line, tree.tip, tree.base
+        if base == branch.tip:
             return ""
         task_id = tree.record.task_id
         aim = f"update-{ask.dispatch_id}"
-        proposal = line.propose(TaskChange(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
+        proposal = branch.propose(TaskChange(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
         if not isinstance(proposal, Proposal | NothingToMerge):
             return ""
-        commit = proposal.commit if isinstance(proposal, Proposal) else line.tip
+        commit = proposal.commit if isinstance(proposal, Proposal) else branch.tip
         tree.restore(commit)
-        tree.begin_at(line.tip)
+        tree.begin_at(branch.tip)
         return commit
 
     async def _share_repair(self, ask: Ask, tasks: Mapping[str, str]) -> None:
         """Whoever waits for the repair finds it in their tree. Where somebody is at work, they are
         left alone: the checks after them bring it."""
         for name, step in sorted(tasks.items()):
-            tree = await asyncio.to_thread(self._ground.tree_of, name, step)
-            if tree.base == self._ground.shop.line.tip:
+            tree = await asyncio.to_thread(self._env.tree_of, name, step)
+            if tree.base == self._env.shop.line.tip:
                 continue
             if step == steps.IMPLEMENT:
                 await asyncio.to_thread(tree.snapshot, f"{name}: before a repair was brought in")
@@ -120,37 +121,37 @@ class MergeHandler:
     async def _merged(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
-        line = self._ground.shop.line
+        branch = self._env.shop.line
         for _ in range(_TRIES):
-            proposal = await asyncio.to_thread(line.propose, change)
+            proposal = await asyncio.to_thread(branch.propose, change)
             match proposal:
                 case AlreadyMerged(sha):
                     return self._told_merged(sha)
                 case NothingToMerge():
-                    return {"outcome": "empty", "summary": "the line has all of this already"}
+                    return {"outcome": "empty", "summary": "the branch has all of this already"}
                 case Conflict():
-                    return await self._sent_back(line, tree, change, findings.conflict(proposal))
-            refuted = await self._refuted(ask, line, proposal, task)
+                    return await self._sent_back(branch, tree, change, findings.conflict(proposal))
+            refuted = await self._refuted(ask, branch, proposal, task)
             if refuted:
-                return await self._sent_back(line, tree, change, refuted)
+                return await self._sent_back(branch, tree, change, refuted)
             try:
-                merged = await asyncio.to_thread(line.accept, proposal)
+                merged = await asyncio.to_thread(branch.accept, proposal)
             except MovedError:
                 continue
             return self._told_merged(merged.sha)
-        return {"outcome": "moved", "summary": f"the line moved {_TRIES} times meanwhile"}
+        return {"outcome": "moved", "summary": f"the branch moved {_TRIES} times meanwhile"}
 
     def _told_merged(self, sha: str) -> dict[str, Any]:
         self._unshown = True
         return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}"}
 
     def _show(self) -> None:
-        """Bring the line to the user's repository. What cannot be shown now is at the next time."""
-        published = self._ground.shop.line.publish()
+        """Publish the merge branch. What cannot be published now will be at the next merge."""
+        published = self._env.shop.line.publish()
         self._unshown = False
         if not published.is_done:
             self._note(published.sentence)
-        for name in moved_branches(self._ground.shop):
+        for name in moved_branches(self._env.shop):
             if name not in self._moved:
                 self._moved.add(name)
                 self._note(
@@ -159,25 +160,25 @@ class MergeHandler:
                 )
 
     async def _refuted(
-        self, ask: Ask, line: MergeBranch, proposal: Proposal, task: Task | None
+        self, ask: Ask, branch: MergeBranch, proposal: Proposal, task: Task | None
     ) -> dict[str, Any] | None:
-        """What the checks have against it on top of the line; nothing if they hold."""
-        cells = self._ground.cells(task)
-        problem = await self._inspection.prepare(line.scratch, ask)
+        """What the checks have against it on top of the merge branch; nothing if they hold."""
+        cells = self._env.cells(task)
+        problem = await self._inspection.prepare(branch.scratch, ask)
         if problem:
             return {"outcome": "refuted", "summary": f"On top of the others' work {problem}"}
-        results = await self._inspection.run(line.scratch, cells, ask)
+        results = await self._inspection.run(branch.scratch, cells, ask)
         verdict = self._inspection.judge(proposal.tip, cells, results, Diff())
         if verdict.ok:
-            self._ground.keep_baseline(proposal.commit, cells, results)
+            self._env.keep_baseline(proposal.commit, cells, results)
             return None
         return {"outcome": "refuted", "summary": findings.summary(verdict, results)}
 
     async def _sent_back(
-        self, line: MergeBranch, tree: TaskTree, change: TaskChange, told: dict[str, Any]
+        self, branch: MergeBranch, tree: TaskTree, change: TaskChange, told: dict[str, Any]
     ) -> dict[str, Any]:
-        """The work goes onto the line's tip in its own tree, with marks where it does not fit."""
-        replanted = await asyncio.to_thread(line.replant, tree, change.sha, change.base)
+        """Rebase the work in its own tree, with conflict markers where it does not fit."""
+        replanted = await asyncio.to_thread(branch.replant, tree, change.sha, change.base)
         files = list(replanted.files)
         more = f"\n\n{_MARKED}{', '.join(files)}" if files else ""
         return {**told, "files": files, "summary": f"{told['summary']}{more}"}
@@ -188,7 +189,7 @@ class MergeHandler:
             tree.close(force=True)
         except (InterlockError, OSError) as error:
             self._note(f"the folder of a finished task is left: {error}")
-        self._ground.forget(tree)
+        self._env.forget(tree)
 
 
 def _recorded(case: Case, step: str) -> tuple[str, str]:
@@ -202,6 +203,6 @@ def _recorded(case: Case, step: str) -> tuple[str, str]:
 
 
 def _renew(tree: TaskTree, tip: str) -> None:
-    """The tree of a repair that is merged begins anew where the line is."""
+    """The tree of a repair that is merged begins anew where the branch is."""
     tree.restore(tip)
     tree.begin_at(tip)

@@ -1,11 +1,7 @@
-"""The parameters of a prompt: what is known about a task and its case, ready to be shown.
+"""The parameters of a delivery's prompts: what is known about a task and its case.
 
-Text from outside is here only as a harmless line or inside a fenced block, never longer than there
-is room, and what was cut is said. Names no template, and reads nothing by itself.
-
-The open points of all judges as one text: the newest first, and what has no room is counted.
-
-Knows points and room. Refuses to know which points are open, and who is told.
+Text from outside appears only as a harmless line or inside a fenced block, never longer than there
+is room, and what was cut is said. Open points come newest first; those without room are counted.
 """
 
 import re

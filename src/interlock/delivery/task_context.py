@@ -1,22 +1,8 @@
-"""Briefs: what an agent of a delivery is told about its task, gathered from where it is known.
+"""What an agent of a delivery is told about its task, gathered from where it is known.
 
-Knows the plan, the task's story so far and the work as it was recorded last. Refuses to know the
-words it is told in (`apps/delivery`), and who works where.
-
-A brief: what is known about a task when somebody is asked about it.
-
-Knows the records that a prompt is made of, as they come from the plan, the worktree, the checks and
-earlier rounds. Refuses to know how they were found, and how a prompt shows them: that is params'.
-
-The story of a task so far: what judges hold against it, what humans said about it.
-
-Knows the decisions of a case and the answers they were made on, those of this very turn included.
-Refuses to know what is done about them.
-
-Experts: texts that make an agent one. From the project's files, or made on request.
-
-Knows where they lie, what a usable one looks like, and how many ask each of them. Refuses to know
-what is asked.
+`TaskContext` is the record that prompts are made of: the plan, earlier decisions and their open
+points, the work as it was recorded last, and the experts that can be asked. How a prompt shows it
+is decided in `parameters`.
 """
 
 import re
@@ -248,12 +234,12 @@ class Briefs:
 
     def __init__(
         self,
-        ground: TaskEnvironment,
+        env: TaskEnvironment,
         checking: CheckHandler,
         experts: Experts,
         fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        self._ground = ground
+        self._env = env
         self._checking = checking
         self._experts = experts
         self._fence = fence
@@ -261,13 +247,13 @@ class Briefs:
     def brief(
         self, case: Case, story: Sequence[PastDecision], premises: ExecutionContext
     ) -> TaskContext:
-        plan = self._ground.plan
+        plan = self._env.plan
         look = last_of(story, steps.CHECK, steps.PROVE)
         seen = self._seen(case, look)
         wanted = asked_for(case)
         made = case.step == steps.RECRUIT
         return TaskContext(
-            task=self._ground.task(case.case_id),
+            task=self._env.task(case.case_id),
             fence=self._fence(),
             plan=plan.overview,
             commands=tuple(
@@ -296,7 +282,7 @@ class Briefs:
         """The work as it was recorded last; looked up anew after a restart."""
         known, sha = self._checking.seen, look.get("snapshot")
         if case.case_id not in known and sha:
-            tree = self._ground.tree_of(case.case_id, steps.CHECK)
+            tree = self._env.tree_of(case.case_id, steps.CHECK)
             known[case.case_id] = tree.diff(look.get("base") or tree.base, sha)
         return known.get(case.case_id, Diff())
 

@@ -1,1 +1,1 @@
-"""The law: circuits, cases, and the one function that decides where a case goes next. Pure."""
+"""The law: circuits as data, and pure functions that decide where a case goes. No I/O, no time."""

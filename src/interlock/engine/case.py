@@ -1,7 +1,7 @@
 """A case: one piece of work on its way through a circuit, and the records that move it.
 
-Knows what a signal, a case and a decision are. A case is the fold of its decisions; nothing here
-decides anything.
+A signal is what came back, a decision is what was made of it, and a case is the fold of its
+decisions. Nothing here decides anything.
 """
 
 from collections.abc import Mapping

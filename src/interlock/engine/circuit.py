@@ -1,7 +1,7 @@
 """A circuit: the table that decides where a case goes next.
 
-Knows steps, rules, loops, thresholds and the rows that apply at a step on a signal. Refuses to know
-how it was written down (notation), whether it is sound (verify) and how a case moves (engine).
+Steps, rules, loops and thresholds as data, and the rules that apply at a step on a signal. How a
+circuit is written is in circuit_file, how a case moves in advance, whether it is sound in verify.
 """
 
 from collections.abc import Mapping
@@ -89,6 +89,8 @@ class Rule(msgspec.Struct, frozen=True):
     adds: Mapping[str, Any] = {}
     hold: str | None = None
     release: str | None = None
+    tags: Mapping[str, str] = {}
+    """Columns of an application's own: the engine keeps them and never reads them."""
     why: str = ""
 
 

@@ -1,11 +1,7 @@
-"""The written form of a circuit: which keys a circuit file has and what may stand behind each.
+"""Circuit files: YAML text in, a Circuit out, or an error with its line and what to write instead.
 
-The published JSON Schema is made from these records, so the format and its documentation are one.
-
-How a circuit is written down: YAML text in, a Circuit out.
-
-Knows where each thing stood in the text, and how to say what is wrong in file, line and what to
-write instead. Refuses to judge whether the circuit is sound: that is verify's to report.
+The records at the top are the format; the published JSON Schema is made from them, so the format
+and its documentation are one. Whether a circuit is sound is not judged here: verify reports that.
 """
 
 import difflib
@@ -88,6 +84,7 @@ class RuleText(msgspec.Struct, forbid_unknown_fields=True):
     adds: dict[str, Any] = {}
     hold: Name | None = None
     release: Name | None = None
+    tags: dict[str, str] = {}
     why: str = ""
 
 
@@ -148,7 +145,7 @@ def seconds_of(duration: str | float) -> float:
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?", str(duration))
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
     if seconds <= 0:
-        raise CircuitError(f"{duration!r} is no duration; write 90s, 10m, 2h or 7d")
+        raise CircuitError(f"{duration!r} is not a duration; write 90s, 10m, 2h or 7d")
     return seconds
 
 
@@ -238,7 +235,7 @@ class _Builder:
     def _check_name(self, name: str, *path: str | int) -> None:
         if not proper_name(name) or name in RESERVED:
             raise self._wrong(
-                f"{name[:80]!r} is no name to use here: a letter, then letters, digits, - and _, "
+                f"{name[:80]!r} is not a valid name here: a letter, then letters, digits, - and _, "
                 f"at most 64, and not {', '.join(RESERVED)}",
                 *path,
             )
@@ -284,18 +281,24 @@ class _Builder:
         if given.gate and role != HUMAN:
             raise self._wrong(
                 f"step {name!r} is a gate, so its role is {HUMAN}, not {role!r}",
-                *("steps", name, "role"),
+                "steps",
+                name,
+                "role",
             )
         if given.family and not given.gate:
             raise self._wrong(
-                f"step {name!r} is no gate: family is for answers of humans",
-                *("steps", name, "family"),
+                f"step {name!r} is not a gate: family is for answers from people",
+                "steps",
+                name,
+                "family",
             )
         if given.language == "text" and (given.gate or ARTIFACT in given.signals):
             raise self._wrong(
                 f"step {name!r} is answered in text: give it the signals its role may say, and no "
                 "gate",
-                *("steps", name, "language"),
+                "steps",
+                name,
+                "language",
             )
         try:
             shape = shape_of(self._schema(given.answer))
@@ -325,7 +328,7 @@ class _Builder:
             return answer
         if answer not in self.shapes:
             raise CircuitError(
-                f"answer {answer!r} is no known type; use {', '.join(sorted(self.shapes))} "
+                f"answer {answer!r} is not a known type; use {', '.join(sorted(self.shapes))} "
                 "or a JSON Schema"
             )
         return self.shapes[answer]
@@ -346,7 +349,8 @@ class _Builder:
         if given.to is None and not given.adds:
             raise self._wrong(
                 f"rule {rule_id!r} needs 'to: STEP', or 'adds:' if it only adds to the context",
-                *("rules", index),
+                "rules",
+                index,
             )
         return Rule(
             id=rule_id,
@@ -359,6 +363,7 @@ class _Builder:
             adds=self._adds(given.adds, "rules", index),
             hold=given.hold,
             release=given.release,
+            tags=given.tags,
             why=given.why,
         )
 
@@ -406,7 +411,7 @@ def _explained(message: str, page: YamlDocument) -> CircuitError:
         int(index) if index else name
         for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
     ]
-    if "[...]" in where:
+    if path and where.startswith(f".{path[0]}[...]"):
         path[1:1] = _key_of(message, page, str(path[0]))
     unknown = re.search(r"unknown field `(.+?)`", problem)
     if unknown:
@@ -414,7 +419,7 @@ def _explained(message: str, page: YamlDocument) -> CircuitError:
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
         return CircuitError(
-            f"{unknown[1]!r} is no field of {_place(path)}; {hint}",
+            f"{unknown[1]!r} is not a field of {_place(path)}; {hint}",
             file=page.file,
             line=page.line(*path, unknown[1]),
         )

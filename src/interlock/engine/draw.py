@@ -1,7 +1,6 @@
 """A circuit as a picture: a Mermaid flowchart, or a table for the terminal.
 
-Knows how steps, gates, writes and ends look. Refuses to judge: what leads nowhere is drawn as it
-stands, with a question mark.
+Nothing is judged: what leads nowhere is drawn as it stands, with a question mark.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The guards of rules: a small, analysable subset of Python's expressions.
 
-Knows how to parse, check and evaluate one, and records every value it read. Names, attributes,
-constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that could run code, loop
-or grow. Refuses to know where the values come from: a Scope is handed in.
+Names, attributes, constants, `and or not`, comparisons, `in`, `len()` and `has()`; nothing that
+could run code, loop or grow. An expression is parsed and checked once, then evaluated against a
+Scope, which records every value that was read.
 """
 
 import ast
@@ -96,7 +96,9 @@ def parse(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = getattr(error, "msg", None) or str(error)
-        raise ExpressionError(f"{brief(text)!r} is no expression ({detail}); {_WORDS}") from None
+        raise ExpressionError(
+            f"{brief(text)!r} is not an expression ({detail}); {_WORDS}"
+        ) from None
     checker = _Checker(text)
     checked = checker.check(tree)
     return Expression(

@@ -1,8 +1,8 @@
-"""The plan of a suite: which cases may be dispatched now.
+"""Which cases of a run may be dispatched now.
 
-Knows dependencies between cases, places per role, holds, priorities and the budget. A Suite is kept
-up to date by small facts (wants, sent, answered, ended); ready() only reads it. The cost of a call
-depends on what may go, not on how many cases wait. Refuses to know what a dispatch is made of.
+A Schedule knows dependencies between cases, places per role, holds and priorities. It is kept up to
+date by small facts (a case waits, its dispatch is out, answered, the case ended); ready() only
+reads it, and its cost depends on what may go, not on how many cases wait.
 """
 
 from bisect import bisect_left, insort
@@ -68,16 +68,16 @@ def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
     try:
         TopologicalSorter(after).prepare()
     except CycleError as error:
-        raise StateError(_describe_circle(error.args[1], list(after))) from None
+        raise StateError(_describe_cycle(error.args[1], after)) from None
 
 
-def _describe_circle(found: list[str], order: list[str]) -> str:
-    """The circle from the case that stands first in the file; a long one without its middle."""
-    # graphlib lists a case before the ones that wait for it, and the first again at the end.
-    circle = found[:0:-1]
-    members = set(circle)
-    first = circle.index(next(name for name in order if name in members))
-    circle = [*circle[first:], *circle[:first], circle[first]]
+def _describe_cycle(cycle: Sequence[str], after: Iterable[str]) -> str:
+    """The circle from the case that stands first in the file; graphlib names it last to first, and
+    its first member twice."""
+    members = [*reversed(cycle)][:-1]
+    places = {case_id: place for place, case_id in enumerate(members)}
+    first = next(places[case_id] for case_id in after if case_id in places)
+    circle = [*members[first:], *members[: first + 1]]
     if len(circle) > _SHOWN:
         circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
     return f"these cases wait for each other: {' after '.join(circle)}"

@@ -1,12 +1,9 @@
 """The shape of an answer: the part of JSON Schema that can be checked fast and reasoned about.
 
-Knows objects, lists, texts, numbers, enums and their limits. Keywords it cannot honour are refused
-when the circuit is read, so that no schema ever promises more than is checked.
-
-A shape written down again as JSON Schema, for an agent that is told what to answer.
-
-Says exactly what is checked: titles and descriptions are gone, references are filled in. Reading it
-back gives the same shape.
+Objects, lists, texts, numbers, enums and their limits. Keywords that cannot be honoured are refused
+when the circuit is read, so that no schema ever promises more than is checked. A shape can be
+written down again as JSON Schema, for an agent that is told what to answer; reading it back gives
+the same shape.
 """
 
 import re
@@ -280,7 +277,7 @@ def _pattern(given: Any, at: str) -> re.Pattern[str] | None:
     try:
         return re.compile(given)
     except (re.error, TypeError, RecursionError) as error:
-        raise CircuitError(f"{at}.pattern is no regular expression: {error}") from None
+        raise CircuitError(f"{at}.pattern is not a regular expression: {error}") from None
 
 
 def _is_kind(value: Any, kinds: tuple[str, ...]) -> bool:

@@ -1,7 +1,7 @@
 """Walks through a circuit with made-up answers: where cases end, how, and at what cost.
 
-Knows how to make legal answers from shapes and from the values guards look at, mostly good ones and
-sometimes none. Chance is an argument: the same chance gives the same walks.
+Answers are legal ones, made from shapes and from the values that guards look at; now and then there
+is none. Chance is an argument: the same chance gives the same walks.
 """
 
 from collections import Counter

@@ -1,13 +1,8 @@
-"""Our own program around the sessions of an epic: RESUME before each, CLOSE after the last.
+"""The handler around the sessions of an epic: RESUME before each of them, CLOSE after the last.
 
-RESUME loads the checkpoint and lets git be compared before anything runs; CLOSE tells the
-checkpoint how it ended. Done twice for the same dispatch they come to the same. Refuses to decide
-where the epic goes: the circuit's rules do.
-
-What the coordinator itself says about an epic: line signals, shown and kept.
-
-Each is one canonical line, in a file beside the sessions' own. Said again after a crash it is there
-twice: what a reader makes of a repeated line is written in the protocol.
+RESUME loads the checkpoint and compares git before anything runs; CLOSE writes the outcome into the
+checkpoint. Run twice for one dispatch, both come to the same. `SignalLog` shows and stores the line
+signals that the coordinator emits itself; a crash may repeat a line, which the protocol allows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -85,13 +80,13 @@ class EpicDriver:
         self,
         checkpoints: Checkpoints,
         terms: EpicConfig,
-        voice: SignalLog,
+        signals: SignalLog,
         now: Callable[[], float],
         issue: Callable[[], int],
     ) -> None:
         self._checkpoints = checkpoints
         self._terms = terms
-        self._voice = voice
+        self._signals = signals
         self._now = now
         self._issue = issue
 
@@ -110,13 +105,13 @@ class EpicDriver:
             and case.attempt == 1
         )
         if fresh and self._terms.fresh:
-            self._voice.say("CHECKPOINT:MISSING")
+            self._signals.say("CHECKPOINT:MISSING")
             self._update(self._begun)
-            self._voice.say("EPIC_STARTED", [self._terms.epic_id])
+            self._signals.say("EPIC_STARTED", [self._terms.epic_id])
             return _said(ready=True, fresh=True, checkpoint="MISSING", summary="it begins")
         if isinstance(found, UnreadableCheckpoint):
             if found.kind == "MISSING":
-                self._voice.say("CHECKPOINT:MISSING")
+                self._signals.say("CHECKPOINT:MISSING")
             return _said(checkpoint=found.kind, code=found.code, summary=found.sentence)
         if found.checkpoint.epic.status == Status.DONE:
             return _said(ready=True, finished=True, summary="it was complete already")
@@ -124,11 +119,11 @@ class EpicDriver:
             status = found.checkpoint.epic.status.value
             return _said(summary=f"the epic is {status}: clear its checkpoint to begin anew")
         place = found.checkpoint.position
-        self._voice.say("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
+        self._signals.say("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
         outcome = recover(
             self._checkpoints,
             self._terms.epic_id,
-            self._voice,
+            self._signals,
             self._at(),
             policy=self._terms.policy(),
             answer=_ANSWERS.get(str(case.context.get("git_answer", ""))),
@@ -154,10 +149,10 @@ class EpicDriver:
     def _say_ending(self, outcome: str, case: Case) -> None:
         kind, epic_id = ENDINGS[outcome].signal, self._terms.epic_id
         if kind == "EPIC_COMPLETE":
-            self._voice.say(kind, [epic_id, "success" if outcome == "COMPLETE" else "partial"])
+            self._signals.say(kind, [epic_id, "success" if outcome == "COMPLETE" else "partial"])
         elif kind == "FATAL_ERROR":
             code = str(case.context.get("code", "")) or "SUBAGENT_FAILED"
-            self._voice.say(kind, [code.replace(":", " "), str(case.context.get("reason", ""))])
+            self._signals.say(kind, [code.replace(":", " "), str(case.context.get("reason", ""))])
         else:
             self._say_human(kind)
 
@@ -204,7 +199,7 @@ class EpicDriver:
         """A human's decision; without a number to name it by there is no such signal."""
         number = self._issue()
         if number > 0:
-            self._voice.say(kind, [str(number)])
+            self._signals.say(kind, [str(number)])
 
     def _update(self, change: Callable[[Checkpoint | None], Checkpoint]) -> Checkpoint:
         return self._checkpoints.update(self._terms.epic_id, change, self._at()).checkpoint

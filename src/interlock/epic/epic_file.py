@@ -1,13 +1,16 @@
 """An epic as people write it down: its title and status, its stories with criteria and tasks.
 
-Two forms: YAML, and Markdown with a heading and a checklist for each story. Knows both and what a
-usable epic needs. Refuses to know files: it is handed text.
+Two forms: YAML, and Markdown with a heading and a checklist for each story, read with
+markdown-it-py. Also checks what a usable epic needs. Works on text, never on files.
 """
 
 import re
+from functools import cache
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
+from markdown_it import MarkdownIt
 
 from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.status import Kind, Status, read_status
@@ -17,7 +20,6 @@ from interlock.system.yaml_text import read_yaml
 _MOST_STORIES: Final = 1_000
 _LONGEST: Final = 2_000
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
-_HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _STATUS: Final = re.compile(r"(?:\*\*|__)?Status:?(?:\*\*|__)?:?[ \t]*(.+?)[ \t]*$", re.IGNORECASE)
 _EPIC: Final = re.compile(r"Epic[ \t]+([A-Za-z0-9._-]+)[ \t]*:[ \t]*(.*)$", re.IGNORECASE)
 _STORY: Final = re.compile(r"Story[ \t]+([0-9A-Za-z][\w.#-]*)[ \t]*:[ \t]*(.*)$", re.IGNORECASE)
@@ -160,24 +162,23 @@ class _Draft:
 
 
 class _Markdown:
-    """Reads line by line: the first heading is the epic's, `Story ID: title` opens a story."""
+    """Takes block after block: the first heading is the epic's, `Story ID: title` opens a story."""
 
     def __init__(self, name: str, stem: str) -> None:
         self.id, self.title, self.status = stem, "", Status.READY
         self.stories: list[_Draft] = []
         self._name = name
         self._part = ""
-        self._in_fence = False
 
-    def take(self, line: str) -> None:
-        if line.lstrip().startswith(("```", "~~~")):
-            self._in_fence = not self._in_fence
-        elif not self._in_fence:
-            heading = _HEADING.match(line)
-            if heading:
-                self._take_heading(heading[2], len(heading[1]))
-            else:
-                self._take_line(line)
+    def read(self, text: str) -> None:
+        lines = text.split("\n")
+        for token, content in pairwise(_build_parser().parse(text)):
+            first, end = token.map or (0, 0)
+            if token.type == "heading_open" and lines[first].startswith("#"):
+                self._take_heading(content.content, len(token.markup))
+            elif token.type == "paragraph_open":
+                for line in lines[first:end]:
+                    self._take_line(line)
 
     def _take_heading(self, text: str, level: int) -> None:
         story = _STORY.match(text)
@@ -212,6 +213,15 @@ class _Markdown:
             self.status = _status(plain, "epic", self._name)
 
 
+@cache
+def _build_parser() -> MarkdownIt:
+    """Headings and fences. Points are read line by line: people indent them as they like, and to
+    the library a point that is four blanks deep is code, or goes on with the paragraph above."""
+    parser = MarkdownIt("zero").enable(["heading", "fence"])
+    parser.core.ruler.enableOnly(["block"])
+    return parser
+
+
 def _from_markdown(text: str, name: str, stem: str) -> EpicText:
     lines = text.split("\n")
     reader, first = _Markdown(name, stem), 0
@@ -219,8 +229,7 @@ def _from_markdown(text: str, name: str, stem: str) -> EpicText:
         ends = [at for at, line in enumerate(lines[1:200], 1) if line.strip() == "---"]
         first = ends[0] + 1 if ends else 0
     head = _from_yaml("\n".join(lines[1 : first - 1]), name, stem) if first else None
-    for line in lines[first:]:
-        reader.take(line.rstrip("\r"))
+    reader.read("\n".join(line.rstrip("\r") for line in lines[first:]))
     if not reader.title and not reader.stories and not (head and head.stories):
         raise SourceError(
             f"{name} is no epic: write '# Epic ID: title' and '## Story 1.1: title' headings"

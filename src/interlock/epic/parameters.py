@@ -1,7 +1,4 @@
-"""What the prompts of an epic read: its place, its stories and what comes first.
-
-Knows names and how long each text may be. Refuses to know where a checkpoint lies.
-"""
+"""The parameters of an epic's prompts: its position, its stories and what comes first. Bounded."""
 
 from collections.abc import Mapping
 from typing import Any, Final

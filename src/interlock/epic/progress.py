@@ -1,12 +1,9 @@
-"""What a session's words change in its checkpoint, and whether anything moved at all.
+"""How the signals of a session change its checkpoint, and whether anything moved at all.
 
-Pure: a checkpoint and what was heard in, a checkpoint out. A story's status follows what was said
-as far as it may; what cannot follow is told. Refuses to know files and git.
-
-Who keeps an epic's place around each session: what is noted before it, and after.
-
-Done twice for the same session, as after a crash, it comes to the same. Knows the artifact that the
-circuit's rules read. Refuses to know processes.
+The functions are pure: a checkpoint and what was heard in, a checkpoint out. A story's status
+follows as far as it may; the rest becomes a note. `CheckpointKeeper` applies them before and after
+each session, and builds the artifact that the circuit's rules read; twice for one session, as after
+a crash, it comes to the same.
 """
 
 import hashlib
@@ -177,15 +174,15 @@ def is_unanswered(checkpoint: Checkpoint) -> bool:
     return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
 
 
-def with_failure(checkpoint: Checkpoint, life: SessionAttempt, at: str) -> Checkpoint:
-    if life.ended_by not in _FAILED:
+def with_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> Checkpoint:
+    if attempt.ended_by not in _FAILED:
         return checkpoint
     failure = EpicFailure(
         at=at,
         story_id=checkpoint.position.story_id,
         task=checkpoint.position.task,
-        type=life.ended_by,
-        message=life.message[:_LONGEST_MESSAGE],
+        type=attempt.ended_by,
+        message=attempt.message[:_LONGEST_MESSAGE],
     )
     return checkpoint.with_failure(failure)
 
@@ -237,50 +234,54 @@ class CheckpointKeeper:
     def before(self, ask: Ask) -> str:
         return mark_of(self.read())
 
-    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
-        kept, problem = self._kept(life)
-        fields = life.word.fields if life.word else {}
-        success = life.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
+    def after(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
+        kept, problem = self._kept(attempt)
+        fields = attempt.word.fields if attempt.word else {}
+        success = attempt.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
         doubt = contradicts(kept) if success else ""
         if success and (left := not_done(kept)):
             self._note(f"success was said; not reported as done: {left}")
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
-        died = life.ended_by in _CRASHED
+        died = attempt.ended_by in _CRASHED
         after = mark_of(kept)
-        lost = problem and life.ended_by in _KEPT
+        lost = problem and attempt.ended_by in _KEPT
         return {
-            "ended_by": "FATAL_ERROR" if lost else life.ended_by,
+            "ended_by": "FATAL_ERROR" if lost else attempt.ended_by,
             "success": success and not doubt,
-            "moved": after != life.before,
+            "moved": after != attempt.before,
             "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if died else 0,
             "error_code": str(fields.get("error_code", "")),
-            "message": (doubt or problem or _message(life))[:_LONGEST_PROBLEM],
+            "message": (doubt or problem or _message(attempt))[:_LONGEST_PROBLEM],
             "payload": dict(fields),
-            "heard": [msgspec.to_builtins(each) for each in life.heard[:_SHOWN]],
-            "counted": {"all": life.total, "refused": life.refused, "repeated": life.repeated},
-            "checkpoint_before": life.before,
+            "heard": [msgspec.to_builtins(each) for each in attempt.heard[:_SHOWN]],
+            "counted": {
+                "all": attempt.total,
+                "refused": attempt.refused,
+                "repeated": attempt.repeated,
+            },
+            "checkpoint_before": attempt.before,
             "checkpoint_after": after,
-            "exit": life.exit,
-            "seconds": life.seconds,
-            "record": life.record,
+            "exit": attempt.exit,
+            "seconds": attempt.seconds,
+            "record": attempt.record,
         }
 
-    def _kept(self, life: SessionAttempt) -> tuple[Checkpoint | None, str]:
+    def _kept(self, attempt: SessionAttempt) -> tuple[Checkpoint | None, str]:
         """The checkpoint with all that the session said; or as it was, and why."""
-        before, word = self.read(), life.word
+        before, word = self.read(), attempt.word
         work: GitWork | None = None
         if word is not None and word.type == "CHECKPOINT:WRITE":
-            written = is_written(life.before, before, word)
+            written = is_written(attempt.before, before, word)
             work = None if written else current_work(self._checkpoints.place.root)
         at = self._at()
         try:
-            after, notes = _changed(before, life, work, at)
+            after, notes = _changed(before, attempt, work, at)
             for note in notes:
                 self._note(note)
             if after is None or after == before:
                 return before, ""
             found = self._checkpoints.update(
-                self._epic_id, lambda now: _changed(now, life, work, at)[0] or after, at
+                self._epic_id, lambda now: _changed(now, attempt, work, at)[0] or after, at
             )
         except InterlockError as error:
             self._note(f"the checkpoint was not changed: {error}")
@@ -313,21 +314,21 @@ class CheckpointKeeper:
 
 
 def _changed(
-    before: Checkpoint | None, life: SessionAttempt, work: GitWork | None, at: str
+    before: Checkpoint | None, attempt: SessionAttempt, work: GitWork | None, at: str
 ) -> tuple[Checkpoint | None, list[str]]:
     """The checkpoint after the session, and what could not be followed. With `work`, the session
     has announced a place that it did not write down."""
-    after, word = before, life.word
+    after, word = before, attempt.word
     notes: list[str] = []
     if after is not None:
-        after, notes = with_stories(after, life.heard)
+        after, notes = with_stories(after, attempt.heard)
     if word is not None and work is not None:
         after = with_place(after, word, work, at)
     if after is None:
         return None, notes
     if word is not None and word.type == "HITL_REQUIRED":
         after = with_request(after, word, at)
-    return with_failure(after, life, at), notes
+    return with_failure(after, attempt, at), notes
 
 
 def moment(at: float) -> str:
@@ -335,9 +336,9 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _message(life: SessionAttempt) -> str:
-    fields = life.word.fields if life.word else {}
+def _message(attempt: SessionAttempt) -> str:
+    fields = attempt.word.fields if attempt.word else {}
     for name in ("message", "error", "status"):
         if fields.get(name):
             return str(fields[name])
-    return life.message
+    return attempt.message

@@ -1,17 +1,8 @@
-"""The one status vocabulary of epics, stories and tasks, and which change may follow which.
+"""The vocabulary of epics: statuses and their transitions, outcomes, and effects of line signals.
 
-Knows the words that older tools write for the same thing, and takes them on reading only. Refuses
-to know who changes a status.
-
-How an epic can end: one row each, with its exit code, its status and the signal that says so.
-
-Codes below 10 and from 75 are those of every verb; the rest are the epic's own. Refuses to know
-where they are shown.
-
-What each line signal of a session does to an epic: one row each.
-
-Knows which signals end a session and which of several counts. A word that holds the work back is
-taken wherever it stands; of the others the last one said counts. Refuses to know how it was heard.
+All three are tables. Words of older tools for a status are accepted on reading only. Outcome exit
+codes below 10 and from 75 are those of every command, the rest are the epic's own. Of several
+signals, one that holds the work back counts wherever it stands, otherwise the last.
 """
 
 from collections.abc import Iterable

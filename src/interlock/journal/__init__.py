@@ -1,1 +1,1 @@
-"""Memory: the schema, its migrations, the one writer, the readers and the audit."""
+"""Memory: the database, its one writer, its readers and its audit."""

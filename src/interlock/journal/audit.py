@@ -1,30 +1,35 @@
 """The audit behind `doctor --deep`: does the database say one and the same thing everywhere?
 
 The fold of each case's journal must equal its row; every dispatch is either settled or the open one
-of its case; every blob still has the hash it was written with. Reads only, and tells what it cannot
-read instead of stopping at it.
+of its case; every blob still has the hash it was written with. Applications hand in rules about
+their own tables. Reads only, and reports what it cannot read instead of stopping at it.
 """
 
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import msgspec
-from sqlalchemy import Connection, exc, select
+from sqlalchemy import Connection, select
 
 from interlock.engine.circuit import Circuit
 from interlock.journal import schema
-from interlock.journal.database import driver
 from interlock.journal.history import cases_of
 from interlock.journal.journal import hash_of, read_blob, state_of
 from interlock.journal.runs import Run, find_run, load_cases
-from interlock.rca.knowledge import audit as knowledge_audit
+from interlock.journal.sqlite import ERRORS, RawConnection, driver, find_damage, find_dangling
 from interlock.system.errors import InterlockError
 
+AuditRules = Mapping[str, tuple[str, str]]
+"""By the id of a fault: a query for the subjects that have it, and what is wrong with them."""
 _UNREADABLE = (
-    *(InterlockError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError),
-    *(KeyError, sqlite3.DatabaseError, exc.DBAPIError),
+    InterlockError,
+    msgspec.MsgspecError,
+    UnicodeDecodeError,
+    RecursionError,
+    KeyError,
+    *ERRORS,
 )
-_MISMATCHES = {
+_RULES: AuditRules = {
     "store.foreign": (
         (
             "select 'journal ' || j.seq from journal j join dispatches d"
@@ -61,34 +66,39 @@ class Fault(msgspec.Struct, frozen=True):
     message: str
 
 
-def audit(connection: Connection, circuit_of: Callable[[Run], Circuit]) -> list[Fault]:
-    """Everything that does not add up in the whole database."""
-    faults = [
-        *_told("database", lambda: _integrity(connection)),
-        *_told("blobs", lambda: _blobs(connection)),
-        *_told("dispatches", lambda: _dispatches(connection)),
-        *_told("journal", lambda: _mismatches(connection, _MISMATCHES)),
-        *_told("refusals", lambda: _refusals(connection)),
-        *_told("knowledge", lambda: _mismatches(connection, knowledge_audit.MISMATCHES)),
-    ]
+def audit(
+    connection: Connection,
+    circuit_of: Callable[[Run], Circuit],
+    more: Mapping[str, AuditRules] | None = None,
+) -> list[Fault]:
+    """Everything that does not add up in the whole database; `more` are the rules of applications
+    about their own tables, by what they look at."""
+    checks: dict[str, Callable[[], Iterable[Fault]]] = {
+        "database": partial(_integrity, connection),
+        "blobs": partial(_blobs, connection),
+        "dispatches": partial(_dispatches, connection),
+        "journal": partial(_broken_rules, connection, _RULES),
+        "refusals": partial(_refusals, connection),
+    }
+    for subject, rules in (more or {}).items():
+        checks[subject] = partial(_broken_rules, connection, rules)
     for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
-        faults += _told(f"run {run_id}", lambda: _folds(connection, run_id, circuit_of))  # noqa: B023
-    return faults
+        checks[f"run {run_id}"] = partial(_folds, connection, run_id, circuit_of)
+    return [fault for subject, check in checks.items() for fault in _run_check(subject, check)]
 
 
-def _told(subject: str, look: Callable[[], Iterator[Fault]]) -> Iterator[Fault]:
+def _run_check(subject: str, check: Callable[[], Iterable[Fault]]) -> Iterator[Fault]:
     try:
-        yield from look()
+        yield from check()
     except _UNREADABLE as error:
         yield Fault("store.unreadable", subject, str(error))
 
 
 def _integrity(connection: Connection) -> Iterator[Fault]:
-    for (line,) in driver(connection).execute("pragma integrity_check"):
-        if line != "ok":
-            yield Fault("store.damaged", "database", str(line))
-    for table, row, *_ in driver(connection).execute("pragma foreign_key_check"):
-        yield Fault("store.dangling", f"{table} {row}", "it refers to a row that is not there")
+    for line in find_damage(connection):
+        yield Fault("store.damaged", "database", line)
+    for row in find_dangling(connection):
+        yield Fault("store.dangling", row, "it refers to a row that is not there")
 
 
 def _blobs(connection: Connection) -> Iterator[Fault]:
@@ -98,7 +108,7 @@ def _blobs(connection: Connection) -> Iterator[Fault]:
             yield Fault("store.altered", f"blob {number}", "its content is not what was written")
 
 
-def _intact(raw: sqlite3.Connection, number: int, digest: bytes) -> bool:
+def _intact(raw: RawConnection, number: int, digest: bytes) -> bool:
     try:
         return hash_of(read_blob(raw, number)) == digest
     except InterlockError:
@@ -122,7 +132,7 @@ def _dispatches(connection: Connection) -> Iterator[Fault]:
             yield Fault("store.lost", f"dispatch {dispatch_id}", message)
 
 
-def _mismatches(connection: Connection, rules: Mapping[str, tuple[str, str]]) -> Iterator[Fault]:
+def _broken_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
     for fault_id, (query, message) in rules.items():
         for (subject,) in driver(connection).execute(query):
             yield Fault(fault_id, subject, message)

@@ -1,7 +1,6 @@
-"""Notices: what people want to hear about a run without looking at it.
+"""Notifications: what people want to hear about a run without looking at it.
 
-Knows what a notice says. Refuses to know how it travels: whoever works on a run is given a function
-to tell it to, which returns at once.
+Only what one says; how it travels is the business of whoever is given it, and returns at once.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,15 +1,9 @@
-"""What readers ask of the journal: the life of a case, how a run stands, who is asked what.
+"""What readers ask of the journal: the dispatches of a case, how a run stands, who is asked what.
 
-Knows only committed rows, and changes none.
+Reads committed rows only and changes none. A look at a run that is being worked on must be cheap,
+so the readers of whole runs use few statements, and texts are left where they are unless asked for.
 
-Questions at gates: what became of one that is not open, and which open ones belong together.
-
-Reads only. A question is the dispatch of a gate; asked again, it has another number.
-
-Every turn of a run, case by case: what was asked when, what came back, what it cost.
-
-Reads only, and in few statements, since a look at a run that is at work must be cheap. Prompts are
-left where they are.
+A question is the dispatch of a gate; asked again, it has another number.
 """
 
 from collections import Counter
@@ -20,16 +14,52 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, select
 
-from interlock.engine.case import Decision
+from interlock.engine.case import Decision, Usage
 from interlock.journal import schema
-from interlock.journal.database import driver, is_number
-from interlock.journal.journal import Pause, State, read_blob
-from interlock.journal.runs import MOST_RUNS
-from interlock.journal.usage import pauses_in
+from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
+from interlock.journal.sqlite import RawConnection, driver, is_number
+from interlock.journal.usage import pauses_of
 from interlock.system.errors import StoreError
 
-_decision = msgspec.json.Decoder(Decision).decode
-_state = msgspec.json.Decoder(State).decode
+_DISPATCHES = (
+    "select c.run_id, c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt, j.at,"
+    " j.answer, j.decision, j.tokens, j.money, q.answered_by from cases c"
+    " join dispatches d on d.case_no = c.case_no"
+    " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
+    " left join questions q on q.question_id = d.dispatch_id"
+)
+_IN_ORDER = " order by c.case_no, d.dispatch_id"
+_OF_RUN = " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
+# The table of dispatches has no index by case: the journal has, and the open one is in the case.
+_OF_CASE = (
+    " where d.dispatch_id in (select dispatch_id from journal where case_no = ?1"
+    " union select dispatch_id from cases where case_no = ?1)"
+)
+_REFUSALS = (
+    "select dispatch_id, at, reason, sentence, content from refusals"
+    " where run_id = ? order by refusal_id"
+)
+_PROGRESS = (
+    "select c.case_id, c.status, c.state, c.step, c.needs,"
+    " coalesce(d.dispatch_id, 0), coalesce(d.role, ''), coalesce(d.at, 0.0)"
+    " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
+    " where c.run_id = ? order by c.case_no"
+)
+_COSTS = (
+    "select c.case_id, sum(u.tokens), sum(u.money) from"
+    " (select dispatch_id, tokens, money from journal union all"
+    " select dispatch_id, tokens, money from pauses) u"
+    " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
+    " where c.run_id = ? group by 1"
+)
+_QUESTION = (
+    "select c.run_id, c.case_no, c.case_id, d.step, q.answered_by, j.at, j.decision,"
+    " c.dispatch_id from questions q join dispatches d on d.dispatch_id = q.question_id"
+    " join cases c on c.case_no = q.case_no"
+    " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
+    " where q.question_id = ?"
+)
+_decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
@@ -44,6 +74,19 @@ class CaseSummary(msgspec.Struct, frozen=True):
     state: State
 
 
+class CaseProgress(msgspec.Struct, frozen=True):
+    """Where a case stands, as its row says; `role` is who is asked, if anybody is."""
+
+    case_id: str
+    status: str
+    end: str
+    step: str
+    needs: tuple[str, ...] = ()
+    dispatch_id: int = 0
+    role: str = ""
+    since: float = 0.0
+
+
 class RefusalRecord(msgspec.Struct, frozen=True):
     """An answer that was not accepted."""
 
@@ -54,19 +97,23 @@ class RefusalRecord(msgspec.Struct, frozen=True):
 
 
 class DispatchRecord(msgspec.Struct, frozen=True):
-    """One dispatch: what was asked, what came back, what was decided."""
+    """One dispatch: what was asked, what came back, what was decided. Without a decision it is
+    open. The prompt, and what refused answers said, are empty unless texts were asked for."""
 
+    case_id: str
     dispatch_id: int
     step: str
     attempt: int
     role: str
     sent_at: float
-    prompt: str
+    prompt: str = ""
     refused: list[RefusalRecord] = []
     pauses: list[Pause] = []
     answered_at: float | None = None
     answer: Any = None
+    answer_bytes: int = 0
     decision: Decision | None = None
+    usage: Usage = Usage()
     answered_by: str | None = None
 
 
@@ -91,10 +138,25 @@ class OpenGate(msgspec.Struct, frozen=True):
     prompt: str
 
 
+class SettledQuestion(msgspec.Struct, frozen=True):
+    """A question that was asked at a gate, and how it was settled, if it was."""
+
+    question_id: int
+    run_id: int
+    case_no: int
+    case_id: str
+    step: str
+    answered_by: str | None
+    settled_at: float | None
+    signal: str | None
+    now_asked: int | None
+    """The dispatch its case waits for now."""
+
+
 def cases_of(connection: Connection, run_id: int) -> list[CaseSummary]:
     cases = schema.cases
     query = select(cases).where(cases.c.run_id == run_id).order_by(cases.c.case_no)
-    return [_case_line(row) for row in connection.execute(query)]
+    return [_summary(row) for row in connection.execute(query)]
 
 
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
@@ -103,11 +165,11 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
     query = select(cases).where(cases.c.case_id == case_id).order_by(cases.c.run_id.desc())
     if run_id is not None:
         query = query.where(cases.c.run_id == run_id)
-    row = connection.execute(query.limit(1)).first() if abs(run_id or 0) <= MOST_RUNS else None
+    row = connection.execute(query.limit(1)).first() if is_number(run_id or 0) else None
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
         raise StoreError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")
-    return _case_line(row)
+    return _summary(row)
 
 
 def counts(connection: Connection, run_id: int) -> Counter[str]:
@@ -118,35 +180,90 @@ def counts(connection: Connection, run_id: int) -> Counter[str]:
     return found
 
 
-def life_of(connection: Connection, case_no: int) -> list[DispatchRecord]:
-    """All dispatches of a case, in order."""
-    raw = driver(connection)
-    rows = raw.execute(
-        "select d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt,"
-        " j.at, j.answer, j.decision, q.answered_by from dispatches d"
-        " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
-        " left join questions q on q.question_id = d.dispatch_id"
-        " where d.dispatch_id in (select dispatch_id from journal where case_no = ? union"
-        " select dispatch_id from cases where case_no = ?) order by d.dispatch_id",
-        (case_no, case_no),
-    ).fetchall()
+def list_progress(connection: Connection, run_id: int) -> list[CaseProgress]:
+    """Where every case of a run stands, and since when somebody is asked about it."""
     return [
-        DispatchRecord(
-            dispatch_id=row[0],
-            step=row[1],
-            attempt=row[2],
-            role=row[3],
-            sent_at=row[4],
-            prompt=read_blob(raw, row[5]).decode(),
-            refused=list(_refused(connection, row[0])),
-            pauses=pauses_in(connection, row[0]),
-            answered_at=row[6],
-            answer=msgspec.json.decode(read_blob(raw, row[7])) if row[7] is not None else None,
-            decision=_decision(row[8]) if row[8] is not None else None,
-            answered_by=row[9],
+        CaseProgress(
+            case_id=case_id,
+            status=status,
+            end=decode_state(state).end,
+            step=step,
+            needs=_decode_names(needs),
+            dispatch_id=dispatch_id,
+            role=role,
+            since=since,
         )
-        for row in rows
+        for case_id, status, state, step, needs, dispatch_id, role, since in driver(
+            connection
+        ).execute(_PROGRESS, (run_id,))
     ]
+
+
+def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
+    """Tokens and money of each case that has cost something."""
+    rows = driver(connection).execute(_COSTS, (run_id,)).fetchall()
+    return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
+
+
+def list_dispatches(
+    connection: Connection,
+    *,
+    case_no: int | None = None,
+    run_id: int | None = None,
+    texts: bool = False,
+) -> list[DispatchRecord]:
+    """All dispatches of a case, or of a whole run case by case, in order. With `texts` the prompts
+    and the refused answers are read too, which are large."""
+    raw = driver(connection)
+    query = _DISPATCHES + (_OF_CASE if case_no is not None else _OF_RUN) + _IN_ORDER
+    number = case_no if case_no is not None else run_id
+    rows = raw.execute(query, (number,)).fetchall()
+    if not rows:
+        return []
+    refused: dict[int, list[RefusalRecord]] = {row[2]: [] for row in rows}
+    pauses: dict[int, list[Pause]] = {row[2]: [] for row in rows}
+    for dispatch_id, at, reason, sentence, content in raw.execute(_REFUSALS, (rows[0][0],)):
+        if dispatch_id in refused:
+            said = _read_text(raw, content) if texts else ""
+            refused[dispatch_id].append(RefusalRecord(at, reason, sentence, said))
+    for pause in pauses_of(connection, rows[0][0]):
+        if pause.dispatch_id in pauses:
+            pauses[pause.dispatch_id].append(pause)
+    return [_dispatch(raw, row, refused[row[2]], pauses[row[2]], texts=texts) for row in rows]
+
+
+def _dispatch(
+    raw: RawConnection,
+    row: tuple[Any, ...],
+    refused: list[RefusalRecord],
+    pauses: list[Pause],
+    *,
+    texts: bool,
+) -> DispatchRecord:
+    _, case_id, dispatch_id, step, attempt, role, sent_at, prompt, *answered = row
+    answered_at, blob, decision, tokens, money, answered_by = answered
+    answer = read_blob(raw, blob) if blob is not None else b""
+    return DispatchRecord(
+        case_id=case_id,
+        dispatch_id=dispatch_id,
+        step=step,
+        attempt=attempt,
+        role=role,
+        sent_at=sent_at,
+        prompt=_read_text(raw, prompt) if texts else "",
+        refused=refused,
+        pauses=pauses,
+        answered_at=answered_at,
+        answer=msgspec.json.decode(answer) if blob is not None else None,
+        answer_bytes=len(answer),
+        decision=decode_decision(decision) if decision is not None else None,
+        usage=Usage(tokens or 0, money or 0.0),
+        answered_by=answered_by,
+    )
+
+
+def _read_text(raw: RawConnection, blob: int) -> str:
+    return read_blob(raw, blob).decode(errors="replace")
 
 
 def lines_since(
@@ -170,13 +287,19 @@ def each_line(
     if case_id:
         query = query.where(cases.c.case_id == case_id)
     for row in connection.execute(query):
-        yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, _decision(row.decision))
+        decision = decode_decision(row.decision)
+        yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, decision)
 
 
 def refusals_of(connection: Connection, run_id: int) -> list[RefusalRecord]:
+    """Every answer of a run that was refused, in order."""
     table = schema.refusals
     query = select(table).where(table.c.run_id == run_id).order_by(table.c.refusal_id)
-    return [_refused_line(connection, row) for row in connection.execute(query)]
+    raw = driver(connection)
+    return [
+        RefusalRecord(row.at, row.reason, row.sentence, _read_text(raw, row.content))
+        for row in connection.execute(query)
+    ]
 
 
 def open_questions(connection: Connection) -> list[OpenGate]:
@@ -192,12 +315,12 @@ def open_questions(connection: Connection) -> list[OpenGate]:
     raw = driver(connection)
     return [
         OpenGate(
-            row.dispatch_id,
-            row.run_id,
-            row.case_id,
-            row.step,
-            row.at,
-            read_blob(raw, row.prompt).decode(),
+            question_id=row.dispatch_id,
+            run_id=row.run_id,
+            case_id=row.case_id,
+            step=row.step,
+            asked_at=row.at,
+            prompt=_read_text(raw, row.prompt),
         )
         for row in connection.execute(query)
     ]
@@ -210,74 +333,24 @@ def open_dispatch_ids(connection: Connection) -> set[int]:
     return set(connection.execute(query).scalars())
 
 
-def digest_of(connection: Connection, run_id: int) -> str:
-    """One word for all decisions and answers of a run, whatever their times and dispatch ids: two
-    runs that decided alike, case by case, have the same."""
-    raw = driver(connection)
-    whole = blake2b(digest_size=16)
-    rows = raw.execute(
-        "select c.case_id, j.decision, b.hash from cases c"
-        " join journal j on j.case_no = c.case_no join blobs b on b.blob_id = j.answer"
-        " where c.run_id = ? order by c.case_id, j.dispatch_id",
-        (run_id,),
-    )
-    for case_id, decision, answer in rows:
-        whole.update(f"{case_id}\n{decision}\n{answer.hex()}\n".encode())
-    return whole.hexdigest()
-
-
-def _case_line(row: Row[Any]) -> CaseSummary:
-    return CaseSummary(
-        case_no=row.case_no,
-        case_id=row.case_id,
-        run_id=row.run_id,
-        status=row.status,
-        step=row.step,
-        dispatch_id=row.dispatch_id,
-        state=_state(row.state),
-    )
-
-
-def _refused(connection: Connection, dispatch_id: int) -> Iterator[RefusalRecord]:
-    table = schema.refusals
-    query = select(table).where(table.c.dispatch_id == dispatch_id).order_by(table.c.refusal_id)
-    for row in connection.execute(query):
-        yield _refused_line(connection, row)
-
-
-def _refused_line(connection: Connection, row: Row[Any]) -> RefusalRecord:
-    content = read_blob(driver(connection), row.content).decode(errors="replace")
-    return RefusalRecord(row.at, row.reason, row.sentence, content)
-
-
-class SettledQuestion(msgspec.Struct, frozen=True):
-    """A question that was asked at a gate, and how it was settled, if it was."""
-
-    question_id: int
-    run_id: int
-    case_no: int
-    case_id: str
-    step: str
-    answered_by: str | None
-    settled_at: float | None
-    signal: str | None
-    now_asked: int | None
-    """The dispatch its case waits for now."""
-
-
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
     """A gate's question that was asked once, open or not, and what became of it."""
-    query = (
-        "select q.question_id, c.run_id, c.case_no, c.case_id, d.step, q.answered_by,"
-        " j.at, json_extract(j.decision, '$.signal'), c.dispatch_id"
-        " from questions q join dispatches d on d.dispatch_id = q.question_id"
-        " join cases c on c.case_no = q.case_no"
-        " left join journal j on j.case_no = q.case_no and j.dispatch_id = q.question_id"
-        " where q.question_id = ?"
-    )
     number = question_id if is_number(question_id) else 0
-    row = driver(connection).execute(query, (number,)).fetchone()
-    return SettledQuestion(*row) if row else None
+    row = driver(connection).execute(_QUESTION, (number,)).fetchone()
+    if row is None:
+        return None
+    run_id, case_no, case_id, step, answered_by, settled_at, decision, now_asked = row
+    return SettledQuestion(
+        question_id=number,
+        run_id=run_id,
+        case_no=case_no,
+        case_id=case_id,
+        step=step,
+        answered_by=answered_by,
+        settled_at=settled_at,
+        signal=decode_decision(decision).signal if decision is not None else None,
+        now_asked=now_asked,
+    )
 
 
 def family_of(connection: Connection, question: OpenGate) -> list[OpenGate]:
@@ -303,96 +376,29 @@ def _family(connection: Connection, question: OpenGate) -> Any:
     return msgspec.json.decode(read_blob(raw, blob)).get("family")
 
 
-_TURNS = (
-    "select c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, j.at, j.decision, j.answer,"
-    " coalesce(j.tokens, 0), coalesce(j.money, 0.0), coalesce(q.answered_by, '')"
-    " from cases c join dispatches d on d.case_no = c.case_no"
-    " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
-    " left join questions q on q.question_id = d.dispatch_id"
-    " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
-    " order by c.case_no, d.dispatch_id"
-)
-_STANDS = (
-    "select c.case_id, c.status, coalesce(json_extract(c.state, '$.end'), ''), c.step, c.needs,"
-    " coalesce(d.dispatch_id, 0), coalesce(d.role, ''), coalesce(d.at, 0.0)"
-    " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
-    " where c.run_id = ? order by c.case_no"
-)
-_COSTS = (
-    "select c.case_id, sum(u.tokens), sum(u.money) from"
-    " (select dispatch_id, tokens, money from journal union all"
-    " select dispatch_id, tokens, money from pauses) u"
-    " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
-    " where c.run_id = ? group by 1"
-)
-_REFUSED = (
-    "select c.case_id, r.dispatch_id, r.at, r.reason, r.sentence from refusals r"
-    " join cases c on c.case_no = r.case_no where r.run_id = ? order by r.refusal_id"
-)
-_names = msgspec.json.Decoder(tuple[str, ...]).decode
-
-
-class AnswerRecord(msgspec.Struct, frozen=True):
-    """One dispatch. Without a decision it is open."""
-
-    case_id: str
-    dispatch_id: int
-    step: str
-    attempt: int
-    role: str
-    sent_at: float
-    answered_at: float | None = None
-    decision: Decision | None = None
-    answer: Any = None
-    tokens: int = 0
-    money: float = 0.0
-    answered_by: str = ""
-
-
-class CaseProgress(msgspec.Struct, frozen=True):
-    """Where a case stands, as its row says; `role` is who is asked, if anybody is."""
-
-    case_id: str
-    status: str
-    end: str
-    step: str
-    needs: tuple[str, ...] = ()
-    dispatch_id: int = 0
-    role: str = ""
-    since: float = 0.0
-
-
-class RefusedAnswer(msgspec.Struct, frozen=True):
-    """An answer that was refused."""
-
-    case_id: str
-    dispatch_id: int
-    at: float
-    reason: str
-    sentence: str
-
-
-def turns_of(connection: Connection, run_id: int) -> Iterator[AnswerRecord]:
-    """All turns of all cases of a run, those of one case together and in order."""
+def digest_of(connection: Connection, run_id: int) -> str:
+    """One hash over all decisions and answers of a run, whatever their times and dispatch ids: two
+    runs that decided alike, case by case, have the same."""
     raw = driver(connection)
-    for row in raw.execute(_TURNS, (run_id,)).fetchall():
-        answer = msgspec.json.decode(read_blob(raw, row[8])) if row[8] is not None else None
-        decision = _decision(row[7]) if row[7] is not None else None
-        yield AnswerRecord(*(*row[:7], decision, answer, *row[9:]))
+    digest = blake2b(digest_size=16)
+    rows = raw.execute(
+        "select c.case_id, j.decision, b.hash from cases c"
+        " join journal j on j.case_no = c.case_no join blobs b on b.blob_id = j.answer"
+        " where c.run_id = ? order by c.case_id, j.dispatch_id",
+        (run_id,),
+    )
+    for case_id, decision, answer in rows:
+        digest.update(f"{case_id}\n{decision}\n{answer.hex()}\n".encode())
+    return digest.hexdigest()
 
 
-def stands_of(connection: Connection, run_id: int) -> list[CaseProgress]:
-    rows = driver(connection).execute(_STANDS, (run_id,)).fetchall()
-    return [CaseProgress(*(*row[:4], _names(row[4]), *row[5:])) for row in rows]
-
-
-def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
-    """Tokens and money of each case that has cost something."""
-    rows = driver(connection).execute(_COSTS, (run_id,)).fetchall()
-    return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
-
-
-def refused_in(connection: Connection, run_id: int) -> list[RefusedAnswer]:
-    return [
-        RefusedAnswer(*row) for row in driver(connection).execute(_REFUSED, (run_id,)).fetchall()
-    ]
+def _summary(row: Row[Any]) -> CaseSummary:
+    return CaseSummary(
+        case_no=row.case_no,
+        case_id=row.case_id,
+        run_id=row.run_id,
+        status=row.status,
+        step=row.step,
+        dispatch_id=row.dispatch_id,
+        state=decode_state(row.state),
+    )

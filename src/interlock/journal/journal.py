@@ -1,16 +1,14 @@
-"""The journal: the writer's side. A batch of decisions, with all they lead to, is one transaction.
+"""The writer's side of the journal: all that one turn of a run writes is one transaction.
 
-Knows how records become rows, fast. An answer enters the journal once: a second one for the same
-dispatch breaks a unique key and the batch with it, so the caller must have refused it before. What
-an application wants to change along with a decision is an effect, and its own business.
+An answer enters the journal once: a second one for the same dispatch breaks a unique key and the
+transaction with it, so the caller must have refused it before. What an application changes along
+with a decision is an effect, carried out in the same transaction.
 
-Prompts, answers and other texts, kept once per content outside the rows that mention them.
-
-Rows refer to a blob by its number: numbers rise, so a commit appends a few full pages instead of
-touching one page per hash. The hash stands beside the text; doctor compares the two.
+Prompts, answers and other texts are blobs, kept once per content. Rows refer to a blob by its
+number: numbers rise, so a commit appends a few full pages instead of touching one page per hash.
+The hash stands beside the text; the audit compares the two.
 """
 
-import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
@@ -20,59 +18,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.database import driver
+from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, driver
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
 _REMEMBERED = 4096
-
-Row = tuple[int, bytes, int, bytes]
-
-
-def hash_of(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
-
-
-class BlobWriter:
-    """Gives each content a number and collects the rows that are not yet in the database."""
-
-    def __init__(self, raw: sqlite3.Connection) -> None:
-        self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
-        self._known: dict[bytes, int] = {}
-        self.rows: list[Row] = []
-
-    def put(self, data: bytes) -> int:
-        digest = hash_of(data)
-        number = self._known.get(digest)
-        if number is not None:
-            return number
-        number = self._next
-        self._next += 1
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[digest] = number
-        packed = zlib.compress(data, 1) if len(data) >= _PACK_FROM else data
-        smaller = len(packed) < len(data)
-        self.rows.append((number, digest, int(smaller), packed if smaller else data))
-        return number
-
-    def flush(self, raw: sqlite3.Connection) -> None:
-        """Write the collected rows; belongs inside the transaction that refers to them."""
-        if self.rows:
-            raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
-            self.rows = []
-
-
-def read_blob(raw: sqlite3.Connection, number: int) -> bytes:
-    row = raw.execute("select packed, data from blobs where blob_id = ?", (number,)).fetchone()
-    if row is None:
-        raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
-    try:
-        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
-    except (zlib.error, TypeError):
-        raise StoreError(f"blob {number} is damaged: restore a copy of the database") from None
-
-
 _MOST_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
 
@@ -83,8 +33,8 @@ _JOURNAL = (
 )
 _CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
 _REFUSAL = (
-    "insert or ignore into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
-    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?)"
+    "insert into refusals (run_id, case_no, dispatch_id, at, reason, sentence, content,"
+    " content_hash) values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
 )
 _ASKED = "insert into questions (question_id, case_no) values (?, ?)"
 _ANSWERED = "update questions set answered_at = ?, answered_by = ? where question_id = ?"
@@ -103,18 +53,62 @@ _TOLD = (
     "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
     " and answered_at is null"
 )
-_AGREED = "update runs set options = json_patch(options, ?) where run_id = ?"
 _WORKED = (
     "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
     " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
 )
 _NEWEST = (
-    "select max(coalesce((select max(dispatch_id) from dispatches), 0),"
-    " coalesce((select max(question_id) from inquiries), 0))"
+    "select coalesce(max(number), 0) from (select max(dispatch_id) as number from dispatches"
+    " union all select max(question_id) from inquiries) as given"
 )
+BlobRow = tuple[int, bytes, int, bytes]
 
 
-Effect = Callable[[sqlite3.Connection, float], None]
+def hash_of(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
+
+
+class BlobWriter:
+    """Gives each content a number and collects the rows that are not yet in the database."""
+
+    def __init__(self, raw: RawConnection) -> None:
+        self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
+        self._known: dict[bytes, int] = {}
+        self.rows: list[BlobRow] = []
+
+    def put(self, data: bytes) -> int:
+        digest = hash_of(data)
+        number = self._known.get(digest)
+        if number is not None:
+            return number
+        number = self._next
+        self._next += 1
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[digest] = number
+        packed = zlib.compress(data, 1) if len(data) >= _PACK_FROM else data
+        smaller = len(packed) < len(data)
+        self.rows.append((number, digest, int(smaller), packed if smaller else data))
+        return number
+
+    def flush(self, raw: RawConnection) -> None:
+        """Write the collected rows; belongs inside the transaction that refers to them."""
+        if self.rows:
+            raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
+            self.rows = []
+
+
+def read_blob(raw: RawConnection, number: int) -> bytes:
+    row = raw.execute("select packed, data from blobs where blob_id = ?", (number,)).fetchone()
+    if row is None:
+        raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
+    try:
+        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+    except (zlib.error, TypeError):
+        raise StoreError(f"blob {number} is damaged: restore a copy of the database") from None
+
+
+Effect = Callable[[RawConnection, float], None]
 """What an application changes in its own tables because of a decision. It does not commit."""
 
 
@@ -207,6 +201,10 @@ class State(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     visits: Mapping[str, int] = {}
     stack: tuple[str, ...] = ()
     context: Mapping[str, Any] = {}
+
+
+decode_decision = msgspec.json.Decoder(Decision).decode
+decode_state = msgspec.json.Decoder(State).decode
 
 
 class TurnWrites(msgspec.Struct):
@@ -305,7 +303,7 @@ class Journal:
             (_PAUSE, [_pause(run_id, each, at) for each in batch.pauses]),
             (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
             (_TOLD, [(at, t.by, t.answer.decode(), t.question_id) for t in batch.told]),
-            (_AGREED, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
+            (MERGE_OPTIONS, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
             (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
         ]
         return [(statement, many) for statement, many in found if many]
@@ -313,8 +311,14 @@ class Journal:
     def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
         content = refusal.content[:_MOST_REFUSED]
         return (
-            *(self.run_id, refusal.case_no, refusal.dispatch_id, at, refusal.reason),
-            *(refusal.sentence, self.blobs.put(content), hash_of(content)),
+            self.run_id,
+            refusal.case_no,
+            refusal.dispatch_id,
+            at,
+            refusal.reason,
+            refusal.sentence,
+            self.blobs.put(content),
+            hash_of(content),
         )
 
 
@@ -332,8 +336,15 @@ def _entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple
 def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
     usage = pause.usage
     return (
-        *(run_id, pause.dispatch_id, pause.account, at, pause.until, pause.guesses),
-        *(usage.tokens, usage.money, pause.reason),
+        run_id,
+        pause.dispatch_id,
+        pause.account,
+        at,
+        pause.until,
+        pause.guesses,
+        usage.tokens,
+        usage.money,
+        pause.reason,
     )
 
 

@@ -1,10 +1,9 @@
 """Runs and their cases: begun in one transaction, loaded again as the fold of their journal.
 
-A run keeps the text of the circuit it was begun with, so that a file edited meanwhile changes
+A run keeps the text of the circuit it was begun with, so that a file edited in the meantime changes
 nothing for it.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -17,8 +16,14 @@ from interlock.engine.case import OPEN, Case, Decision
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal import schema
-from interlock.journal.database import driver, transaction
-from interlock.journal.journal import BlobWriter, State, read_blob, state_of
+from interlock.journal.journal import (
+    BlobWriter,
+    decode_decision,
+    decode_state,
+    read_blob,
+    state_of,
+)
+from interlock.journal.sqlite import RawConnection, driver, is_number, transaction
 from interlock.journal.usage import spent_by
 from interlock.system.errors import StoreError
 
@@ -26,8 +31,6 @@ RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "
 _AT_ONCE = 500
 """Cases that are written together, so that a large run needs little memory to begin."""
 FINISHED = ("done", "unhealthy")
-MOST_RUNS = 2**63 - 1
-"""Beyond it SQLite has no numbers."""
 
 
 class NewCase(msgspec.Struct, frozen=True):
@@ -120,7 +123,7 @@ def add_cases(
 
 
 def insert_run(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     text: str,
     *,
@@ -132,19 +135,30 @@ def insert_run(
 ) -> int:
     """A new run without cases, of that number if one is given; belongs inside a transaction."""
     blobs = BlobWriter(raw)
-    run = (
-        *(circuit.name, circuit.version, blobs.put(text.encode()), source, fingerprint),
-        *(msgspec.json.encode(options).decode(), "running", 0.0, at, at),
-    )
-    next_one = "select coalesce(max(run_id), 0) + 1 from runs"
-    run_id = number or raw.execute(next_one).fetchone()[0]
+    text_blob = blobs.put(text.encode())
     blobs.flush(raw)
-    raw.execute("insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (run_id, *run))
-    return int(run_id)
+    next_number = "select coalesce(max(run_id), 0) + 1 from runs"
+    run_id = int(number or raw.execute(next_number).fetchone()[0])
+    raw.execute(
+        "insert into runs (run_id, circuit, version, text, source, fingerprint, options, status,"
+        " seconds, created_at, changed_at) values (?, ?, ?, ?, ?, ?, ?, 'running', 0.0, ?, ?)",
+        (
+            run_id,
+            circuit.name,
+            circuit.version,
+            text_blob,
+            source,
+            fingerprint,
+            msgspec.json.encode(options).decode(),
+            at,
+            at,
+        ),
+    )
+    return run_id
 
 
 def insert_cases(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     run_id: int,
     cases: Iterable[AnyCase],
@@ -164,22 +178,17 @@ def insert_cases(
         also(some)
 
 
-def change_case(raw: sqlite3.Connection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
+def change_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
     """Another input, priority and needs for an open case; belongs inside a transaction."""
     number = blobs.put(msgspec.json.encode(new.input))
     blobs.flush(raw)
     raw.execute(
         "update cases set input = ?, priority = ?, needs = ? where run_id = ? and case_id = ?",
-        (
-            *(number, new.priority, msgspec.json.encode(new.needs).decode()),
-            *(run_id, new.case_id),
-        ),
+        (number, new.priority, msgspec.json.encode(new.needs).decode(), run_id, new.case_id),
     )
 
 
-def unknown_cases(
-    raw: sqlite3.Connection, run_id: int, cases: Iterable[AnyCase]
-) -> Iterator[AnyCase]:
+def unknown_cases(raw: RawConnection, run_id: int, cases: Iterable[AnyCase]) -> Iterator[AnyCase]:
     """Those whose case_id the run does not have, each once."""
     seen: set[str] = set()
     query = "select 1 from cases where run_id = ? and case_id = ?"
@@ -189,7 +198,7 @@ def unknown_cases(
             yield new
 
 
-def wake_run(raw: sqlite3.Connection, run_id: int, at: float) -> None:
+def wake_run(raw: RawConnection, run_id: int, at: float) -> None:
     """A run that got more to do is not at its end, whatever it was before."""
     raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
 
@@ -197,12 +206,18 @@ def wake_run(raw: sqlite3.Connection, run_id: int, at: float) -> None:
 def _case_row(
     circuit: Circuit, blobs: BlobWriter, run_id: int, case_no: int, new: NewCase
 ) -> tuple[Any, ...]:
-    encode = msgspec.json.encode
     case = open_case(circuit, new.case_id, new.input)
     return (
-        *(case_no, run_id, new.case_id, blobs.put(encode(new.input)), new.priority),
-        *(encode(new.needs).decode(), case.status, case.step, None),
-        encode(state_of(case)).decode(),
+        case_no,
+        run_id,
+        new.case_id,
+        blobs.put(msgspec.json.encode(new.input)),
+        new.priority,
+        msgspec.json.encode(new.needs).decode(),
+        case.status,
+        case.step,
+        None,
+        msgspec.json.encode(state_of(case)).decode(),
     )
 
 
@@ -216,7 +231,7 @@ def find_run(connection: Connection, run_id: int | None = None) -> Run:
     query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
     if run_id is not None:
         query = query.where(schema.runs.c.run_id == run_id)
-    row = connection.execute(query).first() if abs(run_id or 0) <= MOST_RUNS else None
+    row = connection.execute(query).first() if is_number(run_id or 0) else None
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise StoreError(f"{what}; 'interlock runs' lists them")
@@ -275,7 +290,7 @@ def load_cases(
             start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
             case = fold(circuit, start, journal_of(connection, case_no))
         else:
-            end = msgspec.json.decode(state, type=State).end
+            end = decode_state(state).end
             case = Case(case_id, step, status=status, end=end)
         names = msgspec.json.decode(needs, type=tuple[str, ...])
         yield LoadedCase(case_no, case, priority, names, dispatch_id)
@@ -306,7 +321,7 @@ def holds_of(connection: Connection, circuit: Circuit, run_id: int) -> dict[str,
         (run_id,),
     )
     for case_id, text in rows:
-        decision = _decision(text)
+        decision = decode_decision(text)
         if decision.hold:
             held.setdefault(decision.hold, case_id)
         if decision.release:
@@ -333,10 +348,7 @@ def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision,
     )
     for decision, packed, data, blob in rows.fetchall():
         body = read_blob(raw, blob) if packed else data
-        yield _decision(decision), msgspec.json.decode(body)
-
-
-_decision = msgspec.json.Decoder(Decision).decode
+        yield decode_decision(decision), msgspec.json.decode(body)
 
 
 def _run(connection: Connection, row: Any) -> Run:

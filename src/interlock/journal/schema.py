@@ -1,7 +1,8 @@
-"""The tables. Journal, dispatches and blobs are only ever added to; cases are their fold.
+"""The kernel's tables. Journal, dispatches and blobs are only ever added to; cases are their fold.
 
 A dispatch is open while its case points at it, so settling one changes no old row. Prompts and
 answers are blobs: the rows that mention them stay small, and equal texts are kept once.
+Applications declare their own tables.
 """
 
 from sqlalchemy import (

@@ -1,14 +1,10 @@
-"""What runs have cost: added up from their dispatches, answers, pauses and the time noted for them.
+"""What runs have cost, which accounts met a rate limit, and what is asked about a run itself.
 
 Reads only. A dispatch costs when it is opened, tokens and money when its answer, or the rate limit
-it met, is known. Questions to humans cost nothing.
-
-Standstills: which accounts met a rate limit, until when, and what is asked about a run itself.
-
-Reads only. An account is whatever shares one limit; its name is the carrier's word.
+it met, is known; questions to humans cost nothing. An account is whatever shares one rate limit;
+its name is the carrier's word.
 """
 
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -17,8 +13,8 @@ from sqlalchemy import Connection
 from interlock.engine.case import Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.database import driver, is_number
 from interlock.journal.journal import Pause
+from interlock.journal.sqlite import RawConnection, driver, is_number
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
 _USED = (
@@ -26,6 +22,11 @@ _USED = (
     " (select dispatch_id, tokens, money, at from journal union all"
     " select dispatch_id, tokens, money, at from pauses) u"
     " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
+)
+_PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
+_INQUIRIES = (
+    "select question_id, run_id, kind, about, asked_at, answered_at, answered_by, answer"
+    " from inquiries"
 )
 
 
@@ -83,15 +84,8 @@ def spent_on(connection: Connection, day: str, begins: float, ends: float) -> Sp
     )
 
 
-def _used(raw: sqlite3.Connection, query: str, *given: float) -> dict[str, tuple[int, float]]:
+def _used(raw: RawConnection, query: str, *given: float) -> dict[str, tuple[int, float]]:
     return {role: (tokens, money) for role, tokens, money in raw.execute(query, given)}
-
-
-_PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
-_INQUIRIES = (
-    "select question_id, run_id, kind, about, asked_at, answered_at, answered_by, answer"
-    " from inquiries"
-)
 
 
 class OpenInquiry(msgspec.Struct, frozen=True):
@@ -110,17 +104,12 @@ class OpenInquiry(msgspec.Struct, frozen=True):
 def newest_pauses(connection: Connection) -> list[Pause]:
     """The last pause of each account, in all runs."""
     newest = " where pause_id in (select max(pause_id) from pauses group by account)"
-    return _pauses(connection, f"{_PAUSES}{newest} order by account")
+    return _read_pauses(connection, f"{_PAUSES}{newest} order by account")
 
 
 def pauses_of(connection: Connection, run_id: int) -> list[Pause]:
     """Every pause in a run, in order."""
-    return _pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
-
-
-def pauses_in(connection: Connection, dispatch_id: int) -> list[Pause]:
-    """Every pause of a dispatch, in order."""
-    return _pauses(connection, f"{_PAUSES} where dispatch_id = ? order by pause_id", dispatch_id)
+    return _read_pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
 
 
 def open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
@@ -143,7 +132,7 @@ def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None
     return found[0] if found else None
 
 
-def _pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
+def _read_pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
     rows = driver(connection).execute(query, given)
     return [
         Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
@@ -155,8 +144,14 @@ def _asked(connection: Connection, query: str, *given: object) -> list[OpenInqui
     rows = driver(connection).execute(query, given)
     return [
         OpenInquiry(
-            *(number, run_id, kind, about, asked_at, answered_at, answered_by),
-            msgspec.json.decode(answer) if answer else None,
+            question_id=number,
+            run_id=run_id,
+            kind=kind,
+            about=about,
+            asked_at=asked_at,
+            answered_at=answered_at,
+            answered_by=answered_by,
+            answer=msgspec.json.decode(answer) if answer else None,
         )
         for number, run_id, kind, about, asked_at, answered_at, answered_by, answer in rows
     ]

@@ -23,9 +23,9 @@ from interlock.rca.config import RcaConfig, RcaTables
 from interlock.rca.families import reviews_of
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import begin_cases
-from interlock.rca.knowledge.audit import MISMATCHES
+from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.rca.knowledge.suites import find_suite
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import NAMES
 from interlock.rca.sources.git.open import repos_of
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY
@@ -71,7 +71,7 @@ class Rca(Application):
     """The circuit `rca`: suites of failures, families, knowledge of earlier causes."""
 
     prompt_names = NAMES
-    audits = MISMATCHES
+    audits = KNOWLEDGE_RULES
 
     def default_terms(self, settings: Settings, project: Path) -> dict[str, Any]:
         tables = settings.read_tables(RcaTables)

@@ -1,6 +1,6 @@
-"""What the workers of a batch are told of an investigation: it grows from batch to batch.
+"""What the workers of a batch are told of an investigation, and what its files are called.
 
-The papers of an investigation: what its files are called, and to which phase a step belongs.
+The briefing grows from batch to batch, with all that the store knows by then.
 """
 
 import re
@@ -77,9 +77,9 @@ def _causes(cases: Iterable[SuiteCase]) -> Iterable[BriefingCause]:
 
 def _patterns(cases: Sequence[SuiteCase]) -> Iterable[ErrorPattern]:
     """Messages that several cases have, the most frequent first."""
-    said = Counter(head for case in cases if (head := _head(case)))
+    heads = Counter(head for case in cases if (head := _head(case)))
     components = {_head(case): _component(case) for case in reversed(cases)}
-    for head, count in said.most_common(_MOST_PATTERNS):
+    for head, count in heads.most_common(_MOST_PATTERNS):
         if count >= _OFTEN:
             yield ErrorPattern(head, count, len(cases), components[head])
 

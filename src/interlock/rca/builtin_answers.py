@@ -1,17 +1,8 @@
-"""Analysis: what Interlock answers by itself, for the built-in analyst and before any agent is
-asked.
+"""What Interlock answers by itself: as the built-in analyst, and before any agent is asked.
 
-Looks up what the analyst needs (history, siblings, repositories) and hands it over. What the
-analyst makes of it goes through the same guards and rules as any agent's word.
-
-Approval by rule: how sure the finding under review is, if it may be approved without a human.
-
-Looks at what the case's root cause rests on: its own investigation, another case's, or a triage.
-Refuses to know how sure is sure enough.
-
-Set-up failures: did a test fail before it began, in what prepares it and others?
-
-Knows how test frameworks name that. Many tests that fail so, alike, are one cascade.
+Looks up what the analyst needs (history, siblings, repositories) and hands it over; what the
+analyst makes of it goes through the same checks and rules as any agent's answer. Also says how sure
+a finding under review is, so that a rule may approve it, and recognises failures in a set-up.
 """
 
 import re
@@ -35,7 +26,8 @@ from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.causes import Rca, rca, rcas_of_suite
 from interlock.rca.knowledge.suites import CasePosition, agreed, place_of, shared_by
 from interlock.rca.known_causes import KnownCauses, PriorMatch, recall_answer
-from interlock.rca.prompt_data.clocks import ClockLimits, find_skew
+from interlock.rca.prompt_data.groups import find_skew
+from interlock.rca.prompt_data.subject import ClockLimits
 from interlock.rca.records import Failure
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 
@@ -68,9 +60,9 @@ def sureness(connection: Connection, case_no: int, case: Case) -> float | None:
 def _likeness(case: Case, cause: Rca) -> float | None:
     """How sure it was that the case has that cause."""
     for name, place in _SHARED.items():
-        said = case.context.get(name, {})
-        if said.get(place) == cause.rca_id:
-            return _number(said.get("confidence"))
+        link = case.context.get(name, {})
+        if link.get(place) == cause.rca_id:
+            return _number(link.get("confidence"))
     return None
 
 
@@ -91,8 +83,8 @@ _LOOKED_AT = 20_000
 
 def fails_in_set_up(failure: Failure) -> bool:
     """Whether the failure speaks of the set-up before the test."""
-    told = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
-    return any(_SET_UP.search(text) for text in told)
+    texts = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
+    return any(_SET_UP.search(text) for text in texts)
 
 
 _CASCADE = 3
@@ -237,7 +229,11 @@ class BuiltinAnalyst:
         }
         kind = by_lead(self._clues.kind(ask, failure), next(iter(found), None))
         return answers.investigate_answer(
-            *(failure, name, found, self._clues.spots(ask, failure, name), kind),
+            failure,
+            name,
+            found,
+            self._clues.spots(ask, failure, name),
+            kind,
             looked_at=count,
             urls=urls,
             sizes=sizes,

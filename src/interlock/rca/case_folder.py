@@ -1,6 +1,6 @@
 """The case's folder as the manual flow shows it: state.json, and the plain artifact of each step.
 
-A projection of the database, written after each sitting. A wrapper only carries an answer to its
+A projection of the database, written after each session. A wrapper only carries an answer to its
 dispatch: it is taken off when that is over.
 """
 
@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from interlock.agents.files.case_folder import LARGEST, SIGNAL, Papers, case_folder
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, life_of
+from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, list_dispatches
 from interlock.rca.check_answer import remarks
-from interlock.rca.prompt_data.facts import told
+from interlock.rca.prompt_data.parameters import told
 from interlock.rca.steps import ARTIFACTS, F6
 from interlock.signals.signal_file import Artifact, read_artifact
 from interlock.system.files import UnreadableFile, read_file, write_file
@@ -135,7 +135,7 @@ def _write(
     circuit: Circuit,
     report: str,
 ) -> None:
-    life = life_of(connection, case.case_no)
+    life = list_dispatches(connection, case_no=case.case_no)
     if not life:
         return
     folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder

@@ -1,8 +1,8 @@
-"""Guards a machine can hold: an answer is checked, corrected or refused before a rule sees it.
+"""Checks of an agent's answer that a machine can make, before a rule sees it.
 
-Knows the taxonomy, what an empty message is, and how much a finding without evidence may weigh.
-Whether evidence is there is asked through a function: this room reads no repository. What was
-changed is said in the answer's notes; what is refused is refused once, then taken with a note.
+Corrects words by the taxonomy, refuses empty messages, and limits what a finding without evidence
+may weigh. Whether evidence is there is asked through a function. What was changed is said in the
+answer's notes; what is refused is refused once, then taken with a note.
 """
 
 import re
@@ -67,14 +67,14 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
     notes = [data.get("data_quality_notes", ""), note]
     if why := taxonomy.note(word):
         notes.append(f"category {word[:_SHOWN]!r} read as {category or UNKNOWN}: {why}")
-    told = "; ".join(each for each in notes if each)
+    note_text = "; ".join(each for each in notes if each)
     return Examined(
         {
             **{name: value for name, value in data.items() if name != _CLAIMED},
             "symptom_category": category or UNKNOWN,
             "defect_type_hypothesis": code,
             **({_CLAIMED: word} if word.strip().lower() != (category or UNKNOWN) else {}),
-            **({"data_quality_notes": told} if told else {}),
+            **({"data_quality_notes": note_text} if note_text else {}),
         }
     )
 
@@ -174,12 +174,12 @@ def _code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
     if code is not None:
         return code, ""
     if again:
-        return _UNSURE, f"{word[:_SHOWN]!r} is no defect code; {_UNSURE} was written instead"
+        return _UNSURE, f"{word[:_SHOWN]!r} is not a defect code; {_UNSURE} was written instead"
     return None, _unknown_code(word, taxonomy)
 
 
 def _unknown_code(word: str, taxonomy: Taxonomy) -> str:
-    return f"{word[:_SHOWN]!r} is no defect code; use one of {', '.join(taxonomy.codes)}."
+    return f"{word[:_SHOWN]!r} is not a defect code; use one of {', '.join(taxonomy.codes)}."
 
 
 def vague(message: str) -> bool:

@@ -1,9 +1,7 @@
 """Clues: what a failure's words, its stack and the history of the repositories tell about it.
 
-Fetches what the analyst's rules go by, for one run, and keeps what is dear to find. Refuses to know
-which step asks, and what is answered.
-
-The ballot: what kind each failure of a suite is by its words, and what its family says.
+Fetches what the analyst's rules go by, for one run, and keeps what is expensive to find. What kind
+a failure is, its family decides by majority.
 """
 
 from collections import Counter
@@ -89,8 +87,8 @@ class Clues:
     def _if_missing(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""
         launch = self._work.launch(ask.case_no)
-        for said in missing_files(failure):
-            path = said.replace("\\", "/")
+        for missing in missing_files(failure):
+            path = missing.replace("\\", "/")
             for name, repository in self._work.workspace.repositories.items():
                 tested = self._work.workspace.tested(name, launch)
                 for match in repository.files_named(path, tested)[:1]:
@@ -130,12 +128,14 @@ class Clues:
         a fault of the product is: then those for that use are candidates, too."""
         repositories = self._work.workspace.repositories
         found = {name: self.spots(ask, failure, name) for name in repositories}
-        told = [by_stack(one.repo, found[name], category) for name, one in repositories.items()]
+        by_frames = [
+            by_stack(one.repo, found[name], category) for name, one in repositories.items()
+        ]
         inside = any(not spot.is_test for spots in found.values() for spot in spots)
         if inside or category == "automation":
-            return best_of(told)
+            return best_of(by_frames)
         fitting = [by_use(one.repo, category) for one in repositories.values()]
-        return best_of(fitting if any(fitting) else told)
+        return best_of(fitting if any(fitting) else by_frames)
 
     def where(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
         places: list[Where | None] = []
@@ -179,9 +179,9 @@ class Clues:
 
     def suspected(self, cause: Rca) -> list[str]:
         """The commits that a cause's own investigation suspects."""
-        said = [
+        answers = [
             found
             for decision, found in journal_of(self._work.connection, cause.case_no)
             if decision.step == F3 and "rca_message" in found
         ]
-        return [each.commit for each in suspects_in(said[-1])] if said else []
+        return [each.commit for each in suspects_in(answers[-1])] if answers else []

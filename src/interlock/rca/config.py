@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.rca.prompt_data.params import NAMES
+from interlock.rca.prompt_data.subject import NAMES
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.open import parse_repo, read_workspace, unite
 from interlock.runtime.circuits import Bundle

@@ -1,22 +1,20 @@
 """Effects: what a decision of the analysis changes in the store, as records.
 
-Each commits in the transaction of its decision. Thresholds are honoured here by the rule that was
-taken: a match that was not sure enough to be routed as one links nothing.
-
-From a decision to its effects: what each rule of the analysis changes in the store.
-
-The rule decides, not the answer: only a match that was sure enough for H1 or H15 links anything.
+Each is committed in the transaction of its decision. The rule that was taken decides, not the
+answer: its tag `effect` names what is written, so a match that was not sure enough to be routed as
+one links nothing. How an effect reaches the tables is the business of `knowledge/writer.py`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from interlock.engine.case import Case, Decision
-from interlock.engine.circuit import ARTIFACT
-from interlock.rca.steps import F1, F2, F3, F4, F5, F6, LINKED
+from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.rca.steps import F1, F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import Taxonomy
+from interlock.system.errors import CircuitError
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -89,31 +87,58 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | Closed
 
 
-_TITLE = 80
-_SENDS_BACK = (F1, F2, F3)
+EFFECT: Final = "effect"
+"""The tag of a rule that says what taking it writes."""
+EFFECTS: Final = ("recall", "triage", "investigate", "link", "review", "report")
+_UNTAGGED_RULES: Final = {"H1": "recall", "H8-next": "", "H15": "link"}
+_UNTAGGED_STEPS: Final = {F1: "triage", F3: "investigate", F5: "review", F6: "report"}
+"""What rules meant before they had tags: by id, else by step. Circuits that were stored then, or
+copied then by their users, go on to mean it."""
+_TITLE: Final = 80
+_SENDS_BACK: Final = (F1, F2, F3)
 """The steps that a reviewer may send a case back to."""
 
 
+def check_effects(circuit: Circuit) -> None:
+    """Refuse a circuit with a rule whose effect nobody knows."""
+    for rule in circuit.rules:
+        if (name := rule.tags.get(EFFECT, "")) and name not in EFFECTS:
+            raise CircuitError(
+                f"rule {rule.id!r} has the effect {name!r}; use one of {', '.join(EFFECTS)}"
+            )
+
+
+def find_effect(circuit: Circuit, step: str, rule_id: str, signal: str) -> str:
+    """The name of the effect that a rule has at a step on a signal; empty if it has none."""
+    if any(EFFECT in rule.tags for rule in circuit.rules):
+        rule = circuit.rule(rule_id)
+        return rule.tags.get(EFFECT, "") if rule else ""
+    if signal != ARTIFACT:
+        return "link" if signal == LINKED else ""
+    return _UNTAGGED_RULES.get(rule_id, _UNTAGGED_STEPS.get(step, ""))
+
+
 def consequences(
-    case: Case, decision: Decision, data: Mapping[str, Any], by: str, taxonomy: Taxonomy
+    circuit: Circuit,
+    case: Case,
+    decision: Decision,
+    data: Mapping[str, Any],
+    by: str,
+    taxonomy: Taxonomy,
 ) -> tuple[Effect, ...]:
     """What the decision changes; `case` is as it was when the answer came."""
-    if decision.signal == LINKED:
-        return (_correlated(data),)
-    if decision.signal != ARTIFACT:
-        return ()
-    match decision.step, decision.rule:
-        case _, "H1":
+    match find_effect(circuit, decision.step, decision.rule, decision.signal):
+        case "recall":
             return (_recalled(data),)
-        case step, _ if step == F1:
+        case "triage":
             return (_triaged(data),)
-        case step, rule if step == F3 and rule != "H8-next":
+        case "investigate":
             return (_investigated(case, decision, data, taxonomy),)
-        case step, "H15" if step == F4:
+        case "link":
             return (_correlated(data),)
-        case step, _ if step == F5:
+        case "review":
             return _reviewed(case, decision, data, by, taxonomy)
-        case step, _ if step == F6:
+        case "report":
             return (Closed(draft=dict(data)),)
     return ()
 

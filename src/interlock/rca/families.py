@@ -1,10 +1,8 @@
-"""Families at work: one case of each is investigated, the others take over what was found.
+"""Families of cases: one of each is investigated, the others take over what was found.
 
-Knows who waits for whom. All cases are triaged first; then each family's first case goes on, and
-the others are let go when it comes to its review, or are investigated themselves if it fails.
-Reviews that travel like the other steps wait, too. Refuses to know why cases are of one family.
-
-Reviews: which questions one human's answer settles. A family is reviewed together.
+All cases are triaged first; then each family's first case goes on, and the others are released when
+it comes to its review, or are investigated themselves if it fails. Reviews that travel like the
+other steps wait, too. A family is reviewed together: one human's answer settles all its questions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -149,11 +147,11 @@ def _stand_in(case: Case) -> str:
     return str(linked.get("representative", ""))
 
 
-def _mark(those: set[str], name: str, is_one: bool) -> None:
+def _mark(members: set[str], name: str, is_one: bool) -> None:
     if is_one:
-        those.add(name)
+        members.add(name)
     else:
-        those.discard(name)
+        members.discard(name)
 
 
 _ABOUT = 100
@@ -187,8 +185,8 @@ def reviews_of(connection: Connection, run_id: int) -> list[Review]:
 def _about(connection: Connection, look: CaseView) -> str:
     place = place_of(connection, look.case_no)
     cause = rca(connection, place.rca_id) if place and place.rca_id else None
-    said = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
-    return " ".join(said.split())[:_ABOUT]
+    text = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
+    return " ".join(text.split())[:_ABOUT]
 
 
 def reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:

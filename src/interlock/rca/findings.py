@@ -1,8 +1,7 @@
-"""Findings read back: what the store knows about a suite, ready for a report.
+"""Findings read back from the store: a suite as a report shows it, and as ReportPortal is told.
 
 Cases with one root cause are one family; of those without, the ones that were alike when they came.
-
-What of a suite may be told outside: reviewed cases with an item of their own, and no others.
+Told outside are only reviewed cases with an item of their own.
 """
 
 from collections import Counter
@@ -27,7 +26,7 @@ from interlock.rca.knowledge.suites import (
     open_questions,
     suite_cases,
 )
-from interlock.rca.prompt_data.facts import told
+from interlock.rca.prompt_data.parameters import told
 from interlock.rca.records import (
     CaseFinding,
     Evidence,
@@ -229,14 +228,14 @@ def _suspects(connection: Connection, cases: Iterable[SuiteCase]) -> dict[int, t
 
 def suspects_in(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:
     """The suspects an answer to F3 names; what is no suspect is passed over."""
-    said = answer.get("suspects")
-    found = map(_suspect, said) if isinstance(said, list) else ()
+    rows = answer.get("suspects")
+    found = map(_suspect, rows) if isinstance(rows, list) else ()
     return tuple(each for each in found if each)
 
 
-def _suspect(said: Any) -> Suspect | None:
+def _suspect(row: Any) -> Suspect | None:
     try:
-        return msgspec.convert(said, Suspect)
+        return msgspec.convert(row, Suspect)
     except msgspec.ValidationError:
         return None
 

@@ -19,12 +19,12 @@ from interlock.journal.journal import Effect
 from interlock.rca.analyst.similarity import Traits, likeness
 from interlock.rca.check_answer import examine, selected_repos
 from interlock.rca.config import RcaConfig
-from interlock.rca.effects import consequences
+from interlock.rca.effects import check_effects, consequences
 from interlock.rca.families import Families
 from interlock.rca.intake import failure_of
 from interlock.rca.knowledge.suites import CasePosition, CaseView, find_suite, looks_of, place_of
 from interlock.rca.knowledge.writer import effect_of
-from interlock.rca.prompt_data.facts import PromptFacts
+from interlock.rca.prompt_data.parameters import PromptFacts
 from interlock.rca.records import Launch
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
@@ -53,6 +53,7 @@ class RcaHooks(DefaultHooks):
         prompted: Callable[[str], bool] = lambda _step: True,
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
+        check_effects(circuit)
         self.terms = terms
         self.connection = connection
         self.workspace = CheckoutSet(terms)
@@ -138,7 +139,7 @@ class RcaHooks(DefaultHooks):
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        found = consequences(case, decision, data, by or _SOMEBODY, self.taxonomy)
+        found = consequences(self._circuit, case, decision, data, by or _SOMEBODY, self.taxonomy)
         return [effect_of(case_no, effect) for effect in found]
 
     def held(self, case_no: int, case: Case) -> bool:

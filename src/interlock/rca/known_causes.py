@@ -1,12 +1,8 @@
-"""Lore: what the store knows that may be about a failure, nearest first.
+"""Known causes: what the store knows that may be about a failure, and what that is worth to F0.
 
-Exact matches are found by fingerprint, others by shared bands and then by likeness. Knows nothing
-of steps; what a memory is worth to a case is the analyst's to say, and the circuit's to decide.
-
-F0 by the analyst: what a memory of the store is worth to a failure.
-
-The same fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was
-resolved is never taken for the same without a look, because then it is a regression.
+Exact matches are found by fingerprint, others by shared bands and then by similarity. The same
+fingerprint is as sure as it gets; a symptom that slept for long is worth half; what was resolved is
+never taken for the same without a look, because then it is a regression.
 """
 
 from collections.abc import Sequence
@@ -130,15 +126,15 @@ def _confidence(memory: PriorMatch) -> float:
 
 
 def _reasoning(memory: PriorMatch) -> str:
-    said = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
-    said.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
+    reasons = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
+    reasons.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
     if memory.is_other_version:
-        said.append("it was seen in another version")
+        reasons.append("it was seen in another version")
     if memory.is_dormant:
-        said.append("it had not been seen for long: worth half")
+        reasons.append("it had not been seen for long: worth half")
     if memory.is_resolved:
-        said.append("it was resolved, so this may be a regression and needs a look")
-    return "; ".join(said)
+        reasons.append("it was resolved, so this may be a regression and needs a look")
+    return "; ".join(reasons)
 
 
 def _nothing(memories: Sequence[PriorMatch]) -> str:

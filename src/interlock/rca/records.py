@@ -1,17 +1,9 @@
-"""A failed test, as a source tells it: the subject of one case.
+"""The records of root cause analysis: failures, launches, findings, and what was known before.
 
-The form of `interlock analyst` and of a case's input. Unknown parts are empty. Texts are what the
-source said, cut to a bound at the door and never cleaned: masking is for comparing, not keeping.
-
-A launch: one execution of tests, as a source tells it, and the repositories it may concern.
-
-Findings: what is known about a suite when somebody asks, ready to be shown.
-
-Read back from the store; a report is made from this and from nothing else.
-
-What was known before: symptoms, root causes and the other failures of a launch, as records.
-
-Filled from the store by whoever may read it. Unknown parts are empty. Texts are as they were said.
+A `Failure` is a failed test as its source tells it, a `Launch` one execution of tests, `Findings`
+what is known about a suite when somebody asks (reports are made from that alone), `PriorKnowledge`
+what the store knew already. Unknown parts are empty. Texts are what the source said, cut to a bound
+where they come in and never cleaned: masking is for comparing, not keeping.
 """
 
 from collections.abc import Mapping

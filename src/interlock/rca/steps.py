@@ -1,11 +1,7 @@
-"""The seven steps as code names them, and the files that belong to each; both from `families.py`.
+"""The seven steps F0 to F6: what each is called here, in its files and in its prompts.
 
-Two folders have two customs: `calibrate/` names prompts by family, `investigations/` by number.
-
-The seven families F0 to F6: what each step of the analysis is called, here and in its files.
-
-Knows names only: this is the one table of them. What a step asks for is in `artifacts.py`, what it
-warns of in `guards.py`.
+The one table of their names. Two folders have two customs: `calibrate/` names prompts by family,
+`investigations/` by number. What a step asks for is in `prompt_data/instructions`.
 """
 
 from typing import Final
@@ -51,7 +47,7 @@ def family_of(step: str) -> StepFamily:
     found = find_family(step)
     if found is None:
         known = ", ".join(family.step for family in FAMILIES)
-        raise CircuitError(f"step {step!r} is no step of the analysis; name it one of {known}")
+        raise CircuitError(f"step {step!r} is not a step of the analysis; use one of {known}")
     return found
 
 

@@ -1,8 +1,7 @@
 """The one taxonomy: where a fault lives, in words, and the defect codes that stand for it.
 
-Knows the words and codes of other times and houses, and what they are called here. Refuses to
-guess: a word that nobody defined has no code, and one that only describes the surface has no
-category.
+Maps the words and codes of other tools and earlier versions to ours. It does not guess: a word that
+nobody defined has no code, and one that only describes the surface has no category.
 """
 
 import re
@@ -114,7 +113,7 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
             return self.surfaces[plain].note
         if plain in self.category_aliases:
             return f"{plain!r} is called {self.category_aliases[plain]!r} here"
-        return "" if plain in self.categories else "this is no category"
+        return "" if plain in self.categories else "this is not a category"
 
     def with_codes(self, own: Mapping[str, str | Defect]) -> "Taxonomy":
         """This taxonomy and a project's own codes: each with its category, or with a meaning too.
@@ -135,7 +134,7 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         category = self.category(defect.category)
         if not _CODE.fullmatch(_plain(code)):
             raise SourceError(
-                f"{code[:80]!r} is no defect code; use 2 to 40 letters, digits and _, "
+                f"{code[:80]!r} is not a defect code; use 2 to 40 letters, digits and _, "
                 "a letter first"
             )
         if category is None or _plain(defect.category) in self.surfaces:

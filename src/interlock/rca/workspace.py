@@ -1,6 +1,6 @@
-"""The workspace: the repositories of an investigation, opened once, and what changed in them.
+"""The repositories of an investigation, opened once, and what changed in them.
 
-Knows which revision of each last passed and which was tested. Refuses to know whom to suspect.
+Finds which revision of each last passed and which was tested.
 """
 
 import re

@@ -26,16 +26,15 @@ from interlock.engine.shape import shape_of
 from interlock.journal.events import Tell
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
-from interlock.runtime.herald import Notifier
-from interlock.runtime.limits import BudgetLimits, read_limits
-from interlock.runtime.notify import herald
+from interlock.runtime.budget import BudgetLimits, read_limits
+from interlock.runtime.notify import Notifier, herald
 from interlock.runtime.settings import (
     RunConfig,
     Settings,
     answers_folder,
     open_queries_folder,
 )
-from interlock.signals.batch import Phase, render_briefing
+from interlock.signals.batch import Phase
 from interlock.system.errors import SourceError
 from interlock.system.time import SystemClock
 
@@ -256,6 +255,6 @@ def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
     def brief(run_id: int, asks: Sequence[Ask]) -> str:
         phases = {phase_of(ask.step) for ask in asks}
         phase = next((each for each in _LATEST if each in phases), _LATEST[-1])
-        return render_briefing(briefer(run_id, 1, phase, len(asks)))
+        return briefer(run_id, 1, phase, len(asks))
 
     return brief

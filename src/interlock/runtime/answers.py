@@ -1,4 +1,4 @@
-"""From bytes to a signal: an answer is decoded and checked against what its step asks for.
+"""From the bytes of an answer to a signal, checked against what its step asks for.
 
 Strict JSON, one object, no NaN, nothing too deep or too large to keep; or a message, read by the
 rules of text signals. What does not fit is a refusal with a sentence for the agent; nothing is
@@ -15,10 +15,11 @@ from interlock.signals.text import read_message
 from interlock.system.strict_json import Problem, read_json
 
 _ENVELOPE = {"signal", "data", "subject"}
+_TOO_LONG = Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
 
 
 def absorb(
-    reply: Reply, step: Step, case_id: str = "", premises: ExecutionContext = NO_PREMISES
+    reply: Reply, step: Step, case_id: str = "", context: ExecutionContext = NO_PREMISES
 ) -> Signal | Refused:
     """The signal an agent's reply carries at that step, for that case."""
     if reply.failure and reply.answered_by:
@@ -26,11 +27,15 @@ def absorb(
     if reply.failure:
         return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
     if step.language == "text":
-        return _said(reply, step, case_id, premises)
-    found = _decoded(reply.content)
-    if isinstance(found, Refused):
-        return found
-    name, data, subject = _opened(found)
+        return _read_text_signal(reply, step, case_id, context)
+    return _read_json_signal(reply, step)
+
+
+def _read_json_signal(reply: Reply, step: Step) -> Signal | Refused:
+    answer = _decode_object(reply.content)
+    if isinstance(answer, Refused):
+        return answer
+    name, data, subject = _open_envelope(answer)
     if name in FAILURES or name not in step.signals:
         legal = ", ".join(step.signals)
         return Refused("Unknown", f"Signal {name!r} is not one of this step's signals: {legal}.")
@@ -42,45 +47,9 @@ def absorb(
     return Signal(name, data, subject, reply.usage)
 
 
-def _said(reply: Reply, step: Step, case_id: str, premises: ExecutionContext) -> Signal | Refused:
-    """The signal of an agent's message. The message itself is kept beside what it says."""
-    text = _message(reply.content)
-    if isinstance(text, Refused):
-        return text
-    found = read_message(
-        text,
-        role=step.role,
-        task_id=case_id or None,
-        nonce=premises.nonce or None,
-        strict=premises.strict,
-        request_id=premises.request_id or None,
-    )
-    if isinstance(found, reading.SignalRefused):
-        return Refused(str(found.reason), found.sentence)
-    if found.signal not in step.signals:
-        legal = ", ".join(step.signals)
-        return Refused("Unknown", f"{found.signal} is not awaited here; end with one of {legal}.")
-    return Signal(found.signal, {**found.fields, "text": text}, found.subject, reply.usage)
-
-
-def _message(content: bytes) -> str | Refused:
-    """The words of a message, which some carriers bring in an object's field `text`."""
+def _decode_object(content: bytes) -> dict[str, Any] | Refused:
     if len(content) > MAX_ANSWER:
-        return Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return Refused("Malformed", "The answer is not UTF-8 text.")
-    if not text.lstrip().startswith("{"):
-        return text
-    found = _decoded(content)
-    wrapped = found.get("text") if isinstance(found, dict) and found.keys() == {"text"} else None
-    return wrapped if isinstance(wrapped, str) else text
-
-
-def _decoded(content: bytes) -> dict[str, Any] | Refused:
-    if len(content) > MAX_ANSWER:
-        return Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
+        return _TOO_LONG
     if not content.strip():
         return Refused("Missing", "The answer is empty. Answer with one JSON object.")
     value = read_json(content)
@@ -92,10 +61,48 @@ def _decoded(content: bytes) -> dict[str, Any] | Refused:
     return value
 
 
-def _opened(value: dict[str, Any]) -> tuple[str, Any, str | None]:
+def _open_envelope(value: dict[str, Any]) -> tuple[str, Any, str | None]:
     """An answer may name its signal: {"signal": ..., "data": {...}}; else it is an artifact."""
     name = value.get("signal")
     if isinstance(name, str) and "data" in value and value.keys() <= _ENVELOPE:
         subject = value.get("subject")
         return name, value["data"], subject if isinstance(subject, str) else None
     return ARTIFACT, value, None
+
+
+def _read_text_signal(
+    reply: Reply, step: Step, case_id: str, context: ExecutionContext
+) -> Signal | Refused:
+    """The signal of an agent's message. The message itself is kept beside what it says."""
+    text = _decode_message(reply.content)
+    if isinstance(text, Refused):
+        return text
+    message = read_message(
+        text,
+        role=step.role,
+        task_id=case_id or None,
+        nonce=context.nonce or None,
+        strict=context.strict,
+        request_id=context.request_id or None,
+    )
+    if isinstance(message, reading.SignalRefused):
+        return Refused(str(message.reason), message.sentence)
+    if message.signal not in step.signals:
+        legal = ", ".join(step.signals)
+        return Refused("Unknown", f"{message.signal} is not awaited here; end with one of {legal}.")
+    return Signal(message.signal, {**message.fields, "text": text}, message.subject, reply.usage)
+
+
+def _decode_message(content: bytes) -> str | Refused:
+    """The text of a message, which some carriers bring in an object's field `text`."""
+    if len(content) > MAX_ANSWER:
+        return _TOO_LONG
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return Refused("Malformed", "The answer is not UTF-8 text.")
+    if not text.lstrip().startswith("{"):
+        return text
+    value = _decode_object(content)
+    wrapped = value.get("text") if isinstance(value, dict) and value.keys() == {"text"} else None
+    return wrapped if isinstance(wrapped, str) else text

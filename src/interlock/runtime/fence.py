@@ -1,8 +1,8 @@
-"""The fence: how text from outside gets into a prompt without becoming part of it.
+"""How text from outside gets into a prompt without becoming part of it.
 
-Knows how to clean, shorten and enclose text that somebody else wrote: names, messages, logs,
-earlier agents' words. The mark of a fence is chance, given by the caller; text that
-holds it loses it.
+Names, messages, logs and earlier agents' words are cleaned of terminal codes and unseen characters,
+shortened, and enclosed between two lines with a mark. The mark is random, given by the caller; text
+that holds it loses it, so that nobody can close a fence from inside.
 """
 
 import re
@@ -13,6 +13,7 @@ import msgspec
 MISSING: Final = "(missing)"
 _MARK: Final = re.compile(r"[0-9a-f]{8,64}")
 _FORGED: Final = "[fence]"
+"""What stands in a text where it held the mark."""
 _ESCAPE: Final = r"(?:\x1b|\\x1b|\\u001b|\\033|#x1b;?|&#27;|␛)"
 _ANSI: Final = re.compile(
     rf"{_ESCAPE}\[[0-?]{{0,64}}+[ -/]{{0,16}}+[@-~]|\x9b[0-?]{{0,64}}+[ -/]{{0,16}}+[@-~]"
@@ -29,9 +30,12 @@ _UNSEEN: Final = re.compile(
     "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|[}%#](?=\})")
-_ROOM_TO_SAY: Final = 60
+_ROOM_FOR_NOTE: Final = 60
+"""Characters kept free for the note that says how much was cut."""
 _LEAST: Final = 120
 _LARGEST_NUMBER: Final = 1 << 63
+_MOST_PARTS: Final = 30
+"""How many parts of an object or a list are shown."""
 
 
 class FencedText(msgspec.Struct, frozen=True):
@@ -43,8 +47,8 @@ class FencedText(msgspec.Struct, frozen=True):
 
 def is_noisy(text: str) -> bool:
     """Whether terminal codes or unseen characters stand in the text, its ends at least."""
-    looked_at = ends(text)
-    return bool(_is_coded(looked_at) or _UNSEEN.search(_BREAKS.sub("\n", looked_at)))
+    sample = ends(text)
+    return bool(_has_codes(sample) or _UNSEEN.search(_BREAKS.sub("\n", sample)))
 
 
 def ends(text: str, most: int = 1 << 15) -> str:
@@ -54,11 +58,11 @@ def ends(text: str, most: int = 1 << 15) -> str:
 
 def clean(text: str) -> str:
     """The text without terminal codes, control and unseen characters; lines end with a newline."""
-    plain = _ANSI.sub("", text) if _is_coded(text) else text
+    plain = _ANSI.sub("", text) if _has_codes(text) else text
     return _UNSEEN.sub("", _BREAKS.sub("\n", plain)).strip("\n")
 
 
-def _is_coded(text: str) -> bool:
+def _has_codes(text: str) -> bool:
     return any(sign in text for sign in _SIGNS) and bool(_ANSI.search(text))
 
 
@@ -66,19 +70,19 @@ def shorten(text: str, most: int, head: float = 0.4) -> FencedText:
     """The cleaned text in at most that many characters: its beginning, what was cut, its end."""
     most = max(most, _LEAST)
     first, last, size = text, text, len(text)
-    if size > 4 * most:
+    if size > 4 * most:  # long: only its ends are cleaned, which is most of the work
         first, last = clean(text[: 2 * most]), clean(text[-2 * most :])
     else:
         first = last = clean(text)
         size = len(first)
         if size <= most:
             return FencedText(first)
-    room = most - _ROOM_TO_SAY
+    room = most - _ROOM_FOR_NOTE
     begin = _whole_lines(first, int(room * head))
     end = _whole_lines(last[::-1], room - len(begin))[::-1] if head < 1 else ""
     cut = size - len(begin) - len(end)
-    said = f"[... {cut:,} characters cut here ...]"
-    return FencedText("\n".join(part for part in (begin, said, end) if part), cut)
+    note = f"[... {cut:,} characters cut here ...]"
+    return FencedText("\n".join(part for part in (begin, note, end) if part), cut)
 
 
 def _whole_lines(text: str, most: int) -> str:
@@ -96,7 +100,7 @@ class PromptFence(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _MARK.fullmatch(self.mark):
-            raise ValueError("the mark of a fence is 8 to 64 hexadecimal digits of chance")
+            raise ValueError("the mark of a fence is 8 to 64 random hexadecimal digits")
 
     def opening(self, title: str) -> str:
         return f"--- data {self.mark}: {title} ---"
@@ -117,7 +121,7 @@ class PromptFence(msgspec.Struct, frozen=True):
     def block(self, title: str, text: str, most: int, head: float = 0.4) -> FencedText:
         """The text between fence lines. The lines themselves are not counted."""
         piece = shorten(text, most, head)
-        kept = self._unmarked(piece.text) or MISSING
+        kept = self._remove_mark(piece.text) or MISSING
         return FencedText(f"{self.opening(title)}\n{kept}\n{self.closing}", piece.cut)
 
     def line(self, value: Any, most: int = 0) -> str:
@@ -126,13 +130,13 @@ class PromptFence(msgspec.Struct, frozen=True):
             return MISSING
         most = most or self.longest
         if isinstance(value, str) and len(value) <= most and _HARMLESS.fullmatch(value):
-            return self._unmarked(value)
+            return self._remove_mark(value)
         text = clean(value[: 8 * most] if isinstance(value, str) else str(value))
         text = " ".join(text.replace("`", "'").split()).lstrip("#> ")
         text = _TEMPLATE.sub(r"\g<0> ", text)
         if len(text) > most or (isinstance(value, str) and len(value) > 8 * most):
             text = text[: most - 1] + "…"
-        return self._unmarked(text) or MISSING
+        return self._remove_mark(text) or MISSING
 
     def tidy(self, value: Any, longest: int = 1_500, depth: int = 4) -> Any:
         """A JSON value with every word in it harmless, and no part of it endless."""
@@ -144,42 +148,42 @@ class PromptFence(msgspec.Struct, frozen=True):
             return self.line(str(value)[: 8 * longest], longest)
         if isinstance(value, dict):
             pairs = list(value.items())[:_MOST_PARTS]
-            return {self.line(str(k), 60): self.tidy(v, longest, depth - 1) for k, v in pairs}
-        return [self.tidy(each, longest, depth - 1) for each in list(value)[:_MOST_PARTS]]
+            return {
+                self.line(str(name), 60): self.tidy(part, longest, depth - 1)
+                for name, part in pairs
+            }
+        return [self.tidy(part, longest, depth - 1) for part in list(value)[:_MOST_PARTS]]
 
-    def _unmarked(self, text: str) -> str:
+    def _remove_mark(self, text: str) -> str:
         if self.mark not in text.lower():
             return text
         return re.sub(self.mark, _FORGED, text, flags=re.IGNORECASE)
 
 
-_MOST_PARTS: Final = 30
-
-
 def outline(value: Any, indent: str = "") -> str:
     """A tidy value as lines that a human reads: names, colons and dashes."""
     if isinstance(value, dict):
-        return "\n".join(_named(name, each, indent) for name, each in value.items())
+        return "\n".join(_outline_field(name, part, indent) for name, part in value.items())
     if isinstance(value, list):
-        return "\n".join(f"{indent}- {_item(each)}" for each in value)
-    return f"{indent}{_word(value)}"
+        return "\n".join(f"{indent}- {_format_item(part)}" for part in value)
+    return f"{indent}{_format_scalar(value)}"
 
 
-def _named(name: str, value: Any, indent: str) -> str:
+def _outline_field(name: str, value: Any, indent: str) -> str:
     if isinstance(value, dict | list) and value:
         return f"{indent}{name}:\n{outline(value, indent + '  ')}"
-    return f"{indent}{name}: {_word(value)}"
+    return f"{indent}{name}: {_format_scalar(value)}"
 
 
-def _item(value: Any) -> str:
+def _format_item(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_item(each)}" for name, each in value.items())
+        return "; ".join(f"{name}: {_format_item(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return ", ".join(_item(each) for each in value)
-    return _word(value)
+        return ", ".join(_format_item(part) for part in value)
+    return _format_scalar(value)
 
 
-def _word(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return MISSING if value in (None, "", [], {}) else str(value)

@@ -1,24 +1,14 @@
-"""The loop: takes what came back, lets the engine decide, commits, then sends what is next.
+"""The loop that works on a run: it takes what came back, lets the engine decide, commits, sends.
 
 One turn handles everything that has arrived since the last one, for any number of cases, in one
 transaction. Nothing is carried out before it is committed; what was committed but not carried out
-when the process died is carried out again under the same dispatch_id.
-
-Asking: a case at a step becomes a dispatch, with a number of its own and its prompt filled.
-
-Knows how an ask is made, anew or from the journal. Refuses to know whether it may go out.
-
-The tally: how a run stands, in numbers, for whoever watches it.
-
-Newcomers: cases that join a run while it is worked on, and open ones that are changed.
-
-Knows which cases a run has, also those that are over, and that what joins is written with the batch
-of its turn. Refuses to know where they come from: an application brings them.
+when the process died is carried out again under the same dispatch_id. `RunLoop` has the turn and
+its commit, `CaseTable` the cases: it is the only place that adds, changes or replaces one.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -48,69 +38,19 @@ from interlock.journal.runs import (
 )
 from interlock.runtime.answers import absorb
 from interlock.runtime.application import CaseHooks, DefaultHooks
-from interlock.runtime.occasions import EventCollector
-from interlock.runtime.outbox import CarrierCapacity, DispatchQueue
+from interlock.runtime.budget import BudgetQuestion, RunBudget
+from interlock.runtime.notify import EventCollector
+from interlock.runtime.outbox import Outbox
 from interlock.runtime.prompts import fill
-from interlock.runtime.purse import RunBudget
-from interlock.runtime.treasury import BudgetQuestion
 from interlock.system.errors import CircuitError
 
-
-class DispatchFactory:
-    """Makes asks for the cases of a run; `numbers` are those of its cases in the database."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        circuit: Circuit,
-        application: CaseHooks,
-        numbers: Mapping[str, int],
-    ) -> None:
-        self._journal = journal
-        self._circuit = circuit
-        self._application = application
-        self._numbers = numbers
-
-    def open(self, case: Case, at: float) -> tuple[Ask, NewDispatch, str]:
-        """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
-        step = self._circuit.steps[case.step]
-        dispatch_id = self._journal.new_dispatch_id()
-        number = self._numbers[case.case_id]
-        premises = self._application.premises(number, case, dispatch_id)
-        prompt, problem = self._prompt(number, case, premises)
-        ask = Ask(
-            *(dispatch_id, self._journal.run_id, case.case_id, step.name, case.attempt),
-            *(step.role, prompt, number, at, case),
-            language=step.language,
-            premises=premises,
-        )
-        new = NewDispatch(
-            dispatch_id, ask.case_no, ask.step, ask.attempt, ask.role, prompt, step.gate
-        )
-        return ask, new, problem
-
-    def again(self, dispatch: OpenDispatch, case: Case) -> Ask:
-        """The ask of a dispatch that was sent, or about to be, when an earlier sitting ended."""
-        number, dispatch_id = self._numbers[dispatch.case_id], dispatch.dispatch_id
-        return Ask(
-            *(dispatch_id, self._journal.run_id, dispatch.case_id, dispatch.step),
-            *(dispatch.attempt, dispatch.role, dispatch.prompt, number),
-            *(dispatch.at, case),
-            language=self._circuit.steps[dispatch.step].language,
-            premises=self._application.premises(number, case, dispatch_id),
-        )
-
-    def _prompt(self, case_no: int, case: Case, premises: ExecutionContext) -> tuple[str, str]:
-        """The filled prompt, or why it cannot be filled."""
-        try:
-            facts = self._application.facts(case_no, case, premises)
-            return fill(self._circuit, case, facts), ""
-        except CircuitError as error:
-            return "", str(error)
+_encode = msgspec.json.Encoder().encode
+_MAX_WITHOUT_YIELD = 0.002
+"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
 
 
 class RunCounts(msgspec.Struct):
-    """How a run stands, in numbers."""
+    """How a run stands, in numbers, for whoever watches it."""
 
     cases: int = 0
     ended: int = 0
@@ -127,87 +67,135 @@ class RunCounts(msgspec.Struct):
     """When the first account goes on again; 0 if none rests."""
 
 
-class JoiningCases:
-    """Lets cases join: into the database, the plan, and the loop's `cases` and `numbers`."""
+class CaseTable:
+    """The cases of a run, and all that is known of each: how it stands while it is open, its number
+    in the database, whether its application holds it, how it ended. Keeps the schedule in step."""
 
     def __init__(
-        self,
-        journal: Journal,
-        circuit: Circuit,
-        suite: Schedule,
-        cases: dict[str, Case],
-        numbers: dict[str, int],
-        tally: RunCounts,
-        place: Callable[[Case], None],
+        self, journal: Journal, circuit: Circuit, schedule: Schedule, application: CaseHooks
     ) -> None:
+        self.counts = RunCounts()
+        self.ends: Counter[str] = Counter()
+        """How many cases came to each end."""
         self._journal = journal
         self._circuit = circuit
-        self._suite = suite
-        self._cases = cases
-        self._numbers = numbers
-        self._tally = tally
-        self._place = place
-        self._over: dict[str, bool] = {}
+        self._schedule = schedule
+        self._application = application
+        self._open: dict[str, Case] = {}
+        self._numbers: dict[str, int] = {}
+        self._held: set[str] = set()
+        self._ended_healthy: dict[str, bool] = {}
 
-    def ended(self, case_id: str, healthy: bool) -> None:
-        self._over[case_id] = healthy
+    def __getitem__(self, case_id: str) -> Case:
+        """An open case, as it stands."""
+        return self._open[case_id]
 
-    def take(self, news: Iterable[NewCase], batch: TurnWrites) -> None:
-        """New ones are placed, open ones changed; those that are over stay as they are."""
+    def number(self, case_id: str) -> int:
+        """The number in the database of any case, open or over."""
+        return self._numbers[case_id]
+
+    @property
+    def has_held(self) -> bool:
+        """Whether open cases wait because their application says so."""
+        return bool(self._held)
+
+    def load(self, cases: Iterable[LoadedCase]) -> list[Case]:
+        """The cases as the journal left them, those that are over among them; none is queued."""
+        for loaded in cases:
+            case = loaded.case
+            self._schedule.add(case.case_id, loaded.priority, loaded.needs)
+            self._numbers[case.case_id] = loaded.case_no
+            self._open[case.case_id] = case
+        self.counts.cases = len(self._open)
+        return list(self._open.values())
+
+    def replace(self, case: Case) -> None:
+        """The case stands like this now: an open one waits for its next dispatch, unless its
+        application holds it; one that is over makes room for others."""
+        self._open[case.case_id] = case
+        held = self._application.held(self._numbers[case.case_id], case)
+        if case.status != OPEN:
+            self._end(case)
+        elif held:
+            self._held.add(case.case_id)
+        else:
+            self._queue(case)
+
+    def release(self, case_ids: Iterable[str]) -> None:
+        """Held cases that need not wait any more."""
+        for case_id in case_ids:
+            self._held.discard(case_id)
+            self._queue(self._open[case_id])
+
+    def join(self, news: Iterable[NewCase], writes: TurnWrites) -> None:
+        """New cases join the run, open ones are changed, those that are over stay as they are. The
+        database learns of it in the transaction of this turn."""
         new: list[NewCase] = []
-        for each in news:
-            if each.case_id in self._cases:
-                self._change(each, batch)
-            elif each.case_id not in self._numbers:
-                new.append(each)
+        for case in news:
+            if case.case_id in self._open:
+                self._change(case, writes)
+            elif case.case_id not in self._numbers:
+                new.append(case)
         if new:
-            self._join(new, batch)
+            self._add(new, writes)
 
-    def _change(self, new: NewCase, batch: TurnWrites) -> None:
+    def _queue(self, case: Case) -> None:
+        self._schedule.wants(case.case_id, self._circuit.steps[case.step].role)
+
+    def _end(self, case: Case) -> None:
+        ended = case.status == ENDED
+        healthy = ended and self._circuit.ends[case.end]
+        del self._open[case.case_id]
+        self._ended_healthy[case.case_id] = healthy
+        self._schedule.ended(case.case_id, healthy)
+        self.ends[case.end or case.status] += 1
+        self.counts.ended += ended
+        self.counts.unhealthy += ended and not healthy
+        self.counts.stuck += not ended
+        if ended and case.end in self._circuit.halts:
+            self.counts.halted = case.case_id
+
+    def _change(self, new: NewCase, writes: TurnWrites) -> None:
         run_id, blobs = self._journal.run_id, self._journal.blobs
-        self._journal.carry_out(lambda raw, _at: change_case(raw, run_id, new, blobs), batch.at)
-        batch.joined = True
-        before = self._cases[new.case_id]
-        self._cases[new.case_id] = msgspec.structs.replace(before, input=new.input)
-        self._suite.change(new.case_id, new.priority, self._open(new.needs))
+        self._journal.carry_out(lambda raw, _at: change_case(raw, run_id, new, blobs), writes.at)
+        writes.joined = True
+        before = self._open[new.case_id]
+        self._open[new.case_id] = msgspec.structs.replace(before, input=new.input)
+        self._schedule.change(new.case_id, new.priority, self._unmet(new.needs))
 
-    def _join(self, new: list[NewCase], batch: TurnWrites) -> None:
+    def _add(self, new: list[NewCase], writes: TurnWrites) -> None:
         journal, circuit = self._journal, self._circuit
 
-        def note(some: list[tuple[int, NewCase]]) -> None:
-            self._numbers.update((each.case_id, number) for number, each in some)
+        def note_numbers(inserted: list[tuple[int, NewCase]]) -> None:
+            self._numbers.update((case.case_id, number) for number, case in inserted)
 
         journal.carry_out(
-            lambda raw, _at: insert_cases(raw, circuit, journal.run_id, new, note, journal.blobs),
-            batch.at,
+            lambda raw, _at: insert_cases(
+                raw, circuit, journal.run_id, new, note_numbers, journal.blobs
+            ),
+            writes.at,
         )
-        batch.joined = True
-        for each in new:
-            self._suite.add(each.case_id, each.priority, self._open(each.needs))
-        for each in new:
-            case = open_case(circuit, each.case_id, each.input)
-            self._cases[each.case_id] = case
-            self._tally.cases += 1
-            self._place(case)
+        writes.joined = True
+        # All are known to the schedule before the first is queued: they may need each other.
+        for case in new:
+            self._schedule.add(case.case_id, case.priority, self._unmet(case.needs))
+        for case in new:
+            self.counts.cases += 1
+            self.replace(open_case(circuit, case.case_id, case.input))
 
-    def _open(self, needs: Iterable[str]) -> list[str]:
+    def _unmet(self, needs: Iterable[str]) -> list[str]:
         """The needs that are not met: one that ended badly never will be."""
-        return [need for need in needs if not self._over.get(need)]
-
-
-_encode = msgspec.json.Encoder().encode
-_PATIENCE = 0.002
-"""Seconds for which arrivals are worked off before other parts of the program get their turn."""
+        return [need for need in needs if not self._ended_healthy.get(need)]
 
 
 class RunLoop:
-    """Works one run until nothing more can be done without a human, a budget or a new start."""
+    """Works on one run until nothing more can be done without a human, a budget or a new start."""
 
     def __init__(
         self,
         journal: Journal,
         circuit: Circuit,
-        suite: Schedule,
+        schedule: Schedule,
         carriers: Mapping[str, Carrier],
         clock: Clock,
         *,
@@ -217,40 +205,43 @@ class RunLoop:
         wait_for_limits: bool = True,
         pauses: Iterable[Pause] = (),
         tell: Tell = silence,
-        watch: Callable[[RunCounts, Spent], None] = lambda _tally, _spent: None,
+        watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
     ) -> None:
         self._journal = journal
         self._application = application or DefaultHooks()
         self._circuit = circuit
-        self._suite = suite
-        self._rations = CarrierCapacity(carriers)
+        self._schedule = schedule
         self._clock = clock
-        self._treasury = treasury or BudgetQuestion(RunBudget(now=clock.now()))
-        self._purse = self._treasury.purse
+        self._budget_question = treasury or BudgetQuestion(RunBudget(now=clock.now()))
+        self._budget = self._budget_question.budget
         self._wait_for_humans = wait_for_humans
         self._wait_for_limits = wait_for_limits
         self._watch = watch
-        self._cases: dict[str, Case] = {}
-        self._numbers: dict[str, int] = {}
-        self._held: set[str] = set()
-        self._ends: Counter[str] = Counter()
-        self._asking = DispatchFactory(journal, circuit, self._application, self._numbers)
-        self._traffic = DispatchQueue(
-            *(circuit, suite, carriers, clock, self._wake_up),
-            purse=self._purse,
+        self._cases = CaseTable(journal, circuit, schedule, self._application)
+        self._outbox = Outbox(
+            circuit,
+            schedule,
+            carriers,
+            clock,
+            self._wake_up,
+            budget=self._budget,
             run_id=journal.run_id,
             pauses=pauses,
         )
-        self._outbox, self._pauses = self._traffic.outbox, self._traffic.pauses
-        self._occasions = EventCollector(journal.run_id, tell)
+        self._events = EventCollector(journal.run_id, tell)
         self._inbox: list[Reply] = []
         self._awake = asyncio.Event()
-        self._yielded = 0.0
+        self._yielded_at = 0.0
         self._stops = 0
-        self.tally = RunCounts()
-        self._newcomers = JoiningCases(
-            *(journal, circuit, suite, self._cases, self._numbers, self.tally, self._place)
-        )
+
+    @property
+    def tally(self) -> RunCounts:
+        """How the run stands; the same record, kept up to date."""
+        return self._cases.counts
+
+    @property
+    def spent(self) -> Spent:
+        return self._budget.spent
 
     def take_up(
         self,
@@ -259,23 +250,15 @@ class RunLoop:
         holds: Mapping[str, str],
     ) -> None:
         """Stand where the journal left off: what was out goes out again, the rest waits."""
-        for loaded in cases:
-            self._suite.add(loaded.case.case_id, loaded.priority, loaded.needs)
-            self._numbers[loaded.case.case_id] = loaded.case_no
-            self._cases[loaded.case.case_id] = loaded.case
-        self.tally.cases = len(self._cases)
-        out = {each.case_id: each for each in open_dispatches}
-        for case in list(self._cases.values()):
+        loaded = self._cases.load(cases)
+        out = {dispatch.case_id: dispatch for dispatch in open_dispatches}
+        for case in loaded:
             if case.case_id in out:
-                self._traffic.take_up(self._asking.again(out[case.case_id], case))
+                self._outbox.restore(self._rebuild_ask(out[case.case_id], case))
             else:
-                self._place(case)
+                self._cases.replace(case)
         for name, holder in holds.items():
-            self._suite.hold(name, holder)
-
-    @property
-    def spent(self) -> Spent:
-        return self._purse.spent
+            self._schedule.hold(name, holder)
 
     def stop(self) -> None:
         """Once: let what is out come in, then end. Twice: end at once."""
@@ -284,30 +267,38 @@ class RunLoop:
 
     async def run(self) -> RunStatus:
         """Work until nothing more can be done; the status says why it ended."""
-        self._outbox.start(self._deliver)
+        self._outbox.start(self._receive)
         try:
-            began = TurnWrites(self._clock.now(), status="running")
-            self._treasury.start(self._deliver, began)
-            self._commit(began)
+            writes = TurnWrites(self._clock.now(), status="running")
+            self._budget_question.start(self._receive, writes)
+            self._commit(writes)
             self._turn()
-            while not self._finished():
-                await self._arrivals()
+            while not self._is_finished():
+                await self._wait_for_arrivals()
                 self._turn()
-            status = self._status()
+            status = self._final_status()
             if status in FINISHED:
-                self._occasions.over(status, self._ends)
+                self._events.add_end(status, self._cases.ends)
             self._commit(TurnWrites(self._clock.now(), status=status))
             return status
         finally:
-            await self._treasury.close()
-            await self._traffic.close()
+            await self._budget_question.close()
+            await self._outbox.close()
 
-    async def _arrivals(self) -> None:
+    def _receive(self, reply: Reply) -> None:
+        """What carriers hand their replies to."""
+        self._inbox.append(reply)
+        self._awake.set()
+
+    def _wake_up(self) -> None:
+        self._awake.set()
+
+    async def _wait_for_arrivals(self) -> None:
         """Return when there is something to do; let carriers work in between, soon enough."""
         now = self._clock.now()
-        if self._inbox and 0 <= now - self._yielded < _PATIENCE:
+        if self._inbox and 0 <= now - self._yielded_at < _MAX_WITHOUT_YIELD:
             return
-        self._yielded = now
+        self._yielded_at = now
         if self._inbox:
             await asyncio.sleep(0)
         else:
@@ -315,196 +306,257 @@ class RunLoop:
             await self._awake.wait()
 
     def _turn(self) -> None:
-        batch = TurnWrites(self._clock.now())
+        """One turn, in ten steps."""
+        writes = TurnWrites(self._clock.now())
+        # 1. Take all replies.
         replies, self._inbox = self._inbox, []
         for reply in replies:
-            self._take(reply, batch)
-        for ask in self._outbox.overdue(batch.at):
-            self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), batch)
-        for case_id in self._application.let_go():
-            self._held.discard(case_id)
-            self._queue(self._cases[case_id])
-        self._newcomers.take(self._application.news(), batch)
-        if not self._stops:
-            self._traffic.send_again(batch.at)
-            self._dispatch(batch)
-            if self._purse.limited and ready(self._suite):
-                self._treasury.ask(self._journal, batch, self._occasions)
-        self._commit(batch)
-        while self._rations and not self._stops and (more := self._more()):
+            # 2. What is stale, refused or rate-limited is noted, and decides nothing.
+            ask = self._find_asked(reply, writes)
+            if ask is None:
+                continue
+            # 3. The answer becomes a signal, which the application checks.
+            signal = self._read_signal(ask, reply, writes)
+            # 4. The engine decides; 5. effects in the open transaction, and the case is replaced.
+            if signal is not None:
+                self._decide(ask, signal, writes, reply.answered_by)
+        # 6. Overdue dispatches become timeout signals and go the same way.
+        for ask in self._outbox.pop_overdue(writes.at):
+            self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), writes)
+        # 7. Released and new cases join.
+        self._cases.release(self._application.let_go())
+        self._cases.join(self._application.news(), writes)
+        # 8. Open a dispatch for every case that may have one; ask for a budget if that is missing.
+        if not self._is_stopping():
+            self._outbox.resume_paused(writes.at)
+            self._open_dispatches(writes)
+            self._ask_for_budget(writes)
+        # 9. Commit; 10. only now carriers, people and watchers are told.
+        self._commit(writes)
+        # Carriers that take only so many may have room again, now that they know what is settled.
+        while self._outbox.has_rationed_carriers and not self._is_stopping():
+            more = TurnWrites(self._clock.now())
+            self._open_dispatches(more)
+            if not more:
+                break
             self._commit(more)
 
-    def _take(self, reply: Reply, batch: TurnWrites) -> None:
-        if self._treasury.mine(reply):
-            self._refuse(None, reply, self._treasury.take(reply, batch), batch)
-            return
+    def _find_asked(self, reply: Reply, writes: TurnWrites) -> Ask | None:
+        """The open dispatch that a reply answers; None if it decides nothing, which is noted."""
+        if self._budget_question.is_answered_by(reply):
+            if refused := self._budget_question.take_answer(reply, writes):
+                self._refuse(None, reply, refused, writes)
+            return None
         ask = self._outbox.find(reply.dispatch_id)
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
-            self._refuse(None, reply, Refused("Stale", sentence), batch)
-            return
+            self._refuse(None, reply, Refused("Stale", sentence), writes)
+            return None
         if reply.refused:
-            self._refuse(ask, reply, Refused(reply.refused, reply.reason), batch)
-            return
+            self._refuse(ask, reply, Refused(reply.refused, reply.reason), writes)
+            return None
         if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
-            self._traffic.pause(ask, reply, batch, self._occasions)
-            return
+            pause, is_new = self._outbox.pause(ask, reply, writes.at)
+            writes.pauses.append(pause)
+            if is_new:
+                self._events.add_rate_limit(pause)
+            return None
+        return ask
+
+    def _read_signal(self, ask: Ask, reply: Reply, writes: TurnWrites) -> Signal | None:
+        """The signal of a reply. What cannot be used is noted; an agent's is a signal of its own, a
+        human is asked again."""
         found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
         if not isinstance(found, Refused) and found.name not in FAILURES:
-            case = self._cases[ask.case_id]
-            found = self._application.examine(ask.case_no, case, found)
-        if isinstance(found, Refused):
-            self._refuse(ask, reply, found, batch)
-            if reply.answered_by:
-                self._outbox.again(ask)
-                return
-            found = Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
-        self._decide(ask, found, batch, reply.answered_by)
+            found = self._application.examine(ask.case_no, self._cases[ask.case_id], found)
+        if not isinstance(found, Refused):
+            return found
+        self._refuse(ask, reply, found, writes)
+        if reply.answered_by:
+            self._outbox.send_again(ask)
+            return None
+        return Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
 
-    def _decide(self, ask: Ask, signal: Signal, batch: TurnWrites, answered_by: str = "") -> None:
+    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, writes: TurnWrites) -> None:
+        number = ask.case_no if ask else None
+        writes.refusals.append(
+            Refusal(number, reply.dispatch_id, why.reason, why.sentence, reply.content)
+        )
+        self.tally.refused += 1
+
+    def _decide(self, ask: Ask, signal: Signal, writes: TurnWrites, answered_by: str = "") -> None:
+        """Let the engine decide on a signal, and do in memory and in the open transaction all that
+        follows from it."""
         before = self._cases[ask.case_id]
         decision = advance(self._circuit, before, signal)
         case = apply(self._circuit, before, decision, signal.data)
-        self._cases[ask.case_id] = case
         number = ask.case_no
         for effect in self._application.effects(number, before, decision, signal.data, answered_by):
-            self._journal.carry_out(effect, batch.at)
-        batch.entries.append(
+            self._journal.carry_out(effect, writes.at)
+        writes.entries.append(
             JournalEntry(
                 number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
             )
         )
-        batch.standings[number] = CaseRow(number, case, None)
+        writes.standings[number] = CaseRow(number, case, None)
         error = str(signal.data["reason"]) if signal.name in FAILURES else ""
-        self._traffic.settle(ask, error, batch.at)
-        self._purse.pay(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
+        self._outbox.settle(ask, error, writes.at)
+        self._budget.charge(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
         if decision.hold:
-            self._suite.hold(decision.hold, case.case_id)
+            self._schedule.hold(decision.hold, case.case_id)
         if decision.release:
-            self._suite.release(decision.release)
+            self._schedule.release(decision.release)
         if case.status == STUCK:
-            self._occasions.stuck(case)
-        self._place(case)
+            self._events.add_stuck(case)
+        # Last: the application is asked whether it holds the case, and reads what effects wrote.
+        self._cases.replace(case)
 
-    def _dispatch(self, batch: TurnWrites) -> None:
+    def _open_dispatches(self, writes: TurnWrites) -> None:
         """Open a dispatch for every case that may have one now. One that crashed at once, because
         its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
-        self._rations.deal()
-        more = True
-        while more:
-            asked = ready(self._suite, self._purse.left(batch.at), self._closed(batch.at))
-            more = sum(self._open(self._cases[case_id], batch) for case_id in asked) < len(asked)
+        self._outbox.ask_capacity()
+        again = True
+        while again:
+            left = self._budget.dispatches_left(writes.at)
+            chosen = ready(self._schedule, left, self._closed_roles(writes.at))
+            opened = sum(self._open_dispatch(self._cases[case_id], writes) for case_id in chosen)
+            again = opened < len(chosen)
 
-    def _closed(self, at: float, *, limited: bool = True) -> set[str]:
-        """Roles that get nothing now; those whose account rests are among them if `limited`."""
-        resting = self._pauses.closed if limited else ()
-        return {*self._rations.closed, *self._purse.closed(at), *resting}
-
-    def _more(self) -> TurnWrites:
-        """What may go now that the carriers know what was settled, and have room again."""
-        batch = TurnWrites(self._clock.now())
-        self._dispatch(batch)
-        return batch
-
-    def _open(self, case: Case, batch: TurnWrites) -> bool:
+    def _open_dispatch(self, case: Case, writes: TurnWrites) -> bool:
         """Open a dispatch for the case's step, if its role may have one and there is room; False if
         not, or if it crashed before it could be sent."""
         role = self._circuit.steps[case.step].role
-        if not (self._purse.may(role, batch.at) and self._rations.take(role)):
+        if not (self._budget.may_dispatch(role, writes.at) and self._outbox.reserve(role)):
             return False
-        ask, new, problem = self._asking.open(case, batch.at)
-        batch.dispatches.append(new)
-        batch.standings[ask.case_no] = CaseRow(ask.case_no, case, ask.dispatch_id)
-        self._traffic.send(ask, batch.at)
-        self._purse.pay(ask.role, dispatches=0 if new.human else 1)
-        if new.human:
-            self._occasions.gate(ask)
+        ask, problem = self._build_ask(case, writes.at)
+        is_gate = self._circuit.steps[case.step].gate
+        writes.dispatches.append(
+            NewDispatch(
+                ask.dispatch_id, ask.case_no, ask.step, ask.attempt, ask.role, ask.prompt, is_gate
+            )
+        )
+        writes.standings[ask.case_no] = CaseRow(ask.case_no, case, ask.dispatch_id)
+        self._outbox.send(ask, writes.at)
+        self._budget.charge(ask.role, dispatches=0 if is_gate else 1)
+        if is_gate:
+            self._events.add_gate(ask)
         if problem:
-            self._decide(ask, Signal(CRASH, {"reason": problem}), batch)
+            self._decide(ask, Signal(CRASH, {"reason": problem}), writes)
         return not problem
 
-    def _commit(self, batch: TurnWrites) -> None:
-        """Write the batch; then, and only then, act on it."""
-        if batch:
-            batch.worked = self._purse.seconds_to_note(batch.at, now=batch.status is not None)
-            batch.seconds = batch.worked[0].seconds if batch.worked else 0.0
-            self._journal.commit(batch)
-        self._outbox.deliver()
-        self._treasury.deliver()
-        self._occasions.running_low(self._purse.running_low(batch.at))
-        self._occasions.hand_over(batch.at)
-        self.tally.in_flight = self._suite.busy
-        self.tally.questions = self._suite.awaited() + self._treasury.waits
-        self.tally.limited = len(self._pauses.parked)
-        self.tally.limited_until = self._pauses.until
-        self._watch(self.tally, self._purse.spent)
+    def _build_ask(self, case: Case, at: float) -> tuple[Ask, str]:
+        """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
+        step = self._circuit.steps[case.step]
+        dispatch_id = self._journal.new_dispatch_id()
+        number = self._cases.number(case.case_id)
+        context = self._application.premises(number, case, dispatch_id)
+        prompt, problem = self._render_prompt(number, case, context)
+        ask = Ask(
+            dispatch_id,
+            self._journal.run_id,
+            case.case_id,
+            step.name,
+            case.attempt,
+            step.role,
+            prompt,
+            number,
+            at,
+            case,
+            language=step.language,
+            premises=context,
+        )
+        return ask, problem
 
-    def _refuse(
-        self, ask: Ask | None, reply: Reply, why: Refused | None, batch: TurnWrites
-    ) -> None:
-        if why is not None:
-            number = ask.case_no if ask else None
-            batch.refusals.append(Refusal(number, reply.dispatch_id, *why, reply.content))
-            self.tally.refused += 1
+    def _rebuild_ask(self, dispatch: OpenDispatch, case: Case) -> Ask:
+        """A dispatch that was sent, or about to be, when an earlier session ended."""
+        number = self._cases.number(case.case_id)
+        return Ask(
+            dispatch.dispatch_id,
+            self._journal.run_id,
+            dispatch.case_id,
+            dispatch.step,
+            dispatch.attempt,
+            dispatch.role,
+            dispatch.prompt,
+            number,
+            dispatch.at,
+            case,
+            language=self._circuit.steps[dispatch.step].language,
+            premises=self._application.premises(number, case, dispatch.dispatch_id),
+        )
 
-    def _place(self, case: Case) -> None:
-        """An open case waits for its next dispatch, unless its application holds it; one that is
-        over makes room for others."""
-        held = self._application.held(self._numbers[case.case_id], case)
-        if case.status == OPEN:
-            if held:
-                self._held.add(case.case_id)
-            else:
-                self._queue(case)
+    def _render_prompt(self, number: int, case: Case, context: ExecutionContext) -> tuple[str, str]:
+        """The prompt, or why it cannot be filled."""
+        try:
+            values = self._application.facts(number, case, context)
+            return fill(self._circuit, case, values), ""
+        except CircuitError as error:
+            return "", str(error)
+
+    def _ask_for_budget(self, writes: TurnWrites) -> None:
+        """Ask to raise a spent budget, if cases could go on with more."""
+        if not self._budget.has_limits or not ready(self._schedule):
             return
-        healthy = case.status == ENDED and self._circuit.ends[case.end]
-        self._suite.ended(case.case_id, healthy)
-        self._newcomers.ended(case.case_id, healthy)
-        if case.status == ENDED and case.end in self._circuit.halts:
-            self.tally.halted = case.case_id
-            self._stops = 2
-        del self._cases[case.case_id]
-        self._ends[case.end or case.status] += 1
-        self.tally.ended += case.status == ENDED
-        self.tally.unhealthy += case.status == ENDED and not healthy
-        self.tally.stuck += case.status != ENDED
+        if inquiry := self._budget_question.ask(self._journal, writes):
+            self._events.add_budget_question(inquiry)
 
-    def _queue(self, case: Case) -> None:
-        self._suite.wants(case.case_id, self._circuit.steps[case.step].role)
+    def _commit(self, writes: TurnWrites) -> None:
+        """Write it; then, and only then, act on it."""
+        if writes:
+            final = writes.status is not None
+            writes.worked = self._budget.pop_work_time(writes.at, now=final)
+            writes.seconds = writes.worked[0].seconds if writes.worked else 0.0
+            self._journal.commit(writes)
+        self._outbox.deliver()
+        self._budget_question.deliver()
+        self._events.add_low_limits(self._budget.pop_warnings(writes.at))
+        self._events.publish(writes.at)
+        counts = self.tally
+        counts.in_flight = self._schedule.busy
+        counts.questions = self._schedule.awaited() + self._budget_question.is_open
+        counts.limited = self._outbox.paused
+        counts.limited_until = self._outbox.paused_until
+        self._watch(counts, self._budget.spent)
 
-    def _deliver(self, reply: Reply) -> None:
-        self._inbox.append(reply)
-        self._awake.set()
+    def _closed_roles(self, at: float, *, with_paused: bool = True) -> Collection[str]:
+        """Roles that get nothing now; those whose account rests are among them `with_paused`."""
+        paused = self._outbox.paused_roles if with_paused else ()
+        return {*self._outbox.full_roles, *self._budget.closed_roles(at), *paused}
 
-    def _wake_up(self) -> None:
-        self._awake.set()
+    def _is_stopping(self, *, at_once: bool = False) -> bool:
+        """Whether nothing new is begun; `at_once`, whether what is out is not waited for."""
+        return self._stops > (1 if at_once else 0) or self.tally.halted != ""
 
-    def _finished(self) -> bool:
-        if self._stops > 1:
+    def _is_finished(self) -> bool:
+        if self._is_stopping(at_once=True):
             return True
-        if self._suite.busy or self._inbox:
+        if self._schedule.busy or self._inbox:
             return False
-        asked = self._suite.awaited() or self._treasury.waits
-        waits = (self._wait_for_humans and asked) or (self._wait_for_limits and self._limited())
-        return bool(self._stops) or not waits
+        asked = self._schedule.awaited() or self._budget_question.is_open
+        waits = (self._wait_for_humans and asked) or (
+            self._wait_for_limits and self._is_rate_limited()
+        )
+        return self._is_stopping() or not waits
 
-    def _limited(self) -> bool:
+    def _is_rate_limited(self) -> bool:
         """Whether something waits for the end of a rate limit, and for nothing else."""
-        if self._pauses.parked or not self._pauses.closed:
-            return bool(self._pauses.parked)
+        if self._outbox.paused or not self._outbox.paused_roles:
+            return bool(self._outbox.paused)
         now = self._clock.now()
-        return bool(ready(self._suite, self._purse.left(now), self._closed(now, limited=False)))
+        closed = self._closed_roles(now, with_paused=False)
+        return bool(ready(self._schedule, self._budget.dispatches_left(now), closed))
 
-    def _status(self) -> RunStatus:
-        if self._stops and (self._pauses.parked or not self._suite.idle()):
+    def _final_status(self) -> RunStatus:
+        if self._is_stopping() and (self._outbox.paused or not self._schedule.idle()):
             return "stopped"
-        if self._limited():
+        if self._is_rate_limited():
             return "rate-limited"
-        if ready(self._suite):
+        if ready(self._schedule):
             return "budget"
-        if self._suite.awaited():
+        if self._schedule.awaited():
             return "waiting"
-        if self._held:
+        if self._cases.has_held:
             return "stopped"
-        healthy = self.tally.ended == self.tally.cases and not self.tally.unhealthy
+        counts = self.tally
+        healthy = counts.ended == counts.cases and not counts.unhealthy
         return "done" if healthy else "unhealthy"

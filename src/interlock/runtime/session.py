@@ -1,13 +1,8 @@
-"""One sitting: a run is taken up from the journal and worked until it ends or must wait.
+"""One session: a run is loaded from the journal and worked on until it ends or must wait.
 
-Listens for SIGINT and SIGTERM: the first lets what is out come in, the second ends at once; so does
-the first where answers keep until the run goes on. Either way nothing is lost; the next sitting
-goes on from the journal.
-
-One round: every case is sent to an agent at most once, then it rests until the next sitting.
-
-Stands before any application and holds cases back; our own programs and humans are no agents, so
-what was sent comes in and is looked at. Refuses to know circuits.
+SIGINT and SIGTERM stop it: the first lets what is out come in, the second ends at once; so does the
+first where answers keep until the run goes on. Either way nothing is lost; the next session goes on
+from the journal. With `OneRound`, a session gives each case one agent's turn.
 """
 
 import asyncio
@@ -27,12 +22,12 @@ from interlock.journal.journal import Effect, Journal
 from interlock.journal.runs import NewCase, Run, RunStatus, holds_of, load_cases, open_dispatches
 from interlock.journal.usage import newest_pauses
 from interlock.runtime.application import CaseHooks
+from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
-from interlock.runtime.treasury import BudgetQuestion
 
 
 class RunSession:
-    """What a run needs beside its journal to be worked on."""
+    """A run, with everything that is needed to work on it."""
 
     def __init__(
         self,
@@ -52,18 +47,18 @@ class RunSession:
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
         tell: Tell = silence,
-        watch: Callable[[RunCounts, Spent], None] = lambda _tally, _spent: None,
+        watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
         draining: Callable[[int], None] = lambda _out: None,
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal."""
+        self.stopped_by: signal.Signals | None = None
         self._draining = draining
         self._running: asyncio.AbstractEventLoop | None = None
-        self._keeps = all(
-            isinstance(each, KeepsAnswers) and each.keeps()
-            for role, each in carriers.items()
+        self._answers_keep = all(
+            isinstance(carrier, KeepsAnswers) and carrier.keeps()
+            for role, carrier in carriers.items()
             if role != HUMAN
         )
-        self.stopped_by: signal.Signals | None = None
         self._connection = connection
         self._circuit = circuit
         self._run_id = run.run_id
@@ -84,14 +79,16 @@ class RunSession:
 
     @property
     def tally(self) -> RunCounts:
+        """How the run stands; the same record, kept up to date."""
         return self._loop.tally
 
     @property
     def spent(self) -> Spent:
+        """What the run has cost, over all its sessions."""
         return self._loop.spent
 
     async def work(self) -> RunStatus:
-        """Take the run up and go on with it."""
+        """Load the run and work on it; the status says why it ended."""
         self._loop.take_up(
             load_cases(self._connection, self._circuit, self._run_id),
             open_dispatches(self._connection, self._run_id),
@@ -110,8 +107,8 @@ class RunSession:
                 self._running.call_soon_threadsafe(self._stop, signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:
-        if self._keeps:
-            self._loop.stop()
+        if self._answers_keep:
+            self._loop.stop()  # twice, with the one below: nothing is lost by ending at once
         elif self.stopped_by is None and self.tally.in_flight:
             self._draining(self.tally.in_flight)
         self.stopped_by = self.stopped_by or number
@@ -119,32 +116,36 @@ class RunSession:
 
 
 class OneRound:
-    """An application of which each case gets one agent's turn."""
+    """Sends every case to an agent at most once; then it rests until the next session.
+
+    Stands before another application and holds cases back. Our own programs and humans are no
+    agents: their roles are `free`, asked as often as it takes, so that what an agent answered is
+    still checked.
+    """
 
     def __init__(self, inner: CaseHooks, circuit: Circuit, free: Collection[str]) -> None:
-        """The roles that are `free` are asked as often as it takes."""
         self._inner = inner
         self._circuit = circuit
         self._free = free
-        self._sent: set[str] = set()
+        self._had_turn: set[str] = set()
         self._steps: dict[str, str] = {}
 
     def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if self._circuit.steps[case.step].role not in self._free:
-            self._sent.add(case.case_id)
+            self._had_turn.add(case.case_id)
         return self._inner.premises(case_no, case, dispatch_id)
 
     def held(self, case_no: int, case: Case) -> bool:
         self._steps[case.case_id] = case.step
         held = self._inner.held(case_no, case)
-        return held or (case.status == OPEN and self._rests(case.case_id))
+        return held or (case.status == OPEN and self._must_rest(case.case_id))
 
     def let_go(self) -> Iterable[str]:
-        return [name for name in self._inner.let_go() if not self._rests(name)]
+        return [case_id for case_id in self._inner.let_go() if not self._must_rest(case_id)]
 
-    def _rests(self, case_id: str) -> bool:
+    def _must_rest(self, case_id: str) -> bool:
         role = self._circuit.steps[self._steps[case_id]].role
-        return case_id in self._sent and role not in self._free
+        return case_id in self._had_turn and role not in self._free
 
     def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
         return self._inner.facts(case_no, case, premises)

@@ -17,7 +17,7 @@ from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
-from interlock.runtime.limits import flat
+from interlock.runtime.budget import flat
 from interlock.system.errors import SourceError
 from interlock.system.files import read_text
 

@@ -50,6 +50,13 @@ def local_day(at: float) -> Day:
     return Day(today.isoformat(), begins, ends)
 
 
+def hour(at: float, now: float) -> str:
+    """A moment as people say it: the hour if it is today, else the day too."""
+    then, today = time.localtime(at), time.localtime(now)
+    same_day = then[:3] == today[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
+
+
 _MICROSECONDS: Final = 10**13
 """From here on a number counts microseconds; below it, milliseconds."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,5 +1,1 @@
-"""The window: one ASGI application on a socket, with a guard before it and parts inside it.
-
-A part is a path and an application of its own; workers over MCP are the first. The parts know
-nothing of each other.
-"""
+"""The web server: applications at their paths, behind one access guard. MCP workers are one."""

@@ -1,7 +1,7 @@
 """Who may come in over HTTP: the right Host, the right Origin, the token, a body of bearable size.
 
 A page in a browser can make it send requests to this machine, also under a name of the attacker's
-that resolves to it: hence Host and Origin. Refuses to know what lies behind it.
+that resolves to it: hence Host and Origin.
 """
 
 import asyncio
@@ -140,7 +140,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _too_large(most: int) -> HttpRefusal:
-    return HttpRefusal(413, f"a body has at most {most:,} bytes")
+    return HttpRefusal(413, f"the body may have at most {most:,} bytes")
 
 
 def _header(scope: Message, name: bytes) -> str:

@@ -1,11 +1,8 @@
-"""The one application: its parts by their paths, and their lives from opening to closing.
+"""The HTTP server: applications mounted at their paths, served on a socket until a signal comes.
 
-Knows which requests are under way, and lets them finish before the house closes. Refuses to know
-what a part does, and who may come in (`guard.py`).
-
-The house on a socket, until a signal ends it: take the place, say where it is, close in order.
-
-Knows sockets, uvicorn and the two signals. The first lets what is under way finish.
+`WebServer` opens its mounted applications, leads requests to them, and lets what is under way
+finish before it closes them. `listen` runs it under uvicorn behind the access guard; SIGINT and
+SIGTERM are handled here, so that the applications close before the connections do.
 """
 
 import asyncio
@@ -127,7 +124,7 @@ async def _done(work: Awaitable[None]) -> None:
 
 async def _healthy(scope: Message, send: Send, *, up: bool) -> None:
     if scope["method"] not in ("GET", "HEAD"):
-        await refuse(HttpRefusal(405, f"{HEALTH} is only read"), send)
+        await refuse(HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH}"), send)
         return
     said = msgspec.json.encode({"status": "ok" if up else "closing"})
     headers = [
@@ -165,7 +162,7 @@ def place(host: str, port: int, flags: str = "--host and --port") -> socket.sock
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise SourceError(
-            f"{host}:{port} cannot be served at: {why}; choose another with {flags}"
+            f"cannot listen on {host}:{port}: {why}; choose another address with {flags}"
         ) from None
 
 

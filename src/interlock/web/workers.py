@@ -1,7 +1,7 @@
 """Workers over HTTP: the SDK's own application, and who of its clients is still there.
 
 A client whose session ended, or that hung up and did not come back soon, gives back what it held.
-Clients without a session are missed when their leases run out. Refuses to know tools.
+Clients without a session are missed when their leases run out.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ async def test_what_it_cost_as_far_as_it_says(tmp_path: Path) -> None:
             "login",
             "crash",
             (
-                "the agent wants a login: start it by hand once and log in "
+                "the agent needs a login: start it once by hand and log in "
                 "(Authentication required ({'details': 'no key'}))"
             ),
         ),

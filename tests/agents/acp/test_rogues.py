@@ -38,15 +38,15 @@ SILENT = Reply(
     failure="unreadable",
     reason="the final message is empty; answer with one JSON object",
 )
-ODD = "its response to {} is not what the protocol says"
+ODD = "its response to {} does not follow the protocol"
 OUTCOMES = {
     "garbage_before": GOOD,
     "garbage_for_ever": crashed(
-        "it does not speak the Agent Client Protocol: its output is no JSON-RPC"
+        "it does not speak the Agent Client Protocol: its output is not JSON-RPC"
     ),
     "bad_welcome": crashed(ODD.format("initialize")),
     "null_welcome": crashed(ODD.format("initialize")),
-    "bad_session": crashed("the id of its session is empty or endless"),
+    "bad_session": crashed("its session id is empty or too long"),
     "bad_stop": crashed(ODD.format("session/prompt")),
     "error_with_odd_words": crashed(
         "the agent failed at session/prompt: ['\\x1b[2J'] ({'a': [1]})"
@@ -59,7 +59,7 @@ OUTCOMES = {
     "endless_chunks": Reply(
         1, failure="unreadable", reason=f"the answer is longer than {MAX_ANSWER:,} bytes"
     ),
-    "endless_thoughts": crashed("it said more than 268,435,456 bytes"),
+    "endless_thoughts": crashed("it sent more than 268,435,456 bytes"),
     "endless_line": crashed("it sent a message of more than 10,485,760 bytes"),
     "huge_message": GOOD,
     "huge_answer": Reply(
@@ -69,7 +69,7 @@ OUTCOMES = {
     "forged_meta": GOOD,
     "never_offered": GOOD,
     "permission_flood": crashed("it asked for permission more than 200 times"),
-    "deaf_flood": crashed("it asks and asks, and reads no answer"),
+    "deaf_flood": crashed("it keeps sending requests without reading the answers"),
     "bad_wishes": GOOD,
     "exits_in_the_middle": crashed("exit code 3 before its turn was over: out of memory"),
     "killed_in_the_middle": crashed("killed by signal 9 before its turn was over"),
@@ -122,11 +122,11 @@ async def test_wishes_that_cannot_be_read_get_an_error_and_never_a_yes(tmp_path:
 @pytest.mark.parametrize(
     ("scene", "reason", "at"),
     [
-        ("never_answers", "it did not say a word (60 s)", 60),
-        ("hangs", "it fell silent (600 s)", 600),
-        ("hangs_stubbornly", "it fell silent (600 s)", 600),
-        ("hangs_with_a_tool", "it fell silent with a tool at work (1800 s)", 1_800),
-        ("never_reads", "it fell silent (600 s)", 600),
+        ("never_answers", "it produced no output (60 s)", 60),
+        ("hangs", "it went silent (600 s)", 600),
+        ("hangs_stubbornly", "it went silent (600 s)", 600),
+        ("hangs_with_a_tool", "it went silent while a tool was running (1800 s)", 1_800),
+        ("never_reads", "it went silent (600 s)", 600),
     ],
 )
 async def test_clocks(tmp_path: Path, scene: str, reason: str, at: float) -> None:

@@ -136,7 +136,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
         (("/etc/passwd",), "/", "'/etc/passwd' cannot be started: Permission denied"),
         (("sh",), "/nosuch", "'sh' cannot be started: its work folder '/nosuch' is not there"),
         (("sh", "a\0b"), "/", "'sh' cannot be started: embedded null byte"),
-        ((), "/", "nothing can be started: there is no command"),
+        ((), "/", "there is no command to start"),
     ],
 )
 async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:

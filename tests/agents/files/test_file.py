@@ -410,7 +410,7 @@ async def test_links_that_lead_out_of_the_root_are_refused(tmp_path: Path, above
     async with Desk(tmp_path / "root") as desk:
         desk.carrier.send([ask_for(1)])
         (told,) = desk.told()
-        assert told.startswith("failed crash: the ask cannot be written")
+        assert told.startswith("failed crash: the dispatch cannot be written")
         assert "symbolic links are refused" in told
         assert [*outside.iterdir()] == []
 
@@ -437,7 +437,7 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
         desk.carrier = FileCarrier(tmp_path, desk.clock, names=names)
         desk.carrier.start(desk.replies.append)
         desk.carrier.send([ask_for(1)])
-        assert "is no safe file name" in desk.told()[0]
+        assert "is not a safe file name" in desk.told()[0]
 
 
 async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
@@ -458,4 +458,4 @@ async def test_a_root_that_cannot_be_written_fails_the_ask(tmp_path: Path) -> No
     (tmp_path / "1").write_text("in the way")
     async with Desk(tmp_path) as desk:
         desk.carrier.send([ask_for(1)])
-        assert desk.told()[0].startswith("failed crash: the ask cannot be written")
+        assert desk.told()[0].startswith("failed crash: the dispatch cannot be written")

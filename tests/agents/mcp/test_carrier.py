@@ -187,14 +187,14 @@ async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, async
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        (b"hello\n", "this is no call"),
-        (b"\xff\n", "this is no call"),
-        (b"[" * 100_000 + b"\n", "this is no call"),
+        (b"hello\n", "this is not a call"),
+        (b"\xff\n", "this is not a call"),
+        (b"[" * 100_000 + b"\n", "this is not a call"),
         (b'{"do": "next", "call": 1}\n', "say hello first"),
         (b'{"do": "hello", "call": 1, "worker": ""}\n', "say hello first"),
-        (b'{"do": "hello", "call": 1, "worker": "x", "token": "y"}\n', "this is no call"),
-        (b'{"do": "rule", "call": 1}\n', "this is no call"),
-        (b"x" * (words.LONGEST + 2) + b"\n", "this is no call"),
+        (b'{"do": "hello", "call": 1, "worker": "x", "token": "y"}\n', "this is not a call"),
+        (b'{"do": "rule", "call": 1}\n', "this is not a call"),
+        (b"x" * (words.LONGEST + 2) + b"\n", "this is not a call"),
     ],
 )
 async def test_visitors_who_do_not_behave_are_sent_away(
@@ -227,7 +227,7 @@ async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
 
 async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pull").symlink_to(tmp_path)
-    with pytest.raises(SourceError, match="no folder of this user"):
+    with pytest.raises(SourceError, match="not a folder of this user"):
         WorkerSocket(tmp_path / "pull", Room(tmp_path).desk).open()
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be used"):

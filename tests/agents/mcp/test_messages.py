@@ -7,17 +7,18 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from docs.pages.mcp_tools import tools_page
 from tests.agents.mcp.pulling import BEFORE, NOW, worker
 from tests.cli.world import LIMIT, World
 
-from interlock.agents.mcp.messages import TEMPLATES, TOOLS, Tool, specs, tools_page
+from interlock.agents.mcp.messages import TEMPLATES, TOOLS, Tool, specs
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_tool_is_well_described(tool: Tool) -> None:
     spec = tool.spec()
     assert re.fullmatch(r"interlock_[a-z]+", tool.name)
-    assert set(tool.needs) <= set(tool.takes)
+    assert set(tool.takes.get("required", ())) <= set(tool.takes["properties"])
     for schema in (spec["inputSchema"], spec["outputSchema"]):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"

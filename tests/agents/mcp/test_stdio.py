@@ -15,6 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.types import version as versions
 from tests.cli.world import COMMAND, LIMIT
 
+from interlock.agents.mcp.messages import RunReport
 from interlock.agents.mcp.server import make_server
 from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.mcp.stdio import HANDSHAKES, Handshake
@@ -28,8 +29,8 @@ class _Nothing:
     def standing(self, run_id: int | None) -> dict[str, Any]:
         return {"run_id": None, "status": "", "over": False, "changed_at": 0.0, "reason": ""}
 
-    def report(self, run_id: int | None) -> dict[str, Any]:
-        return {"run_id": None, "reason": ""}
+    def report(self, run_id: int | None) -> RunReport:
+        return RunReport(run_id=None, reason="")
 
 
 class _Paper:
@@ -208,7 +209,7 @@ def test_fifty_megabytes_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_line_without_an_end_ends_the_talk(tmp_path: Path) -> None:
     answers, err, code = talk(tmp_path, b"x" * (129 << 20), 1)
     assert ([each["error"]["message"] for each in answers], err, code) == (
-        ["This message has no end."],
+        ["This message is too long."],
         "",
         0,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.delivery.checks.test_checks import site
+from tests.delivery.checks.test_run import site
 
 from interlock.delivery.checks.baseline import (
     Baseline,
@@ -121,7 +121,7 @@ CRASH = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from tests.delivery.checks.test_baseline import COMMIT, counting
-from tests.delivery.checks.test_checks import site
+from tests.delivery.checks.test_run import site
 from interlock.delivery.checks.records import matrix
 from interlock.system.time import SystemClock
 from interlock.delivery.checks.baseline import take_baseline

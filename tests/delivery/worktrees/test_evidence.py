@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.delivery.checks.test_checks import site
+from tests.delivery.checks.test_run import site
 
 from interlock.delivery.checks.baseline import take_baseline
 from interlock.delivery.checks.claims import ClaimRow, compare

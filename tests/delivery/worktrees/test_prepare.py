@@ -9,7 +9,7 @@ from tests.world.workbench import Workbench, agent_git, change, fine, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.prepare import prepare
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 
 
 @pytest.fixture
@@ -20,35 +20,35 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> DeliveryWorkspace:
-    return bench.shop()
+def workspace(bench: Workbench) -> DeliveryWorkspace:
+    return bench.open_workspace()
 
 
 def python(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def test_files_are_copied_and_never_recorded(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_files_are_copied_and_never_recorded(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     done = tree.prepare([".env", "conf"])
     assert (done.is_ready, done.copied, done.notes) == (True, (".env", "conf"), ())
     assert (tree.root / ".env").read_text() == "SECRET=1\n"
     assert (tree.root / "conf/local.toml").exists()
     write(tree, {"a.txt": "work\n", ".env": "SECRET=2\n"})
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt",)
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt",)
     assert agent_git(tree, "status", "--porcelain") == ""
-    tree.restore(shop.base)
+    tree.restore(workspace.base)
     assert (tree.root / ".env").exists()
 
 
-def test_copied_by_pattern(shop: DeliveryWorkspace) -> None:
-    assert shop.tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
+def test_copied_by_pattern(workspace: DeliveryWorkspace) -> None:
+    assert workspace.tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
 
 
-def test_what_cannot_be_copied_is_a_note(bench: Workbench, shop: DeliveryWorkspace) -> None:
+def test_what_cannot_be_copied_is_a_note(bench: Workbench, workspace: DeliveryWorkspace) -> None:
     (bench.source.folder / "away").symlink_to("/etc/passwd")
     (bench.source.folder / "dead").symlink_to("nowhere")
-    tree = shop.tree("one")
+    tree = workspace.tree("one")
     wanted = ["missing", "/etc/passwd", "../x", "a.txt", "away", "dead", "", ".git/config", "*\0"]
     done = tree.prepare(wanted)
     assert done.is_ready
@@ -58,8 +58,10 @@ def test_what_cannot_be_copied_is_a_note(bench: Workbench, shop: DeliveryWorkspa
     assert not (tree.root / "away").exists()
 
 
-def test_an_agents_link_does_not_lead_a_copy_out(bench: Workbench, shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_an_agents_link_does_not_lead_a_copy_out(
+    bench: Workbench, workspace: DeliveryWorkspace
+) -> None:
+    tree = workspace.tree("one")
     outside = bench.folder / "outside"
     outside.mkdir()
     (tree.root / "conf").symlink_to(outside)
@@ -68,8 +70,8 @@ def test_an_agents_link_does_not_lead_a_copy_out(bench: Workbench, shop: Deliver
     assert list(outside.iterdir()) == []
 
 
-def test_the_set_up_command_runs_in_the_tree_with_its_ports(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_the_set_up_command_runs_in_the_tree_with_its_ports(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     text = "import json, os; json.dump([dict(os.environ), os.getcwd()], open('x.log', 'w'))"
     done = tree.prepare(setup=python(text), ports=(4000, 20))
     assert (done.is_ready, done.exit_code, done.notes) == (True, 0, ())
@@ -81,8 +83,8 @@ def test_the_set_up_command_runs_in_the_tree_with_its_ports(shop: DeliveryWorksp
     assert environ["INTERLOCK_BRANCH"] == "interlock/plan/one"
 
 
-def test_what_the_command_leaves_is_nobodys_change(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     text = "open('a.txt', 'w').write('x'); open('a [b]*', 'w'); open('b.txt', 'a').write('x')"
     done = tree.prepare(setup=python(text))
     assert done.notes == (
@@ -90,18 +92,18 @@ def test_what_the_command_leaves_is_nobodys_change(shop: DeliveryWorkspace) -> N
         "the set-up command changed a.txt, b.txt, which is put back",
     )
     write(tree, {"ab": "not excluded\n"})
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("ab",)
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("ab",)
 
 
-def test_work_that_is_there_already_is_kept(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_work_that_is_there_already_is_kept(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "work\n", "new.txt": "new\n"})
     assert tree.prepare(setup=python("")).notes == ()
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt", "new.txt")
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt", "new.txt")
 
 
-def test_a_command_that_fails(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_command_that_fails(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     done = tree.prepare(setup=python("print('no network'); raise SystemExit(3)"))
     assert (done.is_ready, done.exit_code, done.output) == (False, 3, "no network\n")
     missing = tree.prepare(setup=["no-such-command-at-all"])
@@ -110,26 +112,26 @@ def test_a_command_that_fails(shop: DeliveryWorkspace) -> None:
     assert not tree.prepare(setup=["x\0"]).is_ready
 
 
-def test_a_command_that_does_not_end_is_ended(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_command_that_does_not_end_is_ended(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     text = "import time, sys; print('begun', flush=True); time.sleep(600)"
     done = prepare(tree, setup=python(text), patience=1.0)
     assert (done.is_ready, done.is_late, done.output) == (False, True, "begun\n")
 
 
-def test_a_flood_is_cut_to_its_end(shop: DeliveryWorkspace) -> None:
+def test_a_flood_is_cut_to_its_end(workspace: DeliveryWorkspace) -> None:
     text = "import sys; sys.stdout.buffer.write(b'\\xff' * 5_000_000 + b'the end')"
-    done = shop.tree("one").prepare(setup=python(text))
+    done = workspace.tree("one").prepare(setup=python(text))
     assert done.is_ready
     assert len(done.output) == 16_000
     assert done.output.endswith("the end")
 
 
-def test_the_tree_for_merges_can_be_made_ready_too(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_the_tree_for_merges_can_be_made_ready_too(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "one\n"})
-    scratch = shop.line.scratch
-    scratch.show(shop.line.tip)
+    scratch = workspace.line.scratch
+    scratch.show(workspace.line.tip)
     assert prepare(scratch, [".env"], python("")).copied == (".env",)
     seen = []
 
@@ -137,5 +139,5 @@ def test_the_tree_for_merges_can_be_made_ready_too(shop: DeliveryWorkspace) -> N
         seen.append((folder / ".env").read_text())
         return fine(folder)
 
-    assert isinstance(shop.line.merge(change(tree), verify), Merged)
+    assert isinstance(workspace.line.merge(change(tree), verify), Merged)
     assert seen == ["SECRET=1\n"]

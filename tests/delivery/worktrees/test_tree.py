@@ -7,7 +7,7 @@ import pytest
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -17,38 +17,38 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 @pytest.fixture
-def shop(bench: Workbench) -> DeliveryWorkspace:
-    return bench.shop()
+def workspace(bench: Workbench) -> DeliveryWorkspace:
+    return bench.open_workspace()
 
 
 def files_of(tree: TaskTree, sha: str) -> list[str]:
-    rows = tree.shop.git.paths("ls-tree", "-r", "-z", "--name-only", sha)
+    rows = tree.workspace.git.paths("ls-tree", "-r", "-z", "--name-only", sha)
     return [row.decode(errors="backslashreplace") for row in rows]
 
 
-def test_a_tree_is_made_from_the_line_and_found_again(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("T-1")
+def test_a_tree_is_made_from_the_line_and_found_again(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("T-1")
     assert (tree.root / "src/app.py").exists()
     assert agent_git(tree, "status", "--porcelain", "--branch") == f"## {tree.branch[11:]}"
-    assert tree.tip == tree.base == shop.base
-    assert shop.tree("T-1").root == tree.root
-    assert [found.record.task_id for found in shop.trees()] == ["T-1"]
+    assert tree.tip == tree.base == workspace.base
+    assert workspace.tree("T-1").root == tree.root
+    assert [found.record.task_id for found in workspace.trees()] == ["T-1"]
 
 
-def test_nothing_to_record_is_no_commit(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_nothing_to_record_is_no_commit(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     taken = tree.snapshot("Work")
-    assert (taken.sha, taken.is_new, taken.violations) == (shop.base, False, ())
+    assert (taken.sha, taken.is_new, taken.violations) == (workspace.base, False, ())
 
 
-def test_a_snapshot_has_all_files_but_ignored_ones(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_snapshot_has_all_files_but_ignored_ones(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "changed\n", "b.txt": None, "new/file.txt": "new\n", "x.log": "noise"})
     (tree.root / "src/app.py").chmod(0o755)
     taken = tree.snapshot("Work on it")
     assert taken.is_new
     assert files_of(tree, taken.sha) == [".gitignore", "a.txt", "new/file.txt", "src/app.py"]
-    assert shop.git.ask("log", "-1", "--format=%an %cn %ct %s", taken.sha) == (
+    assert workspace.git.ask("log", "-1", "--format=%an %cn %ct %s", taken.sha) == (
         "Interlock Interlock 1700001000 Work on it"
     )
     diff = tree.diff(tree.base, taken.sha)
@@ -64,19 +64,19 @@ def test_a_snapshot_has_all_files_but_ignored_ones(shop: DeliveryWorkspace) -> N
     assert tree.snapshot("Again").sha == taken.sha
 
 
-def test_a_snapshot_comes_on_top_of_the_agents_own_commits(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_snapshot_comes_on_top_of_the_agents_own_commits(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "mine\n"})
     agent_git(tree, "commit", "-qam", "My own")
     own = agent_git(tree, "rev-parse", "HEAD")
     clean = tree.snapshot("Work")
     assert (clean.sha, clean.is_new) == (own, True)
     write(tree, {"a.txt": "more\n"})
-    assert shop.git.ask("rev-parse", f"{tree.snapshot('More').sha}^") == own
+    assert workspace.git.ask("rev-parse", f"{tree.snapshot('More').sha}^") == own
 
 
-def test_what_is_added_by_force_is_recorded(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_what_is_added_by_force_is_recorded(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"x.log": "wanted", "y.log": "wanted too", "z.log": "noise"})
     agent_git(tree, "add", "-f", "x.log")
     agent_git(tree, "commit", "-qm", "Log")
@@ -85,8 +85,8 @@ def test_what_is_added_by_force_is_recorded(shop: DeliveryWorkspace) -> None:
     assert [name for name in found if name.endswith(".log")] == ["x.log", "y.log"]
 
 
-def test_restore_is_exact_and_leaves_ignored_files(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_restore_is_exact_and_leaves_ignored_files(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "good\n", "kept/x.txt": "x"})
     sha = tree.snapshot("Good").sha
     write(tree, {"a.txt": "bad\n", "b.txt": None, "new.txt": "n", "kept/x.txt": None})
@@ -108,8 +108,10 @@ def test_restore_is_exact_and_leaves_ignored_files(shop: DeliveryWorkspace) -> N
     assert agent_git(tree, "rev-parse", "HEAD") == sha
 
 
-def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(
+    workspace: DeliveryWorkspace,
+) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "good\n"})
     sha = tree.snapshot("Good").sha
     agent_git(tree, "reset", "-q", "--hard", "HEAD~1")
@@ -119,17 +121,22 @@ def test_a_snapshot_outlives_everything_an_agent_can_do_to_history(shop: Deliver
     assert (tree.root / "a.txt").read_text() == "good\n"
 
 
-def test_only_commits_can_be_restored(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
-    for word in ("f" * 40, "--help", "nothing", shop.git.ask("rev-parse", f"{shop.base}^{{tree}}")):
-        with pytest.raises(SourceError, match="no commit of this workshop"):
+def test_only_commits_can_be_restored(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
+    for word in (
+        "f" * 40,
+        "--help",
+        "nothing",
+        workspace.git.ask("rev-parse", f"{workspace.base}^{{tree}}"),
+    ):
+        with pytest.raises(SourceError, match="not a commit of this workspace"):
             tree.restore(word)
 
 
 @pytest.mark.parametrize("left", ["modified", "new", "deleted", "mode", "commit", "branch", "link"])
-def test_is_as_left_sees_every_difference(shop: DeliveryWorkspace, left: str) -> None:
-    tree = shop.tree("one")
-    assert tree.is_as_left(shop.base)
+def test_is_as_left_sees_every_difference(workspace: DeliveryWorkspace, left: str) -> None:
+    tree = workspace.tree("one")
+    assert tree.is_as_left(workspace.base)
     if left == "modified":
         write(tree, {"a.txt": "A\n"})
     elif left == "new":
@@ -144,31 +151,31 @@ def test_is_as_left_sees_every_difference(shop: DeliveryWorkspace, left: str) ->
         agent_git(tree, "checkout", "-q", "-b", "other")
     else:
         (tree.root / ".git").unlink()
-    assert not tree.is_as_left(shop.base)
+    assert not tree.is_as_left(workspace.base)
 
 
-def test_flags_of_the_agents_index_hide_nothing(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_flags_of_the_agents_index_hide_nothing(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     agent_git(tree, "update-index", "--assume-unchanged", "a.txt")
     agent_git(tree, "update-index", "--skip-worktree", "b.txt")
     write(tree, {"a.txt": "hidden\n", "b.txt": "hidden\n"})
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt", "b.txt")
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt", "b.txt")
 
 
-def test_shared_settings_hide_nothing_and_are_put_back(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_shared_settings_hide_nothing_and_are_put_back(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     agent_git(tree, "config", "core.hooksPath", "/tmp/evil")
     agent_git(tree, "config", "core.excludesFile", "/tmp/evil")
-    (shop.repo / "info" / "exclude").write_text("*.py\n")
-    (shop.repo / "info" / "attributes").write_text("*.py -diff\n")
+    (workspace.repo / "info" / "exclude").write_text("*.py\n")
+    (workspace.repo / "info" / "attributes").write_text("*.py -diff\n")
     write(tree, {"new.py": "x = 1\n"})
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("new.py",)
-    assert agent_git(other, "config", "core.hooksPath") == str(shop.home / "no-hooks")
-    assert not (shop.repo / "info" / "attributes").exists()
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("new.py",)
+    assert agent_git(other, "config", "core.hooksPath") == str(workspace.home / "no-hooks")
+    assert not (workspace.repo / "info" / "attributes").exists()
 
 
-def test_unfinished_work_of_git_is_cleared(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_unfinished_work_of_git_is_cleared(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "One")
     agent_git(tree, "checkout", "-q", "HEAD~1")
@@ -180,32 +187,32 @@ def test_unfinished_work_of_git_is_cleared(shop: DeliveryWorkspace) -> None:
     assert (tree.admin / "MERGE_HEAD").exists()
     (tree.admin / "index.lock").write_bytes(b"")
     taken = tree.snapshot("Work")
-    assert "<<<<<<<" in shop.git.ask("show", f"{taken.sha}:a.txt")
-    assert shop.line.markers(shop.base, taken.sha) == [("a.txt", 1), ("a.txt", 5)]
+    assert "<<<<<<<" in workspace.git.ask("show", f"{taken.sha}:a.txt")
+    assert workspace.line.markers(workspace.base, taken.sha) == [("a.txt", 1), ("a.txt", 5)]
     assert not (tree.admin / "MERGE_HEAD").exists()
     assert agent_git(tree, "status", "--porcelain") == ""
     agent_git(tree, "commit", "-q", "--allow-empty", "-m", "Nothing is locked")
 
 
-def test_locks_of_a_killed_git_are_no_hindrance(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_locks_of_a_killed_git_are_no_hindrance(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "one\n"})
     for name in (f"{tree.branch}.lock", "packed-refs.lock"):
-        (shop.repo / name).write_bytes(b"")
+        (workspace.repo / name).write_bytes(b"")
     tree.index.with_name("one.lock").write_bytes(b"")
     assert tree.snapshot("Work").is_new
 
 
-def test_a_damaged_index_costs_time_only(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_a_damaged_index_costs_time_only(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     for index in (tree.index, tree.admin / "index"):
         index.write_bytes(b"no index")
     write(tree, {"a.txt": "one\n"})
-    assert tree.diff(shop.base, tree.snapshot("Work").sha).paths == ("a.txt",)
+    assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt",)
 
 
-def test_strange_names_survive(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_strange_names_survive(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     names = [
         b"new\nline",
         b'quo"te',
@@ -221,20 +228,20 @@ def test_strange_names_survive(shop: DeliveryWorkspace) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"one\ntwo\n")
     taken = tree.snapshot("Strange")
-    stored = shop.git.paths("ls-tree", "-r", "-z", "--name-only", taken.sha)
+    stored = workspace.git.paths("ls-tree", "-r", "-z", "--name-only", taken.sha)
     assert set(names) <= set(stored)
-    diff = tree.diff(shop.base, taken.sha)
+    diff = tree.diff(workspace.base, taken.sha)
     assert len(diff.files) == len(names)
     assert {file.added for file in diff.files} == {((1, "one"), (2, "two"))}
     assert "caf\\xe9" in diff.paths
-    tree.restore(shop.base)
-    assert tree.is_as_left(shop.base)
+    tree.restore(workspace.base)
+    assert tree.is_as_left(workspace.base)
     tree.restore(taken.sha)
     assert tree.is_as_left(taken.sha)
 
 
-def test_closing_keeps_what_is_not_recorded(shop: DeliveryWorkspace) -> None:
-    tree = shop.tree("one")
+def test_closing_keeps_what_is_not_recorded(workspace: DeliveryWorkspace) -> None:
+    tree = workspace.tree("one")
     write(tree, {"a.txt": "work\n"})
     with pytest.raises(StateError, match="not recorded"):
         tree.close()
@@ -242,15 +249,15 @@ def test_closing_keeps_what_is_not_recorded(shop: DeliveryWorkspace) -> None:
     tree.close()
     assert not tree.root.exists()
     assert not tree.admin.exists()
-    again = shop.tree("one")
+    again = workspace.tree("one")
     assert (again.root / "a.txt").read_text() == "work\n"
     assert again.tip == sha
 
 
 def test_a_tree_in_a_part_of_the_repository(bench: Workbench) -> None:
     folder = bench.source.folder / "src"
-    shop = DeliveryWorkspace.found(folder, bench.home, "plan")
-    tree = shop.tree("one")
+    workspace = DeliveryWorkspace.found(folder, bench.home, "plan")
+    tree = workspace.tree("one")
     assert tree.folder == tree.root / "src"
     assert (tree.folder / "app.py").exists()
     (tree.folder / "app.py").unlink()
@@ -259,8 +266,8 @@ def test_a_tree_in_a_part_of_the_repository(bench: Workbench) -> None:
     assert tree.folder.is_dir()
 
 
-def test_a_vanished_tree_comes_back(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_a_vanished_tree_comes_back(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     write(tree, {"a.txt": "work\n"})
     sha = tree.snapshot("Work").sha
     agent_git(other, "worktree", "remove", "-f", "-f", str(tree.root))
@@ -271,14 +278,14 @@ def test_a_vanished_tree_comes_back(shop: DeliveryWorkspace) -> None:
     assert (tree.root / "a.txt").read_text() == "work\n"
 
 
-def test_prune_by_an_agent_removes_no_tree(shop: DeliveryWorkspace) -> None:
-    tree, other = shop.tree("one"), shop.tree("two")
+def test_prune_by_an_agent_removes_no_tree(workspace: DeliveryWorkspace) -> None:
+    tree, other = workspace.tree("one"), workspace.tree("two")
     (tree.root / ".git").unlink()
     agent_git(other, "worktree", "prune")
     write(tree, {"a.txt": "work\n"})
     taken = tree.snapshot("Work")
     assert kinds(taken) == ["git-file"]
-    assert tree.diff(shop.base, taken.sha).paths == ("a.txt",)
+    assert tree.diff(workspace.base, taken.sha).paths == ("a.txt",)
 
 
 def test_a_tree_that_was_half_made_is_made_whole(bench: Workbench) -> None:
@@ -286,9 +293,9 @@ def test_a_tree_that_was_half_made_is_made_whole(bench: Workbench) -> None:
         if step == "git clean":
             raise KeyboardInterrupt
 
-    with bench.shop(heed) as shop, pytest.raises(KeyboardInterrupt):
-        shop.tree("one")
-    with bench.shop() as shop:
-        tree = shop.tree("one")
-        assert tree.is_as_left(shop.base)
+    with bench.open_workspace(heed) as workspace, pytest.raises(KeyboardInterrupt):
+        workspace.tree("one")
+    with bench.open_workspace() as workspace:
+        tree = workspace.tree("one")
+        assert tree.is_as_left(workspace.base)
         assert (tree.root / "a.txt").read_text() == "a\n"

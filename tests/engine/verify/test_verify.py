@@ -37,7 +37,7 @@ def test_max_steps_cuts_the_worst_case() -> None:
 def test_an_unbounded_circuit_is_bounded_by_max_steps_only() -> None:
     worst = verify(press(("loop: retries, to: AGAIN", "to: AGAIN"))).worst_case
     assert (worst.dispatches, worst.exact) == (60, False)
-    assert "for ever" in worst.reason
+    assert "forever" in worst.reason
 
 
 def test_a_report_is_plain_data() -> None:

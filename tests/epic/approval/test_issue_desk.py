@@ -11,6 +11,7 @@ from tests.world.clock import FakeClock
 from tests.world.github import OWN, REPO, Github, a_github
 
 from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
+from interlock.epic.approval.comments import COMMANDS
 from interlock.epic.approval.github import GithubAddress, GithubRest
 from interlock.epic.approval.issues import Issues, request_mark
 
@@ -84,9 +85,9 @@ async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Githu
     ("comment", "decision", "notes"),
     [
         ("/revise rename the table", "revise", "rename the table"),
-        ("LGTM but the tests fail", "revise", "LGTM but the tests fail"),
-        ("not approved", "revise", ""),
-        ("Let's discuss the rollout.", "discuss", "Let's discuss the rollout."),
+        ("Please rename the table.", "revise", "Please rename the table."),
+        ("not approved", "revise", "not approved"),
+        ("Let's discuss this.", "discuss", "Let's discuss this."),
         ("Please stop.", "halt", "Please stop."),
         ("/defer", "defer", ""),
     ],
@@ -226,14 +227,18 @@ async def test_a_permission_is_looked_up_once(github: Github) -> None:
         assert asked == 1
 
 
-async def test_an_unclear_word_is_asked_back_about_once(github: Github) -> None:
+def _replies(github: Github) -> list[str]:
+    return [each["body"] for each in github.comments[1] if "asked-back" in each["body"]]
+
+
+async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
-        github.comment(1, "👍")
+        github.comment(1, "LGTM but the tests fail")
         await sitting.looks(9)
-        asked = [each["body"] for each in github.comments[1] if "asked-back" in each["body"]]
-        assert len(asked) == 1
-        assert asked[0].startswith("@ann, this could not be taken for an answer")
+        (reply,) = _replies(github)
+        assert reply.startswith("@ann, this could not be taken for an answer")
+        assert all(f"`/{word}`" in reply for word in COMMANDS)
         assert sitting.replies == []
     async with Sitting(github) as sitting:
         await sitting.asks()
@@ -244,18 +249,30 @@ async def test_an_unclear_word_is_asked_back_about_once(github: Github) -> None:
         assert sitting.answers == [("approve", "", "ann")]
 
 
-async def test_a_second_unclear_word_is_a_new_turn(github: Github) -> None:
+async def test_each_unclear_comment_gets_its_own_reply(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
         github.comment(1, "👍")
-        await sitting.looks(2)
         github.comment(1, "yes")
         await sitting.looks(4)
-        asked = [each for each in github.comments[1] if "asked-back" in each["body"]]
-        assert len(asked) == 2
+        assert len(_replies(github)) == 2
+        github.comment(1, "ok", "bob")
+        await sitting.looks(9)
+        assert len(_replies(github)) == 3
 
 
-async def test_closing_is_no_answer_and_is_asked_back_about_once(github: Github) -> None:
+async def test_a_reply_that_was_not_acknowledged_is_not_written_again(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        await sitting.looks(2)
+        github.comment(1, "👍")
+        github.lost = ["/comments"]
+        await sitting.looks(9)
+        assert github.lost == []
+        assert len(_replies(github)) == 1
+
+
+async def test_closing_is_no_answer_and_gets_one_reply(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
         github.close(1)

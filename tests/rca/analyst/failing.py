@@ -1,6 +1,21 @@
 """Failures for the tests of kinship: made up, one line each."""
 
+from hypothesis import strategies as st
+
 from interlock.rca.records import Failure
+
+_TEXT = st.text(max_size=60)
+FAILURES = st.builds(
+    Failure,
+    id=_TEXT,
+    test_name=_TEXT,
+    class_name=_TEXT,
+    type=_TEXT,
+    message=_TEXT,
+    stack=_TEXT,
+    log=_TEXT,
+)
+"""Failures of any text at all."""
 
 STACK = """box.ShutException: lid {lid} of the kitchen box is shut
 \tat box.Lid.lift(Lid.java:{line})

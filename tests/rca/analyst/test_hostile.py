@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.rca.analyst.cluster import cluster
-from interlock.rca.analyst.similarity import bands
+from interlock.rca.analyst.similarity import bands_of, traits
 from interlock.rca.analyst.suspects import suspects
 from interlock.rca.analyst.triage import CATEGORIES, features, triage
 from interlock.rca.records import Failure
@@ -33,6 +33,6 @@ def test_a_megabyte_of_one_thing(bit: str) -> None:
     for failure in failures:
         assert triage(failure).category in CATEGORIES
         assert len(suspects(failure, ("a.b.C", "a/b.py", "a.b:c"))) <= 3
-        assert len(bands(failure)) < 20
+        assert len(bands_of(traits(failure))) < 20
         assert len(features(failure)) < 20_000
     assert len(cluster(failures)) == len(failures)

@@ -1,13 +1,15 @@
-"""Triage: the table is sound, each kind is known by its signs, and silence is unknown."""
+"""Triage: the table is sound, each kind is known by its signs, and silence is unknown.
+
+Features: words, pairs, lines, type and frames; masked, so that runs read alike.
+"""
 
 import re
 
 import pytest
 from hypothesis import given
-from tests.rca.analyst.failing import shut
-from tests.rca.analyst.test_likeness import FAILURES
+from tests.rca.analyst.failing import FAILURES, shut
 
-from interlock.rca.analyst.triage import CATEGORIES, Teacher, TriageRule, rules, triage
+from interlock.rca.analyst.triage import CATEGORIES, Teacher, TriageRule, features, rules, triage
 from interlock.rca.records import Failure
 
 PLACES = {"type", "message", "stack", "log", "attributes"}
@@ -144,3 +146,36 @@ def test_what_was_taught_is_said_in_the_words_of_the_examples() -> None:
     assert teacher.triage(shut(9, lid=4)).category == "LIDS"
     assert teacher.triage(Failure(id="1", message="valve of the oven stuck")).category == "HEATING"
     assert teacher.triage(Failure(id="1", message="parcel lost")).category == "unknown"
+
+
+def test_features() -> None:
+    failure = Failure(
+        id="1",
+        type="box.ShutException",
+        message="KitchenLid is shut",
+        stack="\tat box.Lid.open(Lid.java:1)\n",
+        log="fine\nERROR oven cold\n",
+    )
+    assert features(failure) == {
+        *(
+            "kitchenlid",
+            "is",
+            "shut",
+            "kitchenlid is",
+            "is shut",
+            "~kitchen",
+            "= KitchenLid is shut",
+        ),
+        *("error", "oven", "cold", "error oven", "oven cold", "= ERROR oven cold"),
+        *("~shut", "~error", "~oven", "~cold"),
+        *("type shutexception", "innermost product", "frames product", "in box.Lid.open"),
+    }
+
+
+def test_numbers_make_no_difference() -> None:
+    one, other = (Failure(id="1", message=f"lid {number} took 0.{number} s") for number in (7, 12))
+    assert features(one) == features(other)
+
+
+def test_nothing_has_none() -> None:
+    assert features(Failure(id="1")) == frozenset()

@@ -57,7 +57,8 @@ FAILURE = Failure(
 def arrival(*failures: Failure, launch: Launch = LAUNCH) -> Arrival:
     cases = (
         FailedCase(
-            *(f"C-{launch.launch_id}-{each.id}", {"id": each.id}),
+            f"C-{launch.launch_id}-{each.id}",
+            {"id": each.id},
             failure=each,
             fingerprint="f",
             error_pattern="boom",
@@ -88,8 +89,23 @@ def test_a_suite_comes_in_with_all_it_has(tmp_path: Path) -> None:
         " git_branch, git_commit, git_remote, url, ci_url, project, tests, failed, skipped"
         " from launches"
     ) == (
-        *("42", 42, "u", "nightly", "FAILED", 1714557600.0, 1714557600.0, '{"arch":"arm"}'),
-        *("main", "abc", "r", "https://x", "https://ci", "p", 9, 2, 1),
+        "42",
+        42,
+        "u",
+        "nightly",
+        "FAILED",
+        1714557600.0,
+        1714557600.0,
+        '{"arch":"arm"}',
+        "main",
+        "abc",
+        "r",
+        "https://x",
+        "https://ci",
+        "p",
+        9,
+        2,
+        1,
     )
     assert world.rows("select rp_item_id, name, clock_type, status, tests, failed from jobs") == [
         (7, "unit", "sut", "bad", 5, 2),
@@ -101,9 +117,28 @@ def test_a_suite_comes_in_with_all_it_has(tmp_path: Path) -> None:
         " fingerprint, bands, started_at, ended_at, created_at, updated_at, notes, draft"
         " from rca_cases"
     ) == (
-        *(1, 1, 1, "i1", 99, "test_a", "A", "open", "boom\x00 \x1b[31m", "boom", "test_a"),
-        *("opaque", "line", 1, "f", "[1,-9223372036854775808,9223372036854775807]"),
-        *(1714557600.5, None, at, at, "[]", "{}"),
+        1,
+        1,
+        1,
+        "i1",
+        99,
+        "test_a",
+        "A",
+        "open",
+        "boom\x00 \x1b[31m",
+        "boom",
+        "test_a",
+        "opaque",
+        "line",
+        1,
+        "f",
+        "[1,-9223372036854775808,9223372036854775807]",
+        1714557600.5,
+        None,
+        at,
+        at,
+        "[]",
+        "{}",
     )
     with world.reading() as connection:
         (loaded,) = load_cases(connection, world.circuit, 1)

@@ -1,6 +1,10 @@
-"""`report.json`: everything, in a stable order, by its schema."""
+"""`report.json`: everything, in a stable order, by its schema.
+
+All documents at once: named, writable, the same every time.
+"""
 
 import json
+from pathlib import PurePosixPath
 
 import jsonschema
 import msgspec
@@ -9,17 +13,18 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings
-from interlock.rca.report.document import Document, document, document_schema
+from interlock.rca.report.document import Document, document_of, document_schema, documents
+from interlock.rca.report.outline import outline
 
 
 def test_nothing_is_lost() -> None:
-    read = msgspec.json.decode(document(example()), type=Document)
+    read = msgspec.json.decode(document_of(outline(example())), type=Document)
     assert read.schema_version == 1
     assert read.findings == example()
 
 
 def test_the_summary_adds_up() -> None:
-    summary = msgspec.json.decode(document(example()), type=Document).summary
+    summary = msgspec.json.decode(document_of(outline(example())), type=Document).summary
     assert summary.failures == 40
     assert sum(summary.by_kind.values()) == sum(summary.by_state.values()) == 40
     assert sum(family.failures for family in summary.families) == 40
@@ -30,18 +35,47 @@ def test_the_summary_adds_up() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_fit_the_schema(findings: Findings) -> None:
-    jsonschema.validate(json.loads(document(findings)), document_schema())
+    jsonschema.validate(json.loads(document_of(outline(findings))), document_schema())
 
 
 def test_hostile_texts_are_kept_as_far_as_utf8_can() -> None:
-    read = json.loads(document(hostile()))
+    read = json.loads(document_of(outline(hostile())))
     assert read["findings"]["name"] == hostile().name
-    document(hostile()).decode()
+    document_of(outline(hostile())).decode()
 
 
 def test_keys_have_one_order() -> None:
     turned = msgspec.structs.replace(
         example(), thresholds=dict(reversed(list(example().thresholds.items())))
     )
-    assert document(turned) == document(example())
-    assert list(json.loads(document(example()))) == ["schema_version", "summary", "findings"]
+    assert document_of(outline(turned)) == document_of(outline(example()))
+    assert list(json.loads(document_of(outline(example())))) == [
+        "schema_version",
+        "summary",
+        "findings",
+    ]
+
+
+def test_every_document_is_there() -> None:
+    names = [name for name, _ in documents(example())]
+    assert names[:4] == ["report.html", "report.md", "report.json", "regression-report.md"]
+    assert all(name.startswith("jira-drafts/family-") for name in names[4:])
+    assert len(names) == 16
+
+
+@settings(max_examples=25)
+@given(findings_of_any_kind())
+def test_whatever_the_findings_names_are_safe_and_texts_writable(findings: Findings) -> None:
+    found = list(documents(findings))
+    assert found == list(documents(findings))
+    for name, raw in found:
+        path = PurePosixPath(name)
+        assert not path.is_absolute()
+        assert ".." not in path.parts
+        assert raw.endswith(b"\n") or name == "report.html"
+
+
+def test_hostile_findings_are_written() -> None:
+    for name, raw in documents(hostile()):
+        name.encode("ascii")
+        raw.decode()

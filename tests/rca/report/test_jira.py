@@ -11,7 +11,7 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings
-from interlock.rca.report.jira import draft_of, draft_text, drafts, file_names, plain_text
+from interlock.rca.report.jira import draft_of, draft_text, drafts_of, file_names, plain_text
 from interlock.rca.report.outline import outline
 
 FIELDS = {
@@ -31,7 +31,7 @@ FIELDS = {
 
 
 def test_two_files_for_each_family() -> None:
-    found = drafts(example())
+    found = drafts_of(outline(example()))
     assert len(found) == 12
     assert {"jira-drafts/family-rca-31.json", "jira-drafts/family-rca-31.md"} <= set(found)
     assert all(set(json.loads(text)) == FIELDS for name, text in found.items() if "json" in name)
@@ -69,7 +69,7 @@ def test_reviewed_only_if_all_cases_are() -> None:
 
 
 def test_the_page_of_a_draft() -> None:
-    page = drafts(example())["jira-drafts/family-rca-31.md"]
+    page = drafts_of(outline(example()))["jira-drafts/family-rca-31.md"]
     for part in (
         "# Basket totals are one cent too high with three discounted lines",
         "| Defect type | pb001 (Product bug) |",
@@ -112,14 +112,14 @@ def test_plain_ids_name_their_file_and_others_get_a_mark() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_make_drafts(findings: Findings) -> None:
-    found = drafts(findings)
+    found = drafts_of(outline(findings))
     assert len(found) == 2 * len(outline(findings).families)
     for text in found.values():
         text.encode()
 
 
 def test_hostile_drafts_are_inert() -> None:
-    found = drafts(hostile())
+    found = drafts_of(outline(hostile()))
     assert len(found) == 30
     for name, text in found.items():
         assert re.fullmatch(r"jira-drafts/family[-_a-z0-9]*\.(md|json)", name)
@@ -131,4 +131,4 @@ def test_hostile_drafts_are_inert() -> None:
 
 
 def test_loose_cases_get_no_draft() -> None:
-    assert drafts(msgspec.structs.replace(example(), families=())) == {}
+    assert drafts_of(outline(msgspec.structs.replace(example(), families=()))) == {}

@@ -1,4 +1,7 @@
-"""`report.md`: causes first, small enough for a comment, nothing in it that somebody planted."""
+"""`report.md`: causes first, small enough for a comment, nothing in it that somebody planted.
+
+`regression-report.md`: what came back, or plainly that nothing did.
+"""
 
 import re
 
@@ -9,11 +12,12 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
 from interlock.rca.records import Findings
-from interlock.rca.report.markdown import ROOM, markdown
+from interlock.rca.report.markdown import ROOM, markdown_of, regressions_of
+from interlock.rca.report.outline import outline
 
 
 def test_the_overview_comes_first_and_adds_up() -> None:
-    said = markdown(example())
+    said = markdown_of(outline(example()))
     assert said.startswith("# Lantern nightly\n\n**40 failures, 6 causes: 1 product regression")
     rows = re.findall(r"^\| \d \|.*", said, re.MULTILINE)
     assert [int(row.split(" | ")[3]) for row in rows] == [14, 5, 7, 8, 3, 3]
@@ -22,7 +26,7 @@ def test_the_overview_comes_first_and_adds_up() -> None:
 
 
 def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
-    said = markdown(example())
+    said = markdown_of(outline(example()))
     for part in (
         "*Product · regression · pb001 (Product bug) · critical severity · confidence 0.86",
         "- [`4be1c07d92`](<https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6",
@@ -37,24 +41,79 @@ def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_stay_text(findings: Findings) -> None:
-    assert_inert(markdown(findings))
+    assert_inert(markdown_of(outline(findings)))
 
 
 def test_hostile_texts_stay_text() -> None:
-    assert_inert(markdown(hostile()))
+    assert_inert(markdown_of(outline(hostile())))
 
 
 def test_a_comment_can_hold_it() -> None:
-    said = markdown(many(10_000, 500))
+    said = markdown_of(outline(many(10_000, 500)))
     assert len(said) < ROOM + 200
     assert "more causes in `report.html` and `report.json`" in said
     assert "| | *470 more causes* | | 9,400 | | | |" in said
 
 
 def test_many_tests_are_counted_not_listed() -> None:
-    assert "| *and 9,980 more in `report.html`* | | |" in markdown(many(10_000, 1))
+    assert "| *and 9,980 more in `report.html`* | | |" in markdown_of(outline(many(10_000, 1)))
 
 
 def test_no_failures() -> None:
     empty = msgspec.structs.replace(example(), cases=(), families=())
-    assert "**No failures.** There is nothing to explain." in markdown(empty)
+    assert "**No failures.** There is nothing to explain." in markdown_of(outline(empty))
+
+
+def test_the_row_of_a_regression() -> None:
+    said = regressions_of(outline(example()))
+    assert "**1 symptom came back, in 14 failing tests.**" in said
+    (row,) = [row for row in said.split("\n") if "(symptom 12)" in row]
+    cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+    assert cells[1:5] == ["2030-09-14", "2030-11-02", "RCA 31, 2030-11-05", "`5.2.0-rc1`"]
+    assert cells[5].startswith("14: `test_discount_is_rounded_once[EUR]`<br>")
+    assert cells[5].endswith("<br>and 9 more")
+    assert cells[6].startswith("[`4be1c07d92`](<https://")
+
+
+def test_new_and_known_add_up() -> None:
+    said = regressions_of(outline(example()))
+    assert "Of 6 causes: 3 new, 2 known, 1 back." in said
+    sizes = re.findall(r"^\| \d+ \|.*\| (\d+) \| [^|]* \|$", said, re.MULTILINE)
+    assert sum(map(int, sizes)) == 40
+
+
+def test_no_regressions_is_said_plainly() -> None:
+    cases = tuple(msgspec.structs.replace(case, regression=False) for case in example().cases)
+    said = regressions_of(outline(msgspec.structs.replace(example(), cases=cases)))
+    assert "**No regressions.** Nothing that was resolved or dormant came back." in said
+    assert "came back, in" not in said
+
+
+def test_what_is_not_known_is_said() -> None:
+    bare = msgspec.structs.replace(
+        example().cases[0],
+        first_seen="",
+        last_seen="",
+        rca_id=0,
+        suspects=(),
+        version="",
+        symptom_id=0,
+    )
+    said = regressions_of(outline(msgspec.structs.replace(example(), cases=(bare,))))
+    assert "| not known | not known | none | not known | 1: `test_discount" in said
+    assert "| none found |" in said
+
+
+@settings(max_examples=40)
+@given(findings_of_any_kind())
+def test_any_findings_make_a_report(findings: Findings) -> None:
+    said = regressions_of(outline(findings))
+    said.encode()
+    assert_inert(said)
+    assert ("No regressions" in said) != any(case.regression for case in findings.cases)
+
+
+def test_no_regressions_without_failures() -> None:
+    said = regressions_of(outline(msgspec.structs.replace(example(), cases=(), families=())))
+    assert "No regressions" in said
+    assert "No failures." in said

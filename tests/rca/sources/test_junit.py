@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.records import Failure
-from interlock.rca.sources.junit import JUnitReport, read_junit
+from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 
@@ -28,7 +28,7 @@ WHOLE = (
 
 def read(text: str | bytes, name: str = "r.xml") -> tuple[list[Failure], JUnitReport]:
     raw = text if isinstance(text, bytes) else text.encode()
-    report = read_junit(io.BytesIO(raw), name)
+    report = JUnitReport(io.BytesIO(raw), name)
     return list(report), report
 
 
@@ -147,9 +147,9 @@ def test_a_doctype_without_entities_is_no_harm() -> None:
     [
         (b"", "r.xml is empty"),
         (b" \n ", "r.xml is empty"),
-        (b"hello", "r.xml is no JUnit XML"),
-        (b"<html><body/></html>", "r.xml is no JUnit XML"),
-        (b"\x89PNG\r\n\x1a\n<", "r.xml is no JUnit XML"),
+        (b"hello", "r.xml is not JUnit XML"),
+        (b"<html><body/></html>", "r.xml is not JUnit XML"),
+        (b"\x89PNG\r\n\x1a\n<", "r.xml is not JUnit XML"),
     ],
 )
 def test_what_is_no_report_is_said(raw: bytes, said: str) -> None:
@@ -194,7 +194,7 @@ def test_logs_of_any_size_are_cut_and_marked(tmp_path: Path) -> None:
             file.write(f"line {number} of a log that never ends\n")
         file.write("end</system-out></testcase></testsuite>")
     with path.open("rb") as stream:
-        (failure,) = read_junit(stream, "r.xml", log_bound=1_000)
+        (failure,) = JUnitReport(stream, "r.xml", log_bound=1_000)
     assert failure.log.startswith("beginline 0")
     assert failure.log.endswith("end")
     assert "characters cut]" in failure.log

@@ -1,14 +1,22 @@
-"""What each tool writes, and where."""
+"""What each tool writes, and where.
+
+The telling line: what a tool says about a failure, where its message is only a name.
+"""
 
 import io
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from interlock.rca.records import Failure
-from interlock.rca.sources.junit import JUnitReport, read_junit
+from interlock.rca.sources.junit import JUnitReport
+from interlock.rca.sources.junit_elements import telling
 from interlock.system.test_output import TestCounts
 
 
 def read(text: str, name: str = "report.xml") -> tuple[list[Failure], JUnitReport]:
-    report = read_junit(io.BytesIO(text.encode()), name)
+    report = JUnitReport(io.BytesIO(text.encode()), name)
     return list(report), report
 
 
@@ -134,7 +142,7 @@ def test_the_log_of_a_suite_is_that_of_its_failures_without_one() -> None:
 def test_failures_wait_for_a_suites_log_only_within_a_bound() -> None:
     stack = "x" * 200_000
     case = f'<testcase name="t"><failure>{stack}</failure></testcase>'
-    report = read_junit(
+    report = JUnitReport(
         io.BytesIO(f"<testsuite>{case * 60}<system-out>late</system-out></testsuite>".encode()),
         "r.xml",
     )
@@ -157,3 +165,35 @@ def test_times_of_a_case_and_of_a_job() -> None:
     )
     assert (failure.at, failure.ended_at) == ("2025-03-01T10:00:07Z", "2025-03-01T10:00:09Z")
     assert report.jobs[0].ended_at == "2025-03-01T10:20:00.500Z"
+
+
+GO = "=== RUN   TestLid\n    lid_test.go:4: Lids() = 3, want 2\n--- FAIL: TestLid (0.00s)"
+BROWSER = (
+    "  [chrome] > lid.spec.ts:3:5 > opens a lid ---\n\n    Error: no lid\n    at lid.spec.ts:3:9"
+)
+COLLECTED = "tests/lids.py:5: in open_lid\n    lid(shut=1)\nE   TypeError: lid() takes no 'shut'"
+
+
+@pytest.mark.parametrize(
+    ("message", "body", "test_name", "said"),
+    [
+        ("Failed", GO, "TestLid", "lid_test.go:4: Lids() = 3, want 2"),
+        ("lid.spec.ts:3:5 opens a lid", BROWSER, "opens a lid", "Error: no lid"),
+        ("", "LidTest::testOpen\nthe lid is shut", "testOpen", "the lid is shut"),
+        ("", "the lid is shut\nsecond", "testOpen", "the lid is shut"),
+        ("add returned 3", "another line", "add", "add returned 3"),
+        ("the lid is shut", GO, "TestLid", "the lid is shut"),
+        ("Failed", "", "TestLid", "Failed"),
+        ("collection failure", COLLECTED, "", "TypeError: lid() takes no 'shut'"),
+        ("the lid is shut", COLLECTED, "", "the lid is shut"),
+        ("", "", "", ""),
+    ],
+)
+def test_the_telling_line(message: str, body: str, test_name: str, said: str) -> None:
+    assert telling(message, body, test_name) == said
+
+
+@given(st.text(), st.text(), st.text())
+def test_nothing_is_made_up(message: str, body: str, test_name: str) -> None:
+    said = telling(message, body, test_name)
+    assert said in message or said in body

@@ -36,9 +36,9 @@ _COURTESY = 1.0
 _LAST_WORDS = 1.0
 _LONGEST = 2_000
 _RUNG: dict[ClockName, str] = {
-    "first_byte": "it did not say a word",
-    "silence": "it fell silent",
-    "tool": "it fell silent with a tool at work",
+    "first_byte": "it produced no output",
+    "silence": "it went silent",
+    "tool": "it went silent while a tool was running",
     "wall": "it took too long",
     "after_result": "it did not exit",
 }

@@ -1,12 +1,9 @@
-"""An agent's process with its pipes kept open, and everything it started.
+"""An ACP agent's process with its pipes kept open, and the line of JSON-RPC messages over them.
 
-Knows how a conversation's process is born, read, written to and ended as a tree. It shares the
-supervisor's parts, but the stream stays open both ways. Refuses to know what is said.
-
-The line to an agent: JSON-RPC messages over its stdin and stdout, as the SDK's transport.
-
-Knows what may come in at all: bounded lines, messages of the right build, requests that were
-offered. What is neither reaches the SDK nor counts. Refuses to know what a message means.
+`AcpProcess` is born, read, written to and ended as a tree, by the supervisor's own parts.
+`AcpTransport` is the SDK's transport over it: only bounded lines, well-built messages and requests
+that were offered come in; anything else neither reaches the SDK nor counts. What a message means is
+not known here.
 """
 
 import asyncio
@@ -121,8 +118,10 @@ class AcpProcess:
             try:
                 self._attach(child, undo, take, ended)
             except OSError as error:
-                why = f"{start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
-                raise SourceError(why) from error
+                raise SourceError(
+                    f"{start.argv[0]!r} cannot be watched: {error.strerror}; "
+                    "run fewer agents at once"
+                ) from error
             undo.pop_all()
 
     def _attach(
@@ -221,7 +220,7 @@ class AcpTransport:
         if self._pen is None:
             return
         if "method" not in message and self._pen.unread > MOST_UNREAD:
-            self._break("it asks and asks, and reads no answer")
+            self._break("it keeps sending requests without reading the answers")
             return
         self._pen.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
 
@@ -263,7 +262,7 @@ class AcpTransport:
         if longest > MOST_LINE:
             self._break(f"it sent a message of more than {MOST_LINE:,} bytes")
         elif self._said > MOST_SAID:
-            self._break(f"it said more than {MOST_SAID:,} bytes")
+            self._break(f"it sent more than {MOST_SAID:,} bytes")
 
     async def _message(self, raw: bytes) -> dict[str, Any] | None:
         if not raw.strip():
@@ -276,7 +275,7 @@ class AcpTransport:
             self._odd += 1
             if self._odd > MOST_ODD:
                 self._break(
-                    "it does not speak the Agent Client Protocol: its output is no JSON-RPC"
+                    "it does not speak the Agent Client Protocol: its output is not JSON-RPC"
                 )
             return None
         return await self._admitted(found)

@@ -83,7 +83,7 @@ def build_error_reply(dispatch_id: int, error: RequestError, request: str, now: 
     """The reply when the agent answered one of our requests with an error."""
     told = _told(error)
     if error.code == _AUTH_REQUIRED:
-        reason = f"the agent wants a login: start it by hand once and log in ({told})"
+        reason = f"the agent needs a login: start it once by hand and log in ({told})"
         return Reply(dispatch_id, failure=CRASH, reason=reason)
     reason = f"the agent failed at {request}: {told}"
     if error.code == _TOO_MANY or _LIMITED.search(told):
@@ -342,7 +342,7 @@ class Conversation:
         except RequestError as error:
             return build_error_reply(self._ask.dispatch_id, error, self._request, now())
         except (ValidationError, RecursionError):
-            return self._failed(f"its response to {self._request} is not what the protocol says")
+            return self._failed(f"its response to {self._request} does not follow the protocol")
         except ConnectionError:
             return None
 
@@ -365,7 +365,7 @@ class Conversation:
             )
         self._session_id = await self._session(hello.agent_capabilities or AgentCapabilities())
         if not 0 < len(self._session_id) <= _LONGEST_ID:
-            return self._failed("the id of its session is empty or endless")
+            return self._failed("its session id is empty or too long")
         self._place.keep(Session(self._session_id, self._folder))
         self._request = "session/prompt"
         self._host.listen(self._session_id)

@@ -1,7 +1,7 @@
-"""On which terms an agent works: what it may do unasked, what never, and how long it may take.
+"""`[acp]` in interlock.toml: what an agent may do unasked, what never, how long it may take.
 
-Knows the words of `[acp]` in interlock.toml. Refuses to know the protocol: no SDK is loaded here.
-Least privilege: an agent may read; for everything else somebody is asked, and silence is a no.
+Least privilege: an agent may read; for everything else somebody is asked, and silence is a no. The
+protocol's SDK is not loaded here.
 """
 
 from typing import Literal
@@ -63,5 +63,5 @@ class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """SourceError for a clock that there is not."""
         if not self.clocks.keys() <= _SECONDS:
             known = ", ".join(sorted(_SECONDS))
-            raise SourceError(f"[acp] clocks: names are {known}")
+            raise SourceError(f"[acp] clocks: use only {known}")
         return msgspec.convert(self.clocks, Timeouts)

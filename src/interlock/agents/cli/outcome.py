@@ -1,20 +1,10 @@
-"""What is heard of one agent's session: its stream, turned into sights for the clocks and, at the
-end, into the facts on which it is judged.
+"""What an agent's session came to: its stream is followed, and judged by its CLI's truth table.
 
-Knows events of any dialect. Refuses to know processes and verdicts. Lines that come after our own
-signal change nothing.
-
-What an agent's session came to, by the truth table of its CLI.
-
-Knows the facts a row can name and that the first row that holds decides. Never the exit code
-alone, never a word of a tool, a thought or a sub-agent. Refuses to know any CLI: the rows are in
-its profile.
-
-When a rate limit ends, from the sentence in which an agent says so.
-
-Knows the ways it is said: a moment since the epoch, a span ("in 3 hours 5 minutes"), a date with a
-time, or a time of day alone, which is the next one to come. Refuses to know the present time and
-the local zone: both are arguments.
+`SessionMonitor` turns the events of any dialect into sights for the clocks and, at the end, into
+facts; lines after our own signal change nothing. `judge` takes the first row of the profile's table
+that holds: never the exit code alone, never a word of a tool, a thought or a sub-agent.
+`reset_time` reads from a sentence when a rate limit ends; the present time and the zone are
+arguments.
 """
 
 import re

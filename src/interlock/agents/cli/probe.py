@@ -1,7 +1,7 @@
 """Whether an agent CLI on this machine is the one its profile describes: installed, which version,
 and whether its help names the flags we use.
 
-Knows how to ask for a version and for help, nothing more: no model is asked, no login is touched.
+It asks for a version and for help, nothing more: no model is asked, no login is touched.
 """
 
 import os
@@ -73,7 +73,7 @@ async def version_of(program: str, profile: Profile, environ: Mapping[str, str])
 async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> list[ProbeResult]:
     """Version and flags, checked by running it."""
     version = await version_of(program, profile, environ)
-    told = f"version {version}" if version else "it tells no version"
+    told = f"version {version}" if version else "it does not report a version"
     found = [ProbeResult("agent.version", bool(version), told)]
     texts = [await ask(program, words, profile, environ) for words in profile.help]
     for words, said in zip(profile.help, texts, strict=True):
@@ -83,12 +83,14 @@ async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> l
     known = {flag for said in texts for flag in _FLAG.findall(said.text)}
     missing = [flag for flag in flags_of(profile) if flag not in known]
     found += [
-        ProbeResult("agent.flag", False, f"its help does not name {flag}") for flag in missing
+        ProbeResult("agent.flag", False, f"its help does not mention {flag}") for flag in missing
     ]
     if not missing:
         count = len(flags_of(profile))
         found.append(
-            ProbeResult("agent.flags", True, f"its help names all {count} flags that we use")
+            ProbeResult(
+                "agent.flags", True, f"its help mentions all {count} flags that Interlock uses"
+            )
         )
     return found
 

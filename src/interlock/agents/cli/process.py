@@ -68,7 +68,7 @@ class ProcessSpec(msgspec.Struct, frozen=True):
 
 def spawn(start: ProcessSpec, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     if not start.argv:
-        raise SourceError("nothing can be started: there is no command")
+        raise SourceError("there is no command to start")
     try:
         child = subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
             start.argv,
@@ -281,7 +281,8 @@ class AgentProcess:
                 self._attach(child, undo)
             except OSError as error:
                 raise SourceError(
-                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; run fewer"
+                    f"{self._start.argv[0]!r} cannot be watched: {error.strerror}; "
+                    "run fewer agents at once"
                 ) from error
             undo.pop_all()
         self._set_timer()

@@ -39,7 +39,7 @@ def read_tag(text: str) -> ProcessTag | None:
 def checked(text: str) -> ProcessTag:
     tag = read_tag(text)
     if tag is None:
-        raise SourceError(f"the tag {text!r} is none: write workspace:run:dispatch:nonce")
+        raise SourceError(f"{text!r} is not a tag; write workspace:run:dispatch:nonce")
     return tag
 
 

@@ -3,11 +3,7 @@
 Pure: told what was heard and when, it says when to look again. Time is the awake time of the
 machine; a suspended laptop is noticed because the time on the wall went on without it, and an
 agent that slept along is given its whole silence again: its connections are gone, it must retry.
-
-What a line of an agent's stream means to the clocks, and who says so.
-
-A `Reader` belongs to a profile: it is handed every line, keeps of it what it wants, and tells what
-it saw. Nothing here knows the language of any agent.
+What a line of output means to the clocks is said by a `Reader`, which belongs to a profile.
 """
 
 from collections.abc import Callable, Iterable
@@ -82,9 +78,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
         for name in (*CLOCK_NAMES, "grace"):
             seconds = getattr(self, name)
             if isnan(seconds) or seconds < 0:
-                raise SourceError(
-                    f"the clock {name} takes a number of seconds, not {seconds}: write 0 or more"
-                )
+                raise SourceError(f"the clock {name} must be 0 or more seconds, not {seconds}")
 
 
 class Due(msgspec.Struct, frozen=True):

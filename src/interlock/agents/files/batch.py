@@ -3,17 +3,9 @@
 One batch is out at a time. It takes what is ready when the one before is over, at most its size,
 and never waits for more; over 80 % of the token budget its size is one. All signals are written
 first, then the briefing and the budget, then the manifest. Each signal is the carrier `file`'s
-business; a failed one comes again only if its circuit asks again, in a later batch.
-
-The manifest on disk: one file that we and a parent agent both write.
-
-Knows what is ours to say (who is settled, how the batch ended) and what is theirs (claims), and
-that a manifest of a dead process is archived, not obeyed. Refuses to know signals and artifacts.
-
-What a batch's workers are told beforehand: who writes the briefing, and from which numbers.
-
-Knows how far a run has come, as its loop tells it, and the plain briefing that needs no more.
-Applications bring briefers that know symptoms and causes; the text itself is wire's.
+business; a failed one comes again only if its circuit asks again, in a later batch. The manifest is
+written by both sides: claims are theirs, how it ended is ours, and one that a dead process left is
+archived, not obeyed. What a briefing says is a parameter.
 """
 
 import re
@@ -168,10 +160,11 @@ class ProgressGauge:
 
 
 class Briefer(Protocol):
-    """Makes the briefing of a batch, anew for each."""
+    """Writes the briefing of a batch, anew for each."""
 
-    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> Briefing:
-        """All that is known when this batch goes out."""
+    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
+        """All that workers should know when this batch goes out. The batch's id stands in the
+        title: it is how a lost manifest's id is found again."""
 
 
 class PlainBriefer:
@@ -181,7 +174,7 @@ class PlainBriefer:
         self._scenario = scenario
         self._gauge = gauge
 
-    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> Briefing:
+    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
         reading = self._gauge.read()
         plain = Briefing(
             batch_id=batch_id,
@@ -192,7 +185,7 @@ class PlainBriefer:
             total=reading.cases,
             completed=reading.over,
         )
-        return self._gauge.enrich(plain)
+        return render_briefing(self._gauge.enrich(plain))
 
 
 SIZE = 4
@@ -273,7 +266,7 @@ class BatchCarrier:
         asks = list(self._asks.values())
         batch_id = self._manifest.next_id()
         phase = max((self._phase_of(ask.step) for ask in asks), key=_LATER.index)
-        text = render_briefing(self._brief(run_id, batch_id, phase, len(asks)))
+        text = self._brief(run_id, batch_id, phase, len(asks))
         with suppress(OSError):
             write_file(folder / BRIEFING, text.encode())
         self._write_budget(folder)

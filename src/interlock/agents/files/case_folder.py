@@ -1,17 +1,8 @@
-"""A case's folder: where its signal, its prompts and its artifacts lie.
+"""A case's folder `ROOT/RUN/CASE/`: its signal, its prompts and its artifacts, as bytes in files.
 
-Knows `ROOT/RUN/CASE/`, the names of the papers in it, and that nothing may lead out of the root.
-Refuses to know when a paper is written and what stands in it.
-
-Signals on disk: the first one of a dispatch, the one that lies there, the one nobody ended.
-
-Knows `signal.json` as bytes in a file, and what a prompt's file adds to the prompt. Refuses to know
-artifacts and when to look.
-
-From an artifact file's bytes to a reply: whose it is, and whether it can be an answer at all.
-
-Knows the wrapper of the file protocol and what a token is taken to be. Refuses to know files,
-time and the step's shape.
+Nothing may lead out of the root: names are checked and symbolic links refused. An artifact is read
+here as a reply, somebody else's, or a doubt; when to look is the carrier's business, and what an
+answer is worth the loop's.
 """
 
 import codecs
@@ -75,7 +66,7 @@ def case_folder(root: Path, run_id: int, case_no: int, papers: Papers) -> CaseFo
     """The folder of a case, made if need be; SourceError if it cannot be or leads elsewhere."""
     for name in (papers.prompt, papers.artifact):
         if not _SAFE.fullmatch(name) or name == SIGNAL:
-            raise SourceError(f"{name!r} is no safe file name")
+            raise SourceError(f"{name!r} is not a safe file name")
     folder = _made(run_folder(root, run_id), f"{case_no}")
     return CaseFolder(folder, folder / papers.prompt, folder / papers.artifact, folder / SIGNAL)
 

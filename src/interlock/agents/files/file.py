@@ -1,17 +1,10 @@
 """The carrier `file`: a signal in the case's folder asks, an artifact beside it answers (seed 000).
 
-Knows which dispatches are open and when to look at their folders. An artifact written while nobody
-looked is found when its dispatch is sent again after a restart. Refuses to know what a file means.
-
-One dispatch that waits for its artifact: what is seen of its two files, and what that means.
-
-Knows the life of a signal (waiting, processing, done, error), that a bad artifact is looked at
-twice, and that a signal replaced by nonsense is written again. Refuses to know when to look.
-
-The carrier `manual`: a step is written out, and somebody saves the answer by a later command.
-
-The papers are those of the carrier `file`; only nobody waits for them. An answer is an artifact put
-in its place, so it can be saved while nothing runs, and a watcher of files could give it as well.
+`PendingFile` is one open dispatch: it follows the life of its signal (waiting, processing, done,
+error), looks twice at an artifact that is no valid JSON, and writes a signal again that was
+replaced by nonsense. `FileCarrier` knows which dispatches are open and when to look; an artifact
+written while nobody looked is found when its dispatch is sent again after a restart.
+`ManualCarrier` writes the same files, but nobody waits: the answer is saved by a later command.
 """
 
 import os
@@ -316,7 +309,9 @@ class FileCarrier:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SourceError(f"the folder {self.root} cannot be made: {error.strerror}") from None
+            raise SourceError(
+                f"the folder {self.root} cannot be created: {error.strerror}"
+            ) from None
         self.root = self.root.resolve()
         self.watch.start(self.root)
 
@@ -360,7 +355,7 @@ class FileCarrier:
             waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.tells)
             waiting.lay_out()
         except (OSError, SourceError) as error:
-            reason = f"the ask cannot be written: {error}"
+            reason = f"the dispatch cannot be written: {error}"
             self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))
             return
         self._open[ask.dispatch_id] = waiting

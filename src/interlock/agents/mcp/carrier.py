@@ -1,8 +1,8 @@
 """The carrier `mcp`: asks wait here until a worker comes and takes one, under a lease.
 
-Knows what each worker is told. An answer is judged before it is delivered, so that whoever wrote it
-can mend it; one that comes too late, twice or from somebody else is refused and journaled. Who
-holds what is on the board (`pull_board`). Refuses to know sockets (`pull_door`) and MCP.
+It knows what each worker is told. An answer is judged before it is delivered, so that whoever wrote
+it can mend it; one that comes too late, twice or from somebody else is refused and journaled. Who
+holds what is in `leases`; the socket and the MCP server are strangers to it.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from interlock.agents.files.case_folder import reckoned
 from interlock.agents.mcp import messages as words
 from interlock.agents.mcp.leases import LeaseBoard
 from interlock.agents.mcp.socket import WorkerSocket
-from interlock.agents.queries import QueryBroker
+from interlock.agents.queries import QueryBroker, QueryStatus
 from interlock.engine.case import Refused
 from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE, Step
 from interlock.engine.shape import schema_of
@@ -110,12 +110,13 @@ class McpCarrier:
             case words.GiveUp():
                 return _told(await self._give_up(worker, call))
             case words.QueryCall():
-                return self._query(worker, call)
+                return _told(self._query(worker, call))
             case words.Poll():
-                return self._poll(worker, call)
+                self._board.book.renew(worker, self._clock.now())
+                return _told(self.queries.poll(call.query_id))
             case words.StatusCall():
                 self._board.book.renew(worker, self._clock.now(), call.lease)
-                return self._standing(worker)
+                return _told(self._standing(worker))
             case words.Read():
                 return self._text(call.dispatch_id)
             case words.Hello() | words.Cancel():
@@ -129,9 +130,9 @@ class McpCarrier:
                 if not call.roles or ask.role in call.roles:
                     return self._hand_out(ask, worker, call.ttl)
             if self._clock.now() >= until:
-                return words.NoWork(self._board.why_none(call.roles))
+                return words.NoWork(reason=self._board.why_none(call.roles))
             await self._board.stir.wait(until)
-        return words.NoWork(_OVER, leaving=True)
+        return words.Leaving(reason=_OVER)
 
     def _hand_out(self, ask: Ask, worker: str, ttl: float) -> words.WorkItem:
         step = self.steps[ask.step]
@@ -170,9 +171,11 @@ class McpCarrier:
         self._deliver(reply)
         error = await settling
         if error == _OVER:
-            return words.Taken(False, call.dispatch_id, True, *UNSETTLED)
+            return words.Taken(False, call.dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence)
         if error and not failure:
-            return words.Taken(False, call.dispatch_id, False, "Unreadable", f"Not taken: {error}")
+            return words.Taken(
+                False, call.dispatch_id, False, "Unreadable", f"Not accepted: {error}"
+            )
         return words.Taken(True, call.dispatch_id)
 
     async def _give_up(self, worker: str, call: words.GiveUp) -> words.Taken:
@@ -201,31 +204,27 @@ class McpCarrier:
             self._deliver(Reply(dispatch_id, content, refused=why.reason, reason=why.sentence))
         return words.Taken(False, dispatch_id, still_open, why.reason, why.sentence)
 
-    def _query(self, worker: str, call: words.QueryCall) -> dict[str, Any]:
+    def _query(self, worker: str, call: words.QueryCall) -> QueryStatus:
         self._board.book.renew(worker, self._clock.now(), call.lease)
         why = self._board.out_of_turn(worker, call.dispatch_id, call.lease)
         if why is not None:
-            return {"asked": False, "answered": False, "sentence": why.sentence}
+            return QueryStatus(asked=False, sentence=why.sentence)
         about = self._board.asks[call.dispatch_id]
         return self.queries.ask(about, call.question, call.options, self._clock.now())
 
-    def _poll(self, worker: str, call: words.Poll) -> dict[str, Any]:
-        self._board.book.renew(worker, self._clock.now())
-        return self.queries.poll(call.query_id)
-
-    def _standing(self, worker: str) -> dict[str, Any]:
+    def _standing(self, worker: str) -> words.RunStatus:
         reading = self._gauge.read()
-        return {
-            "coordinator": True,
-            "run_id": self._board.run_id(),
-            "cases": reading.cases,
-            "over": reading.over,
-            "open": len(self._board.asks),
-            "leased": self._board.leased(),
-            "workers": len(+self._present),
-            "yours": self._board.held_by(worker),
-            "reason": "",
-        }
+        return words.RunStatus(
+            coordinator=True,
+            run_id=self._board.run_id(),
+            cases=reading.cases,
+            over=reading.over,
+            open=len(self._board.asks),
+            leased=self._board.leased(),
+            workers=len(+self._present),
+            yours=self._board.held_by(worker),
+            reason="",
+        )
 
     def _text(self, dispatch_id: int) -> dict[str, Any]:
         """The briefing, or a prompt; one that is not open is not told."""
@@ -236,7 +235,7 @@ class McpCarrier:
         return {"text": self.brief(run_id or 0, list(asks.values())), "run_id": run_id}
 
     def _late(self, ask: Ask, timeout: float) -> None:
-        reason = f"no answer within {timeout:g} s of its first worker"
+        reason = f"no answer within {timeout:g} s after the first worker took it"
         self._deliver(Reply(ask.dispatch_id, failure=TIMEOUT, reason=reason))
 
 

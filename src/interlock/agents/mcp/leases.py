@@ -1,16 +1,9 @@
-"""The board of work that is pulled: which asks are open, who holds each, and until when.
+"""The board of work that is pulled: which asks are open, who holds each, until when.
 
-Knows leases, the steps' own limits, and who may answer now. Refuses to know what workers say, and
-what an answer is worth (`pull.py`).
-
-Leases: which worker holds which dispatch, until when, under which fence.
-
-A fence rises each time a dispatch is handed out; only the newest lease may answer. The book is kept
-in a file, so that a coordinator that died and came back knows whom it had handed what.
-
-A bell for all who wait: it rings when something has changed, or when somebody's time is up.
-
-Knows waiting alone, under a clock that is an argument.
+`LeaseBoard` knows the steps' own limits and who may answer now. `LeaseBook` keeps the leases: a
+fence rises each time a dispatch is handed out, and only the newest lease may answer. The book is a
+file, so that a coordinator that died and came back knows whom it had handed what. `WakeEvent` wakes
+all who wait when something has changed, or when their time is up.
 """
 
 import asyncio
@@ -122,9 +115,11 @@ class LeaseBook:
             return Refused("WrongTask", f"Dispatch {dispatch_id} is leased to another worker.")
         spoken = _TOKEN.fullmatch(token)
         if spoken is None or int(spoken[1]) != dispatch_id:
-            return Refused("WrongTask", f"This is no lease of dispatch {dispatch_id}; use its own.")
+            return Refused(
+                "WrongTask", f"This is not a lease of dispatch {dispatch_id}; use its own."
+            )
         if int(spoken[2]) > self._fences.get(dispatch_id, 0):
-            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never given.")
+            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never granted.")
         now = "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
         return Refused("Stale", f"The lease is over and {now}: take work with interlock_next.")
 
@@ -165,7 +160,7 @@ def resolve(waiting: "asyncio.Future[Any]", value: object) -> None:
 
 
 Late = Callable[[Ask, float], None]
-"""Told that an ask was not answered within so many seconds of its first worker."""
+"""Told that an ask was not answered within so many seconds after the first worker took it."""
 
 
 class LeaseBoard:
@@ -241,7 +236,9 @@ class LeaseBoard:
     def out_of_turn(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
         """Why this worker may not answer that dispatch now."""
         if dispatch_id in self._settling:
-            return Refused("Stale", f"An answer to dispatch {dispatch_id} is being taken already.")
+            return Refused(
+                "Stale", f"An answer to dispatch {dispatch_id} is already being processed."
+            )
         if dispatch_id not in self.asks:
             sentence = f"Dispatch {dispatch_id} is not open: it is settled, or never was."
             return Refused("Stale", sentence)

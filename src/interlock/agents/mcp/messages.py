@@ -1,16 +1,17 @@
-"""What a worker that pulls its work and the coordinator say to each other: one JSON line each.
+"""The messages of agents that fetch their work: each record is declared once.
 
-Knows the records alone. A call has a number of its worker's own, and its answer carries it back.
-
-The tools as a table: what they are called, take, give back, and how dangerous they are.
-
-The server, the greeting and the page in the docs all read it. Knows JSON Schema, no SDK.
+Between worker and coordinator one JSON line goes each way: a call has a number of its worker's own,
+and its answer carries it back. The MCP tools are a table of records: the arguments of a tool and
+what it gives are decoded, encoded and described to clients (as JSON Schema) by the same record.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from functools import cached_property
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from interlock.agents.queries import LONGEST_TEXT, QueryStatus
 
 LONGEST: Final = 8 << 20
 """Bytes of one line: an answer of the largest size, with every character escaped."""
@@ -116,23 +117,58 @@ class WorkItem(msgspec.Struct, frozen=True, kw_only=True):
     signals: tuple[str, ...]
 
 
-class NoWork(msgspec.Struct, frozen=True):
-    """Nothing to hand out, and why; `leaving` when this coordinator ends its sitting."""
+class NoWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing to hand out, and why."""
 
-    reason: str
     available: bool = False
-    done: bool = False
-    leaving: bool = False
+    done: Annotated[bool, Meta(description="The run is over: stop asking.")] = False
+    reason: str
+    run_id: int | UnsetType | None = UNSET
+    """Of the run that is over, or that nobody works on."""
+
+
+class Leaving(NoWork, frozen=True):
+    """This coordinator ends its work: another may come. Only the worker hears that."""
+
+    leaving: bool = True
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What became of an answer. While the dispatch is `open` under its lease, try again."""
+    """What became of an answer."""
 
     accepted: bool
     dispatch_id: int
-    open: bool = False
-    refusal: str = ""
-    sentence: str = ""
+    open: Annotated[bool, Meta(description="Refused, but yours still: mend it and try again.")] = (
+        False
+    )
+    refusal: Annotated[str, Meta(description="Malformed, Missing, Unknown, Stale, WrongTask…")] = ""
+    sentence: Annotated[str, Meta(description="What to do about it.")] = ""
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run stands: by its coordinator, or by the journal where none is at work."""
+
+    coordinator: Annotated[bool, Meta(description="Whether a process works on the run.")]
+    run_id: int | None
+    status: str | UnsetType = UNSET
+    cases: int | UnsetType = UNSET
+    over: int | UnsetType = UNSET
+    open: int | UnsetType = UNSET
+    leased: int | UnsetType = UNSET
+    workers: int | UnsetType = UNSET
+    yours: list[dict[str, Any]] | UnsetType = UNSET
+    reason: str
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a run."""
+
+    run_id: int | None
+    circuit: str | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    ends: dict[str, int] | UnsetType = UNSET
+    markdown: str | UnsetType = UNSET
+    reason: str
 
 
 read_call = msgspec.json.Decoder(Call).decode
@@ -144,7 +180,62 @@ def line_of(said: msgspec.Struct) -> bytes:
     return msgspec.json.encode(said) + b"\n"
 
 
-Schema = dict[str, Any]
+_DispatchId = Annotated[int, Meta(description="As interlock_next gave it.")]
+_Lease = Annotated[str, Meta(description="As interlock_next gave it.")]
+# Limits in `extra_json_schema` are told to clients, but not enforced when arguments are decoded:
+# a wait or a lease out of bounds is cut to them, and a long text is refused with a better sentence.
+
+
+class NextArguments(msgspec.Struct, forbid_unknown_fields=True):
+    wait: Annotated[
+        float,
+        Meta(
+            description="Seconds to wait for work.",
+            extra_json_schema={"minimum": 0, "maximum": LONGEST_WAIT},
+        ),
+    ] = LONGEST_WAIT
+    ttl: Annotated[
+        float,
+        Meta(
+            description="Seconds after which another worker gets it if you make no call about it.",
+            extra_json_schema={"minimum": 1, "maximum": LONGEST_LEASE},
+        ),
+    ] = LEASE_TIME
+    roles: Annotated[
+        tuple[str, ...], Meta(description="Only work of these roles; default of all.")
+    ] = ()
+
+
+class SubmitArguments(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: _DispatchId
+    lease: _Lease
+    answer: Annotated[dict[str, Any], Meta(description="Fits answer_schema of interlock_next.")]
+
+
+class SignalArguments(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: _DispatchId
+    lease: _Lease
+    signal: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 80})]
+    data: dict[str, Any] = {}
+
+
+class AskArguments(msgspec.Struct, forbid_unknown_fields=True):
+    dispatch_id: _DispatchId = 0
+    lease: _Lease = ""
+    question: Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_TEXT})] = ""
+    options: Annotated[
+        tuple[str, ...], Meta(description="Answers to choose from, if it is a choice.")
+    ] = ()
+    question_id: Annotated[str, Meta(description="An earlier question, to poll it.")] = ""
+
+
+class StatusArguments(msgspec.Struct, forbid_unknown_fields=True):
+    lease: _Lease = ""
+
+
+class ReportArguments(msgspec.Struct, forbid_unknown_fields=True):
+    run_id: Annotated[int | None, Meta(extra_json_schema={"minimum": 1})] = None
+
 
 INSTRUCTIONS: Final = (
     "Interlock hands out pieces of work. Loop: call interlock_next; if it says available, do what "
@@ -157,17 +248,44 @@ INSTRUCTIONS: Final = (
 )
 
 
-class Tool(msgspec.Struct, frozen=True):
+Schema = dict[str, Any]
+
+
+class Tool(msgspec.Struct, frozen=True, dict=True):
     """One row. `only_reads` and `repeatable` are the hints clients decide approvals by."""
 
     name: str
     title: str
     about: str
-    takes: Mapping[str, Schema]
-    needs: tuple[str, ...]
-    gives: Schema
+    arguments: type[msgspec.Struct]
+    results: tuple[type[msgspec.Struct], ...]
     only_reads: bool = False
     repeatable: bool = False
+
+    @cached_property
+    def takes(self) -> Schema:
+        """The schema of its arguments; what may be left out is not required."""
+        found = _describe(self.arguments)
+        schema: Schema = {
+            "type": "object",
+            "properties": found["properties"],
+            "additionalProperties": False,
+        }
+        return schema | ({"required": found["required"]} if found["required"] else {})
+
+    @cached_property
+    def gives(self) -> Schema:
+        """The schema of its result: one object with the fields of all records it may give.
+        Required is what every one of them always has."""
+        properties: Schema = {}
+        for record in self.results:
+            for name, schema in _describe(record)["properties"].items():
+                # What the first record says of a field goes before what the others say.
+                properties[name] = _without_default(schema) | properties.get(name, {})
+        required = [
+            name for name in properties if all(_always_has(each, name) for each in self.results)
+        ]
+        return {"type": "object", "properties": properties, "required": required}
 
     def spec(self) -> dict[str, Any]:
         """As MCP writes it."""
@@ -175,7 +293,7 @@ class Tool(msgspec.Struct, frozen=True):
             "name": self.name,
             "title": self.title,
             "description": self.about,
-            "inputSchema": _object(self.takes, self.needs),
+            "inputSchema": self.takes,
             "outputSchema": self.gives,
             "annotations": {
                 "title": self.title,
@@ -187,56 +305,33 @@ class Tool(msgspec.Struct, frozen=True):
         }
 
 
-def _object(fields: Mapping[str, Schema], needs: tuple[str, ...]) -> Schema:
-    found: Schema = {"type": "object", "properties": dict(fields), "additionalProperties": False}
-    return found | ({"required": list(needs)} if needs else {})
+def _describe(record: type[msgspec.Struct]) -> Schema:
+    """What msgspec says of a record, without what only repeats its code: titles, empty defaults."""
+    _, components = msgspec.json.schema_components([record], ref_template="{name}")
+    found = components[record.__name__]
+    properties = {name: _plain(schema) for name, schema in found["properties"].items()}
+    return {"properties": properties, "required": found["required"]}
 
 
-def _gives(*needs: str, **fields: Schema) -> Schema:
-    return {"type": "object", "properties": fields, "required": list(needs)}
+def _plain(schema: Schema) -> Schema:
+    found = dict(schema)
+    if found.get("default", UNSET) in (None, "", 0, (), {}, False):
+        del found["default"]
+    options = found.pop("anyOf", [])
+    if options:  # msgspec's way to say "or null", in JSON Schema's shorter one
+        kinds = [each["type"] for each in options]
+        found = options[0] | {"type": kinds} | found
+    return found
 
 
-_TEXT: Final[Schema] = {"type": "string"}
-_YES_NO: Final[Schema] = {"type": "boolean"}
-_COUNT: Final[Schema] = {"type": "integer"}
-_SECONDS: Final[Schema] = {"type": "number"}
-_ANY_OBJECT: Final[Schema] = {"type": "object"}
-_TEXTS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
-_DISPATCH: Final[Schema] = {"type": "integer", "description": "As interlock_next gave it."}
-_LEASE: Final[Schema] = {"type": "string", "description": "As interlock_next gave it."}
-_WAIT: Final[Schema] = {
-    "type": "number",
-    "minimum": 0,
-    "maximum": LONGEST_WAIT,
-    "default": LONGEST_WAIT,
-    "description": "Seconds to wait for work.",
-}
-_TTL: Final[Schema] = {
-    "type": "number",
-    "minimum": 1,
-    "maximum": LONGEST_LEASE,
-    "default": LEASE_TIME,
-    "description": "Seconds after which another worker gets it if you make no call about it.",
-}
-_RUN: Final[Schema] = {"type": ["integer", "null"]}
-_TAKEN: Final = _gives(
-    *("accepted", "dispatch_id", "open", "refusal", "sentence"),
-    accepted=_YES_NO,
-    dispatch_id=_COUNT,
-    open={"type": "boolean", "description": "Refused, but yours still: mend it and try again."},
-    refusal={"type": "string", "description": "Malformed, Missing, Unknown, Stale, WrongTask…"},
-    sentence={"type": "string", "description": "What to do about it."},
-)
-_QUERY: Final = _gives(
-    *("asked", "answered"),
-    asked=_YES_NO,
-    answered=_YES_NO,
-    question_id={"type": "string", "description": "Give it to ask again for the answer."},
-    decision=_TEXT,
-    comment=_TEXT,
-    by=_TEXT,
-    sentence=_TEXT,
-)
+def _without_default(schema: Schema) -> Schema:
+    return {name: value for name, value in schema.items() if name != "default"}
+
+
+def _always_has(record: type[msgspec.Struct], name: str) -> bool:
+    fields = {each.name: each for each in msgspec.structs.fields(record)}
+    return name in fields and fields[name].default is not UNSET
+
 
 TOOLS: Final = (
     Tool(
@@ -245,93 +340,40 @@ TOOLS: Final = (
         "Wait up to 30 s for a piece of work and take it under a lease. Gives the prompt, the JSON "
         "Schema of the answer, dispatch_id and lease. If available is false, call it again unless "
         "done is true.",
-        {
-            "wait": _WAIT,
-            "ttl": _TTL,
-            "roles": _TEXTS | {"description": "Only work of these roles; default of all."},
-        },
-        (),
-        _gives(
-            *("available", "done"),
-            available=_YES_NO,
-            done={"type": "boolean", "description": "The run is over: stop asking."},
-            reason=_TEXT,
-            dispatch_id=_COUNT,
-            lease=_TEXT,
-            fence=_COUNT,
-            ttl=_SECONDS,
-            run_id=_RUN,
-            case_id=_TEXT,
-            step=_TEXT,
-            attempt=_COUNT,
-            role=_TEXT,
-            prompt=_TEXT,
-            answer_schema=_ANY_OBJECT,
-            signals=_TEXTS,
-        ),
+        NextArguments,
+        (NoWork, WorkItem),
     ),
     Tool(
         "interlock_submit",
         "Hand in an answer",
         "Answer a dispatch you hold. The answer is checked at once: if it is refused and open is "
         "true, mend it as the sentence says and submit again under the same lease.",
-        {
-            "dispatch_id": _DISPATCH,
-            "lease": _LEASE,
-            "answer": {"type": "object", "description": "Fits answer_schema of interlock_next."},
-        },
-        ("dispatch_id", "lease", "answer"),
-        _TAKEN,
+        SubmitArguments,
+        (Taken,),
     ),
     Tool(
         "interlock_signal",
         "Say a signal instead of an answer",
         "Say one of the signals that interlock_next listed, with its data. Two are always legal: "
         "'crash' with data.reason gives the attempt up, 'release' lets another worker try it.",
-        {
-            "dispatch_id": _DISPATCH,
-            "lease": _LEASE,
-            "signal": {"type": "string", "minLength": 1, "maxLength": 80},
-            "data": _ANY_OBJECT,
-        },
-        ("dispatch_id", "lease", "signal"),
-        _TAKEN,
+        SignalArguments,
+        (Taken,),
     ),
     Tool(
         "interlock_ask",
         "Ask a human",
         "Ask a human about the dispatch you hold; returns a question_id at once. Later call it "
         "with that question_id alone to see whether it is answered. Never waits.",
-        {
-            "dispatch_id": _DISPATCH,
-            "lease": _LEASE,
-            "question": {"type": "string", "maxLength": 8000},
-            "options": _TEXTS | {"description": "Answers to choose from, if it is a choice."},
-            "question_id": {"type": "string", "description": "An earlier question, to poll it."},
-        },
-        (),
-        _QUERY,
+        AskArguments,
+        (QueryStatus,),
     ),
     Tool(
         "interlock_status",
         "How the run stands",
         "Counts of cases and open dispatches, and what you hold. Also the heartbeat: with lease it "
         "renews that lease, without all of yours.",
-        {"lease": _LEASE},
-        (),
-        _gives(
-            *("coordinator", "run_id", "reason"),
-            coordinator={"type": "boolean", "description": "Whether a process works on the run."},
-            run_id=_RUN,
-            status=_TEXT,
-            cases=_COUNT,
-            over=_COUNT,
-            open=_COUNT,
-            leased=_COUNT,
-            workers=_COUNT,
-            yours={"type": "array", "items": _ANY_OBJECT},
-            reason=_TEXT,
-        ),
+        StatusArguments,
+        (RunStatus,),
         only_reads=True,
     ),
     Tool(
@@ -339,17 +381,8 @@ TOOLS: Final = (
         "The report so far",
         "What is known of the newest run, or of the one named: its cases, and for failing tests "
         "the report with the causes found.",
-        {"run_id": {"type": "integer", "minimum": 1}},
-        (),
-        _gives(
-            *("run_id", "reason"),
-            run_id=_RUN,
-            circuit=_TEXT,
-            status=_TEXT,
-            ends={"type": "object", "additionalProperties": {"type": "integer"}},
-            markdown=_TEXT,
-            reason=_TEXT,
-        ),
+        ReportArguments,
+        (RunReport,),
         only_reads=True,
     ),
 )
@@ -377,25 +410,3 @@ TEMPLATES: Final = (
 def specs() -> list[dict[str, Any]]:
     """All tools, as MCP lists them."""
     return [tool.spec() for tool in TOOLS]
-
-
-def tools_page() -> str:
-    """The tools as a page of the docs."""
-    rows = "\n".join(map(_row, TOOLS))
-    texts = "\n".join(f"- `{tool.name}`: {tool.about}" for tool in TOOLS)
-    resources = "\n".join(f"| `{one['uriTemplate']}` | {one['description']} |" for one in TEMPLATES)
-    return (
-        "# The tools of `interlock mcp`\n\nMade by `make docs` from the table of tools.\n\n"
-        "| tool | takes (bold: needed) | gives | only reads |\n|---|---|---|---|\n"
-        f"{rows}\n\n{texts}\n\n"
-        f"| resource | what it is |\n|---|---|\n{resources}\n"
-    )
-
-
-def _row(tool: Tool) -> str:
-    takes, gives = _fields(tool.takes, tool.needs), _fields(tool.gives["properties"])
-    return f"| `{tool.name}` | {takes} | {gives} | {'yes' if tool.only_reads else 'no'} |"
-
-
-def _fields(names: Iterable[str], bold: Collection[str] = ()) -> str:
-    return ", ".join(f"**`{name}`**" if name in bold else f"`{name}`" for name in names)

@@ -1,6 +1,6 @@
-"""The server itself, on the official SDK: tools and resources are told, calls go to the worker.
+"""The MCP server, on the official SDK: lists tools and resources, hands calls to the worker.
 
-Loaded last: the SDK takes about a second. Speaks its current revision and all before it.
+Loaded last, because the SDK takes about a second. It speaks the current revision and all before.
 """
 
 import re

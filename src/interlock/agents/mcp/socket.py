@@ -1,12 +1,9 @@
-"""The socket at which workers pull: in a folder of this user alone, and only for this user.
+"""The socket between workers and the coordinator, in a folder of this user alone.
 
-Knows lines, calls that take their time, and when a worker has gone. What a call means is the
-desk's business.
-
-A worker's line to the coordinator: calls go out, answers come back, and it mends itself.
-
-Knows the socket and its words. When the coordinator dies, calls under way fail with a sentence; the
-next call, or a moment's patience while leases are held, finds the one that was started after it.
+`WorkerSocket` is the coordinator's end: lines, calls that take their time, and when a worker has
+gone. `CoordinatorClient` is a worker's end, and mends itself: when the coordinator dies, calls
+under way fail with a sentence; the next call, or a moment's patience while leases are held, finds
+the one that was started after it. What a call means is known to neither.
 """
 
 import asyncio
@@ -20,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from interlock.agents.carrier import report_failure
 from interlock.agents.mcp.messages import (
     LONGEST,
     Call,
@@ -67,6 +65,7 @@ class WorkerSocket:
         listening = _listen(self._folder)
         serving = asyncio.start_unix_server(self._meet, sock=listening, limit=LONGEST)
         self._opening = asyncio.get_running_loop().create_task(serving)
+        self._opening.add_done_callback(report_failure)
 
     async def close(self) -> None:
         if self._opening is None:
@@ -150,7 +149,7 @@ class _Visit:
             line = await self._reader.readline()
             return read_call(line) if line else None
         except (ValueError, RecursionError, TimeoutError) as error:
-            self._say(WorkerReply(0, error=f"this is no call: {error}"[:500]))
+            self._say(WorkerReply(0, error=f"this is not a call: {error}"[:500]))
             return None
 
     def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
@@ -220,7 +219,7 @@ def _own(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise SourceError(f"{folder} is no folder of this user")
+            raise SourceError(f"{folder} is not a folder of this user")
         folder.chmod(0o700)
     except OSError as error:
         raise SourceError(f"{folder} cannot be used: {error.strerror}") from None
@@ -309,6 +308,7 @@ class CoordinatorClient:
                 raise NoCoordinatorError from None
             self._writer = writer
             self._reading = asyncio.get_running_loop().create_task(self._listen(reader, writer))
+            self._reading.add_done_callback(report_failure)
             hello = await self._call(
                 lambda number: Hello(call=number, worker=self._worker, name=self._name)
             )
@@ -329,6 +329,7 @@ class CoordinatorClient:
                     waiting.set_exception(NoCoordinatorError("the coordinator went away"))
             if self._leases and self._keeping is None:
                 self._keeping = asyncio.get_running_loop().create_task(self._come_back())
+                self._keeping.add_done_callback(report_failure)
 
     def _hear(self, answer: WorkerReply) -> None:
         waiting = self._waiting.get(answer.call)

@@ -1,11 +1,8 @@
-"""Lines from the agent's client and back: read in a thread, greeted until the SDK is there.
+"""Lines from the agent's client and back, and the first words of the protocol.
 
-Knows how long a line may be and what to answer to one that is no message. Refuses to know tools.
-
-The first words of the protocol, said before the SDK is loaded, which takes about a second.
-
-Clients drop a server that is not up by then. What is said here is what the SDK's server says, and a
-test keeps them equal; everything else waits for it.
+The SDK takes about a second to load, and clients drop a server that is not up by then: until it is
+there, `Handshake` says what the SDK's server would say (a test keeps them equal), and everything
+else waits. `StdioTransport` reads in a thread and answers lines that are no message or too long.
 """
 
 import asyncio
@@ -139,7 +136,7 @@ class StdioTransport:
             except ValueError:
                 head = msgspec.json.decode(line, type=Head)
                 await asyncio.to_thread(
-                    self._say, complaint(head.id, INVALID_REQUEST, "This is no message of MCP.")
+                    self._say, complaint(head.id, INVALID_REQUEST, "This is not an MCP message.")
                 )
             else:
                 yield line.decode(errors="replace")
@@ -172,7 +169,7 @@ class StdioTransport:
                 for line in whole:
                     self._take(bytes(line))
             elif len(held) > _LONGEST_READ:
-                self._say(complaint(None, INVALID_REQUEST, "This message has no end."))
+                self._say(complaint(None, INVALID_REQUEST, "This message is too long."))
                 self._hand(None)
                 return
 
@@ -217,7 +214,7 @@ def _problem(line: bytes) -> bytes:
     except (msgspec.ValidationError, RecursionError):
         return complaint(None, INVALID_REQUEST, "A message is a JSON-RPC 2.0 object.")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return complaint(None, PARSE_ERROR, "This is no JSON.")
+        return complaint(None, PARSE_ERROR, "This is not JSON.")
     if head.jsonrpc != "2.0":
         return complaint(head.id, INVALID_REQUEST, "A message has jsonrpc: 2.0.")
     if len(line) > LONGEST:

@@ -1,12 +1,9 @@
-"""What each tool does: a call to the coordinator, or a look at what it has left on the disk.
+"""What each MCP tool does: a call to the coordinator, or a look at what it left on the disk.
 
-Knows when there is no coordinator and what to say then. Refuses to know MCP: names and arguments
-come in, one JSON object goes out.
-
-The workers behind one server that many agents speak to: who is who, and who has gone.
-
-A client with a session is one worker for as long as it lasts. Where the protocol has no sessions
-each piece of work has a worker of its own, known by its lease. Refuses to know HTTP.
+`Worker` is one agent's hands: names and arguments come in, one JSON object goes out, also when no
+coordinator is at work. `WorkerRegistry` is for a server that many agents speak to: a client with a
+session is one worker for as long as that lasts; where the protocol has no sessions, each piece of
+work has a worker of its own, known by its lease.
 """
 
 import asyncio
@@ -15,10 +12,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from interlock.agents.carrier import report_failure
 from interlock.agents.mcp import messages as words
 from interlock.agents.mcp.carrier import UNSETTLED
 from interlock.agents.mcp.socket import PAUSE, CoordinatorClient, NoCoordinatorError
-from interlock.agents.queries import QueryBroker
+from interlock.agents.queries import QueryBroker, QueryStatus
 from interlock.system.errors import InterlockError
 
 GIVE_UP, RELEASE = "crash", "release"
@@ -31,43 +29,8 @@ class RunLookup(Protocol):
         """run_id, status, over (whether that is final), changed_at and a reason, of that run or the
         newest."""
 
-    def report(self, run_id: int | None) -> dict[str, Any]:
+    def report(self, run_id: int | None) -> words.RunReport:
         """The report of that run, or of the newest."""
-
-
-class _Next(msgspec.Struct, forbid_unknown_fields=True):
-    wait: float = words.LONGEST_WAIT
-    ttl: float = words.LEASE_TIME
-    roles: tuple[str, ...] = ()
-
-
-class _Submit(msgspec.Struct, forbid_unknown_fields=True):
-    dispatch_id: int
-    lease: str
-    answer: dict[str, Any]
-
-
-class _Signal(msgspec.Struct, forbid_unknown_fields=True):
-    dispatch_id: int
-    lease: str
-    signal: str
-    data: dict[str, Any] = {}
-
-
-class _Ask(msgspec.Struct, forbid_unknown_fields=True):
-    dispatch_id: int = 0
-    lease: str = ""
-    question: str = ""
-    options: tuple[str, ...] = ()
-    question_id: str = ""
-
-
-class _Status(msgspec.Struct, forbid_unknown_fields=True):
-    lease: str = ""
-
-
-class _Report(msgspec.Struct, forbid_unknown_fields=True):
-    run_id: int | None = None
 
 
 class Worker:
@@ -87,12 +50,12 @@ class Worker:
         self._roles = roles
         self._since = since
         self._tools: dict[str, tuple[type[Any], Callable[[Any], Awaitable[dict[str, Any]]]]] = {
-            "interlock_next": (_Next, self._next),
-            "interlock_submit": (_Submit, self._submit),
-            "interlock_signal": (_Signal, self._signal),
-            "interlock_ask": (_Ask, self._ask),
-            "interlock_status": (_Status, self._status),
-            "interlock_report": (_Report, self._report),
+            "interlock_next": (words.NextArguments, self._next),
+            "interlock_submit": (words.SubmitArguments, self._submit),
+            "interlock_signal": (words.SignalArguments, self._signal),
+            "interlock_ask": (words.AskArguments, self._ask),
+            "interlock_status": (words.StatusArguments, self._status),
+            "interlock_report": (words.ReportArguments, self._report),
         }
 
     async def use(
@@ -121,7 +84,7 @@ class Worker:
         """Let go of all that is held."""
         await self._link.close()
 
-    async def _next(self, given: _Next) -> dict[str, Any]:
+    async def _next(self, given: words.NextArguments) -> dict[str, Any]:
         running = asyncio.get_running_loop()
         until = running.time() + max(0.0, min(given.wait, words.LONGEST_WAIT))
         roles = given.roles or self._roles
@@ -157,14 +120,15 @@ class Worker:
         return self._ended(stands)
 
     def _ended(self, stands: Mapping[str, Any]) -> dict[str, Any]:
-        said = {"available": False, "done": stands["over"], "reason": stands["reason"]}
-        return said | {"run_id": stands["run_id"]}
+        return _to_dict(
+            words.NoWork(done=stands["over"], reason=stands["reason"], run_id=stands["run_id"])
+        )
 
-    async def _submit(self, given: _Submit) -> dict[str, Any]:
+    async def _submit(self, given: words.SubmitArguments) -> dict[str, Any]:
         content = msgspec.json.encode(given.answer).decode()
         return await self._bring(given.dispatch_id, given.lease, content)
 
-    async def _signal(self, given: _Signal) -> dict[str, Any]:
+    async def _signal(self, given: words.SignalArguments) -> dict[str, Any]:
         if given.signal in (GIVE_UP, RELEASE):
             reason = str(given.data.get("reason", "")) or "the worker gave it up"
             return await self._settle(
@@ -190,12 +154,11 @@ class Worker:
         try:
             return await self._link.call(make)
         except NoCoordinatorError:
-            lost: dict[str, Any] = msgspec.to_builtins(
-                words.Taken(False, dispatch_id, True, *UNSETTLED)
+            return _to_dict(
+                words.Taken(False, dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence)
             )
-            return lost
 
-    async def _ask(self, given: _Ask) -> dict[str, Any]:
+    async def _ask(self, given: words.AskArguments) -> dict[str, Any]:
         if given.question_id:
             return await self._poll(given.question_id)
         try:
@@ -210,24 +173,36 @@ class Worker:
             )
         except NoCoordinatorError:
             sentence = "No coordinator is at work; ask again when interlock_status says so."
-            return {"asked": False, "answered": False, "sentence": sentence}
+            return _to_dict(QueryStatus(asked=False, sentence=sentence))
 
     async def _poll(self, question_id: str) -> dict[str, Any]:
         try:
             return await self._link.call(lambda n: words.Poll(call=n, query_id=question_id))
         except NoCoordinatorError:
-            return self._queries.poll(question_id)
+            return _to_dict(self._queries.poll(question_id))
 
-    async def _status(self, given: _Status) -> dict[str, Any]:
+    async def _status(self, given: words.StatusArguments) -> dict[str, Any]:
         try:
             return await self._link.call(lambda n: words.StatusCall(call=n, lease=given.lease))
         except NoCoordinatorError:
             stands = await asyncio.to_thread(self._records.standing, self._link.run_id)
-            shown = {name: stands[name] for name in ("run_id", "status", "reason")}
-            return {"coordinator": False, **shown}
+            return _to_dict(
+                words.RunStatus(
+                    coordinator=False,
+                    run_id=stands["run_id"],
+                    status=stands["status"],
+                    reason=stands["reason"],
+                )
+            )
 
-    async def _report(self, given: _Report) -> dict[str, Any]:
-        return await asyncio.to_thread(self._records.report, given.run_id or self._link.run_id)
+    async def _report(self, given: words.ReportArguments) -> dict[str, Any]:
+        run_id = given.run_id or self._link.run_id
+        return _to_dict(await asyncio.to_thread(self._records.report, run_id))
+
+
+def _to_dict(record: msgspec.Struct) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(record)
+    return found
 
 
 NEXT: Final = "interlock_next"
@@ -306,7 +281,7 @@ class WorkerRegistry:
             self._let_go(lease)
         if self._lobby is not None:
             await self._lobby.close()
-        await asyncio.gather(*self._leaving)
+        await asyncio.gather(*self._leaving, return_exceptions=True)
 
     async def _hand_out(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
         worker = self._hire(RECENTLY)
@@ -344,6 +319,7 @@ class WorkerRegistry:
         task = asyncio.get_running_loop().create_task(worker.close())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+        task.add_done_callback(report_failure)
 
 
 def _is_over(found: dict[str, Any] | str, dispatch_id: int) -> bool:

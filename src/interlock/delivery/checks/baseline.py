@@ -1,7 +1,7 @@
-"""How the checks stood before the work began, kept in a file beside it.
+"""How the checks came out before the work began, stored in a file next to it.
 
-Knows one file for each commit; a row counts for the very command it was taken with. What is half
-done after a crash is gone on with. Refuses to judge: that is the verdict's affair.
+One file for each commit; a row counts only for the exact command it was taken with. A baseline that
+a crash cut short is completed.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ async def take_baseline(
     home: Path,
     commit: str,
     cells: Sequence[CheckCell],
-    site: Site,
+    place: Site,
     clock: Clock,
     *,
     bounds: Bounds | None = None,
@@ -72,7 +72,7 @@ async def take_baseline(
 ) -> tuple[CheckResult, ...]:
     """The results of all cells at that commit: those that are kept, and those that are run now.
 
-    `site.folder` must hold that commit, untouched. Each result is safe as soon as it is there.
+    `place.folder` must hold that commit, untouched. Each result is safe as soon as it is there.
     """
     held = [read_baseline(home, commit)]
     fresh: list[CheckResult] = []
@@ -84,7 +84,7 @@ async def take_baseline(
         if on_result is not None:
             on_result(cell, result)
 
-    await run_checks(held[0].missing(cells), site, clock, bounds=bounds, on_result=hold)
+    await run_checks(held[0].missing(cells), place, clock, bounds=bounds, on_result=hold)
     by_pair = {each.pair: each for each in (*held[0].of(cells), *fresh)}
     return tuple(by_pair[cell.pair] for cell in cells)
 

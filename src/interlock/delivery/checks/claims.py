@@ -1,7 +1,7 @@
-"""What an agent says it checked and changed, against what we saw. Pure.
+"""Compares what an agent says it checked and changed with what was observed. Pure.
 
-Knows the sections in which claims stand, however they are laid out, and that a name is the same
-name with other blanks. A claim that nothing of ours can confirm is unchecked, never verified.
+Reads the sections in which agents make claims, however they are laid out. A claim that none of our
+own results can confirm is unchecked, never verified.
 """
 
 import re

@@ -1,7 +1,6 @@
-"""Verification commands, the places they run in, and what came of each: records.
+"""Verification commands, the environments they run in, and their results, as records.
 
-Knows how checks and environments multiply into a matrix, and that a name is the same name however
-it is written. Refuses to know how a command is run.
+Builds the matrix of checks and environments, in which one name may be written in several ways.
 """
 
 import re

@@ -1,12 +1,8 @@
-"""Verification commands, run by us: every cell of the matrix as a supervised process.
+"""Runs verification commands: every cell of the matrix as a supervised process.
 
-Knows the order of things: start, hear, time, end as a tree, tell. A check that cannot run is told
-apart from one that ran and failed. Never a shell; what a check writes is not confined here.
-
-What a check prints: how it began and how it ended, and how many tests it says it ran.
-
-Knows that output may be endless, may be no text, and that a runner tells its numbers at the end.
-Refuses to know whether the check is good.
+Hides starting, timing and ending a process tree, endless or undecodable output, and the counts that
+test runners print. A check that cannot run is told apart from one that ran and failed. Never uses a
+shell; what a check writes is not confined here.
 """
 
 import asyncio
@@ -155,16 +151,16 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_checks(
     cells: Sequence[CheckCell],
-    site: Site,
+    place: Site,
     clock: Clock,
     *,
     bounds: Bounds | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
-    if not site.folder.is_dir():
-        raise SourceError(f"checks cannot run: the folder {str(site.folder)!r} is not there")
-    round_ = _Round(site, clock, bounds or Bounds(), on_result or _nobody)
+    if not place.folder.is_dir():
+        raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} is not there")
+    round_ = _Round(place, clock, bounds or Bounds(), on_result or _nobody)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(round_.run(cell)) for cell in cells]
@@ -174,15 +170,15 @@ async def run_checks(
 
 
 class _Round:
-    def __init__(self, site: Site, clock: Clock, bounds: Bounds, on_result: OnResult) -> None:
+    def __init__(self, place: Site, clock: Clock, bounds: Bounds, on_result: OnResult) -> None:
         if bounds.at_once < 1:
             raise SourceError(f"{bounds.at_once} checks at once are none: write 1 or more")
-        self._site = site
+        self._place = place
         self._clock = clock
         self._bounds = bounds
         self._on_result = on_result
         self._slots = asyncio.Semaphore(bounds.at_once)
-        self._lookout = ProcessSnapshot(TAGS)
+        self._processes = ProcessSnapshot(TAGS)
         self._started = 0
         self._answers: dict[str, bool] = {}
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -194,24 +190,24 @@ class _Round:
         return result
 
     async def _result(self, cell: CheckCell) -> CheckResult:
-        keeper = OutputTail()
+        output = OutputTail()
         try:
-            ended = await self._process(cell.argv, cell.check.timeout, keeper)
+            ended = await self._process(cell.argv, cell.check.timeout, output)
         except SourceError as error:
-            if not isinstance(error.__cause__, OSError) or not self._site.folder.is_dir():
+            if not isinstance(error.__cause__, OSError) or not self._place.folder.is_dir():
                 raise
-            return _unstarted(cell, self._site.folder, str(error), error.__cause__)
-        result = _told(cell, ended, keeper.printed(ended.stderr), self._bounds)
+            return _unstarted(cell, self._place.folder, str(error), error.__cause__)
+        result = _told(cell, ended, output.printed(ended.stderr), self._bounds)
         return result if result.passed else await self._explained(cell, result)
 
     async def _process(
-        self, argv: tuple[str, ...], seconds: float, keeper: OutputTail
+        self, argv: tuple[str, ...], seconds: float, output: OutputTail
     ) -> ProcessEnd:
         self._started += 1
         tag = msgspec.structs.replace(
-            self._site.tag, nonce=f"{self._site.tag.nonce}.{self._started}"
+            self._place.tag, nonce=f"{self._place.tag.nonce}.{self._started}"
         )
-        environ = {**self._site.environ, "PWD": str(self._site.folder)}
+        environ = {**self._place.environ, "PWD": str(self._place.folder)}
         clocks = Timeouts(
             first_byte=inf,
             silence=inf,
@@ -221,19 +217,19 @@ class _Round:
             grace=self._bounds.grace,
         )
         return await AgentProcess(
-            ProcessSpec(argv, b"", self._site.folder, environ, str(tag)),
+            ProcessSpec(argv, b"", self._place.folder, environ, str(tag)),
             clocks,
-            keeper.take,
+            output.take,
             self._clock,
             longest_line=LONGEST_LINE,
-            lookout=self._lookout,
+            lookout=self._processes,
             most_stdout=self._bounds.most_output,
         ).run()
 
     async def _explained(self, cell: CheckCell, result: CheckResult) -> CheckResult:
         """Whether it failed only because it, or its environment, is not there."""
         if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
-            missing = _missing_file(cell, self._site.folder)
+            missing = _missing_file(cell, self._place.folder)
             note = f"{missing} is not in the work" if missing else "a command in it was not found"
             return msgspec.structs.replace(result, unavailable=not missing, note=note)
         if cell.environment.prefix and not await self._is_there(cell.environment):

@@ -1,11 +1,8 @@
-"""What our own checks say about the work, against how things stood before it. Pure.
+"""Compares check results with the baseline, and phrases what was found. Pure.
 
-Knows results, a baseline and a policy. A check that did not run proves nothing, one that nobody
-saw before proves nothing by failing, and one that passes with fewer tests is not believed.
-
-What our programs found, as the journal keeps it and as an agent reads it.
-
-Text and plain values from records; nothing is looked up here. Refuses to know steps and rules.
+A check that did not run proves nothing, one that is not in the baseline proves nothing by failing,
+and one that passes with fewer tests is not believed. The findings are plain values and text, for
+the journal and for the agent that reads them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
-"""All tells of a change: which ways of looking apply to which file, and what of it is new. Pure.
+"""Suspicious things in a change that a reviewer should look at: which checks apply to which file.
 
-Knows the lines that were added and, where there is one, the whole new text. Documents, vendored
-and generated files, and data of tests are looked at for secrets and conflict markers alone.
+Looks at the lines that were added and, where there is one, the whole new text. Documents, vendored
+and generated files, and test data are searched for secrets and conflict markers only. Pure.
 """
 
 import re
@@ -35,12 +35,12 @@ Added = Mapping[str, Sequence[tuple[int, str]]]
 
 
 def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[DiffFinding, ...]:
-    """From `{path: [(line number, text)]}` and the new texts of files to tells, in order.
+    """From `{path: [(line number, text)]}` and the new texts of files to findings, in order.
 
     A file without a text is judged by its added lines alone. Of too many the gravest are kept.
     """
-    found = {tell for path in added for tell in _of_file(path, added[path], texts.get(path))}
-    gravest = sorted(found, key=lambda tell: (_RANK[tell.severity], tell))[:MOST]
+    found = {finding for path in added for finding in _of_file(path, added[path], texts.get(path))}
+    gravest = sorted(found, key=lambda finding: (_RANK[finding.severity], finding))[:MOST]
     return tuple(sorted(gravest))
 
 
@@ -62,29 +62,29 @@ def _of_file(
 
 
 def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[DiffFinding]:
-    apart, script = take_apart(path, text), is_script(path, text)
-    yield from _by_line(path, kind, apart, sorted(new), script)
-    tree = parse(text) if apart.language == "python" else None
-    whole = python_tells(path, kind, tree, script) if tree else brace_tells(path, kind, apart)
-    yield from (tell for tell in whole if tell.line in new)
+    source, script = take_apart(path, text), is_script(path, text)
+    yield from _by_line(path, kind, source, sorted(new), script)
+    tree = parse(text) if source.language == "python" else None
+    whole = python_tells(path, kind, tree, script) if tree else brace_tells(path, kind, source)
+    yield from (finding for finding in whole if finding.line in new)
 
 
 def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[DiffFinding]:
     """The added lines as if they were a text of their own."""
     text = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)[:_LARGEST]
-    apart, script = take_apart(path, text), is_script(path, text)
-    for tell in _by_line(path, kind, apart, range(1, len(lines) + 1), script):
-        yield msgspec.structs.replace(tell, line=lines[tell.line - 1][0])
+    source, script = take_apart(path, text), is_script(path, text)
+    for finding in _by_line(path, kind, source, range(1, len(lines) + 1), script):
+        yield msgspec.structs.replace(finding, line=lines[finding.line - 1][0])
 
 
 def _by_line(
-    path: str, kind: FileKind, apart: SourceText, numbers: Sequence[int], script: bool
+    path: str, kind: FileKind, source: SourceText, numbers: Sequence[int], script: bool
 ) -> Iterator[DiffFinding]:
-    code = apart.code_lines
+    code = source.code_lines
     shown = [n for n in numbers if 0 < n <= len(code) and len(code[n - 1]) <= _LONGEST_LINE]
-    yield from by_rows(path, kind, apart, shown, script)
-    if apart.language != "data":
-        yield from dead_comments(path, apart, shown)
+    yield from by_rows(path, kind, source, shown, script)
+    if source.language != "data":
+        yield from dead_comments(path, source, shown)
 
 
 def is_script(path: str, text: str) -> bool:

@@ -1,12 +1,8 @@
-"""Blocks in languages with braces: tests without a claim, errors that are swallowed. Pure.
+"""Findings in languages with braces, and code that was commented out in any language. Pure.
 
-Knows how tests begin in JavaScript, Go, Java and its kin, Rust; reads code whose strings and
-comments were taken out. In doubt a test is believed.
-
-Code that was commented out instead of deleted. Pure.
-
-Careful by design: two lines in a row at least, each of the form of code, and in Python the whole of
-them must parse. An example in prose is let pass rather than a reviewer bothered.
+Knows how tests begin in JavaScript, Go, Java and its kin, and Rust; in doubt a test is trusted.
+Commented-out code needs two lines in a row that look like code, and in Python they must parse: an
+example in prose is let pass rather than a reviewer bothered.
 """
 
 import ast

@@ -1,12 +1,8 @@
-"""Tells that a pattern finds, as a table: one more habit is one more row. Pure.
+"""Findings that a pattern detects, as a table: one more habit is one more row. Pure.
 
-A row says in which languages, in which kinds of file, and in what of a line (its code, its comment,
-or all of it) the pattern is looked for. Patterns are searched line by line.
-
-Secrets written into a change: token shapes that are well known, keys, odd values of odd names.
-
-Tells where and of which kind, never the value: only its first letters are shown. Values that are
-examples by their own words are let pass. Pure.
+A row says in which languages, in which kinds of file, and in what part of a line (its code, its
+comment, or all of it) the pattern is searched for. Secrets are found by well-known token shapes,
+keys and odd values; a finding never shows the value, only its first letters.
 """
 
 import re
@@ -290,7 +286,7 @@ def by_rows(
         told: set[str] = set()
         for row in rows:
             found = row.kind not in told and row.pattern.search(parts[row.part][number - 1])
-            # A pattern over the whole line must begin in code: prose about it is no tell.
+            # A pattern over the whole line must begin in code: prose about it is no finding.
             if found and (row.part != "line" or text.code_lines[number - 1][found.start()] != " "):
                 told.add(row.kind)
                 yield DiffFinding(path, number, row.kind, row.sentence, row.severity)

@@ -1,12 +1,8 @@
-"""Tells in Python, found in its syntax tree: empty bodies, swallowed errors, tests without a claim.
+"""Findings in Python, by its syntax tree: empty bodies, swallowed errors, tests without a claim.
 
-Knows Python and the habits of pytest and unittest. A file that cannot be parsed tells nothing here.
-Pure: the text is read, never run.
-
-Tests in Python that are left out, or that cannot fail: found in the syntax tree.
-
-Knows how pytest and unittest skip and assert. A test that hands over to a function of its file is
-followed there; one that hands over to the tests' own helpers is believed. Pure.
+Covers how pytest and unittest skip and assert. A test that calls a function of its own file is
+followed there; one that calls the tests' helpers is trusted. A file that cannot be parsed has no
+findings. The text is never run.
 """
 
 import ast
@@ -175,7 +171,7 @@ def parse(text: str) -> ast.Module | None:
 
 
 def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[DiffFinding]:
-    """All tells of a file; whoever asks keeps those of the lines that are new.
+    """All findings in a file; whoever asks keeps those of the lines that are new.
 
     A tree too deep to be walked is nobody's code.
     """

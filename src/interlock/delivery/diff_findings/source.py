@@ -1,9 +1,7 @@
-"""A tell: something in a change that a machine can point at and a reviewer should look at.
-
-A source file taken apart: its code without strings, its comments without code. Pure.
+"""`DiffFinding`, and a source file split into code without strings and comments without code.
 
 Knows how comments and strings are written in families of languages, not what the code means. Both
-copies have the very lines and columns of the original; what does not belong is blank.
+copies keep the lines and columns of the original; what does not belong is blank. Pure.
 """
 
 import re

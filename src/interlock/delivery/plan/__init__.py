@@ -1,6 +1,6 @@
-"""A plan read from a file: Markdown, or YAML by its ending.
+"""Reads a plan from a file: Markdown, or YAML by its ending.
 
-Knows files and their sizes, and what makes one no plan at all. Refuses to know what a plan says.
+Checks the file's size and encoding, and refuses what is not a plan at all.
 """
 
 import stat

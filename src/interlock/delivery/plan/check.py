@@ -1,20 +1,9 @@
-"""Is a plan fit to be worked through? Everything that is wrong with it, in one go.
+"""Is a plan fit to be worked through, and is a single task ready for a developer? All by rules.
 
-Knows what a plan must have before the first agent is asked: legal ids, blockers that exist, no
-cycles, something to start with, criteria, and commands that prove the work. Each finding says
-what to do. Refuses to know whether a task is well described: that is assess's.
-
-Can somebody tell whether an acceptance criterion is met? By its words, with rules.
-
-A criterion is vague if it praises instead of saying what can be seen, or says almost nothing. One
-that names a command, a number, a file, a value or a code is never called vague. Knows single
-sentences. Refuses to know tasks.
-
-Can a developer begin with a task as it is written? Ready, to be expanded, or to be asked.
-
-Judged by rules. Five things must be there: a clear scope, criteria, where the work is, how to go
-about it, and blockers that exist. What is missing can be worked out from the repository, so an
-analyst expands the task; what the plan itself leaves open only a human can say.
+`check_plan` lists everything that is wrong with a plan at once, each finding with what to do.
+`vague` says why a criterion cannot be tested; one that names a command, number, file or value never
+is. `assess` decides whether a task is ready, can be expanded from the repository, or leaves
+something open that only a human can say.
 """
 
 import difflib
@@ -25,6 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from interlock.delivery.plan.blocks import drop_code
 from interlock.delivery.plan.fields import nothing
 from interlock.delivery.plan.plan import (
     ID_RULE,
@@ -345,7 +335,6 @@ def _meant(name: str, known: list[str], otherwise: str) -> str:
 
 
 Verdict = Literal["IMPLEMENTABLE", "NEEDS_EXPANSION", "NEEDS_CLARIFICATION"]
-_FENCED: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`\n]+`")
 _PLACE: Final = re.compile(
     r"`[^`\n]++`|(?<![\w./*-])[\w.-]++/[\w./*-]|(?<![\w.-])[\w-][\w.-]+\.[a-z]{1,4}\b"
@@ -421,7 +410,7 @@ def _usable(task: Task) -> list[str]:
 
 def _questions(task: Task) -> list[str]:
     """What the plan leaves open in so many words; code is no question."""
-    text = _FENCED.sub(" ", task.work[:_READ])
+    text = drop_code(task.work[:_READ])
     whole = _CODE.sub("`…`", "\n".join((task.title, text, *task.criteria)))
     found: list[str] = []
     for pattern in _OPEN:

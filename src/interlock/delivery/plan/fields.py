@@ -1,12 +1,8 @@
-"""The small texts of a plan made plain: titles, lists, ids, paths, names of environments.
+"""The small texts of a plan made plain: titles, lists, ids, paths, commands, timeouts.
 
-Both forms of a plan are cleaned here, so that they come to the same records, and cleaning twice
-changes nothing. Knows single values. Refuses to know where in a plan they stand.
-
-Commands as a plan writes them, made into words: no shell ever sees them.
-
-Knows quoting, what only a shell could do, and how an environment's prefix is described. What cannot
-be run as it stands is refused with a sentence that says what to write. Refuses to run anything.
+Both forms of a plan are cleaned here, so that they come to the same records; cleaning twice changes
+nothing. Commands become words, since no shell ever sees them; what cannot be run as written is
+refused with a sentence that says what to write.
 """
 
 import re

@@ -1,368 +1,41 @@
 """A plan written as Markdown: headings for phases and tasks, labelled fields, two tables.
 
-Reads tolerantly: any heading levels, fields in any order, bold or not, what is optional may be
-missing. What cannot be read is remarked upon, never guessed. Refuses to judge the plan.
-
-A plan's text line by line: which lines are alive, which are headings, which open a field.
-
-Knows fences, comments, headings of any level, rules and field labels, bold or not. Lines inside a
-fence or a comment are text and never more. Refuses to know what the fields of a task mean.
-
-The tables of a Markdown plan: verification commands and environments.
-
-A table is known by the names in its head, in any order; verification commands may also be a list
-under their heading. Knows rows and cells. Refuses to know tasks: what stands inside one is theirs.
-
-A plan written as Markdown, in the form that plan_markdown reads back to the same plan.
-
-A text that would be taken for more than text, such as a task's heading inside a task's work, is
-indented, which makes it code. Knows records. Refuses to know files.
+Reads tolerantly: any heading levels, fields in any order, bold or not; what is optional may be
+missing. What cannot be read becomes a remark with its line, and is never guessed. What is written
+is read back to the same plan: text that would be taken for more than text is indented, which makes
+it code.
 """
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
+from interlock.delivery.checks.records import CHECK_TIMEOUT
+from interlock.delivery.plan.blocks import (
+    FIELDS,
+    Heading,
+    Label,
+    PlanLine,
+    find_label,
+    is_plain_text,
+    read_lines,
+)
 from interlock.delivery.plan.fields import (
-    DASHES,
-    code,
     document,
     environment_name,
-    exit_code,
     file_path,
     ids,
     items,
-    lines_of,
     one_line,
     paths,
     plain_title,
-    prefix,
     tidy,
-    timeout,
-    words,
 )
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
-from interlock.system.errors import SourceError
-
-_FENCE: Final = re.compile(
-    r"[ \t]*+(?:(?:[-*+]|\d{1,4}[.)])[ \t]++)*+(`{3,}+|~{3,}+)(.*)", re.DOTALL
-)
-_BOLD: Final = re.compile(
-    r" {0,3}([-*+][ \t]++)?+(\*{1,3}+|_{1,3}+)[ \t]*+([A-Za-z][A-Za-z \t/-]{0,39}+)(:?)[ \t]*+\2"
-    r"[ \t]*+(:?)[ \t]*+(.*)",
-    re.DOTALL,
-)
-_PLAIN: Final = re.compile(r"([A-Za-z][A-Za-z \t]{0,39}+):(?:[ \t]++(.*))?+$", re.DOTALL)
-_DEEPEST: Final = 6
-_DEEP: Final = ("    ", "\t", " \t", "  \t", "   \t")
-
-FIELDS: Final = {
-    "work": "work",
-    "description": "work",
-    "acceptance criteria": "criteria",
-    "acceptance criterion": "criteria",
-    "criteria": "criteria",
-    "blocked by": "blocked_by",
-    "depends on": "blocked_by",
-    "dependencies": "blocked_by",
-    "required reading": "reading",
-    "reading": "reading",
-    "environment": "environment",
-    "target files": "target_files",
-    "target file": "target_files",
-    "files": "target_files",
-}
-"""What a label of a task may be called, and the field it opens."""
-
-
-class PlanLine(NamedTuple):
-    """One line. `live` is false inside fences; lines of comments are empty."""
-
-    number: int
-    text: str
-    live: bool = True
-
-
-class Heading(NamedTuple):
-    """A heading: how deep it is, and its words."""
-
-    level: int
-    words: str
-
-
-class Label(NamedTuple):
-    """The beginning of a field: its name here, empty if unknown, and what follows on the line."""
-
-    field: str
-    bold: bool
-    rest: str
-
-
-def scan(text: str) -> tuple[list[PlanLine], list[PlanFinding]]:
-    """All lines, and what is wrong with their fences and comments.
-
-    A fence that stands deep, inside a point of a list, ends with that point at the latest.
-    """
-    found: list[PlanLine] = []
-    fence, deep, comment, opened = "", False, False, 0
-    for number, raw in enumerate(lines_of(text), 1):
-        line = raw.rstrip()
-        if fence and deep and line and not line.startswith(_DEEP):
-            fence = ""
-        if fence:
-            found.append(PlanLine(number, line, live=False))
-            fence = "" if _closes(line, fence) else fence
-        elif comment or _opens_comment(line):
-            opened = opened if comment else number
-            comment = "-->" not in (line if comment else line.lstrip()[4:])
-            found.append(PlanLine(number, ""))
-        else:
-            fence = _opened(line)
-            opened, deep = (number, line.startswith(_DEEP)) if fence else (opened, deep)
-            found.append(PlanLine(number, line, live=not fence))
-    if comment or (fence and not deep):
-        return found, [_unclosed("comment" if comment else "fence", opened)]
-    return found, []
-
-
-def _opened(line: str) -> str:
-    """The marks of the fence that this line opens, if it does."""
-    found = _FENCE.match(line)
-    if not found or (found[1][0] == "`" and "`" in found[2]):
-        return ""
-    return found[1]
-
-
-def _closes(line: str, fence: str) -> bool:
-    bare = line.strip()
-    return len(bare) >= len(fence) and not bare.strip(fence[0])
-
-
-def _opens_comment(line: str) -> bool:
-    return line.startswith(("<!--", " <!--", "  <!--", "   <!--"))
-
-
-def _unclosed(what: str, line: int) -> PlanFinding:
-    return PlanFinding(
-        "error",
-        f"text.unclosed-{what}",
-        f"the {what} opened in line {line} is never closed, so all that follows belongs to it; "
-        f"close it with {'the same marks' if what == 'fence' else '-->'}",
-        line=line,
-    )
-
-
-def heading_of(line: PlanLine) -> Heading | None:
-    """The heading on a line. `#Word` is a tag, `##Word` a heading whose blank was forgotten."""
-    text = line.text
-    if not line.live or "#" not in text[:4] or text[:4].lstrip(" ")[:1] != "#":
-        return None
-    text = text.lstrip(" ")
-    words = text.lstrip("#")
-    level = len(text) - len(words)
-    joined = words and not words[0].isspace()
-    if not 1 <= level <= _DEEPEST or (joined and (level == 1 or not words[0].isalpha())):
-        return None
-    return Heading(level, words.strip())
-
-
-def is_rule(line: PlanLine) -> bool:
-    """Whether the line is a separator such as ---."""
-    marks = "" if line.text.startswith(_DEEP) else line.text.replace(" ", "")
-    return line.live and len(marks) >= 3 and marks[0] in "-*_" and not marks.strip(marks[0])
-
-
-def label_of(line: PlanLine) -> Label | None:
-    """The label at the start of a line: any bold one with a colon, or a known one without."""
-    if not line.live:
-        return None
-    bold = _BOLD.match(line.text)
-    if bold:
-        point, _, name, inner, outer, rest = bold.groups()
-        field = FIELDS.get(one_line(name).casefold(), "")
-        opens = field and (inner or outer or not rest)
-        return Label(field, True, rest) if opens or ((inner or outer) and not point) else None
-    plain = _PLAIN.match(line.text)
-    field = FIELDS.get(one_line(plain[1]).casefold(), "") if plain else ""
-    return Label(field, False, plain[2] or "") if plain and field else None
-
-
-def quiet(text: str) -> bool:
-    """Whether a text, put into a plan as it is, stays nothing but text."""
-    lines, problems = scan(text)
-    return not problems and not any(_loud(line) for line in lines) and _shown(lines) == text
-
-
-def _loud(line: PlanLine) -> bool:
-    return bool(heading_of(line) or label_of(line) or is_rule(line))
-
-
-def _shown(lines: list[PlanLine]) -> str:
-    return "\n".join(line.text for line in lines)
-
-
-_COLUMNS: Final = {
-    "check": "check",
-    "name": "name",
-    "environment": "environment",
-    "environments": "environment",
-    "env": "environment",
-    "command": "command",
-    "exit code": "exit_code",
-    "exit": "exit_code",
-    "required exit code": "exit_code",
-    "timeout": "timeout",
-    "purpose": "purpose",
-    "description": "purpose",
-    "how to execute": "how",
-    "how to run": "how",
-    "prefix": "how",
-}
-_POINT: Final = re.compile(
-    r"[ \t]*+(?:[-*+]|\d{1,4}[.)])[ \t]++(?:\[.?\][ \t]++)?+([^`]*+)(`.*)", re.DOTALL
-)
-_SPAN: Final = re.compile(r"(`++)(.+?)\1(?!`)", re.DOTALL)
-_COMMANDS_HEADING: Final = frozenset(("verification commands", "verification", "checks"))
-_NO_ROW: Final = re.compile(r"[ \t]*+(?:[>#]|[-*+][ \t]|\d{1,4}[.)][ \t])")
-_LONGEST_LINE: Final = 20_000
-
-
-class Tables(msgspec.Struct, frozen=True):
-    """What the tables of a plan say."""
-
-    checks: tuple[Check, ...]
-    environments: tuple[Environment, ...]
-    remarks: tuple[PlanFinding, ...]
-
-
-def read_tables(lines: Sequence[PlanLine]) -> Tables:
-    """All checks and environments in the lines that belong to no task."""
-    reader = _TableReader()
-    for line in lines:
-        reader.take(line)
-    return Tables(tuple(reader.checks), tuple(reader.environments), tuple(reader.remarks))
-
-
-class _TableReader:
-    def __init__(self) -> None:
-        self.checks: list[Check] = []
-        self.environments: list[Environment] = []
-        self.remarks: list[PlanFinding] = []
-        self.columns: list[str] = []
-        self.inside = False
-        self.listing = False
-
-    def take(self, line: PlanLine) -> None:
-        heading = heading_of(line)
-        if heading:
-            name = plain_title(heading.words).rstrip(": ").casefold()
-            self.listing = name in _COMMANDS_HEADING
-        if line.live and "|" in line.text and not _NO_ROW.match(line.text):
-            self._row(line)
-            return
-        self.inside = False
-        point = _POINT.fullmatch(line.text) if self.listing and line.live else None
-        if point and len(line.text) < _LONGEST_LINE:
-            self._point(point[1], point[2], line)
-
-    def _row(self, line: PlanLine) -> None:
-        cells = list(_cells(line.text))
-        if self.inside and len(cells) > len(self.columns):
-            cells = list(_cells(line.text, code_holds=True))
-        if not self.inside:
-            self.inside = True
-            self.columns = [_COLUMNS.get(plain_title(cell).casefold(), "") for cell in cells]
-            return
-        if all(not cell.strip(" :-") for cell in cells):
-            return
-        row = dict(zip(self.columns, cells, strict=False))
-        try:
-            if "command" in self.columns and "check" in self.columns:
-                self._check(row, line)
-            elif "name" in self.columns and "how" in self.columns:
-                self._environment(row, line)
-        except SourceError as error:
-            self._remark(error, line)
-
-    def _check(self, row: dict[str, str], line: PlanLine) -> None:
-        command = code(row.get("command", ""))
-        argv = words(command)
-        name = plain_title(code(row.get("check", ""))) or one_line(command)
-        made = Check(
-            name=name,
-            command=argv,
-            exit_code=exit_code(row.get("exit_code", "")),
-            timeout=timeout(row.get("timeout", ""), CHECK_TIMEOUT),
-            purpose=one_line(row.get("purpose", "")),
-            line=line.number,
-        )
-        self.checks += spread(made, row.get("environment", ""))
-
-    def _environment(self, row: dict[str, str], line: PlanLine) -> None:
-        self.environments.append(
-            Environment(
-                place_name(row.get("name", "")),
-                prefix(row.get("how", "")),
-                one_line(row.get("purpose", "")),
-                line.number,
-            )
-        )
-
-    def _point(self, name: str, rest: str, line: PlanLine) -> None:
-        span = _SPAN.match(rest)
-        if not span:
-            return
-        command = span[2].strip()
-        try:
-            name = plain_title(name.strip(f" \t:*{DASHES}")) or one_line(command)
-            self.checks.append(Check(name, words(command), line=line.number))
-        except SourceError as error:
-            self._remark(error, line)
-
-    def _remark(self, error: SourceError, line: PlanLine) -> None:
-        self.remarks.append(PlanFinding("error", "table.row", str(error), line=line.number))
-
-
-def place_name(text: str) -> str:
-    """The name of an environment that is declared."""
-    name = plain_title(code(text))
-    if "," in name or not name or environment_name(name) != name:
-        raise SourceError(
-            f"{name[:60]!r} is no name for an environment; write one that has no comma and does "
-            "not mean all or none"
-        )
-    return name
-
-
-def spread(check: Check, environments: str) -> list[Check]:
-    """The check once for each environment that is named; once without one for all."""
-    names = dict.fromkeys(environment_name(name) for name in environments.split(","))
-    if "" in names:
-        return [check]
-    return [msgspec.structs.replace(check, environment=name) for name in names]
-
-
-def _cells(line: str, code_holds: bool = False) -> Iterator[str]:
-    """The cells of a row. A bar after a backslash divides nothing; nor one in code, if asked."""
-    cell: list[str] = []
-    inside = False
-    for sign in line.strip().removeprefix("|"):
-        if sign == "|" and cell and cell[-1] == "\\":
-            cell[-1] = sign
-        elif sign == "|" and not inside:
-            yield "".join(cell).strip()
-            cell = []
-        else:
-            inside = inside != (code_holds and sign == "`")
-            cell.append(sign)
-    rest = "".join(cell).strip()
-    if rest:
-        yield rest
-
+from interlock.delivery.plan.tables import read_tables
 
 _TASK: Final = re.compile(r"\**+task(?![a-z0-9])\**+(.*)", re.IGNORECASE | re.DOTALL)
 _NAMED: Final = re.compile(
@@ -382,7 +55,7 @@ _TITLE: Final = re.compile(r"plan\s*+:\s*+(?=\S)", re.IGNORECASE)
 
 def read_markdown(text: str) -> Plan:
     """The plan written in `text`; whatever it holds, a plan comes out, with remarks."""
-    lines, problems = scan(text.removeprefix("\ufeff"))
+    lines, problems = read_lines(text.removeprefix("\ufeff"))
     reader = _Reader(problems)
     for line in lines:
         reader.take(line)
@@ -405,13 +78,12 @@ class _Reader:
         self.phase_lines: list[str] = []
 
     def take(self, line: PlanLine) -> None:
-        heading = heading_of(line)
-        if heading and self._turn(heading, line):
+        if line.heading and self._turn(line.heading, line):
             return
-        if is_rule(line):
+        if line.is_rule:
             line = PlanLine(line.number, "")
         if self.task:
-            self.task.take(line, heading)
+            self.task.take(line)
         elif self.part == "overview":
             self.overview.append(line.text)
         elif self.part == "phase":
@@ -421,7 +93,7 @@ class _Reader:
 
     def _turn(self, heading: Heading, line: PlanLine) -> bool:
         """Go where a heading leads; false if it is only part of the text."""
-        title = plain_title(heading.words)
+        title = plain_title(heading.text)
         task, phase = _TASK.fullmatch(title), _PHASE.fullmatch(title)
         if task and self._begin_task(task[1], heading, line):
             return True
@@ -456,7 +128,7 @@ class _Reader:
                 PlanFinding(
                     "warning",
                     "task.unread",
-                    f"{one_line(heading.words)[:80]!r} is not read as a task; if it is one, write "
+                    f"{one_line(heading.text)[:80]!r} is not read as a task; if it is one, write "
                     "its heading as 'Task <id>: <title>'",
                     line=line.number,
                 )
@@ -543,13 +215,13 @@ class _Draft:
         self.opened: set[str] = set()
         self.remarks: list[PlanFinding] = []
 
-    def take(self, line: PlanLine, heading: Heading | None) -> None:
-        if heading:
-            name = plain_title(heading.words).rstrip(": ").casefold()
+    def take(self, line: PlanLine) -> None:
+        if line.heading:
+            name = plain_title(line.heading.text).rstrip(": ").casefold()
             label: Label | None = Label(FIELDS.get(name, ""), True, "")
         else:
-            found = label_of(line)
-            taken = found and (found.bold or found.field not in self.opened)
+            found = find_label(line)
+            taken = found and (found.is_bold or found.field not in self.opened)
             label = found if found and taken else None
         if label is None:
             self.fields[self.field].append(line.text)
@@ -643,7 +315,7 @@ def _listed(label: str, points: Iterable[str]) -> str:
 
 
 def _safe(text: str) -> str:
-    if quiet(text):
+    if is_plain_text(text):
         return text
     return "\n".join(f"{_INDENT}{line}" if line else "" for line in text.split("\n"))
 

@@ -1,12 +1,8 @@
-"""A plan as records: its phases and tasks, how its work is checked, and where checks run.
+"""A plan as records, whatever form it was written in, and the graph of its tasks.
 
-Knows what a plan is once it is read, whatever form it was written in, and what can be said about
-one. Refuses to know Markdown, YAML and files; judging a plan is plan_check's.
-
-What waits for what: order, roots, dependents, rounds, the critical path, and cycles.
-
-Knows tasks as ids and their blockers. Works on any plan, also a broken one: a blocker that does not
-exist never ends, and of tasks with one id the first counts. Nothing here recurses.
+The graph answers order, roots, dependents, rounds, critical path and cycles. It works on broken
+plans too: a blocker that does not exist never ends, and of tasks with one id the first counts.
+Nothing recurses, since a plan may be one long chain.
 """
 
 import re

@@ -1,8 +1,7 @@
-"""The plan as it is now: edited while a run is worked on, or between two sittings, and read again.
+"""The plan as it is now: edited during a run or between two sessions, and read again.
 
-Knows the file, how often it is looked at, and what differs. A plan that cannot be used changes
-nothing, and that is told once. A task that was taken out is kept as it was: the run has it. Refuses
-to know what becomes of a task that changed.
+An edited plan that cannot be used changes nothing, and is reported once. A task that was removed
+from the file stays as it was, because the run has it.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -1,12 +1,7 @@
-"""A plan written as YAML: the same records as from Markdown, in the same words.
+"""A plan written as YAML, and checks and environments as YAML plans and interlock.toml have them.
 
-Knows the fields, and says in line and word what is wrong with them; a file that is no plan at all
-is refused. Refuses to judge the plan.
-
-Checks and environments as they are written in YAML plans and in interlock.toml.
-
-Knows the two tables a project or a plan may have, and which of them counts where both name the
-same. Refuses to know Markdown, and where interlock.toml lies.
+Reads to the same records as Markdown, and names the line and the field where something is wrong.
+Where a project and a plan declare the same check or environment, the plan's counts.
 """
 
 import difflib
@@ -37,8 +32,8 @@ from interlock.delivery.plan.fields import (
     timeout,
     words,
 )
-from interlock.delivery.plan.markdown import place_name, spread
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
+from interlock.delivery.plan.tables import place_name, spread
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import YamlDocument, read_yaml
 

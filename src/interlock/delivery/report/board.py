@@ -1,16 +1,8 @@
-"""The board of a delivery at work: what whoever watches it sees, as one record.
+"""The board of a running delivery: where each task stands, and why, as one bounded record.
 
-Pure: rows of cases, costs and the standing of agents in, a bounded record out. Times are moments,
-not ages, so that it need not be made anew to be drawn again. Refuses to know screens.
-
-Where the tasks of a delivery stand, each as one word and why; and the word for all of them.
-
-Pure: rows of cases in, words out. Refuses to know how anything is shown.
-
-Looks at a delivery while it is at work, as often as somebody wants to see its board.
-
-Reads only what is committed, with a connection of its own, and little each time: titles are kept,
-holds are followed from where the last look ended.
+`BoardReader` reads only what is committed, over a connection of its own and little each time:
+titles are cached and holds are followed from the last line read. Times are absolute, so a board can
+be redrawn without being read again.
 """
 
 import re
@@ -28,7 +20,7 @@ from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseProgress, costs_of, lines_since, stands_of
+from interlock.journal.history import CaseProgress, costs_of, lines_since, list_progress
 from interlock.journal.runs import given_cases
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
@@ -258,7 +250,7 @@ class BoardReader:
         self._seq = 0
 
     def look(self, spent: Spent = NOTHING, status: str = "running") -> Board:
-        stands = stands_of(self._connection, self._run_id)
+        stands = list_progress(self._connection, self._run_id)
         if len(stands) != len(self._titles):
             given = given_cases(self._connection, self._run_id)
             self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}

@@ -1,12 +1,7 @@
-"""A run of delivery, told from its journal and the baselines beside its workshop.
+"""Collects the report of a delivery from its journal and its baselines.
 
-Reads only what is committed, so it can be asked while the run is at work. What it finds are the
-records of `apps/delivery/delivered.py`. Refuses to know how they are shown.
-
-What single turns of a delivery say: what was seen, what was said, what was asked.
-
-Pure: answers as the journal keeps them in, records and short texts out. Bounded, since what agents
-write is not.
+Reads only what is committed, so it can be called while the run is active. What agents wrote is
+unbounded; what is kept of it here is not.
 """
 
 from collections import Counter
@@ -36,12 +31,10 @@ from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
 from interlock.journal.history import (
-    AnswerRecord,
-    RefusedAnswer,
+    DispatchRecord,
     costs_of,
-    refused_in,
-    stands_of,
-    turns_of,
+    list_dispatches,
+    list_progress,
 )
 from interlock.journal.runs import NewCase, Run, given_cases, holds_of
 from interlock.system.errors import InterlockError
@@ -61,15 +54,15 @@ _SAYS: Final = (
 _ASKS: Final = ("question", "blocker", "problem", "summary", "reason", "text")
 
 
-def is_look(turn: AnswerRecord) -> bool:
+def is_look(turn: DispatchRecord) -> bool:
     return turn.decision is not None and turn.decision.signal == "artifact"
 
 
-def is_merge(turn: AnswerRecord) -> bool:
+def is_merge(turn: DispatchRecord) -> bool:
     return turn.step == steps.MERGE and is_look(turn) and turn.answer.get("outcome") == "merged"
 
 
-def last_of(turns: Sequence[AnswerRecord], step: str, signal: str) -> Mapping[str, Any]:
+def last_of(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[str, Any]:
     for turn in reversed(turns):
         if turn.step == step and turn.decision and turn.decision.signal == signal:
             found: Mapping[str, Any] = turn.answer
@@ -77,7 +70,7 @@ def last_of(turns: Sequence[AnswerRecord], step: str, signal: str) -> Mapping[st
     return {}
 
 
-def question(turns: Sequence[AnswerRecord]) -> str:
+def question(turns: Sequence[DispatchRecord]) -> str:
     """What was asked, in the words of the one who asked; else why a human is needed."""
     asked = turns[-2] if len(turns) > 1 else None
     if asked is None or asked.decision is None:
@@ -112,7 +105,7 @@ def text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def proofs(looked: Iterable[AnswerRecord]) -> Iterator[CheckEvidence]:
+def proofs(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
     for turn in looked:
         for row in turn.answer.get("results", ()):
             yield CheckEvidence(
@@ -171,20 +164,18 @@ class ReportCollector:
         self, connection: Connection, now: float, title: str = "", notes: Iterable[str] = ()
     ) -> Delivered:
         run, terms = self._run, self._terms
-        stands = stands_of(connection, run.run_id)
+        stands = list_progress(connection, run.run_id)
         stood = places(stands)
         holds = holds_of(connection, self._circuit, run.run_id)
         costs = costs_of(connection, run.run_id)
         given = {each.case_id: each for each in given_cases(connection, run.run_id)}
-        turns = _grouped(turns_of(connection, run.run_id))
-        refused = _grouped(refused_in(connection, run.run_id))
+        turns = _grouped(list_dispatches(connection, run_id=run.run_id))
         tasks = tuple(
             self._task(
                 each.case_id,
                 stood[each.case_id],
                 given[each.case_id],
                 turns.get(each.case_id, []),
-                refused.get(each.case_id, []),
                 costs.get(each.case_id, (0, 0.0)),
             )
             for each in stands
@@ -219,11 +210,10 @@ class ReportCollector:
         task_id: str,
         place: TaskState,
         given: NewCase,
-        turns: Sequence[AnswerRecord],
-        refused: Sequence[RefusedAnswer],
+        turns: Sequence[DispatchRecord],
         cost: tuple[int, float],
     ) -> TaskReport:
-        moves = tuple(self._move(turn, turn.decision, refused) for turn in turns if turn.decision)
+        moves = tuple(self._move(turn, turn.decision) for turn in turns if turn.decision)
         open_turn = next((turn for turn in turns if turn.decision is None), None)
         asks = open_turn if open_turn and open_turn.role == HUMAN else None
         looked = [turn for turn in turns if turn.step in steps.CLAIMED and is_look(turn)]
@@ -262,9 +252,7 @@ class ReportCollector:
             seconds=sum(move.seconds for move in moves if move.role != HUMAN),
         )
 
-    def _move(
-        self, turn: AnswerRecord, decision: Decision, refused: Sequence[RefusedAnswer]
-    ) -> Move:
+    def _move(self, turn: DispatchRecord, decision: Decision) -> Move:
         rule = self._circuit.rule(decision.rule) or self._circuit.otherwise
         why = decision.reason or (rule.why if rule else "")
         answered = turn.answered_at or turn.sent_at
@@ -280,19 +268,15 @@ class ReportCollector:
             to=decision.to or decision.status,
             why=why,
             said=said(decision.signal, turn.answer),
-            refused=tuple(
-                f"{each.reason}: {each.sentence}"
-                for each in refused
-                if each.dispatch_id == turn.dispatch_id
-            ),
-            tokens=turn.tokens,
-            money=turn.money,
+            refused=tuple(f"{each.reason}: {each.sentence}" for each in turn.refused),
+            tokens=turn.usage.tokens,
+            money=turn.usage.money,
         )
 
     def _agent(self, role: str) -> str:
         return agent_of(role, self._agents)
 
-    def _claims(self, looked: Iterable[AnswerRecord]) -> Iterator[AgentStatement]:
+    def _claims(self, looked: Iterable[DispatchRecord]) -> Iterator[AgentStatement]:
         for turn in looked:
             role = self._circuit.steps[steps.CLAIMED[turn.step][0]].role
             for each in turn.answer.get("claims", ()):
@@ -305,7 +289,7 @@ class ReportCollector:
                     claim=claim,
                 )
 
-    def _before(self, turns: Sequence[AnswerRecord]) -> Iterator[CheckEvidence]:
+    def _before(self, turns: Sequence[DispatchRecord]) -> Iterator[CheckEvidence]:
         """How the checks stood where the task began."""
         base = next(
             (
@@ -318,7 +302,7 @@ class ReportCollector:
         yield from self._kept(base, _BEFORE)
 
     def _after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
-        """How they came out on top of the line, as it was merged."""
+        """How they came out on top of the merge branch, as it was merged."""
         yield from self._kept(str(merged.get("commit", "")), _AFTER)
 
     def _kept(self, commit: str, stage: str) -> Iterator[CheckEvidence]:
@@ -359,13 +343,13 @@ def answers(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
     )
 
 
-def _grouped(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _grouped(rows: Iterable[DispatchRecord]) -> dict[str, list[DispatchRecord]]:
+    found: dict[str, list[DispatchRecord]] = {}
     for row in rows:
         found.setdefault(row.case_id, []).append(row)
     return found
 
 
-def _first(turns: Mapping[str, Sequence[AnswerRecord]]) -> Iterator[AnswerRecord]:
+def _first(turns: Mapping[str, Sequence[DispatchRecord]]) -> Iterator[DispatchRecord]:
     for each in turns.values():
         yield from each[:1]

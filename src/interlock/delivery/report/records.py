@@ -1,7 +1,6 @@
-"""A delivery as it can be told: per task what was done, by whom, what was seen, what was decided.
+"""A delivery as its reports show it: per task what was done, by whom, observed and decided.
 
-Read back from the journal; reports and summaries are made from this and from nothing else. Knows
-records only.
+Built from the journal; reports and summaries use these records and nothing else.
 """
 
 import msgspec

@@ -1,6 +1,7 @@
-"""What a commit changed against another: files, their status, the lines added, and a bounded patch.
+"""What a commit changed against another: files, their status, added lines, and a bounded patch.
 
-Knows git's patch format. Names that are no UTF-8 are written out. Refuses to know what is good.
+Reads git's patch format itself: a patch may hold any bytes and may be cut at our bound, and unidiff
+refuses both. Names that are not UTF-8 are escaped.
 """
 
 import re

@@ -1,18 +1,9 @@
-"""The line: the history that finished tasks are merged to, one commit each, one after the other.
+"""The merge branch: the history that finished tasks are merged to, one commit each, in turn.
 
-Knows how a change is brought onto its tip, handed out to be verified, and made the new tip if
-nobody was faster. A change that is on the line already is recognised by its trailers. Refuses to
-know what is verified, and never merges by itself what is in conflict.
-
-The tree in which a change meets the line, before anyone says that they fit.
-
-Knows one tree without a branch, made anew when it is not sound. Ignored files stay from merge to
-merge, so that a build need not begin at nothing. Refuses to know what is merged.
-
-The one thing that the user's repository is given: a branch with the line.
-
-Knows that a branch which somebody else made or moved is theirs, and that one that is checked out is
-not moved under their feet. It only ever goes forward. No hook is run, no other ref is touched.
+A change is brought onto its tip in a tree of its own, handed out to be verified, and becomes the
+new tip if nobody was faster. A change that was merged before is recognised by its trailers; what is
+in conflict is never merged. `publish` brings the branch into the user's repository, and moves
+nothing there that is not as we left it.
 """
 
 import re
@@ -21,14 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.delivery.worktrees.clone import ORIGIN_REFS, Workspace, fill_submodules
 from interlock.delivery.worktrees.diff import added_lines
-from interlock.delivery.worktrees.founding import ORIGIN_REFS, refs_of
-from interlock.delivery.worktrees.ledger import MovedError
-from interlock.delivery.worktrees.names import kept_ref, line_ref, published_ref, shown
+from interlock.delivery.worktrees.names import kept_ref, line_ref, published_ref, refs_of, shown
+from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.snapshot import align, untracked
-from interlock.delivery.worktrees.submodules import fill_submodules
 from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import is_folder, remove, save_file
 from interlock.system.git import Git, dated
@@ -38,15 +27,15 @@ NAME = "_line"
 
 
 class MergeTree:
-    """One for each workshop."""
+    """One for each workspace."""
 
-    def __init__(self, shop: DeliveryWorkspace) -> None:
-        self.shop = shop
-        self.root = shop.home / "trees" / NAME
-        self.folder = self.root / shop.manifest.found.prefix
-        self.admin = shop.repo / "worktrees" / NAME
-        self.index = shop.home / "indexes" / NAME
-        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.root = workspace.home / "trees" / NAME
+        self.folder = self.root / workspace.source.prefix
+        self.admin = workspace.repo / "worktrees" / NAME
+        self.index = workspace.home / "indexes" / NAME
+        self.git = workspace.hand(self.admin, tree=self.root, index=self.index)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
         found = {"INTERLOCK_TREE": str(self.folder), "GIT_TERMINAL_PROMPT": "0"}
@@ -76,9 +65,9 @@ class MergeTree:
 
     def _show(self, commit: str) -> None:
         for folder in ("trees", "indexes"):
-            (self.shop.home / folder).mkdir(exist_ok=True)
-        self.shop.keep_settings()
-        mend_tree(self.root, self.admin, self.shop.home / "aside")
+            (self.workspace.home / folder).mkdir(exist_ok=True)
+        self.workspace.keep_settings()
+        mend_tree(self.root, self.admin, self.workspace.home / "aside")
         if not is_folder(self.admin):
             self.admin.mkdir(parents=True)
         facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}
@@ -91,7 +80,7 @@ class MergeTree:
         for path in untracked(self.git):
             remove(self.root / path.decode(errors="surrogateescape"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        fill_submodules(self.git, self.shop.manifest.found)
+        fill_submodules(self.git, self.workspace.source)
 
 
 def pick(git: Git, commit: str) -> list[bytes]:
@@ -104,7 +93,7 @@ def pick(git: Git, commit: str) -> list[bytes]:
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the line is in the user's repository. Not done: the sentence says what to do."""
+    """The branch in the user's repository. If not done, the sentence says what to do."""
 
     branch: str
     sha: str
@@ -113,19 +102,19 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
 
-def publish(shop: DeliveryWorkspace, tip: str) -> Publication:
-    """Bring the branch to the line's tip. Doing it again changes nothing."""
-    ref, found = published_ref(shop.slug), shop.manifest.found
+def publish(workspace: Workspace, tip: str) -> Publication:
+    """Bring the published branch to that tip. Doing it again changes nothing."""
+    ref, found = published_ref(workspace.slug), workspace.source
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
         raise SourceError(f"{found.folder} is not there any more; bring it back and run it again")
-    user = shop.hand(Path(found.shared), safe=found.safe)
+    user = workspace.hand(Path(found.shared), safe=found.safe)
     at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
-    if at == tip and at in shop.ledger.published:
+    if at == tip and at in workspace.ledger.published:
         return Publication(branch=branch, sha=tip, is_done=True)
-    problem = _problem(shop, user, ref, at, tip)
+    problem = _problem(workspace, user, ref, at, tip)
     if not problem:
-        shop.ledger.publishing(*sorted({at, tip} - {""}))
+        workspace.ledger.publishing(*sorted({at, tip} - {""}))
         words = (
             "fetch",
             "--quiet",
@@ -133,39 +122,41 @@ def publish(shop: DeliveryWorkspace, tip: str) -> Publication:
             "--no-write-fetch-head",
             "--no-recurse-submodules",
         )
-        user.ask(*words, "--no-auto-maintenance", str(shop.repo), line_ref(shop.slug))
+        user.ask(*words, "--no-auto-maintenance", str(workspace.repo), line_ref(workspace.slug))
         old = at or "0" * len(tip)
         ran = user.run("update-ref", "--no-deref", "-m", "interlock: publish", ref, tip, old)
         problem = "" if ran.fine else f"git did not move {branch}: {ran.reason}"
     if problem:
         return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
-    shop.ledger.publishing(tip)
+    workspace.ledger.publishing(tip)
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
 
 
-def moved_branches(shop: DeliveryWorkspace) -> list[str]:
+def moved_branches(workspace: Workspace) -> list[str]:
     """The user's branches that are not where they were found: moved by the user, or by an agent
     that went out of its tree. Which of the two nobody can see from here."""
-    found = shop.manifest.found
-    there = refs_of(shop.hand(Path(found.shared), safe=found.safe))
-    names = (ref.removeprefix(ORIGIN_REFS) for ref in shop.origin() if ref.startswith(ORIGIN_REFS))
+    found = workspace.source
+    there = refs_of(workspace.hand(Path(found.shared), safe=found.safe))
+    names = (
+        ref.removeprefix(ORIGIN_REFS) for ref in workspace.origin() if ref.startswith(ORIGIN_REFS)
+    )
     return [
         name
         for name in sorted(names)
-        if there.get(f"refs/heads/{name}", "") != shop.origin()[f"{ORIGIN_REFS}{name}"]
-        and f"refs/heads/{name}" != published_ref(shop.slug)
+        if there.get(f"refs/heads/{name}", "") != workspace.origin()[f"{ORIGIN_REFS}{name}"]
+        and f"refs/heads/{name}" != published_ref(workspace.slug)
     ]
 
 
-def _problem(shop: DeliveryWorkspace, user: Git, ref: str, at: str, tip: str) -> str:
+def _problem(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
-    if at and at not in shop.ledger.published:
+    if at and at not in workspace.ledger.published:
         return f"the branch {branch} is there already and not as Interlock left it; {advice}"
     if _is_checked_out(user, ref):
         return f"the branch {branch} is checked out; switch to another one and run it again"
-    if at and not shop.git.holds("merge-base", "--is-ancestor", at, tip):
+    if at and not workspace.git.holds("merge-base", "--is-ancestor", at, tip):
         return f"the branch {branch} would not go forward; {advice}"
     above = ref.rpartition("/")[0]
     if not at and user.holds("rev-parse", "--verify", "--quiet", above):
@@ -200,7 +191,7 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A change on the line's tip, not yet part of the line. `folder` shows it, for verification."""
+    """A change on the tip, not yet part of the branch. `folder` shows it, for verification."""
 
     commit: str
     tip: str
@@ -212,13 +203,13 @@ class Merged(msgspec.Struct, frozen=True):
 
 
 class AlreadyMerged(msgspec.Struct, frozen=True):
-    """The line has this very change, as `sha`."""
+    """The merge branch has this very change, as `sha`."""
 
     sha: str
 
 
 class NothingToMerge(msgspec.Struct, frozen=True):
-    """There is nothing in the change that the line does not have."""
+    """There is nothing in the change that the merge branch does not have."""
 
 
 class MergeRejected(msgspec.Struct, frozen=True):
@@ -228,7 +219,7 @@ class MergeRejected(msgspec.Struct, frozen=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """The line has other changes in the same places. `text` shows them, up to a bound."""
+    """The merge branch has other changes in the same places. `text` shows them, up to a bound."""
 
     files: tuple[str, ...]
     text: str
@@ -236,7 +227,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class Rebased(msgspec.Struct, frozen=True):
-    """A task's tree is on the line's tip now; in these files are conflicts to resolve."""
+    """A task's tree is on the merge branch's tip now; in these files are conflicts to resolve."""
 
     base: str
     files: tuple[str, ...]
@@ -246,19 +237,19 @@ Outcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
 
 
 class MergeBranch:
-    """The line of a workshop. One merge at a time: there is one tree for it."""
+    """The merge branch of a workspace. One merge at a time: there is one tree for it."""
 
-    def __init__(self, shop: DeliveryWorkspace) -> None:
-        self.shop = shop
-        self.ref = line_ref(shop.slug)
-        self.scratch = MergeTree(shop)
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.ref = line_ref(workspace.slug)
+        self.scratch = MergeTree(workspace)
 
     @property
     def tip(self) -> str:
-        return self.shop.ledger.refs[self.ref]
+        return self.workspace.ledger.refs[self.ref]
 
     def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> Outcome:
-        """Propose, verify, accept; again if the line moved. `verify` says what is wrong, or ""."""
+        """Propose, verify, accept; again if the branch moved. `verify` returns a problem or ""."""
         for _ in range(_TRIES):
             proposal = self.propose(change)
             if not isinstance(proposal, Proposal):
@@ -270,11 +261,13 @@ class MergeBranch:
                 return self.accept(proposal)
             except MovedError:
                 continue
-        raise StateError(f"the line moved {_TRIES} times while {change.task_id!r} was verified")
+        raise StateError(
+            f"the merge branch moved {_TRIES} times while {change.task_id!r} was verified"
+        )
 
     def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
-        """Bring the change onto the tip, in a tree of its own. The line does not move."""
-        git, tip = self.shop.git, self._right_tip()
+        """Bring the change onto the tip, in a tree of its own. The merge branch does not move."""
+        git, tip = self.workspace.git, self._right_tip()
         merged = self.find(change)
         if merged:
             return AlreadyMerged(merged)
@@ -289,28 +282,34 @@ class MergeBranch:
         tree = self.scratch.git.ask("write-tree")
         if tree == git.ask("rev-parse", f"{tip}^{{tree}}"):
             return NothingToMerge()
-        when = dated(self.shop.clock())
+        when = dated(self.workspace.clock())
         message = _message(change).encode(errors="replace")
         commit = git.ask("commit-tree", tree, "-p", tip, feed=message, also=when)
-        git.ask("update-ref", kept_ref(self.shop.slug, commit), commit)
+        git.ask("update-ref", kept_ref(self.workspace.slug, commit), commit)
         self.scratch.stand_on(commit)
         clear(self.scratch.admin)
         return Proposal(commit=commit, tip=tip, folder=str(self.scratch.folder))
 
     def accept(self, proposal: Proposal) -> Merged:
-        """Make it the tip. MovedError if the line went on since: propose again."""
-        ledger = self.shop.ledger
+        """Make it the tip. MovedError if the merge branch went on since: propose again."""
+        ledger = self.workspace.ledger
         with ledger.turn():
             if self._right_tip() != proposal.tip:
                 raise MovedError
-            ledger.move(self.shop.git, {self.ref: proposal.commit}, {self.ref: proposal.tip})
+            ledger.move(self.workspace.git, {self.ref: proposal.commit}, {self.ref: proposal.tip})
         return Merged(proposal.commit)
 
     def find(self, change: TaskChange) -> str:
-        """The commit by which the line has this change, or ""."""
+        """The commit by which the merge branch has this change, or ""."""
         wanted = set(_trailers(change)[:2])
-        words = ("log", "-z", "--first-parent", "--format=%H%n%B", f"{self.shop.base}..{self.tip}")
-        for row in self.shop.git.paths(*words):
+        words = (
+            "log",
+            "-z",
+            "--first-parent",
+            "--format=%H%n%B",
+            f"{self.workspace.base}..{self.tip}",
+        )
+        for row in self.workspace.git.paths(*words):
             commit, _, message = row.decode(errors="replace").partition("\n")
             if wanted <= set(message.rstrip("\n").rpartition("\n\n")[2].split("\n")):
                 return commit
@@ -332,7 +331,7 @@ class MergeBranch:
     def markers(self, base: str, sha: str) -> list[tuple[str, int]]:
         """Where conflict markers are left in what was changed: path and line."""
         words = ("diff-tree", "-r", "-p", "-U0", "--no-renames", "--no-color", base, sha)
-        added = added_lines(self.shop.git.run(*words).out)
+        added = added_lines(self.workspace.git.run(*words).out)
         return sorted(
             (shown(path), number)
             for path, lines in added.items()
@@ -341,28 +340,30 @@ class MergeBranch:
         )
 
     def publish(self) -> Publication:
-        """Bring the line into the user's repository, as a branch of its own."""
-        return publish(self.shop, self._right_tip())
+        """Bring the merge branch into the user's repository, as a branch of its own."""
+        return publish(self.workspace, self._right_tip())
 
     def _right_tip(self) -> str:
-        """The tip; if somebody else moved the line, it is put back first."""
-        with self.shop.ledger.turn():
-            said = self.shop.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
+        """The tip; if somebody else moved the merge branch, it is put back first."""
+        with self.workspace.ledger.turn():
+            said = self.workspace.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
             if said != self.tip:
-                self.shop.ledger.restore(self.shop.git, {self.ref: self.tip})
+                self.workspace.ledger.restore(self.workspace.git, {self.ref: self.tip})
             return self.tip
 
     def _squash(self, change: TaskChange, tip: str) -> str | None:
         """The whole change as one commit on its base; nothing if it changes nothing."""
-        git = self.shop.git
+        git = self.workspace.git
         for commit in (change.sha, change.base):
             is_hash = _HASH.fullmatch(commit) is not None
             if not is_hash or not git.holds("cat-file", "-e", f"{commit}^{{commit}}"):
-                raise SourceError(f"{commit[:40]!r} is no commit of this workshop; give a snapshot")
+                raise SourceError(
+                    f"{commit[:40]!r} is not a commit of this workspace; give a snapshot"
+                )
         if not git.holds("merge-base", "--is-ancestor", change.base, tip):
             raise StateError(
-                f"{change.base[:12]}, where {change.task_id!r} began, is not on the line; restore "
-                "its tree to a snapshot that is"
+                f"{change.base[:12]}, where {change.task_id!r} began, is not on the merge branch; "
+                "restore its tree to a snapshot that is"
             )
         tree = git.ask("rev-parse", f"{change.sha}^{{tree}}")
         if tree == git.ask("rev-parse", f"{change.base}^{{tree}}"):

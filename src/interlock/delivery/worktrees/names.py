@@ -1,10 +1,7 @@
-"""Names made of ids: a folder and a branch for a task, whatever characters its id has.
+"""Names and refs derived from ids, and `Violation`, what an agent did that it may not do.
 
-Knows that two ids never share a name, also where upper and lower case are the same. Pure.
-
-What an agent did in its tree that it may not do, as data.
-
-Refuses to know what follows from it.
+Every task has a folder and a branch, whatever characters its id has; two ids never share a name,
+also where upper and lower case are the same.
 """
 
 import hashlib
@@ -13,6 +10,7 @@ import re
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.git import Git
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _MARKED = re.compile(r".*-[0-9a-f]{12}")
@@ -46,7 +44,7 @@ def task_branch(slug: str, task_id: str) -> str:
 
 
 def line_ref(slug: str) -> str:
-    """Where the line lies in our clone. Not a branch: a task's branch lies below its name."""
+    """The merge branch in our clone. Not under refs/heads: tasks' branches have its name above."""
     return f"refs/interlock/{slug}/line"
 
 
@@ -63,6 +61,18 @@ def published_ref(slug: str) -> str:
 def shown(path: bytes) -> str:
     """A path for people and JSON: bytes that are no UTF-8 are written out."""
     return path.decode(errors="backslashreplace")
+
+
+def refs_of(git: Git) -> dict[str, str]:
+    """Every ref of a repository and the commit it points to."""
+    listing = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
+    pairs = (line.partition(" ") for line in listing.split("\n") if line)
+    # The refs are stored as JSON, which cannot hold names that are not UTF-8: their bytes are
+    # escaped. A ref name never contains a blank, so the partition above is exact.
+    return {
+        name.encode(errors="surrogateescape").decode(errors="backslashreplace"): commit
+        for commit, _, name in pairs
+    }
 
 
 class Violation(msgspec.Struct, frozen=True, order=True):

@@ -1,7 +1,7 @@
-"""Getting a tree ready for work: files that git does not have, and the project's set-up command.
+"""Gets a tree ready for work: copies files that git does not have, runs the set-up command.
 
-Knows that nothing of this is anybody's change: what it leaves is excluded or put back. Refuses to
-copy from outside the user's folder, and to know what the command is for.
+None of that is anybody's change: what it leaves is excluded or put back. Nothing is copied from
+outside the user's folder.
 """
 
 import os
@@ -15,10 +15,9 @@ from typing import Protocol
 import msgspec
 
 from interlock.agents.cli.profiles import cleaned
+from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.snapshot import changed, untracked
-from interlock.delivery.worktrees.submodules import fill_submodules
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.files import exists, is_folder, remove
 from interlock.system.git import Git
 from interlock.system.process_tree import kill_group
@@ -31,7 +30,7 @@ _MOST_NAMED = 10
 class PrepareTarget(Protocol):
     """A tree that can be made ready: a task's, or the one in which merges are verified."""
 
-    shop: DeliveryWorkspace
+    workspace: Workspace
     root: Path
     folder: Path
     git: Git
@@ -51,7 +50,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prepare(
-    ground: PrepareTarget,
+    tree: PrepareTarget,
     files_to_copy: Sequence[str] = (),
     setup: Sequence[str] = (),
     ports: tuple[int, int] | None = None,
@@ -60,17 +59,17 @@ def prepare(
     patience: float = PATIENCE,
 ) -> Prepared:
     """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
-    had_work = bool(changed(ground.git) or untracked(ground.git))
-    notes = fill_submodules(ground.git, ground.shop.manifest.found)
-    copied, remarks = _copy_all(ground, files_to_copy)
+    had_work = bool(changed(tree.git) or untracked(tree.git))
+    notes = fill_submodules(tree.git, tree.workspace.source)
+    copied, remarks = _copy_all(tree, files_to_copy)
     notes += remarks
     if not setup:
         return Prepared(is_ready=True, copied=tuple(copied), notes=tuple(notes))
     around = cleaned(os.environ) if environ is None else dict(environ)
-    around |= ground.environment(ports)
-    code, is_late, output = _run(list(setup), ground.folder, around, patience)
+    around |= tree.environment(ports)
+    code, is_late, output = _run(list(setup), tree.folder, around, patience)
     if not had_work:
-        notes += _tidy(ground)
+        notes += _tidy(tree)
     return Prepared(
         is_ready=code == 0,
         copied=tuple(copied),
@@ -81,16 +80,16 @@ def prepare(
     )
 
 
-def _tidy(ground: PrepareTarget) -> list[str]:
+def _tidy(tree: PrepareTarget) -> list[str]:
     """What the command left: new files are excluded, changed ones are put back."""
     notes = []
-    new = untracked(ground.git)
+    new = untracked(tree.git)
     if new:
-        ground.shop.exclude(path.decode(errors="surrogateescape") for path in new)
+        tree.workspace.exclude(path.decode(errors="surrogateescape") for path in new)
         notes.append(f"the set-up command left {_named(new)}, which will not be recorded")
-    differing = sorted(changed(ground.git))
+    differing = sorted(changed(tree.git))
     if differing:
-        ground.git.ask("checkout-index", "--force", "--all")
+        tree.git.ask("checkout-index", "--force", "--all")
         notes.append(f"the set-up command changed {_named(differing)}, which is put back")
     return notes
 
@@ -101,8 +100,8 @@ def _named(paths: Sequence[bytes]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
-    source = Path(ground.shop.manifest.found.folder)
+def _copy_all(tree: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], list[str]]:
+    source = Path(tree.workspace.source.folder)
     copied: list[str] = []
     notes: list[str] = []
     for pattern in patterns:
@@ -110,11 +109,11 @@ def _copy_all(ground: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str]
         notes += [note] if note else []
         for path in found:
             name = str(path.relative_to(source))
-            note = _copy(ground, source, name)
+            note = _copy(tree, source, name)
             notes += [note] if note else []
             copied += [] if note else [name]
-    prefix = ground.shop.manifest.found.prefix
-    ground.shop.exclude(f"{prefix}{name}" for name in copied)
+    prefix = tree.workspace.source.prefix
+    tree.workspace.exclude(f"{prefix}{name}" for name in copied)
     return copied, notes
 
 
@@ -129,16 +128,16 @@ def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
     return found, "" if found else f"{pattern!r} is not copied: there is no such file in {source}"
 
 
-def _copy(ground: PrepareTarget, source: Path, name: str) -> str:
+def _copy(tree: PrepareTarget, source: Path, name: str) -> str:
     """Copy one file or folder. A sentence if that cannot be."""
-    origin, target = source / name, ground.folder / name
+    origin, target = source / name, tree.folder / name
     try:
         resolved = origin.resolve(strict=True)
-        if not resolved.is_relative_to(Path(ground.shop.manifest.found.top)):
+        if not resolved.is_relative_to(Path(tree.workspace.source.top)):
             return f"{name!r} is not copied: it leads out of the repository"
-        if ground.git.paths("ls-files", "-z", "--", str(target)):
+        if tree.git.paths("ls-files", "-z", "--", str(target)):
             return f"{name!r} is not copied: it is committed, and the committed one is used"
-        if not target.parent.resolve().is_relative_to(ground.root.resolve()):
+        if not target.parent.resolve().is_relative_to(tree.root.resolve()):
             return f"{name!r} is not copied: its place in the tree leads elsewhere"
         if exists(target) and not is_folder(target):
             remove(target)

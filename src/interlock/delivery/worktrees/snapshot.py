@@ -1,12 +1,8 @@
-"""What changed in a tree, gathered into an index of our own, so that no index of an agent matters.
+"""Stages what changed in a tree, and compares it with what the task declared.
 
-Knows which changes may become part of a commit: not a huge file, a link out of the tree, a
-repository inside it, a moved submodule. Those are left out and named. Refuses to know branches.
-
-What a task said it would write, against what it wrote, and against what others said.
-
-Knows patterns: `*` and `?` stay within a folder, `**` does not, a folder means all in it. Pure.
-Refuses to know what follows from a difference.
+Uses an index of our own, so that an agent's index does not matter. Huge files, links out of the
+tree, nested repositories and moved submodules are left out and reported. In declared patterns `*`
+and `?` stay within a folder, `**` does not, and a folder means everything in it.
 """
 
 import os

@@ -1,12 +1,8 @@
 """The tree of one task: a folder with a branch of its own in our clone.
 
-Knows how it is made, recorded, compared and put back to a recorded state; after a crash it is
-entered again. All that an agent may have done to it is found and put right. Knows no task.
-
-Putting a task's tree in order: its folder, the file that leads to our clone, HEAD.
-
-Knows the few files by which git knows a work tree, and writes them itself: a tree is made and
-mended by the same lines. The agent's files are not touched. Refuses to know branches and commits.
+Creates, records, compares and restores it, and enters it again after a crash. Everything that an
+agent may have done to it is found and repaired: the few files by which git knows a work tree are
+written here, so that making and repairing a tree are the same code. The agent's files are kept.
 """
 
 import threading
@@ -15,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.diff import MOST_PATCH, Diff, read_diff
 from interlock.delivery.worktrees.names import (
     Violation,
@@ -24,6 +21,7 @@ from interlock.delivery.worktrees.names import (
     task_branch,
 )
 from interlock.delivery.worktrees.prepare import Prepared, prepare
+from interlock.delivery.worktrees.ref_guard import RefGuard, RefPosition
 from interlock.delivery.worktrees.snapshot import (
     LARGEST,
     align,
@@ -32,9 +30,6 @@ from interlock.delivery.worktrees.snapshot import (
     staged_by_force,
     untracked,
 )
-from interlock.delivery.worktrees.submodules import fill_submodules
-from interlock.delivery.worktrees.watch import RefGuard, RefPosition
-from interlock.delivery.worktrees.workshop import DeliveryWorkspace
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import exists, is_folder, put_aside, remove, save_file
 from interlock.system.git import dated
@@ -136,40 +131,42 @@ class Snapshot(msgspec.Struct, frozen=True):
 class TaskTree:
     """One task's tree. Threads may work on different trees at once, on one in turns."""
 
-    def __init__(self, shop: DeliveryWorkspace, record: TreeRecord) -> None:
+    def __init__(self, workspace: Workspace, record: TreeRecord) -> None:
         name = folder_name(record.task_id)
-        self.shop = shop
+        self.workspace = workspace
         self.record = record
         self.name = name
-        self.branch = task_branch(shop.slug, record.task_id)
-        self.root = shop.home / TREES / name
-        self.folder = self.root / shop.manifest.found.prefix
+        self.branch = task_branch(workspace.slug, record.task_id)
+        self.root = workspace.home / TREES / name
+        self.folder = self.root / workspace.source.prefix
         """Where the agent works: in the tree, what the user's folder is in the repository."""
-        self.admin = shop.repo / "worktrees" / name
-        self.index = shop.home / INDEXES / name
+        self.admin = workspace.repo / "worktrees" / name
+        self.index = workspace.home / INDEXES / name
         self._turn = threading.RLock()
-        self.git = shop.hand(self.admin, tree=self.root, index=self.index)
+        self.git = workspace.hand(self.admin, tree=self.root, index=self.index)
 
     @classmethod
-    def enter(cls, shop: DeliveryWorkspace, task_id: str) -> "TaskTree":
-        """The tree as it was left; made from the line's tip if there is none."""
-        record = _read(shop, folder_name(task_id))
+    def enter(cls, workspace: Workspace, task_id: str) -> "TaskTree":
+        """The tree as it was left; made from the tip of the merge branch if there is none."""
+        record = _read(workspace, folder_name(task_id))
         if record is None:
-            record = TreeRecord(task_id=task_id, base=shop.ledger.refs[line_ref(shop.slug)])
+            record = TreeRecord(
+                task_id=task_id, base=workspace.ledger.refs[line_ref(workspace.slug)]
+            )
         if record.task_id != task_id:
             raise StateError(f"the tree {folder_name(task_id)} is that of {record.task_id!r}")
-        tree = cls(shop, record)
+        tree = cls(workspace, record)
         for folder in (TASKS, TREES, INDEXES):
-            (shop.home / folder).mkdir(exist_ok=True)
+            (workspace.home / folder).mkdir(exist_ok=True)
         if not record.is_ready or not record.is_open:
             tree._make()
         return tree
 
     @classmethod
-    def all_of(cls, shop: DeliveryWorkspace) -> "list[TaskTree]":
-        files = sorted((shop.home / TASKS).glob("*.json"))
-        records = (_read(shop, file.stem) for file in files)
-        return [cls(shop, record) for record in records if record is not None]
+    def all_of(cls, workspace: Workspace) -> "list[TaskTree]":
+        files = sorted((workspace.home / TASKS).glob("*.json"))
+        records = (_read(workspace, file.stem) for file in files)
+        return [cls(workspace, record) for record in records if record is not None]
 
     @property
     def base(self) -> str:
@@ -178,7 +175,7 @@ class TaskTree:
     @property
     def tip(self) -> str:
         """The last state that we recorded, whatever the branch says by now."""
-        return self.shop.ledger.refs.get(self.branch, self.base)
+        return self.workspace.ledger.refs.get(self.branch, self.base)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
         """What an agent's environment should hold. `ports` is the first one, and how many."""
@@ -209,17 +206,19 @@ class TaskTree:
     def violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
         """What the agent did to git that it may not do. Afterwards it is put right."""
         with self._turn:
-            self.shop.keep_settings()
-            found = mend_tree(self.root, self.admin, self.shop.home / ASIDE)
+            self.workspace.keep_settings()
+            found = mend_tree(self.root, self.admin, self.workspace.home / ASIDE)
             found += mend_admin(self.root, self.admin, self.branch)
             others = [
                 RefPosition(tree.branch, str(tree.admin))
-                for tree in TaskTree.all_of(self.shop)
+                for tree in TaskTree.all_of(self.workspace)
                 if tree.name != self.name and tree.record.is_open
             ]
             own = RefPosition(self.branch, str(self.admin))
-            shop = self.shop
-            watch = RefGuard(shop.git, shop.ledger, shop.slug, shop.origin(), own, others)
+            workspace = self.workspace
+            watch = RefGuard(
+                workspace.git, workspace.ledger, workspace.slug, workspace.origin(), own, others
+            )
             return found + watch.look(expected_tip or self.tip, base or self.base)
 
     def snapshot(self, message: str, *, largest: int = LARGEST) -> Snapshot:
@@ -228,9 +227,9 @@ class TaskTree:
             left = self.tip
             violations = self.violations()
             clear(self.admin)
-            tip = self.shop.git.ask("rev-parse", "--verify", self.branch)
+            tip = self.workspace.git.ask("rev-parse", "--verify", self.branch)
             align(self.git, self.index, tip)
-            forced = staged_by_force(self.shop.hand(self.admin, tree=self.root), tip)
+            forced = staged_by_force(self.workspace.hand(self.admin, tree=self.root), tip)
             files = gather(self.git, self.root, forced, largest)
             files += examine(self.git, self.base, largest)
             violations += sorted(set(files))
@@ -238,7 +237,7 @@ class TaskTree:
             commit = tip
             if tree != self.git.ask("rev-parse", f"{tip}^{{tree}}"):
                 feed = message.encode(errors="replace")
-                when = dated(self.shop.clock())
+                when = dated(self.workspace.clock())
                 commit = self.git.ask("commit-tree", tree, "-p", tip, feed=feed, also=when)
             self.move_to(commit)
             self.share_index()
@@ -247,10 +246,12 @@ class TaskTree:
     def restore(self, sha: str) -> None:
         """Exactly that state: what was not recorded is removed, what git ignores stays."""
         with self._turn:
-            if not self.shop.git.holds("cat-file", "-e", f"{sha}^{{commit}}"):
-                raise SourceError(f"{sha[:40]!r} is no commit of this workshop; give a snapshot")
-            self.shop.keep_settings()
-            mend_tree(self.root, self.admin, self.shop.home / ASIDE)
+            if not self.workspace.git.holds("cat-file", "-e", f"{sha}^{{commit}}"):
+                raise SourceError(
+                    f"{sha[:40]!r} is not a commit of this workspace; give a snapshot"
+                )
+            self.workspace.keep_settings()
+            mend_tree(self.root, self.admin, self.workspace.home / ASIDE)
             mend_admin(self.root, self.admin, self.branch)
             clear(self.admin)
             self.move_to(sha)
@@ -268,7 +269,9 @@ class TaskTree:
                 )
             except OSError:
                 return False
-            tip = self.shop.git.run("rev-parse", "--verify", "--quiet", self.branch).text.strip()
+            tip = self.workspace.git.run(
+                "rev-parse", "--verify", "--quiet", self.branch
+            ).text.strip()
             if not sound or tip != sha:
                 return False
             remove(self.index.with_name(f"{self.index.name}.lock"))
@@ -279,7 +282,7 @@ class TaskTree:
 
     def diff(self, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
         """What changed from one commit to another."""
-        return read_diff(self.shop.git, base, sha, most)
+        return read_diff(self.workspace.git, base, sha, most)
 
     def begin_at(self, base: str) -> None:
         """From now on the task's change is counted from that commit."""
@@ -287,8 +290,8 @@ class TaskTree:
 
     def move_to(self, commit: str) -> None:
         """The branch leads to that commit, and git never throws it away."""
-        self.shop.git.ask("update-ref", kept_ref(self.shop.slug, commit), commit)
-        self.shop.ledger.move(self.shop.git, {self.branch: commit})
+        self.workspace.git.ask("update-ref", kept_ref(self.workspace.slug, commit), commit)
+        self.workspace.ledger.move(self.workspace.git, {self.branch: commit})
 
     def check_out(self, commit: str) -> list[str]:
         """The files of that commit, and no others but ignored ones. Notes on submodules."""
@@ -299,7 +302,7 @@ class TaskTree:
         for path in untracked(self.git):
             remove(self.root / path.decode(errors="surrogateescape"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        notes = fill_submodules(self.git, self.shop.manifest.found)
+        notes = fill_submodules(self.git, self.workspace.source)
         self.share_index()
         return notes
 
@@ -323,8 +326,8 @@ class TaskTree:
         self._write(msgspec.structs.replace(self.record, is_ready=True))
 
     def _write(self, record: TreeRecord) -> None:
-        self.shop.heed("record")
-        save_file(self.shop.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
+        self.workspace.heed("record")
+        save_file(self.workspace.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
         self.record = record
 
     def share_index(self) -> None:
@@ -333,8 +336,8 @@ class TaskTree:
         save_file(self.admin / "index", self.index.read_bytes())
 
 
-def _read(shop: DeliveryWorkspace, name: str) -> TreeRecord | None:
-    file = shop.home / TASKS / f"{name}.json"
+def _read(workspace: Workspace, name: str) -> TreeRecord | None:
+    file = workspace.home / TASKS / f"{name}.json"
     try:
         return msgspec.json.decode(file.read_bytes(), type=TreeRecord)
     except FileNotFoundError:

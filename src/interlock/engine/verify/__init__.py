@@ -1,7 +1,7 @@
 """Is this circuit sound? The table of checks, each with stable finding ids.
 
-Knows which checks there are and in which order they speak. Everything they find is a Finding with a
-place in the file and what to write instead; nothing here changes or runs a circuit.
+Everything a check finds is a Finding with a place in the file and what to write instead. Nothing
+here changes or runs a circuit.
 """
 
 from interlock.engine.circuit_file import CircuitSource
@@ -56,4 +56,4 @@ def verify(written: CircuitSource) -> VerifyReport:
     return VerifyReport(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
 
 
-__all__ = ["CHECKS", "Finding", "Report", "WorstCase", "verify"]
+__all__ = ["CHECKS", "Finding", "VerifyReport", "WorstCase", "verify"]

@@ -1,12 +1,8 @@
 """One cell of the table, a step and a signal, tried out: which rules hold for which values.
 
-Knows every region of values that the guards of the cell tell apart, with one example each, found by
-asking the real evaluator. Refuses to know what is sound: verify judges.
-
-What can come of a cell: the rules that can be taken, and whether none may be.
-
-Knows the engine's order: first match wins, a spent loop is passed over, `otherwise` is last.
-Refuses to know values; a region's verdicts are enough.
+Every region of values that the guards of a cell tell apart is found, with one example each, by
+asking the real evaluator; and what can come of it in the engine's order: first match wins, a spent
+loop is passed over, `otherwise` is last. What is sound, checks decide.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
-"""Checks of guards: every signal and every value has a rule, and every rule its turn.
+"""The checks: each looks at a proof and reports what it finds.
 
-Checks of names: everything a circuit mentions exists, and is there when it is read.
-
-Checks of the ways through a circuit: reach, ends, loops, and gates before outside writes.
+Guards: every signal and every value has a rule, and every rule its turn. Names: everything that a
+circuit mentions exists, and is there when it is read. Routes: reach, ends, loops, and gates before
+outside writes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -485,7 +485,7 @@ def missing_timeouts(proof: Proof) -> Iterator[Finding]:
             yield proof.finding(
                 "no-timeout",
                 "warning",
-                f"{name!r} has no timeout: a case can wait there for ever",
+                f"{name!r} has no timeout: a case can wait there forever",
                 "write for example timeout: 10m, and a rule on: timeout",
                 subject=name,
                 place=("steps", name),

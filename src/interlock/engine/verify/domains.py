@@ -1,11 +1,7 @@
-"""How the guards of one step and signal use their values, and the values worth trying on them.
+"""A few values that stand for all a name can be: one for every region its guards tell apart.
 
-Knows which names the expressions compare, with what, and with each other. Refuses to know what
-follows from the answers: cells asks the real evaluator.
-
-A few values that stand for all a name can be: one for every region its guards tell apart.
-
-Knows shapes and the constants a value is compared with. Refuses to know circuits and expressions.
+They follow from the shape of the value and from how expressions use it: which constants, sizes and
+other names it is compared with.
 """
 
 import ast

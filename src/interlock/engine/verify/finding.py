@@ -1,7 +1,4 @@
-"""What a proof says: findings with stable ids, and the worst case of a circuit.
-
-Knows the form of a report and nothing of how one is reached.
-"""
+"""What a proof reports: findings with stable ids, and the worst case of a circuit."""
 
 from typing import Any, Literal
 

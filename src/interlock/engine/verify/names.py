@@ -1,7 +1,7 @@
 """What a name in an expression means at a step on a signal.
 
-Knows thresholds, the fields of answers and the roots every expression can read, and whether a value
-is sure to be there. Refuses to know what an expression does with it.
+Thresholds, the fields of answers, and the roots that every expression can read; and whether the
+value is sure to be there.
 """
 
 import difflib
@@ -91,7 +91,7 @@ class Names:
         where = "answer" if signal not in FAILURES else f"{signal!r} signal"
         return Meaning(
             ("answer", *names),
-            problem=f"{'.'.join(names)!r} is no field of the {where} at {step}, and no threshold",
+            problem=f"{'.'.join(names)!r} is not a field of the {where} at {step}, nor a threshold",
             hint=near(lost, [*known, *self.circuit.thresholds]),
         )
 
@@ -116,7 +116,7 @@ class Names:
         loop = self.circuit.loops.get(names[0])
         if loop is None or len(names) > 1:
             hint = near(names[0], self.circuit.loops)
-            return Meaning(key, problem=f"{'.'.join(key)!r} is no loop", hint=hint)
+            return Meaning(key, problem=f"{'.'.join(key)!r} is not a loop", hint=hint)
         return Meaning(key, Shape(kinds=("integer",), minimum=0, maximum=loop.max))
 
     def _context(self, step: str, names: list[str]) -> Meaning:

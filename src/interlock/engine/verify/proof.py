@@ -1,11 +1,8 @@
-"""A circuit under examination: its text, its table tried out, and the ways through it.
+"""A circuit under examination: its text, its table tried out, the ways through it, the worst case.
 
-Knows what every check needs and where things stand in the file. Refuses to know the checks.
-
-The most dispatches one case can cost, and a way that reaches it.
-
-Knows how loops are counted and detours stacked, as the engine does it. Refuses to know values: each
-time a step is visited, any region of values may come.
+The worst case is the most dispatches one case can cost. It is searched over situations, with loops
+counted and detours stacked as the engine does it; values are free: each time a step is visited, any
+region of values may come.
 """
 
 from collections.abc import Callable, Iterable, Iterator

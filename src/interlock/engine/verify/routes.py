@@ -1,11 +1,7 @@
 """The ways through a circuit: which moves its rules allow, with detours and the way back.
 
-Knows which signals can come at a step and where each rule leads. Refuses to know which guards can
-hold: that is handed in, as the rules that can be taken for a step and a signal.
-
-Paths, cycles and longest ways in any directed graph.
-
-Knows nodes and labelled edges. Refuses to know what they stand for: routes puts circuits in.
+Which guards can hold is handed in, as the rules that can be taken for a step and a signal. Below
+stand paths, cycles and longest ways in any directed graph with labelled edges.
 """
 
 from collections import deque
@@ -176,7 +172,7 @@ def longest_path(
             best[node] = max(ways, key=lambda way: way[0], default=(0, None))
             trail.pop()
         elif target in open_nodes:
-            return Longest(problem="it can go round for ever")
+            return Longest(problem="it can go round forever")
         elif len(best) + len(open_nodes) >= cap:
             return Longest(problem=f"there are more than {cap:,} situations to look at")
         else:

@@ -1,18 +1,9 @@
-"""A carrier for gates: the question becomes a GitHub issue, a comment there becomes the answer.
+"""Gates on GitHub: the question becomes an issue, a comment there becomes the answer.
 
 Knows when to look, when to come again, and that only the request's id is needed to find an issue
-after a restart. An unclear word is asked back about once and waited on. Refuses to know deadlines,
-which are the loop's, and what words mean, which `wire/comment` knows.
-
-What Interlock writes on an issue: the question, how to answer, and a question back.
-
-Text only. What comes from agents is put in as it is, except that it cannot carry our marker.
-
-A desk whose questions stand in the checkpoint: their name, and until when an answer counts.
-
-Knows when a review's time began: with the first asking, which the ask carries over restarts.
-Refuses to know how the question travels. A question about git is not noted: it is no review, and
-nobody's approval is missing because of it.
+after a restart. Each unclear comment is replied to once, and the question stays open. Deadlines are
+the loop's; what words mean is known by `comments`. `CheckpointedGate` notes in the checkpoint that
+a review is open and until when an answer counts.
 """
 
 import asyncio
@@ -23,38 +14,41 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, Reply
 from interlock.engine.circuit import CRASH
-from interlock.epic.approval.comment_thread import (
+from interlock.epic.approval.comments import CommentReading
+from interlock.epic.approval.github import GithubBusyError
+from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
+from interlock.epic.approval.thread import (
+    CLOSED,
     Author,
     Request,
     Thread,
     ThreadState,
-    asked_back_mark,
-    mark_of,
+    format_reply_marker,
     may_answer,
     read_thread,
 )
-from interlock.epic.approval.github import GithubBusyError
-from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.progress import CheckpointKeeper
 from interlock.system.errors import InterlockError
 
 _LONGEST_QUESTION: Final = 60_000
-_HOW: Final = """\
-### How to answer
-
-Write a comment whose first line is one of these:
-
+_COMMANDS: Final = """\
 | command | means |
 |---|---|
 | `/approve` | go on |
 | `/revise` and what to change | do it again, with these notes |
 | `/discuss` and what about | pause; we talk first |
 | `/halt` | stop the work |
-| `/defer` | put it off; it can be resumed |
+| `/defer` | put it off; it can be resumed |"""
+_HOW: Final = f"""\
+### How to answer
 
-Plain words work too ("Approved", "LGTM", "please rename the table"), and so does the label
-`approved`. A condition, a question or a doubt beside an approval makes it none. People with write
-access, or those on the project's list, can answer. Reactions and closing are no answers."""
+Write a comment whose first line is one of these:
+
+{_COMMANDS}
+
+A comment that says nothing but "Approved", "LGTM" or "Looks good to me" approves, too, and so does
+the label `approved`. If you want to say more than that, use a command. People with write access, or
+those on the project's list, can answer. Reactions and closing are no answers."""
 
 
 def title_of(ask: Ask) -> str:
@@ -75,19 +69,19 @@ def body_of(ask: Ask, request_id: str) -> str:
     )
 
 
-def ask_back(login: str, why: str) -> str:
-    """The question about a comment that could not be understood."""
+def reply_to_unclear(login: str, why: str) -> str:
+    """What is said to a comment that could not be taken for an answer."""
     return (
         f"@{_code(login)}, this could not be taken for an answer: {why}. "
-        "Please write a new comment that begins with `/approve`, `/revise`, `/discuss`, `/halt` "
-        "or `/defer`. Until then the work waits."
+        f"Please write a new comment that begins with a command:\n\n{_COMMANDS}\n\n"
+        "Until then the work waits."
     )
 
 
-def ask_back_closed() -> str:
+def reply_to_closing() -> str:
     return (
-        "Closing this issue is no answer. Please write a comment that begins with `/approve`, "
-        "`/revise`, `/discuss`, `/halt` or `/defer`. Until then the work waits."
+        "Closing this issue is no answer. Please write a comment that begins with a command:\n\n"
+        f"{_COMMANDS}\n\nUntil then the work waits."
     )
 
 
@@ -248,15 +242,18 @@ class IssueCarrier:
             body = body_of(ask, question.request_id)
             issue = self._issues.open(question.request_id, title_of(ask), body, ask.at)
             question.watched = IssuePoll(self._issues, issue)
-        question.pending = question.watched.look(all_of_it=hurried) or question.pending
+        # After a failure a reply of ours may stand there that was never acknowledged: whoever does
+        # not look at all comments first would write it again.
+        all_of_it = hurried or question.failures > 0
+        question.pending = question.watched.look(all_of_it=all_of_it) or question.pending
         question.quiet += 1
         if question.pending is None:
             return None
         question.quiet = 0
-        standing = self._understand(question.pending, question, now)
-        if standing.decision is not None:
-            return _reply(ask.dispatch_id, standing)
-        self._ask_back(question.watched.issue.number, standing)
+        state = self._understand(question.pending, question, now)
+        if state.answer is not None:
+            return _reply(ask.dispatch_id, state.answer, state.answered_by)
+        self._reply_to_unclear(question.watched.issue.number, state)
         question.pending = None
         return None
 
@@ -273,21 +270,17 @@ class IssueCarrier:
 
         return read_thread(thread, request, may)
 
-    def _ask_back(self, number: int, standing: ThreadState) -> None:
-        for judged in standing.ask_back:
-            text = ask_back(judged.comment.author.login, judged.verdict.why)
-            self._issues.say(number, f"{text}\n\n{asked_back_mark(mark_of(judged))}")
-        if standing.closed_unclear:
-            self._issues.say(number, f"{ask_back_closed()}\n\n{asked_back_mark('closed')}")
+    def _reply_to_unclear(self, number: int, state: ThreadState) -> None:
+        for judged in state.unclear:
+            text = reply_to_unclear(judged.comment.author.login, judged.reading.why)
+            self._issues.say(number, f"{text}\n\n{format_reply_marker(judged.mark)}")
+        if state.is_closed_unanswered:
+            self._issues.say(number, f"{reply_to_closing()}\n\n{format_reply_marker(CLOSED)}")
 
 
-def _reply(dispatch_id: int, standing: ThreadState) -> Reply:
-    assert standing.decision is not None  # noqa: S101  the caller looked
-    data = {
-        "decision": standing.decision.outcome.value.lower(),
-        "comment": standing.decision.notes,
-    }
-    return Reply(dispatch_id, msgspec.json.encode(data), answered_by=standing.by)
+def _reply(dispatch_id: int, answer: CommentReading, answered_by: str) -> Reply:
+    data = {"decision": answer.decision.value.lower(), "comment": answer.notes}
+    return Reply(dispatch_id, msgspec.json.encode(data), answered_by=answered_by)
 
 
 REVIEW: Final = "REVIEW"

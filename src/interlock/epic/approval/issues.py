@@ -6,7 +6,7 @@ know what a comment means, and what is asked.
 Watching one issue: each look is one conditional request unless something changed.
 
 Knows which of the two pages to ask next and what has been seen so far. Refuses to know what it
-means; the thread goes to `wire/comment_thread`.
+means; the thread goes to `thread`.
 """
 
 import re
@@ -15,20 +15,20 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.epic.approval.comment_thread import (
-    APPROVED_LABEL,
-    UNKNOWN_EDITOR,
-    Author,
-    Comment,
-    LabelEvent,
-    Thread,
-)
 from interlock.epic.approval.github import (
     MOST_PAGES,
     GithubAuthError,
     GithubError,
     GithubResponse,
     GithubRest,
+)
+from interlock.epic.approval.thread import (
+    APPROVED_LABEL,
+    UNKNOWN_EDITOR,
+    Author,
+    Comment,
+    LabelEvent,
+    Thread,
 )
 
 LABELS: Final = ("hitl/review", "needs-approval")

@@ -1,16 +1,7 @@
-"""Taking an older file apart: field by field, and what nobody took is left over.
+"""Reads a checkpoint from bytes: version 2, or one of the four shapes that older tools have left.
 
-Knows names with dots and the few types these files have. Refuses to know any of their shapes.
-
-The four shapes of checkpoint that older tools have left, one function each.
-
-Knows their field names and which of ours each means. What a function does not take stays in the
-leftover. Refuses to know how a file is told to be of a shape.
-
-A checkpoint from bytes: version 2, or one of the four shapes that older tools have left.
-
-Knows how to tell a damaged file from a wrong one and from one of the future. What a shape has and
-version 2 has no field for is kept under `extra`. Refuses to know where the bytes came from.
+Tells a damaged file from a wrong one and from one of a newer version. Each older shape is taken
+apart field by field, and what version 2 has no field for is kept under `extra`.
 """
 
 import copy

@@ -1,7 +1,7 @@
-"""Where an epic's state lies: `.sage/state/`, and a second copy in the git directory.
+"""Where the state of an epic is stored: `.sage/state` in the project, and a copy in the git folder.
 
 `git reset --hard` cannot touch what is not tracked, `git clean -fd` not what is excluded, and
-`git clean -fdx` not what lies in the git directory. Refuses links, and to know any file's content.
+`git clean -fdx` not what is in the git directory. Links in place of our folders are refused.
 """
 
 import os

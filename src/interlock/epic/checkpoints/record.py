@@ -1,12 +1,7 @@
-"""The checkpoint of an epic: one record, version 2, with everything a fresh session needs.
+"""The checkpoint of an epic, version 2: one record with everything a fresh session needs.
 
-Knows its fields and how a session moves it. Refuses to know bytes, clocks and git: the work commit
-is given, and is never the hash of the checkpoint itself.
-
-The checkpoint as a file: bytes with a checksum, and what may not stand in them.
-
-Knows limits, ids and what could not be read back. Refuses to know older shapes and where the bytes
-are kept.
+Also how a session's stated position changes it, and its bytes: checksum, limits, and refusing what
+could not be read back. The recorded commit is never that of the checkpoint itself.
 """
 
 import hashlib

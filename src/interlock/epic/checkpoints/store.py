@@ -1,16 +1,9 @@
-"""The checkpoints of a project on disk: one file per epic, a pointer to the active one.
+"""The checkpoints of a project on disk: one file per epic, and a pointer to the active one.
 
-Every write is a new generation, in both folders, with the one before kept beside it. Knows order,
-locks and what survives. Refuses to know what a checkpoint means, and what time it is.
-
-Which of an epic's files is the newest sound one, and what is wrong with the others.
-
-Up to four are looked at: the file and the generation before it, each in two folders. One written
-by a newer Interlock ends the search: going back behind it would undo what it did.
-
-One supervisor for one epic: the lock that says so, and ends with its process.
-
-It lies where no reset and no clean reaches, so two workspaces on one repository meet here too.
+Every write is a new generation, in both folders, and keeps the one before. Reading picks the newest
+sound file of up to four; one that a newer Interlock wrote ends the search, since going behind it
+would undo its work. `sole` is the lock of the one supervisor of an epic: it lies where no reset and
+no clean reaches, so that two workspaces of one repository meet it, and ends with its process.
 """
 
 import os

@@ -1,12 +1,7 @@
-"""How git stands beside what a checkpoint recorded. Only looks.
+"""How git stands compared with a checkpoint, and stashing uncommitted work.
 
-Knows which questions to ask git and what each answer means as a finding. Refuses to know what is
-done about it.
-
-Setting uncommitted work aside, and bringing it back: a stash, known by its commit.
-
-A ref of ours keeps the commit even when someone drops the stash from git's list. Knows git's words
-for it. Refuses to know why, and to throw anything away.
+A stash is known by its commit, and a ref of ours keeps that commit even when someone drops the
+stash from git's list. Nothing is thrown away.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
-"""What git looks like on resume, as findings, and what is done about each: a table.
+"""What git may look like on resume, as findings, and what is done about each: a table.
 
-The most cautious action of all findings counts. Knows nothing of how git is asked, and never lets
-anything be thrown away: the strongest thing that is done is a stash that can be restored.
+The most cautious action of all findings counts, and the strongest is a stash that can be restored.
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,8 @@
 """Before a session resumes: compare git with the checkpoint, and do what the policy says.
 
-Each step is in the checkpoint's recovery journal before it is taken, and its end after. Knows when
-to stop trying. Refuses to reset, clean or drop anything, and to know who shows the signals.
-
-How often something was tried: one line per try, only ever added to, in the safest folder.
-
-A counter inside a file that a reset brings back would begin anew each time. Refuses to know what
-is tried, and how often is too often.
+Every step is in the checkpoint's recovery journal before it is taken, and its end after. Attempts
+are counted in a file that is only appended to, in the safest folder: a counter in a file that a
+reset brings back would start again each time. Nothing is ever reset, cleaned or dropped.
 """
 
 from collections.abc import Callable

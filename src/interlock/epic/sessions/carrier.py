@@ -1,9 +1,8 @@
-"""The carrier of sessions: one process of an agent for each ask, heard as it speaks.
+"""The carrier of epic sessions: one agent process for each ask, heard while it runs.
 
-A word that ends a session gives it a grace to leave by itself; then its tree is ended. How it ended
-becomes one artifact, made here and never by the agent. Knows limits, the order of things and that a
-session whose coordinator was killed is not run again if it had said its last word. Refuses to know
-checkpoints: whoever keeps them is told.
+A signal that ends a session gives it a grace period to exit by itself; then its process tree is
+ended. The outcome becomes one artifact, built here and never by the agent. A session whose
+coordinator was killed is not run again if it had already given its last signal.
 """
 
 import asyncio
@@ -78,7 +77,7 @@ class SessionHooks(Protocol):
     def before(self, ask: Ask) -> str:
         """One word for how the checkpoint stands now."""
 
-    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
+    def after(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
         """The artifact; what the session said about its place is kept by then."""
 
 
@@ -87,18 +86,18 @@ class SessionAgent:
 
     def __init__(
         self,
-        tongue: AgentDialect,
-        station: AgentHome,
+        dialect: AgentDialect,
+        home: AgentHome,
         limits: SessionLimits,
         clock: Clock,
-        keeper: SessionHooks,
+        hooks: SessionHooks,
     ) -> None:
-        self._tongue = tongue
-        self._station = station
+        self._dialect = dialect
+        self._home = home
         self._limits = limits
         self._clock = clock
-        self._keeper = keeper
-        own = tongue.clocks
+        self._hooks = hooks
+        own = dialect.clocks
         self._clocks = msgspec.structs.replace(
             own,
             first_byte=limits.idle,
@@ -107,13 +106,13 @@ class SessionAgent:
             wall=limits.session,
             after_result=max(limits.grace, own.after_result),
         )
-        self._lookout = ProcessSnapshot(TAGS)
+        self._processes = ProcessSnapshot(TAGS)
         self._tasks = TaskSet(self._session)
-        self._standings = AgentStatusFile(station.root / f"standing-{tongue.name}.json", clock)
+        self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
     def start(self, deliver: Deliver) -> None:
-        reaped = self._station.ours.reap(self._clock, self._clocks.grace)
-        self._tasks.start(deliver, reaped)
+        cleaned = self._home.ours.reap(self._clock, self._clocks.grace)
+        self._tasks.start(deliver, cleaned)
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
@@ -123,21 +122,21 @@ class SessionAgent:
 
     async def close(self) -> None:
         await self._tasks.end()
-        self._standings.close()
+        self._status_file.close()
 
     async def _session(self, ask: Ask) -> Reply:
-        place = workplace(self._station.root, ask, self._tongue.name)
+        place = workplace(self._home.root, ask, self._dialect.name)
         path = place.folder / "sessions" / f"{ask.attempt}.jsonl"
         record = SessionRecord(path, ask.case_id)
         try:
             if record.is_ending:
-                life, usage = self._ended(record, None, None), Usage()
+                attempt, usage = self._ended(record, None, None), Usage()
             else:
                 await self._rest(ask)
-                life, usage, limit = await self._live(ask, place, record)
+                attempt, usage, limit = await self._live(ask, place, record)
                 if limit is not None:
                     return limit
-            artifact = await asyncio.to_thread(self._keeper.after, ask, life)
+            artifact = await asyncio.to_thread(self._hooks.after, ask, attempt)
         finally:
             record.close()
         return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
@@ -161,20 +160,22 @@ class SessionAgent:
         self, ask: Ask, place: WorkFolder, record: SessionRecord
     ) -> tuple[SessionAttempt, Usage, Reply | None]:
         """One process, from its start to its end."""
-        before = await asyncio.to_thread(self._keeper.before, ask)
+        before = await asyncio.to_thread(self._hooks.before, ask)
         record.begin(self._clock.now(), record.lives[0].before if record.lives else before)
-        talk = _Talk(self._tongue, record, self._clock, self._limits.grace)
-        channel = Channel(self._meeting_place(ask), self._station.nonce(), talk.hear_said)
+        talk = _Talk(self._dialect, record, self._clock, self._limits.grace)
+        channel = Channel(self._meeting_place(ask), self._home.nonce(), talk.hear_said)
         await channel.start()
         try:
             start = self._start(ask, place, channel)
-            agent = AgentProcess(start, self._clocks, talk.ear, self._clock, lookout=self._lookout)
+            agent = AgentProcess(
+                start, self._clocks, talk.ear, self._clock, lookout=self._processes
+            )
             talk.agent = agent
-            self._standings.add(ask, self._tongue.name, agent)
+            self._status_file.add(ask, self._dialect.name, agent)
             ended = await agent.run()
         finally:
             talk.close()
-            self._standings.drop(ask.dispatch_id)
+            self._status_file.drop(ask.dispatch_id)
             await channel.close()
             _leave(channel.path.parent)
         talk.hear(talk.ear.close(ended), "stream")
@@ -185,15 +186,15 @@ class SessionAgent:
         return self._ended(record, ended, talk.ear), usage, None
 
     def _start(self, ask: Ask, place: WorkFolder, channel: Channel) -> ProcessSpec:
-        project = self._station.project
+        project = self._home.project
         paper = place.paper(ask.attempt)
         own = not (project / ".git").exists()
-        command = self._tongue.command(ask.prompt, paper, own)
+        command = self._dialect.command(ask.prompt, paper, own)
         if command.paper:
             place.write_prompt(paper, command.paper)
-        tag = self._station.ours.tag(ask.run_id, ask.dispatch_id, self._station.nonce())
+        tag = self._home.ours.tag(ask.run_id, ask.dispatch_id, self._home.nonce())
         environment = {
-            **self._tongue.environment(self._station.environ),
+            **self._dialect.environment(self._home.environ),
             **variables_of(ask),
             **channel.environment(),
             ORCHESTRATED: "1",
@@ -202,7 +203,7 @@ class SessionAgent:
 
     def _meeting_place(self, ask: Ask) -> Path:
         """A socket's path must be short, so it does not lie with the other papers."""
-        mark = f"{self._station.ours.workspace[:8]}-{ask.dispatch_id}"
+        mark = f"{self._home.ours.workspace[:8]}-{ask.dispatch_id}"
         return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{mark}"
 
     def _ended(
@@ -262,7 +263,7 @@ class _Talk:
     """What is heard of one process, from two sides, and the grace after its last word."""
 
     def __init__(
-        self, tongue: AgentDialect, record: SessionRecord, clock: Clock, grace: float
+        self, dialect: AgentDialect, record: SessionRecord, clock: Clock, grace: float
     ) -> None:
         self.agent: AgentProcess | None = None
         self._record = record
@@ -270,7 +271,7 @@ class _Talk:
         self._grace = grace
         self._cancel: Callable[[], None] | None = None
         self._closed = False
-        self.ear = tongue.ear(clock.now(), lambda found: self.hear(found, "stream"))
+        self.ear = dialect.ear(clock.now(), lambda found: self.hear(found, "stream"))
 
     def hear(self, found: list[Found], via: Via) -> None:
         at = self._clock.now()

@@ -1,7 +1,7 @@
-"""The side channel: how a command inside a supervised session speaks to its coordinator.
+"""The side channel: how a command inside a supervised session sends signals to its coordinator.
 
-A session's output can be forged by whatever it prints; this socket cannot, without its token. It
-knows who may speak and how much. It refuses to know what a signal does: the callback is told.
+Whatever a session prints can forge its output; this socket cannot be forged without its token.
+Bounds who may send and how much; what a signal does is up to the callback.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""How a session is listened to: an agent CLI's decoded messages, or a plain command's lines.
+"""How a session is heard: the decoded messages of an agent CLI, or the lines of a plain command.
 
-Knows what each kind of output counts for, and that nothing said after our own signal counts. Tool
-results, prompts, thinking and sub-agents never reach a signal. Refuses to know what a signal does.
+Nothing counts that is printed after our own signal to stop. Tool results, prompts, thinking and
+sub-agents never become signals.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

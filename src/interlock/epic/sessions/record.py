@@ -1,7 +1,7 @@
-"""What was said in one session, kept line by line as it is heard: nothing is lost to a kill.
+"""The signals of one session, written line by line as they are heard: a kill loses nothing.
 
-Knows which word is said again and which is about another epic. A life that was cut off is read back
-and gone on with. Refuses to know processes, and what a word leads to.
+Recognises what was repeated and what is about another epic. A session that was cut off is read
+back and continued.
 """
 
 import os

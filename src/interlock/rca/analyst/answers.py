@@ -1,7 +1,7 @@
-"""The analyst's answers to F1 to F4 and F6: what was found, put into the words of each step.
+"""The built-in analyst's answers to F1 to F4 and F6: what was found, in the words of each step.
 
-Takes what others looked up and decides nothing but how sure it is and what to say. Every number
-has its reasons beside it.
+Takes what others looked up; decides only how sure it is and what to say. Every number comes with
+its reasons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -171,25 +171,25 @@ def _message(
     looked_at: int,
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
-    said = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
-    told = [f"{said.rstrip('.')}."]
+    headline = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
+    parts = [f"{headline.rstrip('.')}."]
     if spot:
         inside = f" in {spot.function}" if spot.function else ""
-        told.append(f"It shows{inside} at {spot.path}:{spot.line}.")
+        parts.append(f"It shows{inside} at {spot.path}:{spot.line}.")
     if best:
         commit = best.commit
-        told.append(
+        parts.append(
             f'Suspect: {repo} {commit.hash[:12]} "{commit.subject}" by {commit.author}, '
             f"{commit.at[:10]}: {'; '.join(best.why)}."
         )
     elif looked_at:
-        told.append(
+        parts.append(
             f"None of the {looked_at} commits of {repo} that were looked at touches what failed: "
             "look at the environment, the data or another repository."
         )
     else:
-        told.append("No history is known that could have brought it.")
-    return " ".join(told)
+        parts.append("No history is known that could have brought it.")
+    return " ".join(parts)
 
 
 def _component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:

@@ -1,12 +1,8 @@
-"""What a commit changed, as words and places that a failure may speak of.
+"""What a commit changed, as words and places that a failure may mention.
 
-Only hunks that can alter behaviour count. Changes of tests and changes of the product are told
-apart: a test speaks of what it tests, and its neighbours in the same file do too.
-
-Words by which a failure and a change may know each other.
-
-Knows the vocabulary of assertions, which every failure shares, and where a test begins in its
-source. Refuses to know commits.
+Only hunks that can alter behaviour count. Changes of tests and of the product are kept apart: a
+test speaks of what it tests, and so do its neighbours in the same file. Words that every failure
+uses (the vocabulary of assertions) are left out.
 """
 
 import re
@@ -127,12 +123,12 @@ def _ending(lines: Sequence[str], line: int) -> int:
 def _rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
     """Lines of the decorators above a test that hold all values its name tells."""
     named = _NAMED_ROW.search(test_name)
-    told = [each for each in named[1].split("-") if not _COUNTED.fullmatch(each)] if named else []
+    values = [each for each in named[1].split("-") if not _COUNTED.fullmatch(each)] if named else []
     found: list[int] = []
     for at in range(first - 1, max(-1, first - 1 - _MOST_ROWS), -1):
-        if not lines[at].strip() or not told:
+        if not lines[at].strip() or not values:
             break
-        if all(each in lines[at] for each in told):
+        if all(each in lines[at] for each in values):
             found.append(at + 1)
     return tuple(found)
 

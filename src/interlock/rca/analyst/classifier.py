@@ -1,7 +1,7 @@
-"""The learner: kinds of failures from labelled examples, by logistic regression and neighbours.
+"""A classifier for kinds of failures: logistic regression, and a check that neighbours are near.
 
-Plain Python, the same result for the same examples in any order that is given twice. Says nothing
-where nothing it was taught is like what it is asked: a label it never saw is not guessed.
+Plain Python; the same examples give the same result in any order. It predicts nothing where no
+example resembles what it is asked: a label it never saw is not guessed.
 """
 
 import math
@@ -87,8 +87,8 @@ class Classifier:
 
     def _calls(self, bag: frozenset[str]) -> list[float]:
         """Of each kind, how many of its label's words the features use."""
-        heard = {word[1 : 1 + _STEM] for word in bag if word.startswith("~")}
-        return [CALLED * len(stems & heard) / max(1, len(stems)) for stems in self._stems]
+        used_stems = {word[1 : 1 + _STEM] for word in bag if word.startswith("~")}
+        return [CALLED * len(stems & used_stems) / max(1, len(stems)) for stems in self._stems]
 
     def _chances(self, vector: Vector, called: Sequence[float]) -> list[float]:
         raw = [

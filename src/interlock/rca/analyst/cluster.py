@@ -1,12 +1,8 @@
-"""Families: which failures of a set have one cause, by likeness.
+"""Which failures of a set have one cause, and whether a failure has been seen before.
 
-Pairs are found by shared bands, never by comparing all with all, and joined best first while the
-families stay alike as wholes. The order of the failures does not matter. Knows nothing of history.
-
-Recall: has this failure been seen before? The nearest of the known, how near, and a verdict.
-
-Works on any index that gives candidates for bands: a stream's own memory here, a table elsewhere.
-Knows nothing of root causes; what a match means for a case is decided by the circuit.
+Both compare only failures that share a band, never all with all. Clustering joins pairs best first
+while the families stay alike as wholes, so the order of the failures does not matter. Recall finds
+the nearest in any index that gives candidates for bands.
 """
 
 from collections import Counter, defaultdict

@@ -3,11 +3,6 @@
 Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
 then the few likeliest are looked into: did one change the very line, does it speak of the same
 things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
-
-The scene of a failure in a repository: where its stack leads, who wrote there, and what it and
-its test speak of.
-
-Knows what a change must do to have been at the scene. Refuses to know what that counts.
 """
 
 import re
@@ -47,9 +42,11 @@ _NEAR = 10
 class FailureScene:
     """Of one failure; read once, whatever commits are held against it."""
 
-    def __init__(self, failure: Failure, said: Mentions, repository: Repository, rev: str) -> None:
+    def __init__(
+        self, failure: Failure, mentions: Mentions, repository: Repository, rev: str
+    ) -> None:
         self._repository = repository
-        self._test_name = said.test_name
+        self._test_name = mentions.test_name
         self.is_check = is_check(failure)
         """Whether a test's own check failed, and nothing broke by itself."""
         self.spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
@@ -58,9 +55,9 @@ class FailureScene:
         outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
         self.helpers = {spot.path for spot in self._tests} - {outermost}
         """Files of tests that the failing one only uses."""
-        self.words = spoken(said.message) | stems(_functions(said))
-        self.quoted = quoted(said.message)
-        self.missed = missed(said.message)
+        self.words = spoken(mentions.message) | stems(_functions(mentions))
+        self.quoted = quoted(mentions.message)
+        self.missed = missed(mentions.message)
         """Names that the message says are not there."""
         self._reach = {spot: self._around(spot, rev) for spot in self.spots}
         self._writers = {
@@ -72,9 +69,9 @@ class FailureScene:
         for spot, writers in self._writers.items():
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
-        self.tested = self._in_test(rev) | stems(re.findall(r"\w+", said.test_name))
+        self.tested = self._in_test(rev) | stems(re.findall(r"\w+", mentions.test_name))
         """What the failing test speaks of."""
-        self.named = parts(re.findall(r"[^\W\d]\w*", said.test_name.partition("[")[0]))
+        self.named = parts(re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0]))
         """The parts of its name."""
 
     def _around(self, spot: StackLocation, rev: str) -> list[tuple[int, int]]:
@@ -122,9 +119,9 @@ class FailureScene:
         return (self.tested & changed.product_words) | (self.words & changed.line_words)
 
 
-def _functions(said: Mentions) -> frozenset[str]:
+def _functions(mentions: Mentions) -> frozenset[str]:
     """Functions of the product that are in the stack."""
-    own = [frame for frame in said.frames if not is_library(frame, said.class_name)]
+    own = [frame for frame in mentions.frames if not is_library(frame, mentions.class_name)]
     names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
     return frozenset(name for name in names if len(name) > 2)
 
@@ -194,15 +191,15 @@ def leads(
     failures of the same run surely come from a commit: one cause often shows in many ways."""
     if not commits:
         return []
-    said = hear(failure)
+    mentions = hear(failure)
     paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
-    ranked = {each.candidate: each for each in rank(said, list(paths)[:_MOST_PATHS])}
+    ranked = {each.candidate: each for each in rank(mentions, list(paths)[:_MOST_PATHS])}
     touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]
     touched.sort(key=lambda lead: -lead.score)
     near = touched[:CLOSE_LOOK]
-    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, said)
+    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, mentions)
     near = near[:CLOSE_LOOK]
-    look = _Look(failure, said, repository, rev, ranked, accused)
+    look = _Look(failure, mentions, repository, rev, ranked, accused)
     look.open([lead.commit for lead in near])
     found = [lead for each in near if (lead := look.into(each)).score > _CODE]
     return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
@@ -229,10 +226,10 @@ def _by_files(
 
 
 def _by_code(
-    repository: Repository, commits: Sequence[Commit], known: Collection[str], said: Mentions
+    repository: Repository, commits: Sequence[Commit], known: Collection[str], mentions: Mentions
 ) -> Iterator[CulpritLead]:
     """Changes of the product's code that no name or place points at; their words may."""
-    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    spoken = {language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)} - {""}
     for commit in commits:
         code = [
             change.path
@@ -252,7 +249,7 @@ class _Look:
     def __init__(
         self,
         failure: Failure,
-        said: Mentions,
+        mentions: Mentions,
         repository: Repository,
         rev: str,
         ranked: Mapping[str, RankedSuspect],
@@ -261,7 +258,7 @@ class _Look:
         self._repository = repository
         self._ranked = ranked
         self._accused = accused
-        self._scene = FailureScene(failure, said, repository, rev)
+        self._scene = FailureScene(failure, mentions, repository, rev)
         self._changed: dict[str, Changed] = {}
         self._spread: Counter[str] = Counter()
 
@@ -325,18 +322,18 @@ class _Look:
             place = f"{near.path}:{near.line}"
             yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
         # A word that every change uses tells nothing; one that only this uses tells much.
-        told = self._scene.words & changed.words
+        shared_words = self._scene.words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
-        yield from self._shared(told, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
+        yield from self._shared(shared_words, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
         called = self._scene.tested & changed.functions
         share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
         yield from self._shared(
             called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
         )
-        own = self._scene.about(changed) - told - called
+        own = self._scene.about(changed) - shared_words - called
         share = _WORDY / (_WORDY + len(changed.product_words))
         yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
-        rest = (self._scene.named & changed.parts) - told - called - own
+        rest = (self._scene.named & changed.parts) - shared_words - called - own
         yield from self._shared(
             rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
         )

@@ -1,7 +1,7 @@
 """Evidence: the lines of a failing log that say why it failed, with the reason for each choice.
 
 A line counts when it complains, or goes on with a complaint; where logs of good runs are given,
-only what they do not say too, numbers and names aside. Knows no project and no tool by name.
+only what they do not say too, numbers and names aside. No project and no tool is known by name.
 One pass over the log, in memory that does not grow with it.
 """
 

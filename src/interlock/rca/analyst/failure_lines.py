@@ -1,7 +1,7 @@
-"""Intake: failures, labels and candidates out of JSON lines, one at a time.
+"""Failures, labels and candidates out of JSON lines: the input of `interlock analyst`.
 
-The door of `interlock analyst`: nulls are empty, unknown fields are let be, text that is not
-UTF-8 is read as well as it can be. What cannot be used is one sentence with file and line.
+Read one at a time. Nulls are empty, unknown fields are ignored, text that is not UTF-8 is read as
+well as it can be. What cannot be used is one sentence with file and line.
 """
 
 import json
@@ -42,7 +42,7 @@ def read_candidates(lines: Lines, file: str) -> dict[str, tuple[str, ...]]:
         if listed is None:
             listed = []
         if not isinstance(listed, list):
-            raise SourceError(f"{place}: `candidates` is no list of strings")
+            raise SourceError(f"{place}: `candidates` must be a list of strings")
         strings = (_text(each, "candidates", place) for each in listed)
         found[_id(row, place)] = tuple(dict.fromkeys(filter(None, strings)))
     return found
@@ -52,9 +52,9 @@ def _failure(row: Mapping[str, Any], place: str) -> Failure:
     texts: dict[str, Any] = {name: _text(row.get(name), name, place) for name in TEXTS}
     attributes = row.get("attributes") or {}
     if not isinstance(attributes, dict):
-        raise SourceError(f"{place}: `attributes` is no object")
-    told = {key: _text(value, "attributes", place) for key, value in attributes.items()}
-    return Failure(id=_id(row, place), attributes=told, **texts)
+        raise SourceError(f"{place}: `attributes` must be an object")
+    facts = {key: _text(value, "attributes", place) for key, value in attributes.items()}
+    return Failure(id=_id(row, place), attributes=facts, **texts)
 
 
 def _id(row: Mapping[str, Any], place: str) -> str:
@@ -71,7 +71,7 @@ def _text(value: Any, name: str, place: str) -> str:
         return value
     if isinstance(value, int | float | bool):
         return json.dumps(value)
-    raise SourceError(f"{place}: `{name}` is no text")
+    raise SourceError(f"{place}: `{name}` must be text")
 
 
 def _rows(lines: Lines, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -81,7 +81,7 @@ def _rows(lines: Lines, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
         place = f"{'stdin' if file == '-' else file}, line {number}"
         row = _read(raw.removeprefix(b"\xef\xbb\xbf"), place)
         if not isinstance(row, dict):
-            raise SourceError(f"{place}: is no JSON object; write one a line")
+            raise SourceError(f"{place}: is not a JSON object; write one per line")
         yield place, row
 
 
@@ -95,4 +95,4 @@ def _read(raw: bytes, place: str) -> Any:
         row = json.loads(raw.decode(errors="replace"), strict=False)
         return json.loads(json.dumps(row, ensure_ascii=False).encode(errors="replace"))
     except (ValueError, RecursionError):
-        raise SourceError(f"{place}: is not JSON; write one object a line") from None
+        raise SourceError(f"{place}: is not JSON; write one object per line") from None

@@ -2,12 +2,8 @@
 
 Two runs of one failure read alike after it, and two different failures still do not: codes that
 name a fault (a status, an exit code, an error number) stay. Every pattern is linear in the text,
-and none crosses a line end. Masked text is for comparing; it is never shown or kept.
-
-The fingerprint of a failure: 16 hex digits, the same whenever and wherever it fails alike.
-
-Made from the test's name, the type, the masked message and the own frames of the stack without
-line numbers. Knows nothing of likeness: two fingerprints are equal or they are not.
+and none crosses a line end. A failure's fingerprint is made of masked text: 16 hex digits, the
+same whenever and wherever it fails alike.
 """
 
 import hashlib

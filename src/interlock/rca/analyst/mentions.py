@@ -1,12 +1,8 @@
-"""Testimony: all names a failure speaks of, weighted by how they are spoken of.
+"""The names that a failure mentions, weighted by how they are mentioned.
 
-Reads message, stack and log once, for whoever looks for a culprit. Knows how tools accuse (what is
-missing, what conflicts, what was asked for); refuses to know who the candidates are.
-
-What a build fetched, and for whom: its modules' own dependencies, its model, or a step's tools.
-
-Reads the log of a Maven-like build: what was downloaded between a module's banner and its first
-step belongs to that module; what came after a step's header is that step's own business.
+Reads message, stack and log once, for whoever looks for a culprit: what is missing, what conflicts,
+what was asked for, and (of Maven-like builds) what was downloaded for which module. Who the
+candidates are is not known here.
 """
 
 import re
@@ -136,16 +132,16 @@ class Mentions(msgspec.Struct, frozen=True):
 def hear(failure: Failure) -> Mentions:
     """Everything this failure says that may point at a culprit."""
     lines = told(failure.log) if failure.log else []
-    heard = _Hearing(_own_packages(failure, lines))
+    collector = _Hearing(_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
-        heard.listen(line[:_LONGEST])
+        collector.listen(line[:_LONGEST])
     return Mentions(
         frames=frames_of(failure),
         other_frames=read_frames("\n".join(lines)),
-        names=heard.names,
-        coordinates=heard.coordinates,
-        archives=heard.archives,
-        words=heard.words,
+        names=collector.names,
+        coordinates=collector.coordinates,
+        archives=collector.archives,
+        words=collector.words,
         fetched=fetched(failure.log),
         about_versions=any(_VERSIONED.search(line) for line in lines),
         class_name=failure.class_name,

@@ -1,10 +1,7 @@
-"""Names taken apart: the words in class names, test names, paths and messages.
+"""Names taken apart: the words in class names, test names, paths and artefact coordinates.
 
-Knows camel case, snake case and dots. Refuses to know what the words mean.
-
-A candidate for the culprit, taken apart: a class, a path, or an artefact's coordinate.
-
-Knows how such strings are built, and how rare a word is among many of them. Judges nobody.
+Splits camel case, snake case and dots, finds what a test is named after, and measures how rare a
+word is among many candidates.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Places to look: which repositories a failure points at, by its stack and by what they are for.
+"""Which repositories a failure points at, by its stack, its changes and what they are for.
 
 A repository's purpose is the user's own words; only words for tests and for environments are known
 here. Everything else is product.
@@ -38,10 +38,10 @@ _UNFITTING = 0.35
 
 def use_of(repo: Repo) -> str:
     """What a repository is for: `automation`, `infra` or `product`."""
-    said = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
-    if _TESTS.search(said):
+    purpose = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
+    if _TESTS.search(purpose):
         return "automation"
-    return "infra" if _SETTINGS.search(said) else "product"
+    return "infra" if _SETTINGS.search(purpose) else "product"
 
 
 def by_place(

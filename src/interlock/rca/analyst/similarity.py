@@ -1,12 +1,8 @@
-"""How alike two failures are, from 0 to 1, and why: read as the chance that their cause is one.
+"""How similar two failures are, from 0 to 1, and why: read as the chance that their cause is one.
 
-A sum of few signs, each with a weight that is a row of `WEIGHTS`. Knows one pair at a time; which
-pairs are worth a look is `bands`' business, and what follows from it that of cluster and recall.
-
-Bands: a few numbers of a failure such that failures alike share at least one of them.
-
-What makes recall among a million symptoms a look-up: candidates are those that share a band, and
-only they are compared. The same on every machine and in every process. Knows nothing of scores.
+A sum of few signs, each with a weight that is a row of `WEIGHTS`. Which pairs are worth comparing
+is told by bands (MinHash): a few numbers of each failure, such that similar failures share at least
+one. They make recall among a million symptoms a look-up, and are the same in every process.
 """
 
 import math
@@ -95,14 +91,14 @@ def traits(failure: Failure) -> Traits:
     own = own_frames(frames_of(failure), failure.class_name)[: 4 * MOST_FRAMES]
     words = words_of(failure)
     message = words if words or own else _told(failure)
-    said = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    masked_text = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
     places = tuple(dict.fromkeys(frame.place for frame in own))
     kind = failure.type[:LONGEST_NAME].strip()
-    text = " ".join((kind, said, *places[:MOST_FRAMES])).strip()
+    text = " ".join((kind, masked_text, *places[:MOST_FRAMES])).strip()
     return Traits(
         type=kind,
         message=message[: 4 * LONGEST_MESSAGE].strip(),
-        said=said,
+        said=masked_text,
         text=text,
         names=frozenset(name_words(class_name) | name_words(test_name)),
         places=places,
@@ -110,7 +106,7 @@ def traits(failure: Failure) -> Traits:
         innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
         class_name=class_name,
         test_name=test_name,
-        own_words=frozenset(word.lower() for word in _WORD.findall(said)) - _PLAIN,
+        own_words=frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN,
     )
 
 
@@ -120,7 +116,7 @@ def kept(known: Traits) -> str:
 
 
 def restored(text: str) -> Traits:
-    """The traits of a text that `kept` made."""
+    """The traits of a text that `encode_traits` made."""
     return _decode(text)
 
 
@@ -219,13 +215,8 @@ _PRIME = (1 << 61) - 1
 _MOST_TOKENS = 96
 
 
-def bands(failure: Failure) -> tuple[int, ...]:
-    """The bands of a failure, rising; none where it tells nothing."""
-    return bands_of(traits(failure))
-
-
 def bands_of(known: Traits) -> tuple[int, ...]:
-    """The same for traits that are at hand."""
+    """The bands of a failure with these traits, rising; none where it tells nothing."""
     if known.empty:
         return ()
     keys = list(_keys(known)) or [f"whole {known.text}"]

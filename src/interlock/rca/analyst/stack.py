@@ -1,21 +1,9 @@
-"""Stack traces of many languages as frames: where the program was, innermost first.
+"""Stack traces of many languages as frames, innermost first, and whose code each frame is.
 
-Knows how languages print a frame and how they chain causes. The table `SHAPES` is the reader: a
-line that fits a row is a frame. Refuses to know whose code a frame is (`ownership` does).
-
-Whose code a frame is: the product's, its tests', or a library's that everybody uses.
-
-Knows where ecosystems put what they did not write, and how tests are named. Refuses to know any
-one product: what a failing test's own package contains is own code, whatever the tables say.
-
-Whereabouts: a failure's frames and its words, wherever its report put them.
-
-Some tools write message and trace as one text; some give a message that names only the test, and
-say in the trace what went wrong. Knows where to look, not whose a frame is or what words mean.
-
-Spots: the places of a failure's stack that are there in a repository.
-
-Knows which frames are the project's own, and how a frame's file is found. Refuses to know commits.
+The table `SHAPES` is the reader: a line that fits a row is a frame. Frames are the product's, its
+tests' or a library's, by where ecosystems put what they did not write and how tests are named. Also
+finds a failure's frames and words wherever its report put them, and the files of a repository that
+the frames lead to.
 """
 
 import re
@@ -188,9 +176,9 @@ def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
         elif not shown and (begun := _DEF.match(line)):
             shown = begun[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
-            said := _headed(line)
+            found_head := _headed(line)
         ).type:
-            head = said
+            head = found_head
         above = line
     yield link, _closed(head, frames, python)
 
@@ -231,17 +219,16 @@ def _named(shape: str, frame: Frame, above: str) -> Frame:
     return msgspec.structs.replace(frame, scope=scope, function=function)
 
 
-LIBRARY_SCOPES = (
-    *("java.", "javax.", "jdk.", "sun.", "com.sun.", "jakarta.", "kotlin.", "kotlinx.", "scala."),
-    *("groovy.", "org.codehaus.groovy.", "org.apache.groovy.", "clojure.", "android.", "androidx."),
-    *("junit.", "org.junit.", "org.testng.", "org.hamcrest.", "org.assertj.", "org.mockito."),
-    *("org.easymock.", "org.powermock.", "org.spockframework.", "org.scalatest.", "io.kotest."),
-    *("org.apache.tools.ant.", "org.apache.maven.", "org.gradle.", "worker.org.gradle.", "sbt."),
-    *("com.intellij.rt.", "org.eclipse.jdt.internal.", "org.jacoco.", "net.bytebuddy."),
-    *("System.", "Microsoft.", "NUnit.", "Xunit.", "Moq.", "FluentAssertions."),
-    *("std.", "core.", "alloc.", "runtime.", "testing.", "reflect.", "testing/", "net/http."),
-    *("github.com/stretchr/testify/",),
-)
+_LIBRARY_SCOPE_TEXT = """
+java. javax. jdk. sun. com.sun. jakarta. kotlin. kotlinx. scala. groovy. org.codehaus.groovy.
+org.apache.groovy. clojure. android. androidx. junit. org.junit. org.testng. org.hamcrest.
+org.assertj. org.mockito. org.easymock. org.powermock. org.spockframework. org.scalatest.
+io.kotest. org.apache.tools.ant. org.apache.maven. org.gradle. worker.org.gradle. sbt.
+com.intellij.rt. org.eclipse.jdt.internal. org.jacoco. net.bytebuddy. System. Microsoft. NUnit.
+Xunit. Moq. FluentAssertions. std. core. alloc. runtime. testing. reflect. testing/ net/http.
+github.com/stretchr/testify/
+"""
+LIBRARY_SCOPES = tuple(_LIBRARY_SCOPE_TEXT.split())
 """Packages of the languages themselves, of test frameworks, and of build tools."""
 
 _LIBRARY_FILE = re.compile(
@@ -294,11 +281,6 @@ def own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ..
     return tuple(frame for frame in frames if not is_library(frame, class_name))
 
 
-def product_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
-    """The frames that are neither a library's nor a test's."""
-    return tuple(frame for frame in frames if owner(frame, class_name) == "product")
-
-
 _LOOKED_AT = 20_000
 _MOST_LINES = 40
 _LEAST = 4
@@ -317,11 +299,11 @@ def frames_of(failure: Failure) -> tuple[Frame, ...]:
 def words_of(failure: Failure) -> str:
     """Its message, and what its stack says beyond that."""
     message = failure.message[:_LOOKED_AT]
-    said = [line.strip() for line in message.split("\n")]
+    known = [line.strip() for line in message.split("\n")]
     more: list[str] = []
     for spoken in _spoken(failure.stack[:_LOOKED_AT]):
         line = spoken.removeprefix(failure.type).lstrip(": ")
-        if line and not any(_within(line, other) for other in (*said, *more)):
+        if line and not any(_within(line, other) for other in (*known, *more)):
             more.append(line)
     return "\n".join([message, *more] if message else more)
 
@@ -375,7 +357,12 @@ def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Stack
         word = frame.file if "/" in frame.file else frame.scope or frame.file
         for match in repository.files_named(word, rev)[:1]:
             spot = StackLocation(
-                *(match.path, frame.line, frame.function, is_test(frame), depth, match.shared)
+                path=match.path,
+                line=frame.line,
+                function=frame.function,
+                is_test=is_test(frame),
+                depth=depth,
+                shared=match.shared,
             )
             found.setdefault((spot.path, spot.line), spot)
     return sorted(found.values(), key=lambda spot: spot.is_test)

@@ -1,15 +1,8 @@
 """Suspects: which of some candidates is likeliest to be the culprit of a failure, and why.
 
-Candidates are any strings: class names, paths, coordinates of artefacts. Each sign gives points to
-some of them; `POINTS` says how many. Knows no version control: commits are ranked by their paths.
-
-Signs against code: classes and files that a failure's frames, names and message point at.
-
-Each function gives (sign, candidate, share). Knows stacks and how tests are named.
-
-Signs against artefacts: what build tools name, ask for, miss, and fetched for whom.
-
-Each function gives (sign, candidate, share). Knows that packages are called like their artefacts.
+Candidates are any strings: class names, paths, artefact coordinates. Each function named `…_signs`
+gives (sign, candidate, share); `POINTS` says how many points a sign is worth. Commits are ranked
+elsewhere, by the paths they changed.
 """
 
 import math
@@ -39,14 +32,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
 def framed(
-    sign: str, frames: Sequence[Frame], said: Mentions, known: Sequence[CulpritCandidate]
+    sign: str, frames: Sequence[Frame], mentions: Mentions, known: Sequence[CulpritCandidate]
 ) -> Iterator[Sign]:
     """The product's frames, the innermost first; a test's only where no product's is near."""
     by_leaf: dict[str, list[CulpritCandidate]] = defaultdict(list)
     for each in known:
         by_leaf[each.leaf].append(each)
     seen: set[str] = set()
-    own = [frame for frame in frames if not is_library(frame, said.class_name)]
+    own = [frame for frame in frames if not is_library(frame, mentions.class_name)]
     for frame in sorted(own, key=is_test):
         meant = [each.text for each in _meant(frame, by_leaf)]
         fresh = [text for text in meant if text not in seen]
@@ -95,13 +88,13 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return count
 
 
-def named_like(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def named_like(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
     rare = rarity(each.name for each in known)
-    subjects = _subjects(said.class_name) | _filed(said)
-    class_words = name_words(said.class_name) - COMMON_WORDS
-    package = tuple(said.class_name.split(".")[:-1])
-    told = (name_words(said.test_name) | text_words(said.message[:1_000])) - COMMON_WORDS
+    subjects = _subjects(mentions.class_name) | _filed(mentions)
+    class_words = name_words(mentions.class_name) - COMMON_WORDS
+    package = tuple(mentions.class_name.split(".")[:-1])
+    words = (name_words(mentions.test_name) | text_words(mentions.message[:1_000])) - COMMON_WORDS
     meant = [each for each in known if subject_of(each.title).lower() in subjects]
     beside = [each for each in meant if package and each.parts[-len(package) :] == package]
     for each in meant:
@@ -110,7 +103,7 @@ def named_like(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Si
         if shared := class_words & each.name:
             whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
             yield "alike", each.text, sum(map(rare, shared)) / max(whole, 0.1)
-        if shared := told & each.name:
+        if shared := words & each.name:
             whole = sum(map(rare, each.name)) * (2 if len(each.name) == 1 else 1)
             yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
         if package and each.parts[-len(package) :] == package:
@@ -127,17 +120,19 @@ def _subjects(class_name: str) -> frozenset[str]:
     return frozenset(each.lower() for each in named if each)
 
 
-def _filed(said: Mentions) -> frozenset[str]:
+def _filed(mentions: Mentions) -> frozenset[str]:
     """What the file of the failing test is named after, where the stack never leaves the tests."""
-    own = [each for each in said.frames if each.file and not is_library(each, said.class_name)]
+    own = [
+        each for each in mentions.frames if each.file and not is_library(each, mentions.class_name)
+    ]
     files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
     stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
     named = _TEST_MARK.sub("", stem)
     return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
 
 
-def mentioned(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
-    named = set(_IDENTIFIER.findall(f"{said.message[:2_000]} {said.test_name}"))
+def mentioned(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+    named = set(_IDENTIFIER.findall(f"{mentions.message[:2_000]} {mentions.test_name}"))
     for each in known:
         if each.title in named:
             yield "mention", each.text, 1.0
@@ -150,21 +145,21 @@ _SPOKEN_OF = 2.0
 _BEFORE = 1.02
 
 
-def named_outright(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def named_outright(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
-        if weight := said.coordinates.get(":".join(each.text.split(":")[:2])):
+        if weight := mentions.coordinates.get(":".join(each.text.split(":")[:2])):
             yield "coordinate", each.text, math.log1p(weight)
-        if weight := said.archives.get(each.leaf):
+        if weight := mentions.archives.get(each.leaf):
             yield "archive", each.text, math.log1p(weight)
 
 
-def named_by_group(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def named_by_group(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Packages are called like the group of the artefact they come in, and like its name."""
     by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
         by_head[each.parts[:2]].append(each)
     found: dict[str, float] = defaultdict(float)
-    for name, weight in said.names.items():
+    for name, weight in mentions.names.items():
         segments = tuple(name.split("."))
         words = text_words(name) | {segment.lower() for segment in segments}
         fits = [(_fit(each, segments, words), each) for each in by_head.get(segments[:2], ())]
@@ -188,47 +183,49 @@ def _fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]
     return common / len(candidate.parts) * (0.3 + 0.7 * covered)
 
 
-def worded(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def worded(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Complaints speak of a thing in its own words."""
     rare = rarity(each.words for each in known)
-    inside = {word: said.words[word] for word in said.words if len(word) > 3}
+    inside = {word: mentions.words[word] for word in mentions.words if len(word) > 3}
     for each in known:
         total = 0.0
         for word in each.words:
-            heard = said.words.get(word, 0.0)
-            if not heard and len(word) > 6:
-                heard = 0.5 * max((inside[part] for part in inside if part in word), default=0.0)
-            total += math.log1p(heard) * rare(word)
+            weight = mentions.words.get(word, 0.0)
+            if not weight and len(word) > 6:
+                weight = 0.5 * max((inside[part] for part in inside if part in word), default=0.0)
+            total += math.log1p(weight) * rare(word)
         if total:
             yield "log words", each.text, total / (1 + 0.15 * len(each.words))
 
 
-def fetched_for_it(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def fetched_for_it(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
-        if each.leaf in said.fetched.depended:
+        if each.leaf in mentions.fetched.depended:
             yield "depended", each.text, 1.0
-        if each.leaf in said.fetched.last:
+        if each.leaf in mentions.fetched.last:
             yield "last", each.text, 1.0
-        if said.about_versions and each.leaf in said.fetched.managing:
+        if mentions.about_versions and each.leaf in mentions.fetched.managing:
             yield "managing", each.text, 1.0
 
 
-def contested(said: Mentions, known: Sequence[CulpritCandidate], points: Points) -> Iterator[Sign]:
+def contested(
+    mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
+) -> Iterator[Sign]:
     """What is spoken of is likelier if the build asked for several versions of it."""
     for each in known:
-        if each.leaf in said.fetched.depended & said.fetched.contested:
+        if each.leaf in mentions.fetched.depended & mentions.fetched.contested:
             yield "contested", each.text, min(1.0, _heard(points[each.text]) / _SPOKEN_OF)
 
 
 def brought_others(
-    said: Mentions, known: Sequence[CulpritCandidate], points: Points
+    mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
 ) -> Iterator[Sign]:
     """Of artefacts of one group the one that was asked about first brought the others along: it
     stands before them, if it is spoken of at least half as much."""
-    order = said.fetched.order
+    order = mentions.fetched.order
     groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
-        if each.leaf in said.fetched.depended and each.leaf in order:
+        if each.leaf in mentions.fetched.depended and each.leaf in order:
             groups[each.parts].append(each)
     for group in groups.values():
         first = min(group, key=lambda each: order[each.leaf]).text
@@ -278,22 +275,17 @@ def suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]
     return rank(hear(failure), candidates)
 
 
-def rank_paths(failure: Failure, paths: Sequence[str]) -> list[RankedSuspect]:
-    """Paths of a repository, those a failure's frames, names and log point at first."""
-    return rank(hear(failure), paths)
-
-
-def rank(said: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
+def rank(mentions: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
     """The same for testimony that is at hand: one failure against many lists."""
     known = [parsed(text) for text in dict.fromkeys(candidates)]
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for sign, text, share in _signs(said, known):
+    for sign, text, share in _signs(mentions, known):
         points[text][sign] += POINTS[sign] * share
     coordinates = [each for each in known if each.coordinate]
     for look in (contested, brought_others):
-        for sign, text, share in list(look(said, coordinates, points)):
+        for sign, text, share in list(look(mentions, coordinates, points)):
             points[text][sign] += POINTS[sign] * share
-    spoken = {language(frame.file) for frame in (*said.frames, *said.other_frames)} - {""}
+    spoken = {language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)} - {""}
     ranked = [_ranked(text, found, spoken) for text, found in points.items() if any(found.values())]
     ranked.sort(key=lambda one: (-one.score, one.candidate))
     return ranked[:MOST_RANKED]
@@ -310,15 +302,15 @@ def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspe
     return RankedSuspect(text, round(score, 6), ", ".join(strongest))
 
 
-def _signs(said: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def _signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """(sign, candidate, share of its points) for all that speaks against somebody."""
     if coordinates := [each for each in known if each.coordinate]:
-        yield from named_outright(said, coordinates)
-        yield from named_by_group(said, coordinates)
-        yield from worded(said, coordinates)
-        yield from fetched_for_it(said, coordinates)
+        yield from named_outright(mentions, coordinates)
+        yield from named_by_group(mentions, coordinates)
+        yield from worded(mentions, coordinates)
+        yield from fetched_for_it(mentions, coordinates)
     if plain := [each for each in known if not each.coordinate]:
-        yield from framed("frame", said.frames, said, plain)
-        yield from framed("log frame", said.other_frames, said, plain)
-        yield from named_like(said, plain)
-        yield from mentioned(said, plain)
+        yield from framed("frame", mentions.frames, mentions, plain)
+        yield from framed("log frame", mentions.other_frames, mentions, plain)
+        yield from named_like(mentions, plain)
+        yield from mentioned(mentions, plain)

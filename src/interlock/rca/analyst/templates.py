@@ -1,18 +1,9 @@
 """Log templates, mined as lines stream by: which line is which message with other values.
 
 Lines of one shape (all digits alike) are one template, found in a memo: that is nearly every line.
-A new shape becomes words; a word that many lines vary at the same place is a value. What is new in
-a block of lines is judged together. A number never changes its words, and memory is bounded.
-
-A log line as words, with `<*>` for what can only be a value: numbers, addresses, paths, quotes.
-
-The first half of template mining. It sees a line's shape, in which every digit is 0, so all lines
-of one shape have the same words. Bounded: the rest of a giant line is one value.
-
-Which words of log lines are values: what shows only when lines are compared with each other.
-
-The second half of template mining: judges words that stand in one place of otherwise equal lines.
-Knows no numbers of templates and keeps nothing.
+A new shape becomes words, with `<*>` for what can only be a value (numbers, addresses, paths,
+quotes); then a word that many otherwise equal lines vary in one place is a value too. What is new
+in a block is judged together. A number never changes its words, and memory is bounded.
 """
 
 import re
@@ -131,16 +122,16 @@ def vary_together(group: list[Words]) -> list[Words]:
 
 def tells(line: Words) -> bool:
     """Whether enough of a line with values is told to know it by that."""
-    told = sum(map(bool, map(_TOLD.match, line)))
-    return told >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
+    telling = sum(map(bool, map(_TOLD.match, line)))
+    return telling >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
 
 
 def _joint(line: Words, group: list[Words]) -> Words | None:
     """The line with values where it differs from many others that are otherwise the same."""
-    told = {at for at, word in enumerate(line) if _TOLD.match(word)}
+    telling = {at for at, word in enumerate(line) if _TOLD.match(word)}
     differs = Counter(places for other in group if len(places := _apart(line, other)) > 1)
     for places, times in differs.most_common(2):
-        if times < _ENOUGH_WORDS - 1 or len(told.difference(places)) < max(3, len(places)):
+        if times < _ENOUGH_WORDS - 1 or len(telling.difference(places)) < max(3, len(places)):
             continue
         same = [other for other in group if set(_apart(line, other)) <= set(places)]
         if all(
@@ -350,11 +341,13 @@ class Miner:
 
     def _widened(self, pattern: Words) -> Words:
         """The pattern with the word that varies most as a value, if one varies enough."""
-        told = [at for at, word in enumerate(pattern) if VALUE not in word and _WORD.search(word)]
+        telling = [
+            at for at, word in enumerate(pattern) if VALUE not in word and _WORD.search(word)
+        ]
         best, most = -1, 1
         for at, place in enumerate(_places(pattern)):
             seen = self._beside[place]
-            if len(seen) <= most or pattern[at] == VALUE or not told or told == [at]:
+            if len(seen) <= most or pattern[at] == VALUE or not telling or telling == [at]:
                 continue
             if varies(seen, pattern[at - 1] if at else None):
                 best, most = at, len(seen)

@@ -1,12 +1,8 @@
 """Triage: what kind of failure it is, how sure, and why.
 
-By the table in `rules.yaml` and by whose frames the stack holds; or, where somebody gives labelled
-examples, by what they teach. Refuses to guess: `unknown` where nothing supports an answer.
-
-Features: a failure as a set of short strings, for learning what kind it is.
-
-Words, pairs of words and whole lines of what was said loudest, masked; the type; whose frames they
-are. Knows nothing of labels.
+By the table in `rules.yaml` and by whose frames the stack holds or, where somebody gives labelled
+examples, by a classifier trained on the failures' words, types and frames. Says `unknown` where
+nothing supports an answer.
 """
 
 import math
@@ -194,5 +190,5 @@ class Teacher:
 
     def triage(self, failure: Failure) -> TriageResult:
         """The kind of a failure, in the words of the examples; else `unknown`."""
-        said = self._learner.ask(features(failure))
-        return TriageResult(said.label or UNKNOWN, said.confidence, said.reasons)
+        prediction = self._learner.ask(features(failure))
+        return TriageResult(prediction.label or UNKNOWN, prediction.confidence, prediction.reasons)

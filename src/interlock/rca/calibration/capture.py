@@ -18,21 +18,13 @@ from sqlalchemy import Connection
 from interlock.calibrate.campaign import BYTES_PER_TOKEN
 from interlock.engine.case import ENDED, OPEN, Decision
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
-from interlock.journal.database import driver
-from interlock.journal.journal import read_blob
+from interlock.journal.history import list_dispatches
 from interlock.rca.calibration.marks import CaseResult, StepCost
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
 from interlock.rca.knowledge.causes import Rca
 from interlock.rca.knowledge.suites import SuiteCase, suite_cases
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, family_of
-
-_VISITS = (
-    "select j.decision, j.answer, d.prompt, d.at, j.at, j.tokens, j.money from journal j"
-    " join dispatches d on d.dispatch_id = j.dispatch_id"
-    " where j.case_no = ? order by j.dispatch_id"
-)
-_decision = msgspec.json.Decoder(Decision).decode
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -55,14 +47,20 @@ class Visit(msgspec.Struct, frozen=True):
 
 def visits_of(connection: Connection, case_no: int) -> list[Visit]:
     """The decided dispatches of a case, in order."""
-    raw = driver(connection)
-    found: list[Visit] = []
-    for decision, answer, prompt, sent, at, tokens, money in raw.execute(_VISITS, (case_no,)):
-        body = read_blob(raw, answer)
-        size = len(read_blob(raw, prompt))
-        data = msgspec.json.decode(body)
-        found.append(Visit(_decision(decision), data, size, len(body), sent, at, tokens, money))
-    return found
+    return [
+        Visit(
+            decision=each.decision,
+            data=each.answer,
+            prompt_bytes=len(each.prompt.encode()),
+            answer_bytes=each.answer_bytes,
+            sent_at=each.sent_at,
+            answered_at=each.answered_at or each.sent_at,
+            tokens=each.usage.tokens,
+            money=each.usage.money,
+        )
+        for each in list_dispatches(connection, case_no=case_no, texts=True)
+        if each.decision is not None
+    ]
 
 
 RECALL_HIT = 0.80

@@ -1,10 +1,7 @@
-"""Histories as data: who changed what, when and why, and the files as each change left them.
+"""The demo's git histories as data, and the truth that was planted in them.
 
-Knows the form of `histories/`; does not know git.
-
-The planted truth: which tests fail for which reason, and which commit brought it.
-
-Knows what was planted; refuses to know how anybody would find it.
+Reads `histories/`: who changed what, when and why, the files as each change left them, which tests
+fail for which reason, and which commit brought it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -103,10 +100,10 @@ class Planted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def planted(hashes: Mapping[str, Mapping[str, str]]) -> tuple[Planted, ...]:
     """The truth, with the hashes that the culprits have in these repositories."""
-    told = msgspec.convert(read_page("truth.yaml"), tuple[Planted, ...], strict=False)
+    faults = msgspec.convert(read_page("truth.yaml"), tuple[Planted, ...], strict=False)
     return tuple(
         msgspec.structs.replace(each, commit=hashes[each.repo][each.culprit])
         if each.culprit
         else each
-        for each in told
+        for each in faults
     )

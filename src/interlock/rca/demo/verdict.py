@@ -1,4 +1,4 @@
-"""The verdict: what an analysis found, next to what was planted.
+"""The demo's verdict: what an analysis found, next to what was planted.
 
 Compares and counts; hides nothing. A planted family is right when one found family holds its tests
 and no others.
@@ -66,11 +66,11 @@ class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(findings: Findings, truth: Iterable[Planted]) -> DemoResult:
     """Of several launches in the findings, the newest failure of each test counts."""
-    told = tuple(truth)
+    faults = tuple(truth)
     newest = _newest(findings.cases)
     home = _homes(findings.families, newest)
-    rows = tuple(_row(each, newest, home, findings.families) for each in told)
-    names = {_key(test): test for each in told for test in each.tests}
+    rows = tuple(_row(each, newest, home, findings.families) for each in faults)
+    names = {_key(test): test for each in faults for test in each.tests}
     return DemoResult(
         rows=rows,
         score=_score(rows, newest, home),
@@ -80,7 +80,7 @@ def judge(findings: Findings, truth: Iterable[Planted]) -> DemoResult:
 
 
 def table(verdict: DemoResult) -> list[tuple[str, ...]]:
-    """A row of text for each planted family, under `HEAD`."""
+    """A row of text for each planted family, under `TABLE_HEAD`."""
     return [_cells(row) for row in verdict.rows]
 
 
@@ -89,17 +89,17 @@ def sentences(verdict: DemoResult) -> list[str]:
     score = verdict.score
     found = f"{score.found_families} families found, purity {score.purity:.2f}"
     new = f"{score.wrongly_recalled} recalled that are new"
-    said = [
+    lines = [
         f"{_of(score.families)} planted families found whole and pure; {found}",
         f"the culprit is the first suspect in {_of(score.culprits_first)} families that have one",
         f"category right for {_of(score.categories)} tests, defect type for {_of(score.defects)}",
         f"seen before: {_of(score.seen_before)} tests recalled, {new}",
     ]
     if verdict.missing:
-        said.append(f"not analysed: {', '.join(verdict.missing)}")
+        lines.append(f"not analysed: {', '.join(verdict.missing)}")
     if verdict.unplanted:
-        said.append(f"not planted: {', '.join(verdict.unplanted)}")
-    return said
+        lines.append(f"not planted: {', '.join(verdict.unplanted)}")
+    return lines
 
 
 class _Key(NamedTuple):

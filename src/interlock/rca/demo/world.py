@@ -1,11 +1,7 @@
-"""The small world: three repositories with a history, two red runs of their tests, and the truth.
+"""The demo's world: three repositories with a history, two red runs of their tests, and the truth.
 
-Makes nothing outside its folder, and touches no folder that is not its own. The same world comes
-out each time; only ids, ports and durations of the runs differ.
-
-The nightly job of the small world: clones side by side, and the job's own script run on them.
-
-Knows how the job is started; what it does is in the world's repositories.
+Touches nothing outside its folder, and no folder that is not its own. The same world comes out each
+time; only ids, ports and durations of the runs differ.
 """
 
 import hashlib
@@ -66,8 +62,8 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
     except subprocess.TimeoutExpired:
         raise SourceError(f"the tests in {workspace} did not end in {_PATIENCE:.0f} s") from None
     if done.returncode not in (0, 1) or not any(results.glob("TEST-*.xml")):
-        said = done.stdout.decode(errors="replace").strip().splitlines()
-        why = said[-1] if said else f"see {results / 'logs' / 'console.log'}"
+        output = done.stdout.decode(errors="replace").strip().splitlines()
+        why = output[-1] if output else f"see {results / 'logs' / 'console.log'}"
         raise SourceError(f"the tests in {workspace} could not be run: {why}")
     return done.returncode == 0
 

@@ -1,1 +1,1 @@
-"""The tables of root-cause analysis: suites, cases, symptoms, causes."""
+"""RCA's tables: suites and their failures, and what is known about causes over all suites."""

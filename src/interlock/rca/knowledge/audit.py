@@ -1,10 +1,10 @@
-"""The audit of investigations and knowledge: what no constraint of one table can promise.
+"""The audit of RCA's tables: what no constraint of one table can promise.
 
 A table of queries, each answering with the subjects that break its rule. The foreign keys among
 these tables are checked with all others.
 """
 
-MISMATCHES = {
+KNOWLEDGE_RULES = {
     "rca.suite": (
         (
             "select 'case ' || r.case_no from rca_cases r join cases e on e.case_no = r.case_no"

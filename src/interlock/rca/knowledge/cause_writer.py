@@ -1,26 +1,17 @@
-"""One RCA case as its row stands, and the few ways in which effects change the row.
+"""The rows that effects write: an RCA case, its root cause, its symptom, and the links among them.
 
-Linking keeps the promise of the schema: a case that has a symptom and a root cause has them linked
-to each other. Knows nothing of why somebody links.
-
-Root causes, the writer's side: written once per attempt, retired, shared, handed over.
-
-A case has at most one open root cause of its own, and then that is the one it is linked to. What
-another case relies on is never taken from it: a root cause that its case gives up is archived only
-if nobody else has it, else it becomes the other's.
-
-Symptoms, the writer's side: met by fingerprint or by number, and counted once per case.
-
-A symptom that slept, or was resolved, or whose causes are all fixed, and is seen again, is a
-regression. Knows nothing of root causes beyond their status.
+A case that has a symptom and a root cause has them linked to each other. A case has at most one
+open root cause of its own, and then that is the one it is linked to. What another case relies on is
+never taken from it: a root cause that its case gives up is archived only if nobody else has it,
+else it becomes the other's. A symptom counts each case once; one that slept, or was resolved, or
+whose causes are all fixed, and is seen again, is a regression.
 """
 
-import sqlite3
 from collections.abc import Iterable
 
 import msgspec
 
-from interlock.journal.database import is_number
+from interlock.journal.sqlite import RawConnection, is_number
 from interlock.system.errors import StoreError
 
 _CASE = (
@@ -63,15 +54,17 @@ class RcaCase(msgspec.Struct, frozen=True):
     version: str
 
 
-def read_case(raw: sqlite3.Connection, case_no: int) -> RcaCase:
+def read_case(raw: RawConnection, case_no: int) -> RcaCase:
     row = raw.execute(_CASE, (case_no,)).fetchone()
     if row is None:
-        raise StoreError(f"case number {case_no} is no failed test: only an analysis has effects")
+        raise StoreError(
+            f"case number {case_no} is not a failed test: only an analysis has effects"
+        )
     return RcaCase(*row)
 
 
 def link(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     case: RcaCase,
     symptom_id: int | None,
     rca_id: int | None,
@@ -92,7 +85,7 @@ def link(
         raw.execute(_UNLINK, (case.symptom_id, case.rca_id, case.case_no))
 
 
-def set_status(raw: sqlite3.Connection, case: RcaCase, status: str, at: float) -> None:
+def set_status(raw: RawConnection, case: RcaCase, status: str, at: float) -> None:
     """Move the case's status. One that is not closed any more opens its suite again."""
     raw.execute(
         "update rca_cases set status = ?, updated_at = ? where case_no = ?",
@@ -105,22 +98,22 @@ def set_status(raw: sqlite3.Connection, case: RcaCase, status: str, at: float) -
         )
 
 
-def set_decision(raw: sqlite3.Connection, case_no: int, decision: str, by: str) -> None:
+def set_decision(raw: RawConnection, case_no: int, decision: str, by: str) -> None:
     raw.execute(
         "update rca_cases set decision = ?, reviewed_by = ? where case_no = ?",
         (decision, by, case_no),
     )
 
 
-def set_recalled(raw: sqlite3.Connection, case_no: int, *, recalled: bool) -> None:
+def set_recalled(raw: RawConnection, case_no: int, *, recalled: bool) -> None:
     raw.execute("update rca_cases set recalled = ? where case_no = ?", (recalled, case_no))
 
 
-def set_regression(raw: sqlite3.Connection, case_no: int, *, regression: bool) -> None:
+def set_regression(raw: RawConnection, case_no: int, *, regression: bool) -> None:
     raw.execute("update rca_cases set is_regression = ? where case_no = ?", (regression, case_no))
 
 
-def add_note(raw: sqlite3.Connection, case_no: int, note: str) -> None:
+def add_note(raw: RawConnection, case_no: int, note: str) -> None:
     raw.execute(
         "update rca_cases set notes = json_insert(notes, '$[#]', ?) where case_no = ?",
         (note, case_no),
@@ -186,7 +179,7 @@ def headline(text: str) -> str:
 
 
 def write_own(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     case_no: int,
     attempt: int,
     words: CauseText,
@@ -211,14 +204,14 @@ def write_own(
     return rca_id
 
 
-def reword(raw: sqlite3.Connection, rca_id: int, words: CauseText) -> None:
+def reword(raw: RawConnection, rca_id: int, words: CauseText) -> None:
     """Say it otherwise. One that was archived is open again: somebody stands for it."""
     raw.execute(_REWORD, (*_row(words), rca_id))
     if status_of(raw, rca_id) == "archived":
         raw.execute(_REOPEN, (rca_id,))
 
 
-def read_words(raw: sqlite3.Connection, rca_id: int) -> CauseText:
+def read_words(raw: RawConnection, rca_id: int) -> CauseText:
     query = (
         "select title, description, defect_type, category, component, affected_versions, evidence,"
         " convergence_score from rcas where rca_id = ?"
@@ -230,14 +223,14 @@ def read_words(raw: sqlite3.Connection, rca_id: int) -> CauseText:
     return msgspec.convert(found, CauseText)
 
 
-def shared(raw: sqlite3.Connection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
+def shared(raw: RawConnection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
     """Another case has it; `agreed`: one that was reviewed with it."""
     query = _SHARING_AGREED if agreed else _SHARING
     return raw.execute(query, (rca_id, case_no)).fetchone() is not None
 
 
 def retire_own(
-    raw: sqlite3.Connection, case_no: int, keep: int | None, at: float, *, followed: bool
+    raw: RawConnection, case_no: int, keep: int | None, at: float, *, followed: bool
 ) -> list[int]:
     """Give up the case's own open root cause, unless it is the one to keep. If it is `followed`,
     the cases that share it and were not reviewed with it shall have its successor: they are the
@@ -260,7 +253,7 @@ def retire_own(
     return [each for (each,) in raw.execute(_SHARING_STILL_OPEN, (rca_id, case_no))]
 
 
-def bring_along(raw: sqlite3.Connection, followers: Iterable[int], rca_id: int, at: float) -> None:
+def bring_along(raw: RawConnection, followers: Iterable[int], rca_id: int, at: float) -> None:
     """Cases that shared what was given up get what took its place."""
     for case_no in followers:
         case = read_case(raw, case_no)
@@ -268,7 +261,7 @@ def bring_along(raw: sqlite3.Connection, followers: Iterable[int], rca_id: int, 
         add_versions(raw, rca_id, (case.version,))
 
 
-def add_versions(raw: sqlite3.Connection, rca_id: int, labels: Iterable[str]) -> None:
+def add_versions(raw: RawConnection, rca_id: int, labels: Iterable[str]) -> None:
     """The versions in which a root cause was seen, each once."""
     (text,) = raw.execute(
         "select affected_versions from rcas where rca_id = ?", (rca_id,)
@@ -280,14 +273,14 @@ def add_versions(raw: sqlite3.Connection, rca_id: int, labels: Iterable[str]) ->
         raw.execute("update rcas set affected_versions = ? where rca_id = ?", (new, rca_id))
 
 
-def status_of(raw: sqlite3.Connection, rca_id: int) -> str | None:
+def status_of(raw: RawConnection, rca_id: int) -> str | None:
     if not is_number(rca_id):
         return None
     row = raw.execute("select status from rcas where rca_id = ?", (rca_id,)).fetchone()
     return row[0] if row else None
 
 
-def _attempt(raw: sqlite3.Connection, case_no: int, attempt: int) -> int | None:
+def _attempt(raw: RawConnection, case_no: int, attempt: int) -> int | None:
     row = raw.execute(
         "select rca_id from rcas where case_no = ? and attempt = ?", (case_no, attempt)
     ).fetchone()
@@ -297,9 +290,14 @@ def _attempt(raw: sqlite3.Connection, case_no: int, attempt: int) -> int | None:
 def _row(words: CauseText) -> tuple[object, ...]:
     encode = msgspec.json.encode
     return (
-        *(words.title, words.description, words.defect_type, words.category, words.component),
+        words.title,
+        words.description,
+        words.defect_type,
+        words.category,
+        words.component,
         encode(sorted({*words.affected_versions} - {""})).decode(),
-        *(encode(words.evidence).decode(), words.convergence_score),
+        encode(words.evidence).decode(),
+        words.convergence_score,
     )
 
 
@@ -324,7 +322,7 @@ class SymptomMatch(msgspec.Struct, frozen=True):
 
 
 def meet(
-    raw: sqlite3.Connection, case: RcaCase, at: float, component: str = "", severity: str = ""
+    raw: RawConnection, case: RcaCase, at: float, component: str = "", severity: str = ""
 ) -> SymptomMatch | None:
     """The symptom of the case's fingerprint, made if need be; None if it has no fingerprint."""
     if not case.fingerprint:
@@ -342,7 +340,7 @@ def meet(
     return sight(raw, row[0], case.case_no, at)
 
 
-def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> SymptomMatch | None:
+def sight(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> SymptomMatch | None:
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
     if not is_number(symptom_id):
         return None
@@ -362,7 +360,7 @@ def sight(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> 
     return SymptomMatch(symptom_id, True, row[0] != "active" or bool(fixed))
 
 
-def forget(raw: sqlite3.Connection, symptom_id: int, case_no: int) -> None:
+def forget(raw: RawConnection, symptom_id: int, case_no: int) -> None:
     """A case does not report that symptom after all."""
     row = (symptom_id, case_no)
     if raw.execute("delete from sightings where symptom_id = ? and case_no = ?", row).rowcount:
@@ -372,23 +370,30 @@ def forget(raw: sqlite3.Connection, symptom_id: int, case_no: int) -> None:
         )
 
 
-def _when(raw: sqlite3.Connection, case_no: int, at: float) -> float:
+def _when(raw: RawConnection, case_no: int, at: float) -> float:
     """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
     row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()
     return min(row[0], at) if row and row[0] is not None else at
 
 
-def _counted(raw: sqlite3.Connection, symptom_id: int, case_no: int, at: float) -> bool:
+def _counted(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bool:
     """Count the case for the symptom; False if it was counted before."""
     row = (symptom_id, case_no, at)
     return raw.execute("insert or ignore into sightings values (?, ?, ?)", row).rowcount == 1
 
 
-def _new(raw: sqlite3.Connection, case: RcaCase, at: float, component: str, severity: str) -> int:
+def _new(raw: RawConnection, case: RcaCase, at: float, component: str, severity: str) -> int:
     when = _when(raw, case.case_no, at)
     row = (
-        *(case.fingerprint, case.name, case.error_pattern, case.test_name_pattern, case.features),
-        *(component, severity, when, when),
+        case.fingerprint,
+        case.name,
+        case.error_pattern,
+        case.test_name_pattern,
+        case.features,
+        component,
+        severity,
+        when,
+        when,
     )
     symptom_id = int(raw.execute(_NEW_SYMPTOM, row).fetchone()[0])
     _counted(raw, symptom_id, case.case_no, when)

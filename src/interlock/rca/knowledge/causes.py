@@ -1,14 +1,10 @@
-"""What is known over all suites: symptoms, root causes, and how they go together. Reads only.
+"""What is known over all suites: symptoms, root causes, how they go together and how they age.
 
 Numbers that nobody gave out are answered with None or nothing, never with an error: agents make
-numbers up.
-
-How knowledge ages: symptoms go to sleep or are resolved, root causes are fixed and archived.
-
-Only legal moves are made; the dates of a root cause follow its status.
+numbers up. Symptoms go to sleep or are resolved, root causes are fixed and archived, by legal moves
+only; the dates of a root cause follow its status.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
@@ -16,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.database import driver, is_number, transaction
+from interlock.journal.sqlite import RawConnection, driver, is_number, transaction
 from interlock.system.errors import StateError, StoreError
 
 _PER_BAND = 500
@@ -207,15 +203,16 @@ def history_of(connection: Connection, fingerprint: str, most: int = 50) -> Caus
 
 def read_rca(row: tuple[Any, ...]) -> Rca:
     """A root cause from the columns of its row, in their order."""
-    return Rca(*(*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:]))
+    values = (*row[:8], _strings(row[8]), _evidence(row[9]), *row[10:])
+    return Rca(*values)
 
 
-def _symptom(raw: sqlite3.Connection, symptom_id: int) -> Symptom | None:
+def _symptom(raw: RawConnection, symptom_id: int) -> Symptom | None:
     row = _row(raw, _BY_ID, symptom_id)
     return Symptom(*row) if row else None
 
 
-def _row(raw: sqlite3.Connection, query: str, number: int) -> tuple[Any, ...] | None:
+def _row(raw: RawConnection, query: str, number: int) -> tuple[Any, ...] | None:
     found: tuple[Any, ...] | None = None
     if is_number(number):
         found = raw.execute(query, (number,)).fetchone()
@@ -293,7 +290,7 @@ def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) 
         )
 
 
-def _standing(raw: sqlite3.Connection, rca_id: int) -> tuple[str, int]:
+def _standing(raw: RawConnection, rca_id: int) -> tuple[str, int]:
     query = "select status, case_no from rcas where rca_id = ?"
     row = raw.execute(query, (rca_id,)).fetchone() if is_number(rca_id) else None
     if row is None:
@@ -301,7 +298,7 @@ def _standing(raw: sqlite3.Connection, rca_id: int) -> tuple[str, int]:
     return row[0], row[1]
 
 
-def _may_reopen(raw: sqlite3.Connection, rca_id: int, case_no: int) -> None:
+def _may_reopen(raw: RawConnection, rca_id: int, case_no: int) -> None:
     query = "select 1 from rca_cases where case_no = ? and rca_id = ?"
     if raw.execute(query, (case_no, rca_id)).fetchone() is None:
         raise StateError(

@@ -1,10 +1,9 @@
-"""Intake: suites, launches and failures become rows, together with the engine's run and cases.
+"""Intake: suites, launches and failures become rows, together with the kernel's run and cases.
 
 All of a suite, or all that is new to it, is one transaction. What the source said is kept as it was
 said; fingerprints and the like come ready from the caller.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,8 +13,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.database import is_number, transaction
 from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
+from interlock.journal.sqlite import RawConnection, is_number, transaction
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.test_output import TestCounts
@@ -97,7 +96,9 @@ def begin_suite(
     one."""
     with transaction(connection) as raw:
         run_id = insert_run(
-            *(raw, circuit, text),
+            raw,
+            circuit,
+            text,
             source=source,
             fingerprint=fingerprint,
             options=options,
@@ -129,7 +130,7 @@ def extend_suite(
     return numbers
 
 
-def open_suite(raw: sqlite3.Connection, run_id: int, name: str, description: str, at: float) -> int:
+def open_suite(raw: RawConnection, run_id: int, name: str, description: str, at: float) -> int:
     """The suite of a run, under the run's own number; belongs inside the run's transaction."""
     raw.execute(
         "insert into suites (suite_id, run_id, name, description, status, created_at)"
@@ -140,7 +141,7 @@ def open_suite(raw: sqlite3.Connection, run_id: int, name: str, description: str
 
 
 def add_launch(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     suite_id: int,
     launch: Launch,
     *,
@@ -150,10 +151,25 @@ def add_launch(
     """A launch with its jobs; one that is known is brought up to date."""
     circuit_id = _circuit(raw, suite_id, launch, pipeline or launch.name)
     row = (
-        *(circuit_id, launch.launch_id, rp_launch_id, launch.uuid, launch.name, launch.status),
-        *(seconds_of(launch.started_at), seconds_of(launch.ended_at), _text(launch.attributes)),
-        *(launch.branch, launch.commit, launch.remote, launch.url, launch.ci_url, launch.project),
-        *(launch.tally.tests, launch.tally.failed, launch.tally.skipped, _text(launch)),
+        circuit_id,
+        launch.launch_id,
+        rp_launch_id,
+        launch.uuid,
+        launch.name,
+        launch.status,
+        seconds_of(launch.started_at),
+        seconds_of(launch.ended_at),
+        _text(launch.attributes),
+        launch.branch,
+        launch.commit,
+        launch.remote,
+        launch.url,
+        launch.ci_url,
+        launch.project,
+        launch.tally.tests,
+        launch.tally.failed,
+        launch.tally.skipped,
+        _text(launch),
     )
     launch_id = int(raw.execute(_LAUNCH, row).fetchone()[0])
     raw.executemany(_JOB, [_job_row(launch_id, job) for job in _by_name(launch.jobs)])
@@ -161,7 +177,7 @@ def add_launch(
 
 
 def add_failures(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     launch_id: int,
     numbered: Sequence[tuple[int, FailedCase]],
     at: float,
@@ -192,7 +208,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def _take_in(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
     run_id: int,
@@ -205,12 +221,12 @@ def _take_in(
             numbers += _take_one(raw, circuit, suite_id, run_id, arrival, at)
         except (OverflowError, UnicodeEncodeError) as error:
             which = f"launch {arrival.launch.launch_id[:80]!r}"
-            raise SourceError(f"{which} cannot be kept, mend its source: {error}") from error
+            raise SourceError(f"{which} cannot be stored, fix its source: {error}") from error
     return numbers
 
 
 def _take_one(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
     run_id: int,
@@ -219,7 +235,9 @@ def _take_one(
 ) -> list[int]:
     numbers: list[int] = []
     launch_id = add_launch(
-        *(raw, suite_id, arrival.launch),
+        raw,
+        suite_id,
+        arrival.launch,
         pipeline=arrival.pipeline,
         rp_launch_id=arrival.rp_launch_id,
     )
@@ -233,7 +251,7 @@ def _take_one(
 
 
 def _unknown(
-    raw: sqlite3.Connection, launch_id: int, cases: Iterable[FailedCase]
+    raw: RawConnection, launch_id: int, cases: Iterable[FailedCase]
 ) -> Iterator[FailedCase]:
     seen = {
         failure_id
@@ -247,7 +265,7 @@ def _unknown(
             yield new
 
 
-def _circuit(raw: sqlite3.Connection, suite_id: int, launch: Launch, name: str) -> int:
+def _circuit(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> int:
     """The stored CI pipeline of a suite, a version and a name; it spans its launches."""
     raw.execute("insert or ignore into versions (label) values (?)", (launch.version,))
     (version_id,) = raw.execute(
@@ -261,8 +279,12 @@ def _circuit(raw: sqlite3.Connection, suite_id: int, launch: Launch, name: str) 
         " excluded.started_at), ended_at = coalesce(max(ended_at, excluded.ended_at), ended_at,"
         " excluded.ended_at) returning circuit_id",
         (
-            *(suite_id, version_id, name, launch.status),
-            *(seconds_of(launch.started_at), seconds_of(launch.ended_at)),
+            suite_id,
+            version_id,
+            name,
+            launch.status,
+            seconds_of(launch.started_at),
+            seconds_of(launch.ended_at),
         ),
     ).fetchone()
     return int(circuit_id)
@@ -293,9 +315,16 @@ def _joined(one: Job, other: Job) -> Job:
 
 def _job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
     return (
-        *(launch_id, job.item_id or None, job.name, job.clock, job.status),
-        *(job.tally.tests, job.tally.failed, job.tally.skipped),
-        *(seconds_of(job.started_at), seconds_of(job.ended_at)),
+        launch_id,
+        job.item_id or None,
+        job.name,
+        job.clock,
+        job.status,
+        job.tally.tests,
+        job.tally.failed,
+        job.tally.skipped,
+        seconds_of(job.started_at),
+        seconds_of(job.ended_at),
     )
 
 
@@ -304,11 +333,25 @@ def _case_row(
 ) -> tuple[Any, ...]:
     failure = new.failure
     return (
-        *(case_no, job_id, launch_id, failure.id, failure.item_id or None, failure.test_name),
-        *(failure.class_name, failure.message, new.error_pattern),
-        *(new.test_name_pattern or failure.test_name, new.features, new.excerpt),
-        *(failure.log_truncated, new.fingerprint, _text(new.bands)),
-        *(seconds_of(failure.at), seconds_of(failure.ended_at), at, at),
+        case_no,
+        job_id,
+        launch_id,
+        failure.id,
+        failure.item_id or None,
+        failure.test_name,
+        failure.class_name,
+        failure.message,
+        new.error_pattern,
+        new.test_name_pattern or failure.test_name,
+        new.features,
+        new.excerpt,
+        failure.log_truncated,
+        new.fingerprint,
+        _text(new.bands),
+        seconds_of(failure.at),
+        seconds_of(failure.ended_at),
+        at,
+        at,
     )
 
 

@@ -1,12 +1,9 @@
-"""The tables of investigations: suite, CI pipeline, launch, job, case, triage.
+"""RCA's tables: investigations (suite, CI pipeline, launch, job, case, triage) and knowledge.
 
-A suite is a run and an RCA case is a case: the engine's rows hold where they stand, these what they
-are about. A case points at its symptom and its root cause, and then the two are linked as well.
-
-The tables of knowledge: symptoms, root causes and what links them. They know no suite.
-
-A symptom is a story that failures tell again and again; a root cause explains some of them. What
-must always hold is a constraint here, so that no writer can forget it.
+A suite is a run and an RCA case is a case: the kernel's rows hold where they stand, these what they
+are about. A symptom is a story that failures tell again and again; a root cause explains some of
+them. What must always hold is a constraint here, so that no writer can forget it. Knowledge refers
+to no suite.
 """
 
 from sqlalchemy import (
@@ -17,13 +14,16 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    MetaData,
     Table,
     Text,
     UniqueConstraint,
     text,
 )
 
-from interlock.journal.schema import metadata
+from interlock.journal.schema import cases, runs
+
+metadata = MetaData()
 
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 """Where a cause lives. The words of triages and of root causes."""
@@ -62,7 +62,7 @@ sightings = Table(
     "sightings",
     metadata,
     Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
-    Column("case_no", ForeignKey("cases.case_no"), primary_key=True),
+    Column("case_no", ForeignKey(cases.c.case_no), primary_key=True),
     Column("at", Float, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -71,7 +71,7 @@ rcas = Table(
     "rcas",
     metadata,
     Column("rca_id", Integer, primary_key=True),
-    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("case_no", ForeignKey(cases.c.case_no), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("title", Text, nullable=False),
     Column("description", Text, nullable=False),
@@ -115,7 +115,7 @@ symptom_rca = Table(
     metadata,
     Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
     Column("rca_id", ForeignKey("rcas.rca_id"), primary_key=True),
-    Column("case_no", ForeignKey("cases.case_no"), nullable=False),
+    Column("case_no", ForeignKey(cases.c.case_no), nullable=False),
     Column("confidence", Float),
     Column("notes", Text, nullable=False),
     Column("linked_at", Float, nullable=False),
@@ -128,7 +128,7 @@ suites = Table(
     "suites",
     metadata,
     Column("suite_id", Integer, primary_key=True),
-    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("run_id", ForeignKey(runs.c.run_id), nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -208,7 +208,7 @@ jobs = Table(
 rca_cases = Table(
     "rca_cases",
     metadata,
-    Column("case_no", ForeignKey("cases.case_no"), primary_key=True),
+    Column("case_no", ForeignKey(cases.c.case_no), primary_key=True),
     Column("job_id", Integer, nullable=False),
     Column("launch_id", Integer, nullable=False),
     Column("failure_id", Text, nullable=False),
@@ -267,6 +267,3 @@ triages = Table(
     Column("created_at", Float, nullable=False),
     CheckConstraint(f"category in {CATEGORIES}", name="triage_category"),
 )
-
-all_tables = metadata
-"""These tables refer to all others: whoever asks for them here has the whole schema."""

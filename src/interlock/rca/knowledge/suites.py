@@ -1,6 +1,5 @@
-"""Suites as they stand: their launches, their cases with triage and root cause. Reads only.
-
-What a suite's cases look like, and which root causes were agreed on. Reads only.
+"""Suites as they stand: their launches, their cases with triage and root cause, and which root
+causes were agreed on. Reads only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,8 +8,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.database import driver, is_number
 from interlock.journal.journal import State, read_blob
+from interlock.journal.sqlite import driver, is_number
 from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch
 
@@ -49,9 +48,26 @@ _BRIEFS = (
     " join launches l on l.launch_id = r.launch_id join circuits c on c.circuit_id = l.circuit_id"
 )
 _PLAIN = (
-    *("case_no", "case_id", "engine_status", "step", "launch_id", "launch_key", "version", "job"),
-    *("failure_id", "rp_item_id", "name", "class_name", "status", "error_message", "excerpt"),
-    *("fingerprint", "started_at", "ended_at", "decision", "reviewed_by"),
+    "case_no",
+    "case_id",
+    "engine_status",
+    "step",
+    "launch_id",
+    "launch_key",
+    "version",
+    "job",
+    "failure_id",
+    "rp_item_id",
+    "name",
+    "class_name",
+    "status",
+    "error_message",
+    "excerpt",
+    "fingerprint",
+    "started_at",
+    "ended_at",
+    "decision",
+    "reviewed_by",
 )
 """The first columns of `_CASES`, as a record calls them."""
 _strings = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -207,7 +223,10 @@ def pipelines_of(connection: Connection, suite_id: int) -> list[Pipeline]:
 def launches_of(connection: Connection, suite_id: int) -> list[StoredLaunch]:
     """In the order in which they came."""
     rows = driver(connection).execute(_LAUNCHES, (suite_id,))
-    return [StoredLaunch(*(*row[:3], _launch(row[3]))) for row in rows]
+    return [
+        StoredLaunch(launch_id, circuit_id, rp_launch_id, _launch(payload))
+        for launch_id, circuit_id, rp_launch_id, payload in rows
+    ]
 
 
 def suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
@@ -271,7 +290,16 @@ def _suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
 
 
 def _triage(row: tuple[Any, ...]) -> Triage:
-    return Triage(*(*row[1:4], _strings(row[4]), *map(bool, row[5:8]), row[8]))
+    return Triage(
+        category=row[1],
+        severity=row[2],
+        hypothesis=row[3],
+        candidate_repos=_strings(row[4]),
+        skip=bool(row[5]),
+        clock_skew=bool(row[6]),
+        cascade=bool(row[7]),
+        notes=row[8],
+    )
 
 
 _LOOKS = (
@@ -343,8 +371,14 @@ def looks_of(connection: Connection, suite_id: int) -> Iterator[CaseView]:
     for row in raw.execute(_LOOKS, (suite_id,)):
         case_no, case_id, blob, features, status, step, dispatch_id, state = row
         yield CaseView(
-            *(case_no, case_id, msgspec.json.decode(read_blob(raw, blob)), features),
-            *(status, step, dispatch_id is not None, _visits(state).visits),
+            case_no,
+            case_id,
+            msgspec.json.decode(read_blob(raw, blob)),
+            features,
+            status,
+            step,
+            dispatch_id is not None,
+            _visits(state).visits,
         )
 
 
@@ -357,7 +391,19 @@ def case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | N
 def place_of(connection: Connection, case_no: int) -> CasePosition | None:
     """None for a case that is about no failure."""
     row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
-    return CasePosition(*(*row[:3], _numbers(row[3]), *row[4:])) if row else None
+    if row is None:
+        return None
+    launch_id, suite_id, fingerprint, bands, features, symptom_id, rca_id, _ = row
+    return CasePosition(
+        launch_id=launch_id,
+        suite_id=suite_id,
+        fingerprint=fingerprint,
+        bands=_numbers(bands),
+        features=features,
+        symptom_id=symptom_id,
+        rca_id=rca_id,
+        case_no=case_no,
+    )
 
 
 def environment_of(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:

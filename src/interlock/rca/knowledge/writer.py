@@ -4,7 +4,6 @@ Each runs inside the transaction of its decision and is safe to meet what it set
 made up, an id or a category, is noted on the case and links nothing; it never breaks the commit.
 """
 
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from interlock.journal import journal
+from interlock.journal.sqlite import RawConnection
 from interlock.rca.effects import (
     Closed,
     Correlated,
@@ -63,12 +63,12 @@ def effect_of(case_no: int, effect: RcaEffect) -> journal.Effect:
     return partial(carry_out, case_no, effect)
 
 
-def carry_out(case_no: int, effect: RcaEffect, raw: sqlite3.Connection, at: float) -> None:
+def carry_out(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:
     """Change what the effect says; belongs inside a transaction."""
     _WRITERS[type(effect)](raw, read_case(raw, case_no), effect, at)
 
 
-def _recalled(raw: sqlite3.Connection, case: RcaCase, effect: Recalled, at: float) -> None:
+def _recalled(raw: RawConnection, case: RcaCase, effect: Recalled, at: float) -> None:
     met = sight(raw, effect.symptom_id, case.case_no, at)
     status = status_of(raw, effect.rca_id)
     known = status not in (None, "archived")
@@ -88,14 +88,21 @@ def _recalled(raw: sqlite3.Connection, case: RcaCase, effect: Recalled, at: floa
         set_regression(raw, case.case_no, regression=True)
 
 
-def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float) -> None:
+def _triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> None:
     repos = msgspec.json.encode(effect.candidate_repos).decode()
     raw.execute(
         _TRIAGE,
         (
-            *(case.case_no, _category(raw, case, effect.category), effect.severity),
-            *(effect.hypothesis, repos),
-            *(effect.skip, effect.clock_skew, effect.cascade, effect.notes, at),
+            case.case_no,
+            _category(raw, case, effect.category),
+            effect.severity,
+            effect.hypothesis,
+            repos,
+            effect.skip,
+            effect.clock_skew,
+            effect.cascade,
+            effect.notes,
+            at,
         ),
     )
     component = next(iter(effect.candidate_repos), "")
@@ -114,7 +121,7 @@ def _triaged(raw: sqlite3.Connection, case: RcaCase, effect: Triaged, at: float)
     set_status(raw, case, "triaged", at)
 
 
-def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, at: float) -> None:
+def _investigated(raw: RawConnection, case: RcaCase, effect: Investigated, at: float) -> None:
     words = CauseText(
         title=effect.title or headline(effect.description),
         description=effect.description,
@@ -127,7 +134,11 @@ def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, 
     )
     rca_id = write_own(raw, case.case_no, effect.attempt, words, at, followed=True)
     link(
-        *(raw, read_case(raw, case.case_no), _symptom(raw, case, at), rca_id, at),
+        raw,
+        read_case(raw, case.case_no),
+        _symptom(raw, case, at),
+        rca_id,
+        at,
         confidence=words.convergence_score,
         notes="investigated",
     )
@@ -135,7 +146,7 @@ def _investigated(raw: sqlite3.Connection, case: RcaCase, effect: Investigated, 
     set_status(raw, case, "investigated", at)
 
 
-def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: float) -> None:
+def _correlated(raw: RawConnection, case: RcaCase, effect: Correlated, at: float) -> None:
     status = status_of(raw, effect.rca_id)
     if status is None or status == "archived":
         add_note(raw, case.case_no, _refused("correlation", effect.rca_id, status))
@@ -148,7 +159,7 @@ def _correlated(raw: sqlite3.Connection, case: RcaCase, effect: Correlated, at: 
     set_status(raw, case, "investigated", at)
 
 
-def _reviewed(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
+def _reviewed(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
     if effect.decision == "overturn":
         _overturn(raw, case, effect, at)
     elif case.rca_id is None and (words := _words_of_triage(raw, case)):
@@ -157,12 +168,12 @@ def _reviewed(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: floa
     set_status(raw, case, "reviewed", at)
 
 
-def _sent_back(raw: sqlite3.Connection, case: RcaCase, effect: SentBack, at: float) -> None:
+def _sent_back(raw: RawConnection, case: RcaCase, effect: SentBack, at: float) -> None:
     set_status(raw, case, effect.status, at)
     set_decision(raw, case.case_no, "", "")
 
 
-def _closed(raw: sqlite3.Connection, case: RcaCase, effect: Closed, at: float) -> None:
+def _closed(raw: RawConnection, case: RcaCase, effect: Closed, at: float) -> None:
     set_status(raw, case, "closed", at)
     if effect.draft:
         draft = msgspec.json.encode(effect.draft).decode()
@@ -171,7 +182,7 @@ def _closed(raw: sqlite3.Connection, case: RcaCase, effect: Closed, at: float) -
 
 
 def _take_over(
-    raw: sqlite3.Connection,
+    raw: RawConnection,
     case: RcaCase,
     symptom_id: int | None,
     rca_id: int,
@@ -187,7 +198,7 @@ def _take_over(
     bring_along(raw, followers, rca_id, at)
 
 
-def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: float) -> None:
+def _overturn(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
     """One person's word on one case: it rewrites no other case's root cause."""
     known = _words_of_triage(raw, case) if case.rca_id is None else read_words(raw, case.rca_id)
     known = known or CauseText(title=case.name, description=case.error_message, defect_type="")
@@ -205,13 +216,13 @@ def _overturn(raw: sqlite3.Connection, case: RcaCase, effect: Reviewed, at: floa
         _found_by_review(raw, case, own, at)
 
 
-def _found_by_review(raw: sqlite3.Connection, case: RcaCase, words: CauseText, at: float) -> None:
+def _found_by_review(raw: RawConnection, case: RcaCase, words: CauseText, at: float) -> None:
     rca_id = write_own(raw, case.case_no, BY_REVIEW, words, at, followed=False)
     symptom_id = _symptom(raw, case, at)
     link(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
 
 
-def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> CauseText | None:
+def _words_of_triage(raw: RawConnection, case: RcaCase) -> CauseText | None:
     """What a triage says when there was no need to investigate."""
     row = raw.execute(
         "select category, hypothesis, candidate_repos, notes from triages where case_no = ?",
@@ -232,7 +243,7 @@ def _words_of_triage(raw: sqlite3.Connection, case: RcaCase) -> CauseText | None
     )
 
 
-def _symptom(raw: sqlite3.Connection, case: RcaCase, at: float) -> int | None:
+def _symptom(raw: RawConnection, case: RcaCase, at: float) -> int | None:
     """The symptom a case reports: the one it has, or that of its fingerprint."""
     if case.symptom_id is not None:
         return case.symptom_id
@@ -241,13 +252,13 @@ def _symptom(raw: sqlite3.Connection, case: RcaCase, at: float) -> int | None:
     return met.symptom_id if met else None
 
 
-def _note_regression(raw: sqlite3.Connection, case: RcaCase, met: SymptomMatch | None) -> None:
+def _note_regression(raw: RawConnection, case: RcaCase, met: SymptomMatch | None) -> None:
     """What an earlier symptom said of the case counts no more, if it has another."""
     if met and (met.first or met.symptom_id != case.symptom_id):
         set_regression(raw, case.case_no, regression=met.regression)
 
 
-def _category(raw: sqlite3.Connection, case: RcaCase, category: str) -> str:
+def _category(raw: RawConnection, case: RcaCase, category: str) -> str:
     if category in CATEGORIES:
         return category
     add_note(raw, case.case_no, f"category {category[:40]!r} is none: taken for unknown")
@@ -263,7 +274,7 @@ def _refused(who: str, rca_id: int, status: str | None) -> str:
     return f"{who} named root cause {rca_id}: {why}"
 
 
-_WRITERS: dict[type, Callable[[sqlite3.Connection, RcaCase, Any, float], None]] = {
+_WRITERS: dict[type, Callable[[RawConnection, RcaCase, Any, float], None]] = {
     Recalled: _recalled,
     Triaged: _triaged,
     Investigated: _investigated,

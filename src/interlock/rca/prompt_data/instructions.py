@@ -1,12 +1,8 @@
-"""What each family answers with: the fields of its artifact, as prompts tell them.
+"""What a prompt asks for and warns of: the fields of each family's artifact, and guards G1 to G34.
 
-The circuit holds the shape that answers are checked against; this is the same in words, with an
-example. Names are those of the files that outside agents have always written.
-
-Guards G1 to G34: what agents get wrong in such work, and the sentence that keeps them from it.
-
-A table: number, name, families, the condition under which the sentence is worth its room, and the
-sentence. The condition is a key of `CONDITIONS`; whoever fills prompts says which hold.
+The circuit holds the shape that answers are checked against; `ARTIFACTS` is the same in words, with
+an example. A guard is a sentence against what agents get wrong in such work; its condition is a key
+of `CONDITIONS`, and whoever fills prompts says which hold.
 """
 
 from collections.abc import Collection, Sequence
@@ -542,8 +538,8 @@ def guard_page() -> str:
     )
     return (
         "# The guards of root cause analysis\n\n"
-        "Made by `make docs` from `apps/rca/guards.py`. A guard stands in the prompts of its\n"
-        "families, marked with its number, whenever its condition holds.\n\n"
+        "Made by `make docs` from `rca/prompt_data/instructions.py`. A guard stands in the\n"
+        "prompts of its families, marked with its number, whenever its condition holds.\n\n"
         "| guard | name | families | when | sentence |\n|---|---|---|---|---|\n"
         + "\n".join(lines)
         + "\n"

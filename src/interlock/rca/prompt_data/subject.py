@@ -1,19 +1,36 @@
 """The subject of a prompt: everything that is known when one step of one case is asked.
 
-Also how much of it a prompt may show. Holds what it is given; says nothing about it.
+Also how much of it a prompt may show. The groups, the history and the blocks are all made from it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.clocks import ClockLimits
 from interlock.rca.records import Checkout, Failure, Job, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import StepFamily
 from interlock.rca.taxonomy import Taxonomy
 from interlock.runtime.fence import PromptFence
+
+_NAME_TEXT: Final = """
+identity envelope env git failure timestamps siblings workspace urls prior history digest taxonomy
+artifact_schema guards data fence notes missing
+"""
+NAMES: Final = tuple(_NAME_TEXT.split())
+"""The names that `build_parameters` gives to a template, beside those every prompt can read."""
+
+
+class ClockLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """From where on a difference is a sign of skew."""
+
+    start_minutes: float = 5
+    """Between the start of the launch and of its CI job."""
+    step_hours: float = 2
+    """The duration of one test."""
+    launch_factor: float = 3
+    """How many times longer the launch is than all its jobs together."""
 
 
 class PromptLimits(msgspec.Struct, frozen=True, kw_only=True):

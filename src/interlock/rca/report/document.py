@@ -1,11 +1,7 @@
-"""`report.json`: all of the findings for programs, with a summary, in one stable order.
+"""`report.json`, with its JSON Schema, and the list of all documents of a suite.
 
-Nothing is cut here: what other documents leave out is in this one. Its JSON Schema is made from the
-same records and kept in `docs/report.schema.json`.
-
-All documents of a suite, one after the other. Whoever calls writes them.
-
-The same findings give the same documents, byte for byte.
+Nothing is cut in the JSON: what other documents leave out is in this one. The same findings give
+the same documents, byte for byte.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,13 +62,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     findings: Findings
 
 
-def document(findings: Findings) -> bytes:
+def document_of(outline: Outline) -> bytes:
     """`report.json`."""
-    return document_of(outline(findings))
-
-
-def document_of(told: Outline) -> bytes:
-    made = Document(schema_version=SCHEMA_VERSION, summary=summary_of(told), findings=told.findings)
+    made = Document(
+        schema_version=SCHEMA_VERSION, summary=summary_of(outline), findings=outline.findings
+    )
     try:
         raw = msgspec.json.encode(made, order="deterministic")
     except UnicodeEncodeError:
@@ -81,15 +75,15 @@ def document_of(told: Outline) -> bytes:
     return msgspec.json.format(raw, indent=2) + b"\n"
 
 
-def summary_of(told: Outline) -> Summary:
+def summary_of(outline: Outline) -> Summary:
     return Summary(
-        verdict=verdict(told),
-        failures=told.total,
-        causes=len(told.families),
-        regressions=sum(cause.regression for cause in told.families),
-        seen_before=sum(cause.known for cause in told.families),
-        by_kind=told.kinds,
-        by_state=told.states,
+        verdict=verdict(outline),
+        failures=outline.total,
+        causes=len(outline.families),
+        regressions=sum(cause.regression for cause in outline.families),
+        seen_before=sum(cause.known for cause in outline.families),
+        by_kind=outline.kinds,
+        by_state=outline.states,
         families=tuple(
             FamilySummary(
                 number=cause.number,
@@ -105,7 +99,7 @@ def summary_of(told: Outline) -> Summary:
                 first_seen=cause.since,
                 suspect=cause.suspects[0].commit if cause.suspects else "",
             )
-            for cause in told.causes
+            for cause in outline.causes
         ),
     )
 
@@ -131,10 +125,10 @@ def _whole(value: Any) -> Any:
 def documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
     """Every file with its path below the report's folder, the page first. The data of a very red
     night fill much memory: a file is made when it is asked for."""
-    told = outline(findings)
-    yield "report.html", page_of(told).encode()
-    yield "report.md", markdown_of(told).encode()
-    yield "report.json", document_of(told)
-    yield "regression-report.md", regressions_of(told).encode()
-    for name, text in drafts_of(told).items():
+    overview = outline(findings)
+    yield "report.html", page_of(overview).encode()
+    yield "report.md", markdown_of(overview).encode()
+    yield "report.json", document_of(overview)
+    yield "regression-report.md", regressions_of(overview).encode()
+    for name, text in drafts_of(overview).items():
         yield name, text.encode()

@@ -1,7 +1,7 @@
 """Jira drafts: one per family, for a person to read and a program to send.
 
-Knows what a ticket needs. What F6 wrote comes first; gaps are filled from the family. A reference
-that was looked for and not found is no evidence and stays out. Refuses to know Jira's interface.
+What F6 wrote comes first; gaps are filled from the family. A reference that was looked for and not
+found is no evidence and stays out.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from interlock.rca.records import CaseFinding, Findings
-from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.outline import Cause, Outline
 from interlock.rca.report.summary import history, standing, trust
 from interlock.rca.report.words import defect_meaning, suspect_link
 from interlock.system.text import (
@@ -54,19 +54,15 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     case_ids: tuple[str, ...]
 
 
-def drafts(findings: Findings) -> dict[str, str]:
-    """File name -> text, two files for each family."""
-    return drafts_of(outline(findings))
-
-
-def drafts_of(told: Outline) -> dict[str, str]:
+def drafts_of(outline: Outline) -> dict[str, str]:
+    """Two files for each family: path -> text."""
     found = {}
-    names = file_names([cause.family_id for cause in told.families])
-    for cause, name in zip(told.families, names, strict=True):
+    names = file_names([cause.family_id for cause in outline.families])
+    for cause, name in zip(outline.families, names, strict=True):
         draft = draft_of(cause)
         body = msgspec.json.format(msgspec.json.encode(draft), indent=2).decode()
         found[f"{FOLDER}/{name}.json"] = body + "\n"
-        found[f"{FOLDER}/{name}.md"] = _page(draft, cause, told.findings)
+        found[f"{FOLDER}/{name}.md"] = _page(draft, cause, outline.findings)
     return dict(sorted(found.items()))
 
 
@@ -111,12 +107,12 @@ def draft_of(cause: Cause) -> Draft:
 
 def draft_text(case: CaseFinding) -> str:
     """The draft that F6 wrote for one case, as text; empty if there is none."""
-    said = []
+    lines = []
     for name in sorted(case.draft, key=_importance):
         value = ", ".join(_texts(case.draft[name]))
         if value:
-            said.append(f"{line(str(name), 60)}: {value}")
-    return "\n".join(said)
+            lines.append(f"{line(str(name), 60)}: {value}")
+    return "\n".join(lines)
 
 
 def plain_text(draft: Draft) -> str:
@@ -237,8 +233,8 @@ def _sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str,
     evidence = []
     for ref in draft.evidence_refs[:_TESTS]:
         known = verdicts.get(ref)
-        said = "found" if known and known.verdict == "found" else "unchecked"
-        evidence.append(f"- {link(code(ref), known.url if known else '')} ({said})")
+        state = "found" if known and known.verdict == "found" else "unchecked"
+        evidence.append(f"- {link(code(ref), known.url if known else '')} ({state})")
     suspects = []
     for suspect in cause.suspects[:5]:
         commit = link(code(suspect.commit[:12]), suspect_link(suspect, findings.repos))

@@ -1,14 +1,10 @@
-"""`report.md`: findings for a pull request or a chat, causes first, in what a comment can hold.
+"""`report.md` for a pull request or a chat, and `regression-report.md` for what came back.
 
-Knows the order and the room. Refuses to trust a text: all of it goes through `markdown_text`.
-
-`regression-report.md`: what was gone and came back, and which causes are new or known.
-
-Knows what makes a regression readable: when it was there, when it was resolved, what fails now.
+Causes first, within what a comment can hold. All text from outside is escaped.
 """
 
 from interlock.rca.records import CaseFinding, Findings, Launch, Suspect
-from interlock.rca.report.outline import Cause, Outline, outline
+from interlock.rca.report.outline import Cause, Outline
 from interlock.rca.report.summary import (
     history,
     kind_label,
@@ -46,18 +42,14 @@ ROOM = 60_000
 _ROWS, _TESTS, _LAUNCHES = 30, 20, 5
 
 
-def markdown(findings: Findings) -> str:
+def markdown_of(outline: Outline) -> str:
     """`report.md`."""
-    return markdown_of(outline(findings))
-
-
-def markdown_of(told: Outline) -> str:
-    parts = [*_head(told), *_overview(told)]
+    parts = [*_head(outline), *_overview(outline)]
     spent = sum(map(len, parts))
-    for cause in told.causes:
-        section = _section(cause, told)
+    for cause in outline.causes:
+        section = _section(cause, outline)
         if spent + len(section) > ROOM:
-            left = len(told.causes) - cause.number + 1
+            left = len(outline.causes) - cause.number + 1
             parts.append(f"*{counted(left, 'more cause')} in `report.html` and `report.json`.*")
             break
         parts.append(section)
@@ -65,11 +57,11 @@ def markdown_of(told: Outline) -> str:
     return writable("\n\n".join(parts) + "\n")
 
 
-def _head(told: Outline) -> list[str]:
-    findings = told.findings
-    by = f", analysed by {prose(made_by(told))}" if made_by(told) else ""
+def _head(outline: Outline) -> list[str]:
+    findings = outline.findings
+    by = f", analysed by {prose(made_by(outline))}" if made_by(outline) else ""
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
-    first, second = verdict_lines(told)
+    first, second = verdict_lines(outline)
     parts = [
         f"# {prose(findings.name, 160) or f'Suite {findings.suite_id}'}",
         f"**{prose(first)}** {prose(second)}",
@@ -86,43 +78,43 @@ def _head(told: Outline) -> list[str]:
 def _launch(launch: Launch) -> str:
     number = f" #{launch.number}" if launch.number else ""
     name = prose(line(launch.name or launch.launch_id, 80) + number)
-    said = [link(name, launch.url)]
+    parts = [link(name, launch.url)]
     if launch.tally.tests:
-        said.append(f"{launch.tally.tests:,} tests, {launch.tally.failed:,} failed")
+        parts.append(f"{launch.tally.tests:,} tests, {launch.tally.failed:,} failed")
     if launch.version:
-        said.append(f"version {code(launch.version, 40)}")
+        parts.append(f"version {code(launch.version, 40)}")
     if launch.branch or launch.commit:
         commit = link(code(launch.commit[:10]), launch_link(launch)) if launch.commit else ""
         branch = code(launch.branch, 60)
-        said.append(f"{branch} at {commit}" if branch and commit else branch or commit)
+        parts.append(f"{branch} at {commit}" if branch and commit else branch or commit)
     if launch.started_at:
         took = lasted(launch.started_at, launch.ended_at)
-        said.append(prose(when(launch.started_at)) + (f", took {took}" if took else ""))
+        parts.append(prose(when(launch.started_at)) + (f", took {took}" if took else ""))
     if launch.ci_url:
-        said.append(link("CI job", launch.ci_url))
-    return "- " + " · ".join(said)
+        parts.append(link("CI job", launch.ci_url))
+    return "- " + " · ".join(parts)
 
 
-def _overview(told: Outline) -> list[str]:
-    if not told.causes:
+def _overview(outline: Outline) -> list[str]:
+    if not outline.causes:
         return []
     rows = [
         "| | cause | kind | failures | suspect | history | review |",
         "|--:|---|---|--:|---|---|---|",
     ]
-    for cause in told.causes[:_ROWS]:
-        suspect = _first_suspect(cause, told.findings)
+    for cause in outline.causes[:_ROWS]:
+        suspect = _first_suspect(cause, outline.findings)
         kind = kind_label(cause)
         rows.append(
             f"| {cause.number} | {prose(cause.title, 120)} | {kind}"
             f"{' **regression**' if cause.regression else ''} | {cause.size:,} | {suspect} |"
             f" {prose(history(cause))} | {prose(standing(cause))} |"
         )
-    if len(told.causes) > _ROWS:
-        rest = told.causes[_ROWS:]
+    if len(outline.causes) > _ROWS:
+        rest = outline.causes[_ROWS:]
         size = sum(cause.size for cause in rest)
         rows.append(f"| | *{counted(len(rest), 'more cause')}* | | {size:,} | | | |")
-    rows.append(f"| | **all** | | **{told.total:,}** | | | |")
+    rows.append(f"| | **all** | | **{outline.total:,}** | | | |")
     return ["\n".join(rows)]
 
 
@@ -134,12 +126,12 @@ def _first_suspect(cause: Cause, findings: Findings) -> str:
     return ("then " if cause.inherited else "") + _commit(first, findings) + who
 
 
-def _section(cause: Cause, told: Outline) -> str:
+def _section(cause: Cause, outline: Outline) -> str:
     parts = [f"## {cause.number}. {prose(cause.title, 160)}", f"*{_facts(cause)}*"]
     if cause.beyond:
         parts.append(prose(cause.beyond, 1500))
     if cause.suspects:
-        rows = [_suspect(suspect, told.findings) for suspect in cause.suspects[:3]]
+        rows = [_suspect(suspect, outline.findings) for suspect in cause.suspects[:3]]
         head = "Suspects when it was seen before" if cause.inherited else "Suspects"
         parts.append(f"**{head}**\n\n" + "\n".join(rows))
     if cause.evidence:
@@ -149,21 +141,21 @@ def _section(cause: Cause, told: Outline) -> str:
 
 
 def _facts(cause: Cause) -> str:
-    said = [] if cause.loose else [kind_label(cause)]
+    parts = [] if cause.loose else [kind_label(cause)]
     if cause.regression:
-        said.append("regression")
+        parts.append("regression")
     if cause.defect_type:
         meaning = defect_meaning(cause.defect_type)
-        said.append(prose(f"{cause.defect_type} ({meaning})", 120))
+        parts.append(prose(f"{cause.defect_type} ({meaning})", 120))
     if cause.severity:
-        said.append(prose(f"{cause.severity} severity", 60))
+        parts.append(prose(f"{cause.severity} severity", 60))
     if cause.score is not None:
-        said.append(f"confidence {cause.score:.2f}")
+        parts.append(f"confidence {cause.score:.2f}")
     if cause.component:
-        said.append(prose(cause.component, 80))
-    said.append(prose(history(cause)))
-    said.append(prose(f"{standing(cause)} [{trust(cause)}]"))
-    return " · ".join(said)
+        parts.append(prose(cause.component, 80))
+    parts.append(prose(history(cause)))
+    parts.append(prose(f"{standing(cause)} [{trust(cause)}]"))
+    return " · ".join(parts)
 
 
 def _suspect(suspect: Suspect, findings: Findings) -> str:
@@ -200,9 +192,9 @@ def _tests(cause: Cause) -> str:
         rows.append(f"| {name} | {where} | {STATES[state_of(case)]} |")
     if cause.size > _TESTS:
         rows.append(f"| *and {cause.size - _TESTS:,} more in `report.html`* | | |")
-    said, cut = block(cause.lead.error, 1500)
+    error_text, cut = block(cause.lead.error, 1500)
     note = f"\n\n*{cut:,} more characters in `report.json`.*" if cut else ""
-    error = f"\n\nThe error of the first:\n\n{fence(said)}{note}" if said else ""
+    error = f"\n\nThe error of the first:\n\n{fence(error_text)}{note}" if error_text else ""
     return (
         f"<details><summary>{counted(cause.size, 'failing test')}</summary>\n\n"
         + "\n".join(rows)
@@ -222,27 +214,23 @@ _COLUMNS = (
 )
 
 
-def regressions(findings: Findings) -> str:
+def regressions_of(outline: Outline) -> str:
     """`regression-report.md`."""
-    return regressions_of(outline(findings))
-
-
-def regressions_of(told: Outline) -> str:
-    findings = told.findings
+    findings = outline.findings
     name = prose(findings.name, 160) or f"Suite {findings.suite_id}"
     made = f", {prose(when(findings.made_at))}" if findings.made_at else ""
     parts = [
         f"# Regressions: {name}",
         f"Suite {findings.suite_id}{made}.",
-        *_came_back(told),
+        *_came_back(outline),
         "## New and known",
-        *_new_and_known(told),
+        *_new_and_known(outline),
     ]
     return writable("\n\n".join(parts) + "\n")
 
 
-def _came_back(told: Outline) -> list[str]:
-    symptoms = _symptoms(told)
+def _came_back(outline: Outline) -> list[str]:
+    symptoms = _symptoms(outline)
     if not symptoms:
         return ["**No regressions.** Nothing that was resolved or dormant came back."]
     failing = sum(len(cases) for _, cases in symptoms)
@@ -252,17 +240,17 @@ def _came_back(told: Outline) -> list[str]:
     rows = [
         "| " + " | ".join(_COLUMNS) + " |",
         "|---" * len(_COLUMNS) + "|",
-        *(_row(cause, cases, told.findings) for cause, cases in symptoms[:_REGRESSION_ROWS]),
+        *(_row(cause, cases, outline.findings) for cause, cases in symptoms[:_REGRESSION_ROWS]),
     ]
     if (more := len(symptoms) - _REGRESSION_ROWS) > 0:
         rows.append(f"| *and {more:,} more in `report.json`* | | | | | | |")
     return [head, "\n".join(rows)]
 
 
-def _symptoms(told: Outline) -> list[tuple[Cause, list[CaseFinding]]]:
+def _symptoms(outline: Outline) -> list[tuple[Cause, list[CaseFinding]]]:
     """Cases that came back, by cause and symptom, in the order of the causes."""
     found: dict[tuple[int, int], tuple[Cause, list[CaseFinding]]] = {}
-    for cause in told.causes:
+    for cause in outline.causes:
         for case in cause.cases:
             if case.regression:
                 found.setdefault((cause.number, case.symptom_id), (cause, []))[1].append(case)
@@ -304,29 +292,28 @@ def _suspect_cell(cause: Cause, findings: Findings) -> str:
     if not cause.suspects:
         return "none found"
     suspect = cause.suspects[0]
-    said = code(suspect.commit[:10]) or "unnamed"
+    commit = code(suspect.commit[:10]) or "unnamed"
     who = f" by {prose(suspect.author, 60)}" if suspect.author else ""
-    return link(said, suspect_link(suspect, findings.repos)) + who
+    return link(commit, suspect_link(suspect, findings.repos)) + who
 
 
-def _new_and_known(told: Outline) -> list[str]:
-    if not told.causes:
+def _new_and_known(outline: Outline) -> list[str]:
+    if not outline.causes:
         return ["No failures."]
-    new = sum(not cause.known for cause in told.families)
-    back = sum(cause.regression for cause in told.families)
-    known = len(told.families) - new - back
-    head = (
-        f"Of {counted(len(told.families), 'cause')}: {new:,} new, {known:,} known, {back:,} back."
-    )
+    new = sum(not cause.known for cause in outline.families)
+    back = sum(cause.regression for cause in outline.families)
+    known = len(outline.families) - new - back
+    total = counted(len(outline.families), "cause")
+    head = f"Of {total}: {new:,} new, {known:,} known, {back:,} back."
     rows = [
         "| | cause | kind | history | since | seen | failures | review |",
         "|--:|---|---|---|---|--:|--:|---|",
     ]
-    rows += [_known_row(cause) for cause in told.causes[:_REGRESSION_ROWS]]
-    if rest := told.causes[_REGRESSION_ROWS:]:
+    rows += [_known_row(cause) for cause in outline.causes[:_REGRESSION_ROWS]]
+    if rest := outline.causes[_REGRESSION_ROWS:]:
         size = sum(cause.size for cause in rest)
         rows.append(f"| | *{counted(len(rest), 'more cause')}* | | | | | {size:,} | |")
-    rows.append(f"| | **all** | | | | | **{told.total:,}** | |")
+    rows.append(f"| | **all** | | | | | **{outline.total:,}** | |")
     return [head, "\n".join(rows)]
 
 

@@ -1,11 +1,8 @@
 """The outline all documents share: every case in exactly one cause, causes in order of importance.
 
-Knows how cases of a family are summed up. Refuses to know how anything is written. Findings that
-contradict themselves (a member that is no case, a case in two families) still add up here.
-
-Anchors: the names by which a link leads to a cause or a case, also in a report written anew.
-
-Knows that ids come from outside: one that is odd, or there twice, gets a number of the page.
+Sums up the cases of a family, and gives each cause and case an anchor that stays the same in a
+report written anew. Findings that contradict themselves (a member that is no case, a case in two
+families) still add up here.
 """
 
 import re
@@ -185,8 +182,8 @@ def _whole(title: str, cases: Iterable[CaseFinding]) -> str:
     if not title.endswith("…"):
         return title
     begun = title[:-1]
-    said = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
-    found = next((each for each in said if each.startswith(begun)), "")
+    messages = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
+    found = next((each for each in messages if each.startswith(begun)), "")
     sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
     return line(sentence, _LONGEST_TITLE) if found else title
 
@@ -253,9 +250,9 @@ class Anchors(msgspec.Struct, frozen=True):
         return self.cases[number - 1]
 
 
-def anchors(told: Outline) -> Anchors:
-    families = [cause.family_id for cause in told.causes]
-    cases = [case.case_id for cause in told.causes for case in cause.cases]
+def anchors(outline: Outline) -> Anchors:
+    families = [cause.family_id for cause in outline.causes]
+    cases = [case.case_id for cause in outline.causes for case in cause.cases]
     return Anchors(_named(families, "family-", "f"), _named(cases, "case-", "c"))
 
 

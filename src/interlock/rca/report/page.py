@@ -1,8 +1,8 @@
 """The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
 
-Knows what goes where and how much fits. Refuses to know looks: templates, style and script lie
-beside this file. Nothing from outside is ever markup: templates escape all text, links are checked,
-and the page forbids itself everything but its own style and script.
+Chooses what goes where and how much fits; templates lie beside this file. Nothing from outside is
+ever markup: templates escape all text, links are checked, and the page forbids itself everything
+but its own style and script.
 """
 
 from collections import Counter
@@ -13,10 +13,10 @@ import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
-from interlock.rca.records import CaseFinding, Evidence, Findings, FindingStep
+from interlock.rca.records import CaseFinding, Evidence, FindingStep
 from interlock.rca.report import words
 from interlock.rca.report.jira import draft_of, draft_text, plain_text
-from interlock.rca.report.outline import Anchors, Cause, Outline, anchors, outline
+from interlock.rca.report.outline import Anchors, Cause, Outline, anchors
 from interlock.rca.report.summary import (
     advice,
     history,
@@ -55,29 +55,25 @@ class PageRow(msgspec.Struct, frozen=True):
     told: bool
 
 
-def page(findings: Findings) -> str:
+def page_of(outline: Outline) -> str:
     """`report.html`."""
-    return page_of(outline(findings))
-
-
-def page_of(told: Outline) -> str:
-    colours = shades(told.causes)
-    marks = anchors(told)
-    cards, full = _cards(told, colours, marks)
+    colours = shades(outline.causes)
+    marks = anchors(outline)
+    cards, full = _cards(outline, colours, marks)
     style, script = source("page.css"), source("page.js")
     html = render(
         "page.html.j2",
-        told=told,
-        verdict=verdict_lines(told),
-        tiles=_tiles(told),
+        outline=outline,
+        verdict=verdict_lines(outline),
+        tiles=_tiles(outline),
         marks=marks,
         cards=cards,
-        groups=_groups(told, full),
-        strip=timeline(told),
+        groups=_groups(outline, full),
+        strip=timeline(outline),
         edge=EDGE,
         colours=colours,
-        launches=told.findings.launches[:_LAUNCHES],
-        cuts=_cuts(told, len(cards), len(full)),
+        launches=outline.findings.launches[:_LAUNCHES],
+        cuts=_cuts(outline, len(cards), len(full)),
         style=Markup(style),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
         policy=content_policy(style, script),
@@ -85,35 +81,35 @@ def page_of(told: Outline) -> str:
     return writable(html)
 
 
-def _tiles(told: Outline) -> list[tuple[int, str]]:
+def _tiles(outline: Outline) -> list[tuple[int, str]]:
     """The numbers that a hurried reader takes along."""
-    causes = told.families
+    causes = outline.families
     back = sum(cause.regression for cause in causes)
     known = sum(cause.known and not cause.regression for cause in causes)
     return [
-        (told.total, "failure" if told.total == 1 else "failures"),
+        (outline.total, "failure" if outline.total == 1 else "failures"),
         (len(causes), "cause" if len(causes) == 1 else "causes"),
         (len(causes) - known - back, "new"),
         (known, "seen before"),
         (back, "regression" if back == 1 else "regressions"),
-        (sum("waiting" in cause.states for cause in told.causes), "to review"),
+        (sum("waiting" in cause.states for cause in outline.causes), "to review"),
     ]
 
 
 def _cards(
-    told: Outline, colours: dict[int, int], marks: Anchors
+    outline: Outline, colours: dict[int, int], marks: Anchors
 ) -> tuple[list[Markup], frozenset[int]]:
     """Cards while they fit, and the numbers of the cases they tell in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
     room, spent, first = _CASES, 0, 1
-    for cause in told.causes[:CARDS]:
+    for cause in outline.causes[:CARDS]:
         if first > ROWS:
             break
-        left = min(_SHARE, len(told.causes) - len(cards))
-        shown = _shown(cause, first, room // left, told, marks)
+        left = min(_SHARE, len(outline.causes) - len(cards))
+        shown = _shown(cause, first, room // left, outline, marks)
         room -= sum(map(_bytes, shown))
-        card = _card(cause, shown, colours[cause.number], told, marks)
+        card = _card(cause, shown, colours[cause.number], outline, marks)
         full.update(range(first, first + len(shown)))
         spent += _bytes(card)
         first += cause.size
@@ -123,13 +119,13 @@ def _cards(
     return cards, frozenset(full)
 
 
-def _shown(cause: Cause, first: int, room: int, told: Outline, marks: Anchors) -> list[Markup]:
+def _shown(cause: Cause, first: int, room: int, outline: Outline, marks: Anchors) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
     shown: list[Markup] = []
     length = 0
     for number, case in enumerate(cause.cases[:MEMBERS], first):
         facts = {"case": case, "number": number, "mark": marks.case(number)}
-        html = render("case.html.j2", cause=cause, told=told, **facts)
+        html = render("case.html.j2", cause=cause, outline=outline, **facts)
         length += _bytes(html)
         if length > room:
             break
@@ -141,12 +137,14 @@ def _bytes(html: str) -> int:
     return len(html.encode("utf-8", "replace"))
 
 
-def _card(cause: Cause, shown: list[Markup], colour: int, told: Outline, marks: Anchors) -> Markup:
+def _card(
+    cause: Cause, shown: list[Markup], colour: int, outline: Outline, marks: Anchors
+) -> Markup:
     html = render(
         "card.html.j2",
         cause=cause,
         shown=shown,
-        told=told,
+        outline=outline,
         colour=colour,
         mark=marks.cause(cause.number),
         jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
@@ -163,9 +161,9 @@ def _other_kinds(cause: Cause) -> str:
     return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
 
 
-def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageRow]]]:
+def _groups(outline: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageRow]]]:
     found, first = [], 1
-    for cause in told.causes:
+    for cause in outline.causes:
         rows = [
             PageRow(number, case, state_of(case), number in full)
             for number, case in enumerate(cause.cases[: ROWS - first + 1], first)
@@ -177,16 +175,18 @@ def _groups(told: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageR
     return found
 
 
-def _cuts(told: Outline, cards: int, full: int) -> list[str]:
+def _cuts(outline: Outline, cards: int, full: int) -> list[str]:
     """What the page leaves out, in words."""
     found = []
-    if cards < len(told.causes):
-        found.append(f"{len(told.causes) - cards:,} of {len(told.causes):,} causes have no card")
-    if full < told.total:
-        found.append(f"{told.total - full:,} of {told.total:,} failures are not told in full")
-    if told.total > ROWS:
-        found.append(f"{told.total - ROWS:,} of {told.total:,} failures are not listed")
-    if (more := len(told.findings.launches) - _LAUNCHES) > 0:
+    if cards < len(outline.causes):
+        found.append(
+            f"{len(outline.causes) - cards:,} of {len(outline.causes):,} causes have no card"
+        )
+    if full < outline.total:
+        found.append(f"{outline.total - full:,} of {outline.total:,} failures are not told in full")
+    if outline.total > ROWS:
+        found.append(f"{outline.total - ROWS:,} of {outline.total:,} failures are not listed")
+    if (more := len(outline.findings.launches) - _LAUNCHES) > 0:
         found.append(f"{counted(more, 'launch', 'launches')} not shown")
     return found
 

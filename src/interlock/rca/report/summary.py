@@ -1,10 +1,7 @@
-"""The verdict: a suite in one paragraph of plain words, for somebody who reads nothing else.
+"""A suite in few words: the verdict in one paragraph, and the summary for a terminal.
 
-The numbers add up to the number of failures. Refuses to sound surer than the findings are.
-
-The summary of an analysis on a terminal: causes first, then who is waited for, then the files.
-
-Knows columns. Gives plain lines with a word for how each may look; refuses to know colours.
+The numbers add up to the number of failures, and nothing sounds surer than the findings are. The
+terminal's lines are plain text with a word for how each may look; colours are the caller's.
 """
 
 import re
@@ -27,23 +24,23 @@ _ANALYSTS = {
 }
 
 
-def verdict(told: Outline) -> str:
+def verdict(outline: Outline) -> str:
     """`40 failures, 6 causes: 1 product regression (14 failures), …`"""
-    return " ".join(verdict_lines(told))
+    return " ".join(verdict_lines(outline))
 
 
-def verdict_lines(told: Outline) -> tuple[str, str]:
+def verdict_lines(outline: Outline) -> tuple[str, str]:
     """The same in two: what broke, and where that stands."""
-    if not told.total:
+    if not outline.total:
         return "No failures.", "There is nothing to explain."
-    head = counted(told.total, "failure")
-    if told.families:
-        parts = ", ".join(_parts(told.families))
-        head += f", {counted(len(told.families), 'cause')}: {parts}"
-    loose = sum(cause.size for cause in told.causes if cause.loose)
+    head = counted(outline.total, "failure")
+    if outline.families:
+        parts = ", ".join(_parts(outline.families))
+        head += f", {counted(len(outline.families), 'cause')}: {parts}"
+    loose = sum(cause.size for cause in outline.causes if cause.loose)
     if loose:
-        head += f"; {loose:,} not grouped yet" if told.families else ", not grouped yet"
-    return f"{head}.", " ".join([*_history(told), *_standing(told)])
+        head += f"; {loose:,} not grouped yet" if outline.families else ", not grouped yet"
+    return f"{head}.", " ".join([*_history(outline), *_standing(outline)])
 
 
 def _parts(causes: Iterable[Cause]) -> list[str]:
@@ -60,34 +57,34 @@ def _part(kind: str, plain: bool, sizes: list[int]) -> str:
     return f"{counted(len(sizes), one, many)} ({counted(sum(sizes), 'failure')})"
 
 
-def _history(told: Outline) -> list[str]:
-    known = sum(cause.known for cause in told.families)
-    if not told.families:
+def _history(outline: Outline) -> list[str]:
+    known = sum(cause.known for cause in outline.families)
+    if not outline.families:
         return []
     if not known:
-        return ["It is new." if len(told.families) == 1 else "None was seen before."]
-    if known == len(told.families):
+        return ["It is new." if len(outline.families) == 1 else "None was seen before."]
+    if known == len(outline.families):
         return ["It was seen before." if known == 1 else "All were seen before."]
     return [f"{known:,} {'was' if known == 1 else 'were'} seen before."]
 
 
-def _standing(told: Outline) -> list[str]:
-    states = told.states
-    said = []
-    if (number := states.get("waiting", 0)) and number == told.total:
-        said.append("Nothing is reviewed yet: all wait for a person.")
+def _standing(outline: Outline) -> list[str]:
+    states = outline.states
+    sentences = []
+    if (number := states.get("waiting", 0)) and number == outline.total:
+        sentences.append("Nothing is reviewed yet: all wait for a person.")
     elif number:
-        causes = sum("waiting" in cause.states for cause in told.families)
+        causes = sum("waiting" in cause.states for cause in outline.families)
         some = f"{counted(causes, 'cause')} ({counted(number, 'failure')})"
         verb = "waits" if causes == 1 else "wait"
-        said.append(f"{some} {verb} for review." if causes else f"{number:,} wait for review.")
+        sentences.append(f"{some} {verb} for review." if causes else f"{number:,} wait for review.")
     if number := states.get("working", 0):
-        said.append(f"{counted(number, 'failure')} still in analysis.")
+        sentences.append(f"{counted(number, 'failure')} still in analysis.")
     if number := states.get("stopped", 0):
-        said.append(f"{counted(number, 'failure')} could not be analysed to the end.")
+        sentences.append(f"{counted(number, 'failure')} could not be analysed to the end.")
     if states.keys() <= {"reviewed", "closed"}:
-        said.append("Everything is reviewed.")
-    return said
+        sentences.append("Everything is reviewed.")
+    return sentences
 
 
 def kind_label(cause: Cause) -> str:
@@ -99,9 +96,9 @@ def kind_label(cause: Cause) -> str:
     return f"{label}, at first sight {first}" if first else label
 
 
-def advice(told: Outline) -> str:
+def advice(outline: Outline) -> str:
     """What would make the findings better, if it is plain; else empty."""
-    if told.total and not told.findings.repos and not any(c.suspects for c in told.causes):
+    if outline.total and not outline.findings.repos and not any(c.suspects for c in outline.causes):
         return (
             "No commit is suspected, because no repository was named. "
             'Name it and analyse again: --repo "NAME=PATH:PURPOSE".'
@@ -109,11 +106,11 @@ def advice(told: Outline) -> str:
     return ""
 
 
-def made_by(told: Outline) -> str:
+def made_by(outline: Outline) -> str:
     """Who did the analysis, in words; empty if that is not known."""
-    words = [word for word in told.findings.agent.split(", ") if word != "human=manual"]
-    said = dict.fromkeys(_ANALYSTS.get(word, word) for word in words if word)
-    return line(", ".join(said), 80)
+    words = [word for word in outline.findings.agent.split(", ") if word != "human=manual"]
+    names = dict.fromkeys(_ANALYSTS.get(word, word) for word in words if word)
+    return line(", ".join(names), 80)
 
 
 def standing(cause: Cause) -> str:
@@ -160,19 +157,19 @@ class SummaryLine(msgspec.Struct, frozen=True):
 def summary(findings: Findings, files: Sequence[str] = (), width: int = 80) -> list[SummaryLine]:
     """What `interlock analyze` prints; no line is wider than the terminal, but for files."""
     width = max(width, _NARROWEST)
-    told = outline(findings)
+    overview = outline(findings)
     name = line(findings.name) or f"suite {findings.suite_id}"
     lines = [SummaryLine(fitted(name, width), "head")]
-    lines += [SummaryLine(each) for each in folded(verdict(told), width)]
-    for cause in told.causes[:_CAUSES]:
+    lines += [SummaryLine(each) for each in folded(verdict(overview), width)]
+    for cause in overview.causes[:_CAUSES]:
         lines += [SummaryLine(""), *_cause(cause, width)]
-    if rest := told.causes[_CAUSES:]:
+    if rest := overview.causes[_CAUSES:]:
         size = counted(sum(cause.size for cause in rest), "failure")
-        said = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
-        lines += [SummaryLine(""), SummaryLine(fitted(said, width), "detail")]
-    lines += _waiting(told, width)
-    if said := advice(told):
-        lines += [SummaryLine(""), *(SummaryLine(each) for each in folded(said, width))]
+        text = f"and {counted(len(rest), 'more cause')} with {size}, in the report"
+        lines += [SummaryLine(""), SummaryLine(fitted(text, width), "detail")]
+    lines += _waiting(overview, width)
+    if text := advice(overview):
+        lines += [SummaryLine(""), *(SummaryLine(each) for each in folded(text, width))]
     if files:
         lines += [
             SummaryLine(""),
@@ -217,15 +214,15 @@ def _cause(cause: Cause, width: int) -> list[SummaryLine]:
 def _reasons(why: str, width: int) -> list[str]:
     """As many reasons as two lines hold, each of them whole if it can be."""
     reasons = line(why, 4000).split("; ")
-    told = folded(reasons[0], width, "      ")
+    lines = folded(reasons[0], width, "      ")
     for count in range(2, len(reasons) + 1):
         longer = folded("; ".join(reasons[:count]), width, "      ")
         if len(longer) > _REASONS:
             break
-        told = longer
-    return told[: _REASONS - 1] + [
-        fitted(" ".join([each, *map(str.strip, told[_REASONS:])]), width)
-        for each in told[_REASONS - 1 : _REASONS]
+        lines = longer
+    return lines[: _REASONS - 1] + [
+        fitted(" ".join([each, *map(str.strip, lines[_REASONS:])]), width)
+        for each in lines[_REASONS - 1 : _REASONS]
     ]
 
 
@@ -252,21 +249,21 @@ def _facts(cause: Cause) -> str:
     facts = [line(cause.defect_type, 40), line(cause.severity, 20)]
     facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
     asked = f" (question {cause.question_id})" if cause.question_id else ""
-    said = [", ".join(each for each in facts if each), standing(cause) + asked]
+    parts = [", ".join(each for each in facts if each), standing(cause) + asked]
     if not cause.loose:
-        said.insert(1, history(cause))
-    return "; ".join(each for each in said if each)
+        parts.insert(1, history(cause))
+    return "; ".join(each for each in parts if each)
 
 
-def _waiting(told: Outline, width: int) -> list[SummaryLine]:
+def _waiting(outline: Outline, width: int) -> list[SummaryLine]:
     """Who is waited for, and for how much."""
     waiting = {
-        "a person's review": told.states.get("waiting", 0),
-        "a look at why it stopped": told.states.get("stopped", 0),
+        "a person's review": outline.states.get("waiting", 0),
+        "a look at why it stopped": outline.states.get("stopped", 0),
     }
     steps = Counter(
         step_name(line(case.step, 30)) or "the first step"
-        for case in told.findings.cases
+        for case in outline.findings.cases
         if state_of(case) == "working"
     )
     waiting |= {f"an answer to {step}": number for step, number in sorted(steps.items())}
@@ -274,5 +271,5 @@ def _waiting(told: Outline, width: int) -> list[SummaryLine]:
     if not rows:
         return []
     room = max(len(number) for number, _ in rows)
-    said = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
-    return [SummaryLine(""), SummaryLine("Waiting", "head"), *map(SummaryLine, said)]
+    lines = [fitted(f"  {number:<{room}}  for {whom}", width) for number, whom in rows]
+    return [SummaryLine(""), SummaryLine("Waiting", "head"), *map(SummaryLine, lines)]

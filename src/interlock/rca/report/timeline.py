@@ -1,8 +1,8 @@
 """The timeline: where on a strip each failure is drawn, lane by lane, one lane per cause.
 
-Knows times and shares of a width: x is in percent, so that the page can make the strip as wide as
-the reader's screen. Refuses to know SVG. Long silences (days between two launches) are folded,
-cases without a time are counted and said, and ten thousand failures become a few hundred dots.
+Works in shares of a width (x is in percent), so that the page can make the strip as wide as the
+reader's screen. Long silences (days between two launches) are folded, cases without a time are
+counted and said, and ten thousand failures become a few hundred dots.
 """
 
 from collections import Counter
@@ -92,14 +92,14 @@ class _Scale(msgspec.Struct, frozen=True):
         return _RIGHT
 
 
-def timeline(told: Outline) -> Timeline:
+def timeline(outline: Outline) -> Timeline:
     """The strip for all causes; empty lanes are kept, so that their size is still seen."""
-    times = [(at, case) for case in told.findings.cases if (at := moment(case.at))]
+    times = [(at, case) for case in outline.findings.cases if (at := moment(case.at))]
     if not times:
-        return Timeline(_lanes(told.causes), untimed=told.total)
+        return Timeline(_lanes(outline.causes), untimed=outline.total)
     scale = _scale(sorted({at for at, _ in times}))
     first_at, first = min(times, key=lambda each: (each[0], each[1].case_no, each[1].case_id))
-    lanes = _lanes(told.causes, scale, first_at)
+    lanes = _lanes(outline.causes, scale, first_at)
     return Timeline(
         lanes=lanes,
         spread=len({at for at, _ in times}) > 1,
@@ -110,7 +110,7 @@ def timeline(told: Outline) -> Timeline:
         first_at=f"{first_at:%Y-%m-%d %H:%M:%S} UTC",
         most=max(dot.number for lane in lanes for dot in lane.dots),
         timed=len(times),
-        untimed=told.total - len(times),
+        untimed=outline.total - len(times),
     )
 
 

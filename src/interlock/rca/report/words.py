@@ -1,10 +1,6 @@
-"""The words of a report: kinds of causes, defect codes, severities, states, and what each means.
+"""The words of a report: kinds of causes, defect codes, severities, states, and its links.
 
-Knows how to name and rank them. Refuses to know how they are found or drawn.
-
-Links out of a report: only http and https, never with a name or password in them.
-
-Knows how to tell a link from a trap, and how forges write a commit's address.
+Names and ranks them. Links are http and https only and never carry a name or password.
 """
 
 import re

@@ -1,11 +1,8 @@
-"""Something to read that lies in a folder or in an archive: its name, its neighbours, its bytes.
+"""One readable content of a folder or a zip: its name, its neighbours, its bytes.
 
-Knows what a content is by looking at its beginning, never by its name alone. Refuses to know what
-is done with it.
-
-A zip of CI artifacts, read in place: nothing is ever unpacked to the disk.
-
-Knows what a bomb looks like and stops at bounds; a member's name is a label and never a path.
+What a content is shows in its first bytes, never in its name alone. A zip of CI artifacts is read
+in place: nothing is unpacked to the disk, bombs stop at bounds, and a member's name is a label and
+never a path.
 """
 
 import hashlib
@@ -176,7 +173,7 @@ def members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
-        raise SourceError(f"{label} is no zip that can be read: {error}.") from None
+        raise SourceError(f"{label} is not a readable zip: {error}.") from None
     if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > LARGEST:
         raise SourceError(
             f"{label} holds more than {MOST_MEMBERS:,} files or {LARGEST // 1024**3} GiB: "

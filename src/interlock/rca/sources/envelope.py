@@ -1,15 +1,7 @@
-"""The envelope: one launch and its failed items in one JSON document.
+"""Failures in JSON: the envelope (one launch with its failed items) and JSON lines.
 
-Knows the document's keys, those of the first form and those that richer writers add. Refuses to
-know files.
-
-Failures as JSON lines, the form of `interlock analyst`, read without trust.
-
-Knows that parts may be missing or null. Refuses to know files.
-
-Names for failures: unique in their launch, readable, and the same for the same report.
-
-Knows which signs an id may have, so that it can be a file's name. Refuses to know sources.
+Read without trust: parts may be missing or null. Also gives failures their ids: unique in their
+launch, readable, fit to be a file's name, and the same for the same report.
 """
 
 import hashlib
@@ -21,7 +13,7 @@ import msgspec
 
 from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.build_facts import with_build_facts
-from interlock.rca.sources.reportportal import rp_items
+from interlock.rca.sources.reportportal import items as rp_items
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem, read_object
 from interlock.system.test_output import TestCounts
@@ -41,21 +33,21 @@ def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[
         try:
             found.append(_failure(msgspec.json.decode(line)))
         except (msgspec.MsgspecError, RecursionError, TypeError) as error:
-            bad.append(f"{name}:{number}: skipped, no failure: {error}")
+            bad.append(f"{name}:{number}: skipped, not a failure: {error}")
     if len(bad) > _MOST_NOTES:
-        bad = [*bad[:_MOST_NOTES], f"{name}: {len(bad) - _MOST_NOTES} more lines are no failures"]
+        bad = [*bad[:_MOST_NOTES], f"{name}: {len(bad) - _MOST_NOTES} more lines are not failures"]
     return found, bad
 
 
 def _failure(row: Any) -> Failure:
     if not isinstance(row, dict):
-        raise TypeError("it is no object")
-    told = {key: value for key, value in row.items() if value is not None}
-    told["id"] = str(told.get("id", ""))
-    facts = told.get("attributes", {})
+        raise TypeError("it is not an object")
+    fields = {key: value for key, value in row.items() if value is not None}
+    fields["id"] = str(fields.get("id", ""))
+    facts = fields.get("attributes", {})
     if isinstance(facts, dict):
-        told["attributes"] = {key: _word(value) for key, value in facts.items()}
-    failure = msgspec.convert(told, Failure, strict=False)
+        fields["attributes"] = {key: _word(value) for key, value in facts.items()}
+    failure = msgspec.convert(fields, Failure, strict=False)
     log, log_cut = bounded(failure.log)
     stack, stack_cut = bounded(failure.stack)
     return msgspec.structs.replace(
@@ -131,9 +123,9 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     """The launch, its failures and notes; SourceError for what is no envelope."""
     document = read_object(raw)
     if isinstance(document, Problem):
-        raise SourceError(f"{name} is no envelope: {document.sentence}.")
+        raise SourceError(f"{name} is not an envelope: {document.sentence}.")
     if not is_envelope(document):
-        raise SourceError(f"{name} is no envelope: it has no list `failure_list`.")
+        raise SourceError(f"{name} is not an envelope: it has no list `failure_list`.")
     items = rp_items.read_items(document["failure_list"])
     own, notes = rp_items.own_failures(items)
     lost = len(document["failure_list"]) - len(items)
@@ -150,8 +142,8 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
 
 
 def _launch(document: dict[str, Any], content: str) -> Launch:
-    told = rp_items.attributes(document.get("launch_attributes"))
-    told |= rp_items.attributes(document.get("attributes"))
+    attributes = rp_items.attributes(document.get("launch_attributes"))
+    attributes |= rp_items.attributes(document.get("attributes"))
     git = document.get("git")
     git = git if isinstance(git, dict) else {}
     launch = Launch(
@@ -162,9 +154,9 @@ def _launch(document: dict[str, Any], content: str) -> Launch:
         status=rp_items.text(document, "status"),
         started_at=rfc3339(document.get("startTime") or document.get("startTime_iso")),
         ended_at=rfc3339(document.get("endTime") or document.get("endTime_iso")),
-        attributes=told,
+        attributes=attributes,
         branch=rp_items.text(git, "branch"),
         commit=rp_items.text(git, "commit"),
         remote=rp_items.text(git, "remote"),
     )
-    return with_build_facts(launch, told)
+    return with_build_facts(launch, attributes)

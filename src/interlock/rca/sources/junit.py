@@ -1,7 +1,8 @@
 """JUnit XML, read as it streams: failures come out as they end, whatever the file's size.
 
-Knows the parser, and how to go on where the text is broken or ends too early. Entities are
-refused: no report needs them, and a few lines of them can fill a machine. Refuses to know files.
+Where the text is broken or ends too early, reading goes on behind that place. Entities are refused:
+no report needs them, and a few lines of them can fill a machine. What the elements mean is in
+`junit_elements`.
 """
 
 from collections.abc import Iterator
@@ -69,10 +70,10 @@ class JUnitReport:
 
     @property
     def notes(self) -> list[str]:
-        said = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
+        notes = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
         if self._breaks > 1:
-            said.append(f"{self.name}: broken in {self._breaks} places; the rest was read")
-        return [*self._text.notes, *said]
+            notes.append(f"{self.name}: broken in {self._breaks} places; the rest was read")
+        return [*self._text.notes, *notes]
 
     def __iter__(self) -> Iterator[Failure]:
         chunks = iter(self._text)
@@ -85,7 +86,7 @@ class JUnitReport:
             if self._text.is_empty:
                 raise SourceError(f"{self.name} is empty: there is no report in it.")
             raise SourceError(
-                f"{self.name} is no JUnit XML: it has neither <testsuite> nor <testcase>; "
+                f"{self.name} is not JUnit XML: it has neither <testsuite> nor <testcase>; "
                 "give the report that your test runner writes."
             )
 
@@ -211,9 +212,7 @@ class JUnitReport:
             return  # the end of a suite that began before an earlier break
         self._breaks += 1
         if self._breaks == 1:
-            self._notes.append(
-                f"{self.name}: broken XML ({reason}); what stands around it was read"
-            )
+            self._notes.append(f"{self.name}: broken XML ({reason}); what surrounds it was read")
 
     def _finish(self) -> None:
         again = self._base != 0
@@ -230,8 +229,3 @@ class JUnitReport:
         self._take_broken(raw if xml_repair.results(raw) else b"")
         self._elements.cases.clear()
         self._notes.append(f"{self.name}: it ends too early ({reason}); what stood before was read")
-
-
-def read_junit(stream: BinaryIO, name: str, log_bound: int = LOG_BOUND) -> JUnitReport:
-    """The report in the stream: iterate over it for its failures."""
-    return JUnitReport(stream, name, log_bound)

@@ -1,22 +1,178 @@
 """The elements of a JUnit report, taken in turn: suites, cases, results, logs, properties.
 
-Knows the dialects: what each tool writes where. Of passed tests nothing is kept but their number.
-Refuses to know how XML is parsed or repaired.
+Holds the dialects (what each tool writes where), turns a failed case into a `Failure`, and finds
+the line that says most where a tool's message says only that the test failed. Of passed tests
+nothing is kept but their number.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
 from interlock.rca.records import Failure, Job
+from interlock.rca.sources.build_facts import harmless_facts
 from interlock.rca.sources.envelope import FailureIds
-from interlock.rca.sources.junit_case import JUnitCase, JUnitResult, JUnitSuite, failure_of
 from interlock.rca.sources.xml_repair import restored
 from interlock.system.test_output import TestCounts
-from interlock.system.text import LOG_BOUND, ClippedText
+from interlock.system.text import LOG_BOUND, ClippedText, bounded
 from interlock.system.time import after, rfc3339
+
+_BARE = re.compile(
+    r"(?:the )?(?:test |collection )?(?:has )?(?:failed|failure|error)[.!]?", re.IGNORECASE
+)
+_SHOUTED = re.compile(r"^E {3,}(\w[\w.]*(?:Error|Exception|Warning|Exit)\b.*)", re.MULTILINE)
+"""The line of a trace that is the error itself, as pytest marks it; the last is what was raised."""
+_NO_NEWS = re.compile(r"^\W*(?:$|(?:RUN|FAIL|PAUSE|CONT)\b|Traceback \()")
+_MOST_LINES = 40
+_LONGEST = 1000
+_PLACE = re.compile(r"\[[\w -]{1,30}\]|\S*[.:/\\#]\S*|[^\w\s]+")
+"""What stands beside a test's name where nothing but the test is named: a file, a browser."""
+
+
+def telling(message: str, body: str, test_name: str) -> str:
+    """`message`, or where it tells nothing, the first line of `body` that tells something."""
+    if message and not _is_bare(message, test_name):
+        return message
+    if shouted := _SHOUTED.findall(body):
+        return str(shouted[-1]).strip()[:_LONGEST]
+    lines = [line.strip() for line in body.split("\n", _MOST_LINES)[:_MOST_LINES]]
+    news = (line for line in lines if not _NO_NEWS.match(line) and not _is_bare(line, test_name))
+    return (next(news, "") or message or lines[0])[:_LONGEST]
+
+
+def _is_bare(text: str, test_name: str) -> bool:
+    if _BARE.fullmatch(text.strip()):
+        return True
+    if not test_name or test_name not in text:
+        return False
+    return all(map(_PLACE.fullmatch, text.replace(test_name, " ", 1).split()))
+
+
+_MESSAGE_BOUND: Final = 16 * 1024
+_ATTACHMENT: Final = re.compile(r"\[\[ATTACHMENT\|([^\]\n]{1,500})\]\]")
+_MOST_ATTACHMENTS: Final = 20
+
+
+class JUnitResult:
+    """A `failure` or an `error`."""
+
+    __slots__ = ("kind", "message", "text", "type")
+
+    def __init__(self, kind: str, attributes: Mapping[str, str], text: ClippedText) -> None:
+        self.kind = kind
+        self.type = attributes.get("type", "")
+        self.message = attributes.get("message", "")
+        self.text = text
+
+
+class JUnitCase:
+    """A `testcase`."""
+
+    __slots__ = ("attributes", "flaky", "log", "properties", "reruns", "results", "skipped")
+
+    def __init__(self, attributes: Mapping[str, str], log: ClippedText) -> None:
+        self.attributes = attributes
+        self.results: list[JUnitResult] = []
+        self.skipped = False
+        self.flaky = False
+        self.reruns = 0
+        self.log = log
+        self.properties: dict[str, str] = {}
+
+    @property
+    def test_name(self) -> str:
+        return restored(self.attributes.get("name", "").strip())
+
+    @property
+    def class_name(self) -> str:
+        named = self.attributes.get("classname") or self.attributes.get("class") or ""
+        return restored(named.strip())
+
+
+class JUnitSuite:
+    """A `testsuite`, or the file itself for cases that stand in none."""
+
+    __slots__ = ("attributes", "failed", "log", "name", "properties", "skipped", "tests", "waiting")
+
+    def __init__(self, attributes: Mapping[str, str], name: str, log: ClippedText) -> None:
+        self.attributes = attributes
+        self.name = name
+        self.tests = 0
+        self.failed = 0
+        self.skipped = 0
+        self.log = log
+        self.properties: dict[str, str] = {}
+        self.waiting: list[Failure] = []
+        """Failures without a log: the suite's own, which may still come, is theirs too."""
+
+
+def failure_of(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Failure:
+    """The case as a failure; its id is still to be given."""
+    held_by = list(suites)
+    log = restored(case.log.text()).strip("\n")
+    stack, cut = bounded("\n\n".join(filter(None, (_body(each) for each in case.results))))
+    at = rfc3339(case.attributes.get("timestamp", ""))
+    seconds = _seconds(case.attributes.get("time", ""))
+    return Failure(
+        id="",
+        test_name=case.test_name,
+        class_name=case.class_name,
+        type=restored(next((each.type for each in case.results if each.type), "")),
+        message=_message(case.results, case.test_name),
+        stack=stack,
+        log=log,
+        log_truncated=case.log.truncated or cut,
+        at=at or rfc3339(_nearest(case, held_by, "timestamp")),
+        ended_at=after(at, seconds) if at else "",
+        attributes=_attributes(case, held_by, log),
+        job=job,
+        path=" / ".join(each.name for each in held_by if each.name),
+        file=restored(_nearest(case, held_by, "file") or _nearest(case, held_by, "filepath")),
+        line=_number(case.attributes.get("line", "")),
+    )
+
+
+def _message(results: Iterable[JUnitResult], test_name: str) -> str:
+    messages = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
+    return bounded("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]
+
+
+def _body(result: JUnitResult) -> str:
+    return restored(result.text.text()).strip()
+
+
+def _attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str, str]:
+    found = harmless_facts(case.properties)
+    found["result"] = case.results[0].kind
+    for name in ("time", "hostname"):
+        if value := (case.attributes.get(name) if name == "time" else _nearest(case, suites, name)):
+            found[name] = restored(value)[:200]
+    if case.reruns:
+        found["reruns"] = str(case.reruns)
+    attached = list(dict.fromkeys(_ATTACHMENT.findall(log)))[:_MOST_ATTACHMENTS]
+    if attached:
+        found["attachments"] = "\n".join(attached)
+    return found
+
+
+def _nearest(case: JUnitCase, suites: list[JUnitSuite], name: str) -> str:
+    holders = (case.attributes, *(each.attributes for each in reversed(suites)))
+    return next((holder[name] for holder in holders if holder.get(name)), "")
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return -1.0
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
 
 _RERUNS: Final = ("rerunFailure", "rerunError")
 _FLAKY: Final = ("flakyFailure", "flakyError")
@@ -201,10 +357,10 @@ class JUnitElements:
         self._property = ""
 
     def _note_suite(self, name: str, attributes: dict[str, str]) -> None:
-        said = restored(attributes.get("message", "")).strip()[:300]
-        told = f"the suite {self._suites[-1].name or self._stem} has an {name}: {said}"
-        self.notes.append(told)
-        self.unshown.append(told)
+        message = restored(attributes.get("message", "")).strip()[:300]
+        note = f"the suite {self._suites[-1].name or self._stem} has an {name}: {message}"
+        self.notes.append(note)
+        self.unshown.append(note)
 
     def _fail(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
@@ -247,8 +403,8 @@ def _size(failure: Failure) -> int:
 
 
 def _count(attributes: Mapping[str, str], name: str) -> int:
-    said = attributes.get(name, "").strip()
-    return int(said) if said.isdecimal() and said.isascii() and len(said) < 10 else 0
+    text = attributes.get(name, "").strip()
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
 
 
 def _end(started: str, attributes: Mapping[str, str]) -> str:

@@ -1,16 +1,7 @@
-"""Files that form one launch: what they tell, put together and told once.
+"""Files that form one launch: put together, with what is repeated counted once.
 
-Knows repeated reports and repeated tests, logs beside reports, and how a launch is named when
-nobody names it. Refuses to know where files come from.
-
-A run that broke before any test could fail: what its console log says went wrong.
-
-Knows how build tools, package managers and interpreters complain. Refuses to name a test: what
-broke is the run itself.
-
-The log that lies beside a report: which file it is, and which part of it is about a test.
-
-Knows the names tools give to such files. Looks at a bounded end of the log only.
+Handles repeated reports and tests, logs that lie beside reports (and which part of a log is about
+which test), runs that broke before any test could fail, and launches that nobody named.
 """
 
 import hashlib
@@ -28,7 +19,7 @@ from interlock.rca.records import Failure, Job, Launch, failure_of
 from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 from interlock.rca.sources.entry import Hashing, SourceEntry
 from interlock.rca.sources.envelope import FailureIds
-from interlock.rca.sources.junit import read_junit
+from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 from interlock.system.test_output.counts import bare, lines_of
@@ -82,9 +73,9 @@ class _Reader:
         self.last: deque[str] = deque(maxlen=_KEPT)
 
     def take(self, line: str) -> None:
-        told = line.strip()
+        text = line.strip()
         # An interpreter tells where before it tells what, so the lines before are wanted too.
-        if not self._why and self._hear(told):
+        if not self._why and self._hear(text):
             self.first = list(self.last)[-_KEPT // 2 :]
             self.last.clear()
             self.first.append(line)
@@ -97,12 +88,12 @@ class _Reader:
     def _why(self) -> bool:
         return bool(self.typed or self.complaint)
 
-    def _hear(self, told: str) -> bool:
-        self.typed = _TYPED.match(told)
+    def _hear(self, text: str) -> bool:
+        self.typed = _TYPED.match(text)
         if not self.typed:
-            found = next((hit for each in _COMPLAINTS if (hit := each.match(told))), None)
+            found = next((hit for each in _COMPLAINTS if (hit := each.match(text))), None)
             self.complaint = found["said"] if found else ""
-            if not found and not self.ended and (end := _ENDED.match(told)):
+            if not found and not self.ended and (end := _ENDED.match(text)):
                 self.ended = end["said"]
         return self._why
 
@@ -110,8 +101,8 @@ class _Reader:
         kept = (*self.first, *self.last)
         if self.typed:
             return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
-        said = self.complaint or self.ended
-        return Break("", said.strip(), kept) if said else None
+        message = self.complaint or self.ended
+        return Break("", message.strip(), kept) if message else None
 
 
 PART_BOUND: Final = 64 * 1024
@@ -223,7 +214,7 @@ _Same = tuple[str, ...]
 
 
 class LaunchBuilder:
-    """Takes contents one by one; `done` makes the launch of them."""
+    """Takes contents one by one; `build` makes the launch of them."""
 
     def __init__(self, name: str) -> None:
         self.lost: list[str] = []
@@ -246,7 +237,7 @@ class LaunchBuilder:
     def report(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
             stream = Hashing(opened)
-            report = read_junit(cast("BinaryIO", stream), leaf.name)
+            report = JUnitReport(cast("BinaryIO", stream), leaf.name)
             failures = list(report)
             digest = stream.digest()
         if not self._is_new(leaf, digest):
@@ -450,8 +441,8 @@ def _with_part(failure: Failure, parts: LogParts) -> Failure:
 
 
 def _same(failure: Failure) -> _Same:
-    told = failure.message, failure.stack
-    mark = hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest()
+    texts = failure.message, failure.stack
+    mark = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
     return failure.job, failure.class_name, failure.test_name, failure.at, mark
 
 

@@ -1,11 +1,8 @@
 """Everything a user names becomes launches with failures: reports, folders, zips, logs, servers.
 
-Knows which reader a content needs, and that files without a launch of their own form one together.
-What cannot be read is said and passed over; only when nothing is left is it an error.
-
-From a user's word to what there is to read: a file, a folder, a glob, a zip.
-
-Knows folders and their hidden corners. Refuses to read: what something is, others find out.
+Finds the files that a word means (a path, a folder, a glob, a zip), chooses the reader by content,
+and puts files without a launch of their own into one. What cannot be read is noted and skipped; it
+is an error only when nothing is left.
 """
 
 import glob
@@ -28,8 +25,8 @@ from interlock.rca.sources.reportportal.client import (
     address,
     launch_word,
 )
+from interlock.rca.sources.reportportal.launch import read_launch
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_launch import read_launch
 from interlock.system.errors import SourceError
 from interlock.system.test_output.counts import lines_of
 
@@ -58,9 +55,9 @@ class _Search:
         leaves: list[SourceEntry] = []
         notes: list[str] = []
         for path in map(Path, found):
-            more, said = self.folder(path) if path.is_dir() else self.file(path)
+            more, more_notes = self.folder(path) if path.is_dir() else self.file(path)
             leaves += more
-            notes += said
+            notes += more_notes
         if not found:
             raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
         return leaves, notes
@@ -69,13 +66,13 @@ class _Search:
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
-            reason = "is not there" if isinstance(error, FileNotFoundError) else "cannot be read"
+            reason = "does not exist" if isinstance(error, FileNotFoundError) else "cannot be read"
             raise SourceError(
                 f"{str(path)[:300]} {reason}: "
                 "give a file, a folder, a glob, a zip, or rp:LAUNCH_ID."
             ) from None
         if not stat.S_ISREG(mode):
-            raise SourceError(f"{path} is no regular file: save its content to one and give that.")
+            raise SourceError(f"{path} is not a regular file: save its content and give that file.")
         leaf = self._leaf(path, is_given=True)
         with leaf.open() as stream:
             is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
@@ -88,9 +85,9 @@ class _Search:
             if len(leaves) >= _MOST_FILES:
                 return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
             if path.suffix.lower() == ".zip":
-                more, said = _reports_in(path)
+                more, more_notes = _reports_in(path)
                 leaves += more
-                notes += said
+                notes += more_notes
             else:
                 leaves.append(self._leaf(path, is_given=False))
         return leaves, notes
@@ -209,7 +206,7 @@ class _Reading:
             except SourceError as error:
                 self._problems.append(str(error))
         if foreign:
-            self._notes.append(f"{word}: {foreign} XML files are no JUnit reports: skipped")
+            self._notes.append(f"{word}: {foreign} XML files are not JUnit reports: skipped")
 
     def done(self) -> list[SourceLaunch]:
         gathered = self._gathering.done()
@@ -217,9 +214,9 @@ class _Reading:
             launch, failures, notes = gathered
             self._intakes.append(SourceLaunch(launch, failures, notes))
         self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
-        said = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
+        all_notes = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         first, *others = self._intakes
-        first = msgspec.structs.replace(first, notes=[*said, *first.notes])
+        first = msgspec.structs.replace(first, notes=[*all_notes, *first.notes])
         return [
             msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
             for each in (first, *others)
@@ -235,9 +232,9 @@ class _Reading:
         if failed:
             is_told = any(intake.launch.project for intake in self._intakes)
             advice = "check what the token may see" if is_told else "give a report that names them"
-            raise SourceError(f"{failed} failed there, but nothing tells which tests: {advice}.")
+            raise SourceError(f"{failed} tests failed, but nothing says which: {advice}.")
         if lost:
-            raise SourceError(f"No failure was found, but not all could be read: {lost[0]}")
+            raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
 
     def _read(self, leaf: SourceEntry) -> bool:
         """Whether it was something of ours."""
@@ -289,14 +286,14 @@ def _bounded_notes(notes: list[str]) -> list[str]:
 
 _MOST_NOTES: Final = 100
 _NOTHING: Final = (
-    "There is no report and no log in there: "
+    "No report and no log was found: "
     "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."
 )
 _ODD: dict[str, Any] = {
     "empty": "is empty",
-    "binary": "is neither a report nor a text: give JUnit XML or a log",
-    "xml": "is XML, but no JUnit report: it has neither <testsuite> nor <testcase>",
+    "binary": "is neither a report nor text: give JUnit XML or a log",
+    "xml": "is XML, but not a JUnit report: it has neither <testsuite> nor <testcase>",
     "zip": "is an archive in an archive: unpack it first",
-    "packed": "is packed: unpack it first, or give a zip",
+    "packed": "is compressed: unpack it first, or give a zip",
     "envelope": "is JSON of an unknown form",
 }

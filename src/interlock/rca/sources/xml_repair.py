@@ -1,13 +1,8 @@
-"""Bytes of an XML file, made into UTF-8 that a parser can take: whatever encoding it is really in.
+"""Broken XML made readable: clean UTF-8 for the parser, and results salvaged where it gives up.
 
-Knows byte order marks, declared and wrongly declared encodings, and signs that XML forbids. A
-terminal's escape sign, forbidden too, travels under another sign and is put back at the end.
-Refuses to know elements.
-
-What still stands in the text of a test case whose XML is broken.
-
-Knows how the tags of a report look to somebody who only reads. Gives results, never certainty;
-looks at a bounded number of tags, so that hostile text costs no more than honest text.
+Handles byte order marks, wrongly declared encodings and characters that XML forbids; a terminal's
+escape character travels as a private one and is put back at the end. Salvaging looks at a bounded
+number of tags, so that hostile text costs no more than honest text.
 """
 
 import codecs
@@ -86,12 +81,12 @@ class XmlText:
             return "utf-8"
         if _KNOWN.match(declared) and _exists(declared) and not _is_utf8(head):
             return declared
-        self.notes.append(f"{self._name}: it is not in {declared}, as it says; read as UTF-8")
+        self.notes.append(f"{self._name}: it is not in {declared} as declared; read as UTF-8")
         return "utf-8"
 
     def _clean(self, text: str) -> bytes:
         if not text.isascii() and _STRAY.search(text):
-            note = f"{self._name}: some bytes are no UTF-8; they were read as Windows-1252"
+            note = f"{self._name}: some bytes are not UTF-8; they were read as Windows-1252"
             if note not in self.notes:
                 self.notes.append(note)
             text = _STRAY.sub(_of_windows, text)

@@ -1,14 +1,19 @@
-"""The questions an analysis asks of a sound repository."""
+"""The questions an analysis asks of a sound repository.
+
+Clone URLs become links to look at, and never carry credentials or anything but http.
+"""
 
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.content import MOST_FILE, inside
-from interlock.rca.sources.git.repository import UNBOUND, Repository
+from interlock.rca.sources.git.repository import UNBOUND, Repository, browse
 
 
 class Shop:
@@ -105,6 +110,12 @@ def test_a_branch_named_like_a_hash_is_not_that_commit(tmp_path: Path) -> None:
     assert shop.repository.commit_exists("deadbeef") == ""
 
 
+def lines(repository: Repository, path: str) -> int:
+    found = repository.entry(path)
+    assert found is not None
+    return found.lines
+
+
 def test_files_and_lines(shop: Shop) -> None:
     repository = shop.repository
     assert repository.file_exists("shop/basket.py") is True
@@ -114,10 +125,8 @@ def test_files_and_lines(shop: Shop) -> None:
     assert repository.file_exists("shop/cart.py", shop.begin) is True
     assert repository.file_exists("shop/cart.py", "release") is True
     assert repository.file_exists("shop/basket.py", "nowhere") is False
-    lines = [repository.line_exists("shop/basket.py", line) for line in (-1, 0, 1, 2, 3, 10**12)]
-    assert lines == [False, False, True, True, False, False]
-    assert repository.line_exists("empty", 1) is False
-    assert repository.test_files() == ["tests/test_basket.py"]
+    assert lines(repository, "shop/basket.py") == 2
+    assert lines(repository, "empty") == 0
     assert [match.path for match in repository.files_named("shop.basket.add")] == ["shop/basket.py"]
     assert repository.files_named("cart.py") == []
     assert [match.path for match in repository.files_named("cart.py", "release")] == [
@@ -134,7 +143,7 @@ def test_files_and_lines(shop: Shop) -> None:
 )
 def test_a_hostile_path_is_no_file(shop: Shop, path: str) -> None:
     assert shop.repository.file_exists(path) is False
-    assert shop.repository.line_exists(path, 1) is False
+    assert lines(shop.repository, path) == 0
     assert shop.repository.blame_line(path, 1) is None
     assert "passwd" not in inside(path)
 
@@ -145,8 +154,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (world.folder / "link").symlink_to(tmp_path / "secret")
     world.commit("Link")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    assert repository.line_exists("link", 1) is True
-    assert repository.line_exists("link", 2) is False
+    assert lines(repository, "link") == 1
 
 
 def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
@@ -154,7 +162,7 @@ def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
     world.commit("Much", {"big.txt": b"x\n" * (MOST_FILE // 2 + 1)})
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     assert repository.file_exists("big.txt") is True
-    assert repository.line_exists("big.txt", 1) is None
+    assert lines(repository, "big.txt") == 0
 
 
 def test_blame(shop: Shop) -> None:
@@ -186,32 +194,6 @@ def test_who_only_moves_a_line_did_not_write_it(tmp_path: Path) -> None:
     assert (found.commit, found.subject) == (wrote, "Write")
 
 
-def test_grep(shop: Shop) -> None:
-    hits = shop.repository.grep("add(")
-    assert [(hit.path, hit.line, hit.text) for hit in hits] == [
-        ("shop/basket.py", 1, "def add(a, b):"),
-        ("tests/test_basket.py", 1, "add(1, 2)"),
-    ]
-    assert len(shop.repository.grep("add(", most=1)) == 1
-    assert shop.repository.grep("a + b", shop.begin)[0].path == "shop/cart.py"
-    for word in ("nowhere", "--output=x", "-e", ".*", "", "a\nb", "x" * 5_000):
-        assert shop.repository.grep(word) == []
-
-
-def test_diffs(shop: Shop) -> None:
-    diff = shop.repository.diff_of(shop.change)
-    assert "-    return a + b\n+    return a - b\n" in diff
-    assert shop.repository.diff_of(shop.change, "other.py") == ""
-    assert "rename from shop/cart.py" in shop.repository.diff_of(shop.move, "shop/basket.py")
-    assert "test_basket" not in shop.repository.diff_of(shop.move, "shop/basket.py")
-    assert shop.repository.diff_of(shop.change, most=50).endswith(
-        "[cut here: more than 50 bytes]\n"
-    )
-    assert shop.repository.diff_of("--output=x") == ""
-    for path in ("../x", "--output=x", "*", ":(top)*"):
-        assert shop.repository.diff_of(shop.change, path) == ""
-
-
 def test_how_many_lines_a_commit_changed(shop: Shop) -> None:
     repository = shop.repository
     found = [repository.commit(each) for each in (shop.begin, shop.change)]
@@ -235,3 +217,109 @@ def test_links_come_from_the_settings_or_else_from_origin(tmp_path: Path) -> Non
     assert own.file_url("a.py", "release", 3) == (
         f"https://gitlab.com/acme/shop/-/blob/{shop.backport}/a.py#L3"
     )
+
+
+REV = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("url", "home", "kind"),
+    [
+        ("https://github.com/acme/shop", "https://github.com/acme/shop", "github"),
+        ("https://github.com/acme/shop.git", "https://github.com/acme/shop", "github"),
+        ("https://ada:secret@github.com/acme/shop/", "https://github.com/acme/shop", "github"),
+        ("https://token@GitHub.com/acme/shop?x=1#y", "https://github.com/acme/shop", "github"),
+        ("git@github.com:acme/shop.git", "https://github.com/acme/shop", "github"),
+        (
+            "ssh://git@gitlab.acme.org:2222/a/b/shop.git",
+            "https://gitlab.acme.org/a/b/shop",
+            "gitlab",
+        ),
+        ("http://git.acme.org:8080/acme/shop", "http://git.acme.org:8080/acme/shop", "github"),
+        ("git@bitbucket.org:acme/shop.git", "https://bitbucket.org/acme/shop", "bitbucket"),
+        (
+            "https://bitbucket.acme.org/scm/proj/shop.git",
+            "https://bitbucket.acme.org/projects/proj/repos/shop",
+            "bitbucket-server",
+        ),
+        (
+            "ssh://git@bitbucket.acme.org:7999/~ada/shop.git",
+            "https://bitbucket.acme.org/users/ada/repos/shop",
+            "bitbucket-server",
+        ),
+        ("https://codeberg.org/acme/shop", "https://codeberg.org/acme/shop", "gitea"),
+        ("git://gitea.acme.org/acme/my shop", "https://gitea.acme.org/acme/my%20shop", "gitea"),
+    ],
+)
+def test_where_a_repository_is_looked_at(url: str, home: str, kind: str) -> None:
+    found = browse(url)
+    assert found is not None
+    assert (found.home, found.kind) == (home, kind)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", " ", "/srv/git/shop.git", "../shop", "file:///srv/shop", "C:\\shop", "c:shop"),
+        *("javascript:alert(1)", "javascript://x.org/%0aalert(1)", "data:text/html,x", "https://"),
+        *("https://github.com", "https://github.com/", "https://x.org/a/../b", "https://[::1/a"),
+        *("https://x.org:99999999/a", "https://a\nb/c", "https://x.org/" + "a" * 3_000, "a\0b:c"),
+        *("https://x<y.org/a", "ext::sh -c touch"),
+    ],
+)
+def test_what_cannot_be_looked_at(url: str) -> None:
+    assert browse(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "commit", "file", "lines"),
+    [
+        (
+            "https://github.com/acme/shop",
+            f"https://github.com/acme/shop/commit/{REV}",
+            f"https://github.com/acme/shop/blob/{REV}/a/b%20%23c.py#L3",
+            "#L3-L9",
+        ),
+        (
+            "https://gitlab.com/acme/shop",
+            f"https://gitlab.com/acme/shop/-/commit/{REV}",
+            f"https://gitlab.com/acme/shop/-/blob/{REV}/a/b%20%23c.py#L3",
+            "#L3-9",
+        ),
+        (
+            "https://bitbucket.org/acme/shop",
+            f"https://bitbucket.org/acme/shop/commits/{REV}",
+            f"https://bitbucket.org/acme/shop/src/{REV}/a/b%20%23c.py#lines-3",
+            "#lines-3:9",
+        ),
+        (
+            "https://bitbucket.acme.org/projects/P/repos/shop",
+            f"https://bitbucket.acme.org/projects/P/repos/shop/commits/{REV}",
+            f"https://bitbucket.acme.org/projects/P/repos/shop/browse/a/b%20%23c.py?at={REV}#3",
+            "#3-9",
+        ),
+        (
+            "https://gitea.com/acme/shop",
+            f"https://gitea.com/acme/shop/commit/{REV}",
+            f"https://gitea.com/acme/shop/src/commit/{REV}/a/b%20%23c.py#L3",
+            "#L3-L9",
+        ),
+    ],
+)
+def test_links(url: str, commit: str, file: str, lines: str) -> None:
+    found = browse(url)
+    assert found is not None
+    assert found.commit_url(REV) == commit
+    assert found.file_url("a/b #c.py", REV, 3) == file
+    assert found.file_url("a/b #c.py", REV, 3, 9).endswith(lines)
+    assert found.file_url("a/b #c.py", REV) == file.rpartition("#")[0]
+
+
+@given(st.text(max_size=60), st.text(max_size=30))
+def test_links_never_hold_a_password_nor_break_out(path: str, word: str) -> None:
+    found = browse(f"https://ada:secret@x.org/acme/{path}")
+    if found is not None:
+        for url in (found.commit_url(word), found.file_url(word, REV, 1)):
+            assert url.startswith("https://x.org/")
+            assert "secret" not in url.replace(path, "")
+            assert not set(url) & set("<>\"' \n\r\t")

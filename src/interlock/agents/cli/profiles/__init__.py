@@ -1,21 +1,10 @@
-"""The environment an agent starts with: what every program needs, and what its profile lets in.
+"""Profiles of agent CLIs: how each is started, spoken to and judged; and what a user may set.
 
-A list of what may pass, not of what may not: a secret of another tool has a name nobody thought of.
-
-A profile as a record, read from its file: how one agent CLI is started, spoken to and judged.
-
-Knows the shape of the files and what is wrong with one. Refuses to know what any flag does.
-
-What a user may set for an agent CLI, in `[agent.NAME]` of interlock.toml.
-
-Knows the settings and which of them a profile can follow. Least privilege is the profile's
-default; whatever skips permissions stands here because a user wrote it.
-
-From a profile, a user's settings and a prompt to the words of a command, its stdin and its
-environment.
-
-Knows templates and how a prompt is kept from being taken for a command. Pure but for names of
-files; refuses to start anything.
+A profile is a TOML file beside this module. From it, the user's `[agent.NAME]` settings and a
+prompt come the command line, its stdin and its environment; a prompt is kept from being taken for
+a command. Least privilege is the profile's default: whatever skips permissions stands in the
+settings because a user wrote it. The environment is a list of what may pass, not of what may not: a
+secret of another tool has a name nobody thought of.
 """
 
 import tomllib
@@ -156,7 +145,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def profile(name: str) -> Profile:
     """The profile of that name; its table ends with the rows that all share."""
     if name not in NAMES:
-        raise SourceError(f"{name!r} is no agent CLI we know; known are {', '.join(NAMES)}")
+        raise SourceError(f"{name!r} is not a known agent CLI; use one of {', '.join(NAMES)}")
     shared = _table("shared")["outcome"]
     table = _table(name)
     try:
@@ -214,11 +203,11 @@ def agent_settings(table: Any, profile: Profile) -> AgentSettings:
             raise SourceError(f"{place}: {profile.title} has no flag for {name}; remove it")
     if found.permission_mode and found.permission_mode not in profile.modes:
         known = ", ".join(profile.modes)
-        raise SourceError(f"{place}: permission_mode is one of {known}")
+        raise SourceError(f"{place}: permission_mode must be one of {known}")
     if found.folder not in ("", "own", "project"):
-        raise SourceError(f"{place}: folder is own or project, not {found.folder!r}")
+        raise SourceError(f"{place}: folder must be own or project, not {found.folder!r}")
     if found.budget is not None and not 0 < found.budget <= _MOST_MONEY:
-        raise SourceError(f"{place}: budget is an amount of money above 0")
+        raise SourceError(f"{place}: budget must be more than 0 and at most 1,000,000")
     _no_nul(place, found)
     clocks_of(profile, found)
     return found
@@ -229,7 +218,7 @@ def clocks_of(profile: Profile, settings: AgentSettings) -> Timeouts:
     seconds = {**profile.clocks, **settings.clocks}
     if not seconds.keys() <= _SECONDS:
         known = ", ".join(sorted(_SECONDS))
-        raise SourceError(f"[agent.{profile.name}] clocks: names are {known}")
+        raise SourceError(f"[agent.{profile.name}] clocks: use only {known}")
     return msgspec.convert(seconds, Timeouts)
 
 
@@ -253,7 +242,9 @@ def skips_permissions(profile: Profile, settings: AgentSettings) -> bool:
 def _no_nul(place: str, found: AgentSettings) -> None:
     words = [found.command, found.model, *found.flags, *found.allowed_tools, *found.env.values()]
     if any("\0" in word for word in words) or any("=" in name or not name for name in found.env):
-        raise SourceError(f"{place}: a word has a NUL in it, or a variable has no proper name")
+        raise SourceError(
+            f"{place}: a value contains a NUL character, or the name of a variable is not valid"
+        )
 
 
 LONGEST_WORD = 120_000

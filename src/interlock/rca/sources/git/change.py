@@ -52,7 +52,7 @@ class Hunk(msgspec.Struct, frozen=True):
 
 
 class ContentChange(msgspec.Struct, frozen=True):
-    """What a commit changed. `whole` says whether all its hunks are there."""
+    """What a commit changed. `is_whole` says whether all its hunks are there."""
 
     nature: Nature
     hunks: tuple[Hunk, ...] = ()
@@ -81,11 +81,6 @@ def nature_of_merge(diff: str) -> Nature:
     if "\n@@@" in diff:
         return Nature(BEHAVIOUR, "a merge that changed lines on its own")
     return Nature("merge", "a merge without changes of its own")
-
-
-def nature_by_diff(diff: str) -> Nature:
-    """What a diff without context lines tells."""
-    return nature_by_hunks(read_hunks(diff))
 
 
 def nature_by_hunks(hunks: Iterable[Hunk]) -> Nature:

@@ -1,7 +1,7 @@
-"""What stands in the files of a revision, and who wrote it: read from git's objects only.
+"""The files of a revision and who wrote their lines, read from git's objects only.
 
-Knows sizes and bounds, and that a path may be hostile: nothing outside the repository is reached,
-links are not followed. Revisions are full hashes here. Refuses to know why anybody asks.
+Everything is bounded, and a path may be hostile: nothing outside the repository is reached, links
+are not followed. Revisions are full hashes here.
 """
 
 import re
@@ -59,14 +59,6 @@ class Blame(msgspec.Struct, frozen=True):
     line: int = 0
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A line that holds a word."""
-
-    path: str
-    line: int
-    text: str
-
-
 def inside(path: str) -> str:
     """The path as git writes it, or "" if it is none or leads out of the repository."""
     if not path or len(path) > _MOST_PATH or not path.isprintable() or path[0] in "/\\":
@@ -102,23 +94,6 @@ class Content:
             self._listing = (rev, _listed(ran))
         return self._listing[1]
 
-    def grep(self, word: str, rev: str, most: int) -> list[Hit]:
-        """The first lines that hold a word, by path."""
-        if not word or len(word) > _MOST_LINE or not word.isprintable():
-            return []
-        words = ("grep", "-n", "-z", "-I", "-F", "--no-color", "--no-textconv", "-e", word)
-        ran = self._git.run(*words, rev, "--", most=most * (_MOST_LINE + _MOST_PATH))
-        if ran.code not in (0, 1) and not ran.cut:
-            raise SourceError(f"git grep failed: {ran.reason}")
-        hits = []
-        for row in ran.out.split(b"\n")[:most]:
-            place, _, rest = row.partition(b"\0")
-            line, _, text = rest.partition(b"\0")
-            if line.isdigit():
-                path = place.decode(errors="replace")[len(rev) + 1 :]
-                hits.append(Hit(path, int(line), text.decode(errors="replace")[:_MOST_LINE]))
-        return hits
-
     def blame(self, path: str, line: int, rev: str) -> Blame | None:
         """Who wrote a line; whoever only moved it, also from another file, did not."""
         path = inside(path)
@@ -142,15 +117,12 @@ class Content:
             int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.fine else "")
         }
 
-    def diff(self, commit: str, paths: tuple[str, ...], most: int, context: int = 3) -> GitResult:
-        """What a commit changed, in these paths or everywhere."""
-        known = [path for path in map(inside, paths) if path]
-        if paths and not known:
-            return GitResult(0, b"")
-        words = ["show", "--cc", "--format=", "-M", "-l400", f"--unified={context}"]
+    def diff(self, commit: str, most: int) -> GitResult:
+        """What a commit changed, without lines of context."""
+        words = ["show", "--cc", "--format=", "-M", "-l400", "--unified=0"]
         words += ["--no-ext-diff", "--no-textconv", "--no-color"]
         words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
-        return self._run(*words, *known, most=most)
+        return self._run(*words, most=most)
 
     def _run(self, *words: str, most: int) -> GitResult:
         ran = self._git.run(*words, most=most)
@@ -189,8 +161,8 @@ def _listed(ran: GitResult) -> Listing:
     return Listing(tuple(paths), tuple(links), ran.cut)
 
 
-def _blamed(said: str) -> Blame | None:
-    first, _, rest = said.partition("\n")
+def _blamed(output: str) -> Blame | None:
+    first, _, rest = output.partition("\n")
     words = first.split(" ")
     if len(words) < 3 or not _FULL_HASH.fullmatch(words[0]):
         return None

@@ -1,12 +1,8 @@
-"""Evidence: whether the references of an agent are found where they point.
+"""Whether the references of an agent are found where they point, in repositories and in the log.
 
 A path must exist at the tested revision, a line within the file, an identifier in it, a commit in
-the history of what was tested. Nothing is believed and nothing is run: a hostile reference is a
-missing one. Refuses to know whether the evidence proves anything.
-
-Evidence in a log: whether a line is there, and says what a reference says it does.
-
-Words in quotes must stand in the log; words without may be an explanation. Pure: works on text.
+the history of what was tested, quoted words in the log. Nothing is believed and nothing is run: a
+hostile reference is a missing one. Whether the evidence proves anything is for others to judge.
 """
 
 import re
@@ -118,10 +114,10 @@ class _Checker:
 
     def _best(self, alternatives: Sequence[Pointer], shown: str) -> Evidence:
         """The best that can be said of one reading; of equals, the first."""
-        said = [verdict for pointer in alternatives for verdict in self._verdicts(pointer)]
-        found = [one for one in said if one.verdict == FOUND]
-        first = (found or sorted(said, key=lambda one: _RANK[one.verdict]))[0]
-        missing = [one.why for one in said if one.verdict == MISSING]
+        verdicts = [verdict for pointer in alternatives for verdict in self._verdicts(pointer)]
+        found = [one for one in verdicts if one.verdict == FOUND]
+        first = (found or sorted(verdicts, key=lambda one: _RANK[one.verdict]))[0]
+        missing = [one.why for one in verdicts if one.verdict == MISSING]
         if first.verdict == MISSING and len(missing) > 1:
             first = Evidence(ref="", verdict=MISSING, why="; ".join(dict.fromkeys(missing))[:1_000])
         return Evidence(ref=shown, verdict=first.verdict, why=first.why, url=first.url)

@@ -1,7 +1,7 @@
 """What a reference in an agent's answer points at: a file, a line, a commit, a line of the log.
 
-Knows the ways in which agents write them, with words around. Pure: reads the words only, opens
-nothing, and refuses to know whether anything is there.
+Parses the ways in which agents write them, with words around. Pure: opens nothing, and does not
+look whether anything is there.
 """
 
 import re
@@ -95,10 +95,10 @@ def _bare(text: str) -> str:
 
 def _pieces(ref: str) -> Iterator[str]:
     yield _bare(ref)
-    said = _LINE_SAID.search(ref)
-    if said:
-        head = _bare(_bare(ref[: said.start()]).removeprefix("File"))
-        lines = f"{said[1]}-{said[2]}" if said[2] else said[1]
+    line_mention = _LINE_SAID.search(ref)
+    if line_mention:
+        head = _bare(_bare(ref[: line_mention.start()]).removeprefix("File"))
+        lines = f"{line_mention[1]}-{line_mention[2]}" if line_mention[2] else line_mention[1]
         yield f"{head}:{lines}"
         yield f"{_bare(head.rpartition(' ')[2])}:{lines}"
     yield _bare(_REASON.split(_bare(ref), maxsplit=1)[0])

@@ -1,13 +1,8 @@
-"""History as records: commits with the files they changed, read from git and kept once read.
+"""Commits with the files they changed, read from git once and kept in a cache file.
 
-Knows how `git log` tells a commit. What lies between two commits never changes, nor does a commit,
-so both are kept in a cache for good. Refuses to know which commit is to blame.
-
-What was read of a repository's history, kept in a file so that it is read once.
-
-Blocks of commits, and ranges as places in those blocks; both are only added, in transactions,
-with a checksum each. A file that is not sound is thrown away: the truth is in git, and a cache
-that cannot be used costs time, never an answer. Refuses to know what a commit is.
+What lies between two commits never changes, nor does a commit, so both are kept for good: blocks of
+commits, and ranges as places in those blocks, each with a checksum. A cache that is damaged or busy
+costs time, never an answer.
 """
 
 import hashlib
@@ -57,16 +52,26 @@ class _UnsoundError(Exception):
 
 # Whatever a damaged file may bring: wrong bytes, wrong kinds of values, wrong counts.
 _UNSOUND = (
-    *(sqlite3.Error, msgspec.MsgspecError, _UnsoundError),
-    *(ValueError, TypeError, AttributeError, IndexError),
+    sqlite3.Error,
+    msgspec.MsgspecError,
+    _UnsoundError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
 )
 
 
 # The file may be sound, but cannot be used now: busy, no rights, no room.
 _OUTSIDE = frozenset(
     (
-        *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY),
-        *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
     )
 )
 
@@ -216,10 +221,8 @@ _MOST_WORDS = 300
 _MARK = b"\x01"
 _PARTED = "parted"
 _FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s"
-_ASK = (
-    *("log", "--no-walk=unsorted", "--stdin", "-z", "--name-status", "-M", "-l400", "--cc"),
-    *("--no-ext-diff", "--no-textconv", "--no-color", _FORMAT),
-)
+_ASK = ["log", "--no-walk=unsorted", "--stdin", "-z", "--name-status", "-M", "-l400", "--cc"]
+_ASK += ["--no-ext-diff", "--no-textconv", "--no-color", _FORMAT]
 _TWO_NAMES = (b"R", b"C")
 
 
@@ -291,16 +294,16 @@ class GitLog:
     def _hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
         """The range's commits, and a remark if green is not where the range begins."""
         words = ["--boundary", f"--max-count={most}", tip, *([f"^{green}"] if green else []), "--"]
-        said = b"".join(self._git.stream("rev-list", *words, patience=_PATIENCE)).decode().split()
-        hashes = [word for word in said if word[0] != "-"]
+        output = b"".join(self._git.stream("rev-list", *words, patience=_PATIENCE)).decode().split()
+        hashes = [word for word in output if word[0] != "-"]
         is_whole = len(hashes) < most and green not in ("", tip)
-        parted = is_whole and f"-{green}" not in said
+        parted = is_whole and f"-{green}" not in output
         return hashes, _PARTED if parted else ""
 
     def _read(self, hashes: Sequence[str]) -> Iterator[Commit]:
         feed = "".join(f"{commit}\n" for commit in hashes).encode()
-        said = self._git.stream(*_ASK, feed=feed, patience=_PATIENCE)
-        for commit in parse_log(said):
+        output = self._git.stream(*_ASK, feed=feed, patience=_PATIENCE)
+        for commit in parse_log(output):
             if commit.hash in self._shallow:
                 yield msgspec.structs.replace(commit, files=(), more=0)
             else:

@@ -1,11 +1,8 @@
 """Opening a repository: what lies in the folder that was named, and which commit is looked at.
 
-Knows every way in which a repository can be less than hoped, each with a sentence. A bad one is
-not an error: the analysis goes on with what there is and says so. Refuses to know history.
-
-The repositories a user names: by flag, in interlock.toml, or in a workspace file.
-
-Knows the written forms and refuses what is doubtful in a sentence. Opens no repository.
+Has a sentence for every way in which a repository can be less than hoped; a bad one is no error,
+the analysis goes on with what there is. Also reads how users name repositories: by flag, in
+interlock.toml, or in a workspace file.
 """
 
 import re
@@ -329,7 +326,7 @@ def _value(path: Path) -> Any:
 
 def _repo(table: Any, origin: str, folder: Path) -> Repo:
     if not isinstance(table, Mapping):
-        raise SourceError(f"{origin}: it is no table with name and path")
+        raise SourceError(f"{origin}: it is not a table with name and path")
     for key, value in table.items():
         if key not in _KEYS:
             known = ", ".join(_KEYS)

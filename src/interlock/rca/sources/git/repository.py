@@ -1,12 +1,8 @@
 """A git repository that may hold the cause, with the questions an analysis asks of it.
 
 Answers come from git's objects, never from the checked-out files, and are kept while it is open.
-What cannot be answered is None or empty, and `problems` says why. Refuses to know suspects.
-
-Where a repository can be looked at in a browser: links to commits and files.
-
-Knows the addresses of GitHub, GitLab, Bitbucket and Gitea, and how clone URLs tell the host; drops
-credentials. Makes http links only. Refuses to know whether anything is there.
+What cannot be answered is None or empty, and `problems` says why. Links to commits and files are
+made for GitHub, GitLab, Bitbucket and Gitea, without credentials.
 """
 
 import re
@@ -28,12 +24,11 @@ from interlock.rca.sources.git.change import (
     nature_of_merge,
     read_hunks,
 )
-from interlock.rca.sources.git.content import Blame, Content, Hit, Listing, TreeEntry
+from interlock.rca.sources.git.content import Blame, Content, Listing, TreeEntry
 from interlock.rca.sources.git.history import Commit, GitLog, HistoryCache, Range
 from interlock.rca.sources.git.open import RepoProblem, examine, resolve
 from interlock.rca.sources.git.stack_paths import Match, PathIndex
 from interlock.system.errors import SourceError
-from interlock.system.file_kinds import is_test
 from interlock.system.git import Git
 
 _MOST = 2_000
@@ -193,11 +188,11 @@ class Repository:
 
     def note(self, kind: str, sentence: str) -> None:
         """Add to the problems, each sentence once."""
-        said = RepoProblem(
+        problem = RepoProblem(
             repo=self.name, kind=kind, sentence=f"repository {self.name}: {sentence}"
         )
-        if said not in self.problems:
-            self.problems.append(said)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def resolve(self, word: str) -> str:
         """The commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
@@ -302,12 +297,6 @@ class Repository:
         found = self.entry(path, rev)
         return None if found is None else bool(found.kind)
 
-    def line_exists(self, path: str, line: int, rev: str = "") -> bool | None:
-        found = self.entry(path, rev)
-        if found is None or (found.kind == "blob" and found.content is None):
-            return None
-        return 0 < line <= found.lines
-
     def files(self, rev: str = "") -> Listing:
         end = self.at(rev)
         if not end:
@@ -321,23 +310,12 @@ class Repository:
             self.note("cut", f"it has very many files; {len(found.paths):,} of them are known")
         return found
 
-    def test_files(self, rev: str = "") -> list[str]:
-        return [path for path in self.files(rev).paths if is_test(path)]
-
     def files_named(self, word: str, rev: str = "") -> list[Match[None]]:
         """The files that a stack's path, class or module may mean."""
         end = self.at(rev)
         if self._index is None or self._index[0] != end:
             self._index = (end, PathIndex((path, None) for path in self.files(end).paths))
         return self._index[1].find(word)
-
-    def grep(self, identifier: str, rev: str = "", *, most: int = 50) -> list[Hit]:
-        end = self.at(rev)
-        try:
-            return self._content.grep(identifier, end, most) if end else []
-        except SourceError as error:
-            self.note("corrupted", f"its files cannot be searched: {error}")
-            return []
 
     def blame_line(self, path: str, line: int, tip: str = "") -> Blame | None:
         """Who last changed that line."""
@@ -359,30 +337,6 @@ class Repository:
 
     # Changes
 
-    def diff_of(self, commit: str, path: str = "", most: int = 20_000) -> str:
-        """What a commit changed in a file, or everywhere; a mark says where it was cut."""
-        found = self.commit(commit)
-        if found is None:
-            return ""
-        names = {
-            name
-            for change in found.files
-            if path in (change.path, change.old)
-            for name in (change.path, change.old)
-            if name
-        }
-        paths = tuple(sorted(names | {path})) if path else ()
-        try:
-            ran = self._content.diff(found.hash, paths, most)
-        except SourceError as error:
-            self.note("corrupted", f"the diff of {found.hash[:12]} cannot be read: {error}")
-            return ""
-        return ran.text + (f"\n[cut here: more than {most:,} bytes]\n" if ran.cut else "")
-
-    def behavioural(self, commit: Commit) -> Nature:
-        """Whether a commit can alter behaviour, as far as that is cheap to tell."""
-        return self.change_of(commit).nature
-
     def change_of(self, commit: Commit) -> ContentChange:
         """What a commit changed, and of what nature that is. The last ones asked for are kept."""
         found = self._changes.get(commit.hash)
@@ -394,20 +348,20 @@ class Repository:
         return found
 
     def _change(self, commit: Commit) -> ContentChange:
-        told = nature_by_files(commit)
-        if told is not None and not told.behavioural:
-            return ContentChange(told)
+        nature = nature_by_files(commit)
+        if nature is not None and not nature.behavioural:
+            return ContentChange(nature)
         try:
-            ran = self._content.diff(commit.hash, (), _MOST_DIFF, context=0)
+            ran = self._content.diff(commit.hash, _MOST_DIFF)
         except SourceError as error:
-            return ContentChange(told or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+            return ContentChange(nature or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
         if commit.parents > 1:
-            return ContentChange(told or nature_of_merge(ran.text))
+            return ContentChange(nature or nature_of_merge(ran.text))
         hunks = tuple(read_hunks(ran.text))
         if ran.cut:
             cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
-            return ContentChange(told or cut, hunks)
-        return ContentChange(told or nature_by_hunks(hunks), hunks, whole=True)
+            return ContentChange(nature or cut, hunks)
+        return ContentChange(nature or nature_by_hunks(hunks), hunks, whole=True)
 
     def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
         """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""

@@ -1,7 +1,7 @@
 """Which files of a repository the paths and names of a stack mean.
 
-Knows that a frame's path is relative to a root nobody names, may come from another machine, and may
-be a class or a module with dots. Pure. Refuses to know which frame matters.
+A frame's path is relative to a root nobody names, may come from another machine, and may be a class
+or a module with dots. Pure.
 """
 
 import re

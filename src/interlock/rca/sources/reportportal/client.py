@@ -1,12 +1,8 @@
-"""Questions by HTTP to ReportPortal, asked again when the answer is late, broken or put off.
+"""HTTP to ReportPortal: address, project and token, retries, and a sentence for every refusal.
 
-Knows the token, the schedule of tries, and a sentence for every refusal. The waiting is done by an
-argument. Refuses to know what is asked.
-
-Where ReportPortal is and what opens it: address, project, token.
-
-Knows the environment's names, the key file and the forms in which a user names a launch. The token
-is never shown: not in a message, not in a repr. Refuses to know HTTP.
+Understands the forms in which a user names a launch. A request is tried again when the answer is
+late, broken or put off; a `Retry-After` is heeded. The token is never shown, neither in a message
+nor in a repr, and is sent to the configured server only.
 """
 
 import re
@@ -60,7 +56,7 @@ def launch_word(word: str) -> LaunchWord | None:
         project, _, launch = word.removeprefix("rp:").rpartition("/")
         if not _LAUNCH.fullmatch(launch) or "/" in project:
             raise SourceError(
-                f"{word} names no launch: write rp:ID, rp:UUID or rp:PROJECT/ID, "
+                f"{word} does not name a launch: write rp:ID, rp:UUID or rp:PROJECT/ID, "
                 "or give the address of the launch's page."
             )
         return LaunchWord(launch, project)
@@ -70,7 +66,7 @@ def launch_word(word: str) -> LaunchWord | None:
     found = _PLACE.match(unquote(parts.fragment))
     if not found:
         raise SourceError(
-            f"{word} is no address of a ReportPortal launch: "
+            f"{word} is not the address of a ReportPortal launch: "
             "it should end in #PROJECT/launches/all/ID. Or write rp:ID."
         )
     return LaunchWord(found[2], found[1], _root(f"{parts.scheme}://{parts.netloc}{parts.path}"))
@@ -90,9 +86,9 @@ def address(
     if not url:
         raise SourceError(f"Where is ReportPortal? Set {URL}, for example https://rp.example.org.")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise SourceError(f"{URL} is no address: it should begin with https:// or http://.")
+        raise SourceError(f"{URL} is not a web address: it should begin with https:// or http://.")
     if "@" in urlsplit(url).netloc:
-        raise SourceError(f"{URL} has a name or password in it: take them out and set {TOKEN}.")
+        raise SourceError(f"{URL} contains a user name or password: remove them and set {TOKEN}.")
     if known and urlsplit(_root(known))[:2] != urlsplit(url)[:2]:
         raise SourceError(
             f"The launch is at {url}, but {URL} is {_root(known)}: "
@@ -212,33 +208,33 @@ class Rest:
         for part in answer.iter_bytes():
             raw += part
             if len(raw) > _LARGEST:
-                raise PortalError(f"An answer of ReportPortal has more than {_LARGEST:,} bytes.")
+                raise PortalError(f"A response from ReportPortal has more than {_LARGEST:,} bytes.")
             if self._clock() > deadline:
                 raise _AgainError(f"its answer was not complete after {4 * self._timeout_s:g} s")
         return bytes(raw)
 
     def _refusal(self, answer: httpx.Response, raw: bytes, what: str, method: str) -> PortalError:
         status = answer.status_code
-        said, project = self._said(raw), self._address.project
+        message, project = self._said(raw), self._address.project
         if answer.is_redirect:
             where = short(answer.headers.get("location", ""))
-            sentence = f"ReportPortal sends us to {where}: set {URL} to its real address."
+            sentence = f"ReportPortal redirects to {where}: set {URL} to its real address."
             return PortalError(sentence, status)
         sentences = {
             401: f"ReportPortal does not accept the token (401): make an API key in your profile "
             f"there and set {TOKEN} to it.",
-            403: f"The token may not see {what} in project {project} (403): ask for access "
+            403: f"The token has no access to {what} in project {project} (403): ask for access "
             f"to the project, or check {PROJECT}.",
-            404: f"ReportPortal knows no {what} in project {project} (404): check the id, "
+            404: f"ReportPortal has no {what} in project {project} (404): check the id, "
             f"{PROJECT} and {URL}.",
         }
         if method != "GET":
             del sentences[404]
             sentences[403] = (
-                f"The token may not change items in project {project} (403): "
-                "ask for a role in the project that may."
+                f"The token is not allowed to change items in project {project} (403): "
+                "ask for a project role that is."
             )
-        default = f"ReportPortal refuses {what} ({status}): {said or 'it does not say why'}"
+        default = f"ReportPortal refuses {what} ({status}): {message or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
 
     def _untrusted(self, error: Exception) -> PortalError:
@@ -256,10 +252,10 @@ class Rest:
             if waits
             else f"{len(DELAYS_S) + 1} tries were made; check {URL} or try again later"
         )
-        told = f"{problem.reason}; {advice}."
-        does = "give" if method == "GET" else "take"
+        reason = f"{problem.reason}; {advice}."
+        does = "return" if method == "GET" else "accept"
         return PortalError(
-            f"ReportPortal at {self._address.url} does not {does} {what}: {told}", problem.status
+            f"ReportPortal at {self._address.url} does not {does} {what}: {reason}", problem.status
         )
 
     def _said(self, raw: bytes) -> str:
@@ -290,16 +286,16 @@ def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:
             raise PortalError(
                 f"A web page came back for {what}, not data: is {URL} the address of ReportPortal?"
             ) from None
-        raise _AgainError("its answer was broken off") from None
+        raise _AgainError("its answer was cut off") from None
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
     """Seconds to wait, as the server says: a number, or a date compared with its own clock."""
-    said = answer.headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit() and len(said) < 10:
-        return float(said)
+    value = answer.headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit() and len(value) < 10:
+        return float(value)
     try:
-        until = parsedate_to_datetime(said)
+        until = parsedate_to_datetime(value)
         return max(0.0, (until - parsedate_to_datetime(answer.headers["date"])).total_seconds())
     except (ValueError, TypeError, KeyError):
         return None

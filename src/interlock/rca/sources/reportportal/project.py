@@ -1,7 +1,7 @@
-"""ReportPortal: what can be asked of a project, and the one thing that can be changed.
+"""A project in ReportPortal: what can be asked of it, and the one thing that can be changed.
 
-Knows the requests, both generations of the lists that exist, and pages that change while they are
-read. Refuses to know what a launch means, and how a question travels.
+Handles both generations of its lists, and pages that change while they are read. What a launch
+means is known in `launch`.
 """
 
 import time
@@ -17,7 +17,7 @@ from interlock.rca.sources.reportportal.client import (
     PortalError,
     Rest,
 )
-from interlock.rca.sources.reportportal.rp_items import read_number
+from interlock.rca.sources.reportportal.items import read_number
 from interlock.system.errors import SourceError
 
 _PAGE: Final = 200
@@ -132,7 +132,7 @@ class ReportPortal:
     def _document(self, path: str, what: str) -> dict[str, Any]:
         found = self._rest.ask("GET", path, what)
         if not isinstance(found, dict):
-            raise PortalError(f"ReportPortal answers for {what} with something else.")
+            raise PortalError(f"ReportPortal's answer for {what} is not an object.")
         return found
 
     def _all(self, path: str, params: Params, what: str) -> list[dict[str, Any]]:
@@ -183,7 +183,7 @@ class ReportPortal:
         found = self._rest.ask("GET", path, what, params={**params, "page.page": page})
         content = found.get("content") if isinstance(found, dict) else None
         if not isinstance(content, list):
-            raise PortalError(f"ReportPortal answers for {what} with something that is no list.")
+            raise PortalError(f"ReportPortal's answer for {what} is not a list.")
         about = found.get("page")
         rows = [row for row in content if isinstance(row, dict)]
         return rows, about if isinstance(about, dict) else {}

@@ -1,8 +1,8 @@
-"""Findings written back to ReportPortal: only what differs, of each item its own words.
+"""Findings written back to ReportPortal: only what differs, for each item its own words.
 
-Knows the comment's form, the project's own defect types and how to compare. Reads every issue
-before it writes one; what others linked or wrote by hand stays. Refuses to know cases: an item is
-named by ReportPortal's id of it and by nothing else.
+Holds the comment's form, maps our codes to the project's own defect types, and reads every issue
+before it writes one; what others linked or wrote by hand stays. Items are named by ReportPortal's
+id and by nothing else.
 """
 
 import re
@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.sources.reportportal.client import PROJECT, URL, PortalError
+from interlock.rca.sources.reportportal.items import read_number, text
 from interlock.rca.sources.reportportal.project import ReportPortal
-from interlock.rca.sources.reportportal.rp_items import read_number, text
 
 _CHUNK: Final = 50
 _GONE: Final = "ReportPortal does not have it"
@@ -156,7 +156,7 @@ def _defect_types(portal: ReportPortal) -> DefectTypes:
     except PortalError as error:
         if error.status not in (403, 404):
             raise
-        portal.notes.append("the project's defect types cannot be read: our codes are sent as is")
+        portal.notes.append("the project's defect types cannot be read: our own codes are sent")
         return DefectTypes(())
 
 
@@ -207,7 +207,7 @@ class _Plan:
     def _look(self, update: Update) -> tuple[str, dict[str, Any] | None]:
         """The item as it is; or why it is left alone."""
         if not 0 < update.item_id < 2**63:
-            return "it is no item of ReportPortal", None
+            return "it is not an item of ReportPortal", None
         if not self._types.locator(update.defect_type):
             return f"the project has no defect type for {update.defect_type}", None
         try:
@@ -230,8 +230,10 @@ class _Plan:
         except PortalError as error:
             if not self._written:
                 raise
-            told = f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
-            raise PortalError(f"{told}: push again for the others.", error.status) from None
+            message = (
+                f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
+            )
+            raise PortalError(f"{message}: push again for the others.", error.status) from None
         self.changes = [each for each in self.changes if each[0].item_id not in self.unwritten]
 
     def _send(self, chunk: Sequence[_Row]) -> None:

@@ -1,0 +1,186 @@
+"""The tables of a plan: its verification commands and its environments.
+
+A table is known by the names of its columns, in any order; verification commands may also be a
+list under their heading. Read by hand, not by the library's table rule: in plans bars stand
+unescaped in commands, rows are longer than their head, and the line of dashes is missing or has
+another number of columns. The rule drops such cells or the whole table, and with it a check.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
+from interlock.delivery.plan.blocks import PlanLine
+from interlock.delivery.plan.fields import (
+    DASHES,
+    code,
+    environment_name,
+    exit_code,
+    one_line,
+    plain_title,
+    prefix,
+    timeout,
+    words,
+)
+from interlock.delivery.plan.plan import PlanFinding
+from interlock.system.errors import SourceError
+
+_COLUMNS: Final = {
+    "check": "check",
+    "name": "name",
+    "environment": "environment",
+    "environments": "environment",
+    "env": "environment",
+    "command": "command",
+    "exit code": "exit_code",
+    "exit": "exit_code",
+    "required exit code": "exit_code",
+    "timeout": "timeout",
+    "purpose": "purpose",
+    "description": "purpose",
+    "how to execute": "how",
+    "how to run": "how",
+    "prefix": "how",
+}
+_POINT: Final = re.compile(
+    r"[ \t]*+(?:[-*+]|\d{1,4}[.)])[ \t]++(?:\[.?\][ \t]++)?+([^`]*+)(`.*)", re.DOTALL
+)
+_SPAN: Final = re.compile(r"(`++)(.+?)\1(?!`)", re.DOTALL)
+_COMMANDS_HEADING: Final = frozenset(("verification commands", "verification", "checks"))
+_NO_ROW: Final = re.compile(r"[ \t]*+(?:[>#]|[-*+][ \t]|\d{1,4}[.)][ \t])")
+_LONGEST_LINE: Final = 20_000
+
+
+class Tables(msgspec.Struct, frozen=True):
+    """What the tables of a plan say."""
+
+    checks: tuple[Check, ...]
+    environments: tuple[Environment, ...]
+    remarks: tuple[PlanFinding, ...]
+
+
+def read_tables(lines: Sequence[PlanLine]) -> Tables:
+    """All checks and environments in the lines that belong to no task."""
+    reader = _TableReader()
+    for line in lines:
+        reader.take(line)
+    return Tables(tuple(reader.checks), tuple(reader.environments), tuple(reader.remarks))
+
+
+class _TableReader:
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+        self.environments: list[Environment] = []
+        self.remarks: list[PlanFinding] = []
+        self.columns: list[str] = []
+        self.inside = False
+        self.listing = False
+
+    def take(self, line: PlanLine) -> None:
+        if line.heading:
+            name = plain_title(line.heading.text).rstrip(": ").casefold()
+            self.listing = name in _COMMANDS_HEADING
+        if not line.is_code and "|" in line.text and not _NO_ROW.match(line.text):
+            self._row(line)
+            return
+        self.inside = False
+        point = _POINT.fullmatch(line.text) if self.listing and not line.is_code else None
+        if point and len(line.text) < _LONGEST_LINE:
+            self._point(point[1], point[2], line)
+
+    def _row(self, line: PlanLine) -> None:
+        cells = list(_cells(line.text))
+        if self.inside and len(cells) > len(self.columns):
+            cells = list(_cells(line.text, code_holds=True))
+        if not self.inside:
+            self.inside = True
+            self.columns = [_COLUMNS.get(plain_title(cell).casefold(), "") for cell in cells]
+            return
+        if all(not cell.strip(" :-") for cell in cells):
+            return
+        row = dict(zip(self.columns, cells, strict=False))
+        try:
+            if "command" in self.columns and "check" in self.columns:
+                self._check(row, line)
+            elif "name" in self.columns and "how" in self.columns:
+                self._environment(row, line)
+        except SourceError as error:
+            self._remark(error, line)
+
+    def _check(self, row: dict[str, str], line: PlanLine) -> None:
+        command = code(row.get("command", ""))
+        argv = words(command)
+        name = plain_title(code(row.get("check", ""))) or one_line(command)
+        made = Check(
+            name=name,
+            command=argv,
+            exit_code=exit_code(row.get("exit_code", "")),
+            timeout=timeout(row.get("timeout", ""), CHECK_TIMEOUT),
+            purpose=one_line(row.get("purpose", "")),
+            line=line.number,
+        )
+        self.checks += spread(made, row.get("environment", ""))
+
+    def _environment(self, row: dict[str, str], line: PlanLine) -> None:
+        self.environments.append(
+            Environment(
+                place_name(row.get("name", "")),
+                prefix(row.get("how", "")),
+                one_line(row.get("purpose", "")),
+                line.number,
+            )
+        )
+
+    def _point(self, name: str, rest: str, line: PlanLine) -> None:
+        span = _SPAN.match(rest)
+        if not span:
+            return
+        command = span[2].strip()
+        try:
+            name = plain_title(name.strip(f" \t:*{DASHES}")) or one_line(command)
+            self.checks.append(Check(name, words(command), line=line.number))
+        except SourceError as error:
+            self._remark(error, line)
+
+    def _remark(self, error: SourceError, line: PlanLine) -> None:
+        self.remarks.append(PlanFinding("error", "table.row", str(error), line=line.number))
+
+
+def place_name(text: str) -> str:
+    """The name of an environment that is declared."""
+    name = plain_title(code(text))
+    if "," in name or not name or environment_name(name) != name:
+        raise SourceError(
+            f"{name[:60]!r} is no name for an environment; write one that has no comma and does "
+            "not mean all or none"
+        )
+    return name
+
+
+def spread(check: Check, environments: str) -> list[Check]:
+    """The check once for each environment that is named; once without one for all."""
+    names = dict.fromkeys(environment_name(name) for name in environments.split(","))
+    if "" in names:
+        return [check]
+    return [msgspec.structs.replace(check, environment=name) for name in names]
+
+
+def _cells(line: str, code_holds: bool = False) -> Iterator[str]:
+    """The cells of a row. A bar after a backslash divides nothing; nor one in code, if asked."""
+    cell: list[str] = []
+    inside = False
+    for sign in line.strip().removeprefix("|"):
+        if sign == "|" and cell and cell[-1] == "\\":
+            cell[-1] = sign
+        elif sign == "|" and not inside:
+            yield "".join(cell).strip()
+            cell = []
+        else:
+            inside = inside != (code_holds and sign == "`")
+            cell.append(sign)
+    rest = "".join(cell).strip()
+    if rest:
+        yield rest

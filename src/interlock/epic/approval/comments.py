@@ -1,0 +1,399 @@
+"""What one comment on an issue decides: its text goes in, a decision and the reason come out.
+
+Small and strict on purpose. A command decides. Without one, a comment approves only if it is made
+of approval phrases and politeness and of nothing else: whoever wants to say more uses a command.
+Refuses to know who wrote the comment and when; `thread` does.
+"""
+
+# ruff: noqa: RUF001 -- dashes and apostrophes as people type them
+
+import re
+import string
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from interlock.signals.own_words import units
+
+
+class CommentDecision(StrEnum):
+    """What a comment is taken for."""
+
+    APPROVE = "APPROVE"
+    REVISE = "REVISE"
+    DISCUSS = "DISCUSS"
+    HALT = "HALT"
+    DEFER = "DEFER"
+    UNCLEAR = "UNCLEAR"
+    IGNORED = "IGNORED"
+
+
+APPROVE, REVISE, DISCUSS, HALT, DEFER, UNCLEAR, IGNORED = CommentDecision
+CAUTION: Final = (HALT, REVISE, DISCUSS, DEFER, UNCLEAR, APPROVE)
+"""The most cautious first."""
+COMMANDS: Final = {each.value.lower(): each for each in (APPROVE, REVISE, DISCUSS, HALT, DEFER)}
+LONGEST: Final = 65_536
+"""Characters of a comment that is read; GitHub accepts no longer ones."""
+DOUBT: Final = "doubt"
+"""The kind of evidence that makes an unclear comment hold back somebody else's approval."""
+
+# In these tables a blank stands for any run of blanks and tabs, never for a line end, and a longer
+# phrase stands before a shorter one that it begins with.
+_IT: Final = r"(?:(?:the|this) (?:plan|request)|this|it|that)"
+_GO: Final = r"(?:(?:please|let's|lets|you (?:can|may)|we can)(?: now)? )?"
+_ALL: Final = r"(?: all| everyone| team)?"
+_NO: Final = r"(?:no[.,!]? )?"
+_FROM_ME: Final = r"(?: now)?(?: from (?:me|us|my side))?"
+_WORK: Final = r"update|plan|hard work|work|effort|patience|quick reply|reply|explanation|write-?up"
+POLITENESS: Final = (
+    rf"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?: there| folks)?{_ALL}",
+    # "@bob approved" may tell what somebody else did.
+    r"@[a-z0-9][a-z0-9-]*+(?:/[a-z0-9-]++)?(?! (?:approved|accepted))",
+    rf"(?:many )?(?:thanks|thank you|thx|cheers) for (?:the|your) (?:{_WORK})",
+    rf"(?:many )?(?:thanks|thank you|thx|cheers)(?: so much| very much| a lot| again)?{_ALL}",
+    rf"(?:great|nice|good|excellent|awesome|amazing|solid) (?:work|job|stuff|plan){_ALL}",
+    rf"great|nice|perfect|excellent|awesome|amazing|brilliant|wonderful|well done{_ALL}",
+    r"(?:best |kind |warm )?regards|best wishes|sent from my (?:iphone|ipad|android|phone)",
+)
+YES: Final = (r"yes|yep|yeah|ok|okay|sure|\+1",)
+"""They open an answer and are none."""
+VOTE: Final = (rf"approve(?: {_IT})?",)
+"""Without a word of politeness it is a vote; with one, somebody else may be asked for it."""
+PHRASES: Final = {
+    APPROVE: (
+        rf"(?:i|we)(?: hereby)? approve(?: {_IT})?(?: now)?",
+        rf"(?:(?:{_IT} is|it's) )?(?:now )?(?:approved|accepted)(?: by (?:me|us)|{_FROM_ME})",
+        r"(?:the )?(?:plan|request) (?:approved|accepted)",
+        rf"(?:this )?lgtm{_FROM_ME}",
+        rf"{_GO}ship (?:it|this)(?: now)?(?: please)?",
+        rf"{_GO}(?:go ahead|proceed)(?: with {_IT})?(?: now)?(?: please)?",
+        rf"(?:{_IT} )?looks good(?: to (?:me|us))?{_FROM_ME}",
+    ),
+    HALT: (
+        rf"{_NO}{_GO}(?:stop|halt|abort|cancel)(?: {_IT}| everything)?(?: now)?(?: please)?",
+        rf"{_NO}(?:please )?(?:do not|don't|dont) (?:proceed|go ahead)(?: with {_IT})?",
+        rf"(?:you|we) must not (?:proceed|go ahead)(?: with {_IT})?",
+    ),
+    DEFER: (
+        rf"{_NO}{_GO}(?:defer|postpone)(?: {_IT})?(?: please)?|deferred|postponed",
+        rf"{_GO}(?:(?:move|put) {_IT} (?:to|in|into|on) )?(?:the )?backlog",
+        rf"{_NO}not now",
+    ),
+    DISCUSS: (
+        rf"{_NO}(?:(?:please|let's|lets|we (?:need to|should)) )?discuss(?: {_IT})?",
+        rf"{_NO}(?:let's|lets|we (?:need to|should)) talk(?: about {_IT})?",
+        r"i have (?:a question|(?:some )?questions)",
+    ),
+}
+_VERBS: Final = r"change|fix|add|remove|rename|rewrite|update|replace|split|use|simplify|clarify"
+_OTHER_NEEDS: Final = r"\W+(?:\w+\W+){0,3}?(?:approv\w*|stop|wait|talk|discuss\w*)"
+REFUSALS: Final = (
+    r"(?:no|nope|nah)(?=\s*(?:[.,;!\n]|\Z)|\s+-)|no (?:way|thanks|thank you)|absolutely not",
+    rf"(?:(?:{_IT} is )?not|{_IT} isn't) (?:yet )?(?:approved|accepted|acceptable|lgtm)",
+    rf"(?:(?:{_IT} is )?not|{_IT} isn't) (?:ready|good|ok|yet)",
+    r"(?:(?:i|we) )?(?:(?:do|can|will) not|don't|dont|cannot|can't|cant|won't) approve",
+    r"(?:i|we) (?:reject|decline|disapprove|object)",
+    r"reject(?:ed)?|declined|disapproved?|denied|changes (?:are )?(?:requested|required|needed)",
+    rf"please (?:{_VERBS}|correct|include)|(?:please )?(?:revise|rework|redo|reconsider)",
+    # "Fix approved" and "Update looks good" are about a fix and an update.
+    rf"(?:{_VERBS})(?= [a-z`\"'])(?! (?:approved|accepted|looks?|is|was|lgtm|m[ey])\b)",
+    rf"(?:(?:{_IT}|you|we) )?(?:still )?(?:needs?|must)(?!{_OTHER_NEEDS})",
+)
+"""What refuses or asks for a change, if a comment begins with it."""
+_QUESTION: Final = re.compile(
+    r"(?:why|what|who|which|when|where|how|is|are|was|were|can|could|should|shall|do|does|did|will"
+    r"|would|have|has|may)(?![\w'])[^.;!?\n]*\?+"
+)
+DOUBTS: Final = """
+no not never none nothing nobody neither nor nope nah without cannot cant dont wont isnt hardly
+if unless until till once when whenever after before provided assuming pending subject only first
+then conditional conditionally depends depending contingent except excluding apart but however
+though although yet still otherwise instead rather maybe perhaps probably mostly partly partially
+almost hm hmm unsure doubt doubts concern concerns worried guess suppose seems hope should must need
+needs could would fix fixes change changes rename remove revise rework replace check missing wrong
+broken breaks fail fails failed failing failure bug bugs typo todo blocking blocker wait hold stop
+halt abort cancel defer postpone pause skip later tomorrow next second half part some scratch
+nevermind nvm oops sorry kidding joking joke lol jk sarcasm ignore disregard test testing
+nicht kein keine aber nur wenn ohne pas mais sauf pero sin solo excepto ma senza
+"""
+"""Words that may be meant against `/approve` beside them, or against somebody else's approval."""
+_FRIENDLY: Final = "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜⭐🌟🥳💪👌🤝✨🏆🎊"
+_SHORTCODES: Final = r"\+1|thumbsup|shipit|ship|rocket|tada|white_check_mark|100|clap|heart|smile"
+
+
+def _join(*patterns: str) -> str:
+    return "|".join(patterns).replace(" ", r"[ \t]+")
+
+
+_BLANKS: Final = " \t\r\n"
+_POLITE: Final = ("POLITE", "YES")
+_STOP: Final = r"(?=[ \t]*(?:[.,;]|!+)?(?:\s|\Z))"
+"""Where a phrase ends: one mark at most. Three dots hedge, and `approved.txt` is a name."""
+_PHRASE: Final = re.compile(
+    rf"(?a)(?:(?P<POLITE>{_join(*POLITENESS)})|(?P<YES>{_join(*YES)})|(?P<VOTE>{_join(*VOTE)})|"
+    + "|".join(f"(?P<{name}>{_join(*forms)})" for name, forms in PHRASES.items())
+    + f"){_STOP}"
+)
+_GAP: Final = re.compile(r"(?a)[ \t]*(?:[.,;]|!+)?\s*(?:(?:-{1,3}|&)\s+)?(?:and[ \t]+)?")
+_REFUSAL: Final = re.compile(rf"(?:{_join(*REFUSALS)})(?![\w'])")
+_DOUBT: Final = re.compile(
+    rf"\?|\.\.|…|n't\b|(?<![\w'])(?:{'|'.join(DOUBTS.split())})(?![\w'])"
+    r"|(?<![\w'])please[ \t]+(?!go[ \t]+ahead|proceed|ship)"
+)
+_SCOPE: Final = re.compile(r"(?:\A|[.!;\n])[ \t]*+(?:for|in|on|to|with|at|from|of|by|story|part)\b")
+_NAMED: Final = re.compile(r"(?i:thanks|thank you|thx|cheers|hi|hello|hey),? ([A-Z][a-z]+)\b")
+_COMMAND: Final = re.compile(r"^ {0,3}/(?P<word>[a-z][\w-]*)(?P<rest>[^\n]*)$", re.MULTILINE)
+_SMILE: Final = re.compile(
+    rf"[{_FRIENDLY}](?:[\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\U0001f300-\U0001faff])*+"
+    rf"|:(?:{_SHORTCODES}):|(?<![\w:]):-?[)D](?![\w)])"
+)
+_MAIL: Final = re.compile(
+    r"\nOn [A-Z][a-z]{2}, [A-Za-z0-9 ,]{5,30} at \d?\d:\d\d[^\n]{0,100}\s+wrote:(?=\s*\n>)"
+)
+"""How a mail program opens the quote of the mail that is answered."""
+_INDENTED: Final = re.compile(
+    r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
+    r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*"
+)
+_HIDDEN: Final = re.compile(r"<!--(?:[^-\n]|-(?!->)){0,2000}+-->")
+_EMPHASIS: Final = re.compile(r"(?<![\w*])([*_]{1,3})(?=\S)([^*_\n]{1,200}?)(?<=\S)(\1)(?![\w*])")
+_MARKS: Final = re.compile(r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))")
+_PLAIN: Final = str.maketrans(string.ascii_uppercase + "’‘ʼ–—", string.ascii_lowercase + "'''--")
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A place in the comment and what was seen there."""
+
+    start: int
+    end: int
+    kind: str
+
+
+class CommentReading(msgspec.Struct, frozen=True):
+    """What one comment is taken for, and why."""
+
+    decision: CommentDecision
+    why: str
+    notes: str = ""
+    """What the human wants, in their words."""
+    evidence: tuple[Span, ...] = ()
+
+
+class CommentCommand(msgspec.Struct, frozen=True):
+    """A slash word at the start of a line."""
+
+    word: str
+    start: int
+    end: int
+    stop: int
+    """Where the text ends that belongs to it: its line, and lines that go on in lower case."""
+    is_marked: bool
+    """It stands behind a list's mark, so not at the start of its line."""
+
+    @property
+    def decision(self) -> CommentDecision:
+        return COMMANDS.get(self.word, UNCLEAR)
+
+
+class LiveText(msgspec.Struct, frozen=True):
+    """A comment's own words in lower case, and blanks in place of everything inert: as long as the
+    comment, so that places in it are places in the comment."""
+
+    text: str
+    is_doubtful: bool
+    """A line slipped into a quote because the blank line was forgotten, or is indented like code.
+    Nobody can tell whether it was meant: the comment cannot approve."""
+
+
+def read_comment(comment: str, request_id: str = "") -> CommentReading:
+    """What the comment of somebody who may answer is taken for."""
+    if len(comment) > LONGEST:
+        return CommentReading(UNCLEAR, f"it has more than {LONGEST:,} characters")
+    live = find_live_text(comment, request_id)
+    if not live.text.strip():
+        return CommentReading(UNCLEAR, "it has no words of its own")
+    commands = find_commands(live.text, comment)
+    return _read_commands(commands, live, comment) if commands else _read_words(live, comment)
+
+
+def find_live_text(comment: str, request_id: str = "") -> LiveText:
+    """The comment without quotes, code, hidden text, friendly signs and this request's id."""
+    text = "\n" + comment.replace("\r\n", " \n")
+    text = text.replace("\ufeff", " ", 1) if comment.startswith("\ufeff") else text
+    text = _MAIL.sub(_blank_match, text)
+    text, is_doubtful = _blank_blocks(text)
+    is_doubtful = is_doubtful or _INDENTED.search(text) is not None
+    for inert in (_INDENTED, _HIDDEN, _SMILE):
+        text = inert.sub(_blank_match, text)
+    text = text.translate(_PLAIN)
+    text = _EMPHASIS.sub(lambda hit: _blank(hit[1]) + hit[2] + _blank(hit[3]), text)
+    text = _MARKS.sub(_blank_match, text)
+    if request_id:
+        name = re.escape(request_id.translate(_PLAIN))
+        known = rf"(?<![\w#-])(?:(?:for )?(?:the )?request )?#?{name}(?![\w-])"
+        text = re.sub(known, _blank_match, text)
+    return LiveText(text[1:], is_doubtful)
+
+
+def find_commands(text: str, comment: str) -> list[CommentCommand]:
+    """The slash words of the live text; a path is none."""
+    found = []
+    for hit in _COMMAND.finditer(text):
+        if re.match(r"[/.]\w", hit["rest"]):
+            continue
+        start, stop = hit.start("word") - 1, hit.end()
+        while comment[stop : stop + 1] == "\n" and comment[stop + 1 : stop + 2].islower():
+            stop = max(text.find("\n", stop + 1), 0) or len(text)
+        is_marked = bool(comment[hit.start() : start].strip(" \ufeff"))
+        found.append(CommentCommand(hit["word"], start, hit.end("word"), stop, is_marked))
+    return found
+
+
+def strip_politeness(text: str) -> tuple[list[Span], int]:
+    """Known phrases from the start on, and the place of the first word that belongs to none."""
+    text = text.rstrip(_BLANKS)
+    found, at = list[Span](), len(text) - len(text.lstrip(_BLANKS))
+    while hit := _PHRASE.match(text, at):
+        kind = hit.lastgroup or ""
+        if kind == "YES" and any(each.kind not in _POLITE for each in found):
+            break
+        found.append(Span(hit.start(), hit.end(), kind))
+        gap = _GAP.match(text, hit.end())
+        at = gap.end() if gap else hit.end()
+    return found, at
+
+
+def find_doubts(text: str) -> tuple[Span, ...]:
+    """The first word that could be meant against an approval, if there is one."""
+    hit = _DOUBT.search(text)
+    return (Span(hit.start(), hit.end(), DOUBT),) if hit else ()
+
+
+def _read_words(live: LiveText, comment: str) -> CommentReading:
+    text = live.text
+    found, at = strip_politeness(text)
+    answers = [each for each in found if each.kind not in _POLITE]
+    kinds = {APPROVE if each.kind == "VOTE" else CommentDecision(each.kind) for each in answers}
+    notes = _quote_live_lines(text, comment)
+    if at >= len(text.rstrip(_BLANKS)) and len(kinds) == 1:
+        return _read_phrases(kinds.pop(), found, live, notes)
+    first = answers[0].start if answers else at
+    refusal = _REFUSAL.match(text, first)
+    if refusal and not _has_approval_clause(text[first:]):
+        seen = Span(refusal.start(), refusal.end(), "refusal or change")
+        return CommentReading(REVISE, "it begins with a refusal or a change", notes, (seen,))
+    question = _QUESTION.fullmatch(text.rstrip(), first)
+    if question:
+        seen = Span(question.start(), question.end(), "question")
+        return CommentReading(DISCUSS, "it is a question", notes, (seen,))
+    why = "it says more than one plain answer" if answers else "it is no plain answer"
+    return CommentReading(UNCLEAR, why, "", find_doubts(text))
+
+
+def _read_phrases(
+    decision: CommentDecision, found: list[Span], live: LiveText, notes: str
+) -> CommentReading:
+    """A comment that is made of phrases of one decision, and of politeness."""
+    word = decision.value.lower()
+    seen = tuple(Span(each.start, each.end, word) for each in found if each.kind not in _POLITE)
+    if decision is not APPROVE:
+        return CommentReading(decision, f"it says to {word}", notes, seen)
+    if live.is_doubtful:
+        return CommentReading(
+            UNCLEAR, "a line of it is part of a quote, or indented like code", "", seen
+        )
+    if {"VOTE", "POLITE"} <= {each.kind for each in found}:
+        return CommentReading(UNCLEAR, "it may ask somebody else to approve", "", seen)
+    return CommentReading(APPROVE, "it says nothing but that it approves", "", seen)
+
+
+def _read_commands(commands: list[CommentCommand], live: LiveText, comment: str) -> CommentReading:
+    """The most cautious command decides; `/approve` must also have nothing against it."""
+    seen = tuple(Span(each.start, each.end, f"/{each.word}") for each in commands)
+    first = min(commands, key=lambda each: (CAUTION.index(each.decision), each.start))
+    slip = next((each for each in commands if each.decision is UNCLEAR), None)
+    if slip and first.decision in (UNCLEAR, APPROVE):
+        return CommentReading(UNCLEAR, f"/{slip.word} is no command", "", seen)
+    rest = live.text
+    for each in commands:
+        rest = _blank_range(rest, each.start, each.end)
+    notes = _quote_live_lines(rest, comment)
+    if first.decision is not APPROVE:
+        return CommentReading(first.decision, f"it says /{first.word}", notes, seen)
+    if live.is_doubtful or any(each.is_marked for each in commands):
+        return CommentReading(
+            UNCLEAR, "/approve or a line beside it may be quoted, listed or code", "", seen
+        )
+    for each in commands:
+        if not _is_courteous(rest[each.end : each.stop], comment[each.end : each.stop]):
+            why = "more than thanks or a name follows /approve"
+            more = (Span(each.end, each.stop, "more"), *find_doubts(rest))
+            return CommentReading(UNCLEAR, why, "", (*seen, *more))
+        rest = _blank_range(rest, each.end, each.stop)
+    against = find_doubts(rest)
+    if against or _SCOPE.search(rest) or not rest.isascii():
+        why = "something beside /approve may be meant against it"
+        return CommentReading(UNCLEAR, why, "", (*seen, *against))
+    return CommentReading(APPROVE, "it says /approve", notes, seen)
+
+
+def _is_courteous(tail: str, typed: str) -> bool:
+    """Whether what follows `/approve` is politeness, a name that is thanked, or approval again."""
+    for hit in _NAMED.finditer(typed):
+        if not _DOUBT.fullmatch(hit[1].lower()):
+            tail = _blank_range(tail, hit.start(1), hit.end(1))
+    tail = _GAP.sub("", tail, count=1)
+    found, at = strip_politeness(tail)
+    kinds = {each.kind for each in found}
+    return at >= len(tail.rstrip(_BLANKS)) and kinds <= {"POLITE", "YES", "VOTE", APPROVE.value}
+
+
+def _has_approval_clause(text: str) -> bool:
+    """Whether a whole clause approves: with a refusal beside it nobody knows which is meant."""
+    clauses = (_PHRASE.fullmatch(each.strip()) for each in re.split(r"[.,;!\n]+|\s-+\s", text))
+    return any(hit and hit.lastgroup in ("VOTE", APPROVE.value) for hit in clauses)
+
+
+def _quote_live_lines(text: str, comment: str) -> str:
+    """The comment's own lines as they were typed."""
+    lines, at = [], 0
+    for live in text.split("\n"):
+        if live.strip():
+            start = at + len(live) - len(live.lstrip())
+            lines.append(comment[start : at + len(live.rstrip())].strip())
+        at += len(live) + 1
+    return "\n".join(lines)
+
+
+def _blank_blocks(text: str) -> tuple[str, bool]:
+    """The text without its inert blocks, and whether a quote has lines without its mark."""
+    pieces, has_lazy_lines, at = list[str](), False, 0
+    for unit in units(text):
+        piece = text[at : at + len(unit.text) + (text[at] == "\n")]
+        at += len(piece)
+        if unit.kind == "quote":
+            lines = [(line, ">" not in line[:12] and line.strip()) for line in piece.split("\n")]
+            has_lazy_lines = has_lazy_lines or any(own for _, own in lines)
+            piece = "\n".join(line if own else _blank(line) for line, own in lines)
+        elif unit.kind == "html":
+            # What stands on the line before the tag opens was said.
+            head = re.match(r"\n[^<\n]*", piece)
+            said = head[0] if head else "" if "<" in piece else piece
+            piece = said + _blank(piece[len(said) :])
+        elif unit.kind != "line":
+            piece = _blank(piece)
+        pieces.append(piece)
+    return "".join(pieces), has_lazy_lines
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _blank_range(text: str, start: int, end: int) -> str:
+    return text[:start] + _blank(text[start:end]) + text[end:]
+
+
+def _blank_match(hit: re.Match[str]) -> str:
+    return _blank(hit[0])

@@ -1,0 +1,279 @@
+"""What a whole issue decides: its comments, its `approved` label, and its being closed.
+
+Knows who counts: not bots, not our own account, not those without the right, not what came before
+the request. The last comment of each person counts, and of several people the most cautious one.
+Refuses to know where the thread came from, and what words mean: `comments` does.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from interlock.epic.approval.comments import (
+    CAUTION,
+    DOUBT,
+    CommentDecision,
+    CommentReading,
+    read_comment,
+)
+from interlock.signals.own_words import units
+
+APPROVED_LABEL: Final = "approved"
+TRUSTED: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Associations that stand for the right to answer, where nothing better is known."""
+UNKNOWN_EDITOR: Final = "?"
+CLOSED: Final = "closed"
+"""The mark of our reply about an issue that was closed without an answer."""
+_MARKER: Final = re.compile(r"<!--\s*interlock\b", re.IGNORECASE)
+_REPLIED: Final = re.compile(r"<!--\s*interlock:asked-back (\S{1,80})\s*-->")
+_AFTER: Final = 1.0
+_BEFORE: Final = -1.0
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who wrote or did something."""
+
+    login: str
+    association: str = ""
+    bot: bool = False
+
+    @property
+    def is_bot(self) -> bool:
+        return self.bot or self.login.lower().endswith("[bot]")
+
+
+MayAnswer = Callable[[Author], bool]
+
+
+class Comment(msgspec.Struct, frozen=True):
+    """One comment as it stands now."""
+
+    comment_id: str
+    author: Author
+    body: str
+    at: float
+    """When it was last edited, or written."""
+    edited_by: str = ""
+    """Who edited it; `?` if that cannot be known, nothing if nobody did."""
+
+
+class LabelEvent(msgspec.Struct, frozen=True):
+    """A label was set or taken away."""
+
+    label: str
+    actor: Author
+    at: float
+    on: bool = True
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """An issue as far as it can answer."""
+
+    comments: tuple[Comment, ...] = ()
+    labels: tuple[LabelEvent, ...] = ()
+    closed: bool = False
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What was asked, when, and under whose account."""
+
+    request_id: str
+    at: float
+    own: str = ""
+
+
+class JudgedComment(msgspec.Struct, frozen=True):
+    """A comment and what it is taken for."""
+
+    comment: Comment
+    reading: CommentReading
+
+    @property
+    def mark(self) -> str:
+        """Names the comment in our reply. After an edit it is another one: it may be replied to
+        again."""
+        return f"{self.comment.comment_id}@{self.comment.at:.0f}"
+
+
+class ThreadState(msgspec.Struct, frozen=True):
+    """How the thread stands: an answer and who gave it, or which comments to reply to."""
+
+    judged: tuple[JudgedComment, ...]
+    answer: CommentReading | None = None
+    answered_by: str = ""
+    unclear: tuple[JudgedComment, ...] = ()
+    """Unclear comments that have no reply of ours yet; none once there is an answer."""
+    is_closed_unanswered: bool = False
+
+
+class CommentRecord(msgspec.Struct, frozen=True):
+    """A comment as somebody recorded it on a line of JSON."""
+
+    id: str | int
+    author: Author
+    comment: str
+    created_after_request: bool
+    labels: tuple[str | dict[str, Any], ...] = ()
+    edited_by: str = ""
+
+
+def may_answer(allowed: Iterable[str] = ()) -> MayAnswer:
+    """Those on the list; without one, those whose association stands for the right."""
+    names = {name.lower().lstrip("@") for name in allowed}
+    if names:
+        return lambda author: author.login.lower() in names
+    return lambda author: author.association.upper() in TRUSTED
+
+
+def read_thread(thread: Thread, request: Request, may: MayAnswer) -> ThreadState:
+    """The answer, if there is one, and what every comment is taken for."""
+    ordered = sorted(thread.comments, key=lambda each: each.at)
+    judged = tuple(JudgedComment(each, judge_comment(each, request, may)) for each in ordered)
+    heard = [each for each in judged if each.reading.decision is not CommentDecision.IGNORED]
+    last = {each.comment.author.login.lower(): each for each in heard}
+    answer, by = _find_answer([*last.values()], _find_label(thread.labels, request, may))
+    if answer is not None:
+        return ThreadState(judged, answer, by)
+    replied = _find_replied(thread.comments, request)
+    unclear = tuple(
+        each
+        for each in heard
+        if each.reading.decision is CommentDecision.UNCLEAR and each.mark not in replied
+    )
+    return ThreadState(judged, None, "", unclear, thread.closed and CLOSED not in replied)
+
+
+def judge_comment(comment: Comment, request: Request, may: MayAnswer) -> CommentReading:
+    """What one comment is taken for, by who wrote it and when, and by its words."""
+    reason = find_ignore_reason(comment, request, may)
+    if reason:
+        return CommentReading(CommentDecision.IGNORED, reason)
+    reading = read_comment(comment.body, request.request_id)
+    editor, author = comment.edited_by.lower(), comment.author.login.lower()
+    if editor in ("", author):
+        return reading
+    if editor != UNKNOWN_EDITOR:
+        why = f"{comment.edited_by} edited it, not its author"
+        return CommentReading(CommentDecision.UNCLEAR, why)
+    if reading.decision is CommentDecision.APPROVE:
+        why = "it was edited, and who did that cannot be known"
+        return CommentReading(CommentDecision.UNCLEAR, why)
+    return reading
+
+
+def find_ignore_reason(comment: Comment, request: Request, may: MayAnswer) -> str:
+    """Why a comment is no answer whatever it says; empty if it may be one."""
+    author = comment.author
+    if has_own_marker(comment.body):
+        return "it carries our own marker"
+    if author.is_bot:
+        return f"{author.login} is a bot"
+    if comment.at < request.at:
+        return "it is older than the request"
+    if request.own and author.login.lower() == request.own.lower():
+        return f"{author.login} is the account that Interlock uses; answer in the inbox instead"
+    if not may(author):
+        return f"{author.login} may not answer"
+    return ""
+
+
+def has_own_marker(body: str) -> bool:
+    """Whether we wrote this: our hidden marker stands outside a quote."""
+    if not _MARKER.search(body):
+        return False
+    return any(_MARKER.search(unit.text) for unit in units("\n" + body) if unit.kind != "quote")
+
+
+def format_reply_marker(mark: str) -> str:
+    """The hidden marker of our reply to an unclear comment, or to the closing of the issue."""
+    return f"<!-- interlock:asked-back {mark} -->"
+
+
+def read_record(raw: bytes) -> CommentRecord | str:
+    """The record on a line, or why it is none."""
+    try:
+        return msgspec.json.decode(raw, type=CommentRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"{error}"
+
+
+def judge_record(
+    record: CommentRecord, request_id: str, own: str, may: MayAnswer
+) -> CommentReading:
+    """What a record would be taken for: its words, and the label beside them."""
+    request = Request(request_id, 0.0, own)
+    at = _AFTER if record.created_after_request else _BEFORE
+    comment = Comment(f"{record.id}", record.author, record.comment, at, record.edited_by)
+    reading = judge_comment(comment, request, may)
+    events = tuple(_read_label(each, record.author, at) for each in record.labels)
+    label = read_thread(Thread(labels=events), request, may).answer
+    if label is None or not record.comment.strip():
+        return label or reading
+    if reading.decision is CommentDecision.IGNORED:
+        return reading
+    return min(reading, label, key=lambda each: CAUTION.index(each.decision))
+
+
+def _find_replied(comments: Sequence[Comment], request: Request) -> set[str]:
+    """What we replied to already; only our own account's marks count, if it is known."""
+    own = request.own.lower()
+    ours = [each for each in comments if not own or each.author.login.lower() == own]
+    return {mark for each in ours for mark in _REPLIED.findall(each.body)}
+
+
+def _find_label(
+    events: Sequence[LabelEvent], request: Request, may: MayAnswer
+) -> LabelEvent | None:
+    """The approving label as it is on now, set after the request by someone who may."""
+    now = None
+    for event in sorted(events, key=lambda each: each.at):
+        if event.label.lower() == APPROVED_LABEL:
+            now = event if event.on else None
+    if now is None or now.at < request.at or now.actor.is_bot or not may(now.actor):
+        return None
+    return None if request.own and now.actor.login.lower() == request.own.lower() else now
+
+
+def _find_answer(
+    last: list[JudgedComment], label: LabelEvent | None
+) -> tuple[CommentReading | None, str]:
+    voices = [
+        (each.reading, each.comment.author.login) for each in last if _has_weight(each, label)
+    ]
+    if label is not None:
+        why = f"{label.actor.login} set the label {APPROVED_LABEL}"
+        voices.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
+    voices.sort(key=lambda each: CAUTION.index(each[0].decision))
+    if not voices or voices[0][0].decision is CommentDecision.UNCLEAR:
+        return None, ""
+    return voices[0]
+
+
+def _has_weight(judged: JudgedComment, label: LabelEvent | None) -> bool:
+    """An unclear comment holds an approval back if it doubts, or is of who set the label; small
+    talk of others does not."""
+    if judged.reading.decision is not CommentDecision.UNCLEAR:
+        return True
+    own = label is not None and label.actor.login.lower() == judged.comment.author.login.lower()
+    return own or any(span.kind == DOUBT for span in judged.reading.evidence)
+
+
+def _read_label(label: str | dict[str, Any], author: Author, at: float) -> LabelEvent:
+    """A recorded label: a name that the comment's author set with it, or an object that tells who
+    set it and when."""
+    if isinstance(label, str):
+        return LabelEvent(label, author, at)
+    name = str(label.get("name") or label.get("label") or "")
+    who = label.get("actor") or label.get("by") or label.get("set_by")
+    later = label.get("after_request", label.get("set_after_request", at == _AFTER))
+    if isinstance(who, dict):
+        login, kind = str(who.get("login", "")), str(who.get("association", ""))
+        actor = Author(login, kind, who.get("bot", False) is True)
+    elif isinstance(who, str):
+        actor = author if who == author.login else Author(who)
+    else:
+        actor = author
+    on = label.get("on", True) is True
+    return LabelEvent(name, actor, _AFTER if later is True else _BEFORE, on)

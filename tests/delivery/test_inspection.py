@@ -1,0 +1,78 @@
+"""The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.workbench import Workbench
+
+from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.plan.plan import Plan, Task
+from interlock.delivery.terms import DeliveryConfig, DeliverySettings
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace
+from interlock.system.errors import SourceError
+
+PLAN = Plan(
+    tasks=(Task("one"), Task("two", environment="box")),
+    checks=(Check("Tests", ("true",)), Check("Lint", ("true",), environment="Desk")),
+    environments=(Environment("Desk"), Environment("Box", ("docker", "run"))),
+)
+
+
+def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironment:
+    terms = DeliveryConfig(
+        plan="p", source="s", home=str(workspace.home), slug="plan", secret="x", work=work
+    )
+    return TaskEnvironment(workspace, terms, PLAN)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
+    return Workbench(tmp_path_factory.mktemp("bench")).open_workspace()
+
+
+@given(
+    first=st.integers(1, 65_000),
+    ports=st.integers(1, 100),
+    cases=st.sets(st.integers(1, 10_000), max_size=9),
+)
+def test_blocks_of_ports_are_legal_and_whole(
+    workspace: DeliveryWorkspace, first: int, ports: int, cases: set[int]
+) -> None:
+    here = ground(workspace, DeliverySettings(first_port=first, ports=ports))
+    for case_no in cases:
+        found = here.ports(case_no)
+        assert found is not None
+        assert found[1] == ports
+        assert (found[0] - first) % ports == 0
+        assert first <= found[0] <= max(first, 65_536 - ports)
+
+
+def test_no_ports_unless_asked_for(workspace: DeliveryWorkspace) -> None:
+    assert ground(workspace, DeliverySettings()).ports(7) is None
+
+
+def test_a_task_is_checked_where_it_says(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
+    assert [cell.pair for cell in here.cells(here.task("one"))] == [
+        ("Tests", "Desk"),
+        ("Tests", "Box"),
+        ("Lint", "Desk"),
+    ]
+    assert [cell.pair for cell in here.cells(here.task("two"))] == [("Tests", "Box")]
+    assert len(here.cells()) == 3
+
+
+def test_a_task_that_is_not_there_is_an_error_that_says_so(workspace: DeliveryWorkspace) -> None:
+    with pytest.raises(SourceError, match="not in the plan any more"):
+        ground(workspace, DeliverySettings()).task("three")
+
+
+def test_a_repair_has_a_tree_of_its_own(workspace: DeliveryWorkspace) -> None:
+    here = ground(workspace, DeliverySettings())
+    own, repair = here.tree_of("one", "CHECK"), here.tree_of("one", "HEALTH_CHECK")
+    assert own.root != repair.root
+    assert here.tree_of("one", "REMEDIATE") is repair
+    assert Path(own.folder).is_dir()

@@ -1,0 +1,85 @@
+"""What a failure speaks of, and how loudly.
+
+What a build fetched, and for whom.
+"""
+
+from interlock.rca.analyst.mentions import ACCUSED, Fetched, fetched, hear
+from interlock.rca.records import Failure
+
+
+def test_what_is_missing_is_accused() -> None:
+    said = hear(Failure(id="1", log="ERROR: package org.box.lid does not exist\n"))
+    assert said.names == {"org.box.lid": ACCUSED}
+    assert said.words["lid"] == ACCUSED
+
+
+def test_a_frame_counts_less_the_deeper_it_is() -> None:
+    log = "ERROR: odd\n\tat org.box.Lid.open(Lid.java:1)\n\tat org.oven.Gas.on(Gas.java:2)\n"
+    said = hear(Failure(id="1", log=log))
+    assert said.names == {"org.box.Lid.open": 1 / 2, "org.oven.Gas.on": 1 / 3}
+    assert [frame.function for frame in said.other_frames] == ["open", "on"]
+
+
+def test_own_code_and_the_language_are_not_their_own_dependency() -> None:
+    log = (
+        "ERROR: /b/src/main/java/org/shop/cart/Cart.java:[1,2] cannot find org.shop.cart.Tax\n"
+        "ERROR: cannot access java.util.list.List\n"
+    )
+    assert not [name for name in hear(Failure(id="1", log=log)).names if "Tax" in name]
+    assert not [name for name in hear(Failure(id="1", log=log)).names if "java.util" in name]
+
+
+def test_who_runs_the_build_is_not_who_broke_it() -> None:
+    log = "ERROR: Failed to execute goal org.tool:press:1.0:run: org.box:lid:jar:2 requires tea\n"
+    assert hear(Failure(id="1", log=log)).coordinates == {"org.box:lid": 2.0}
+
+
+def test_in_a_tree_of_conflicts_the_direct_dependency_counts_most() -> None:
+    log = """WARNING: conflict
+Dependency convergence error for org.nut:bolt:1.0 paths to dependency are:
++-org.shop:cart:1.0
+  +-org.box:lid:2.0
+    +-org.oven:gas:2.0
+      +-org.nut:bolt:1.0
+"""
+    said = hear(Failure(id="1", log=log))
+    assert said.coordinates == {"org.shop:cart": 0.3, "org.box:lid": 3.0, "org.oven:gas": 0.3}
+    assert said.about_versions
+
+
+def test_archives_are_named_by_their_files() -> None:
+    log = "ERROR: bad class file: /m2/org/box/lid/1.2/lid-1.2.jar(/org/box/Lid.class)\n"
+    assert hear(Failure(id="1", log=log)).archives == {"lid": 1.0}
+
+
+LOG = """[INFO] Scanning for projects...
+Downloaded from central: https://x/org/box/box-bom/1.0/box-bom-1.0.pom (1 kB)
+Downloaded from central: https://x/org/box/box-parent/1.0/box-parent-1.0.pom (1 kB)
+[INFO] ----------------------< org.shop:first >----------------------
+Downloaded from central: https://x/org/box/lid/1.0/lid-1.0.pom (1 kB)
+Downloaded from central: https://x/org/box/lid/1.0/lid-1.0.jar (1 kB)
+[INFO] --- compiler:3.1:compile (default) @ first ---
+Downloaded from central: https://x/org/tool/press/1.0/press-1.0.jar (1 kB)
+[INFO] ----------------------< org.shop:second >---------------------
+Downloaded from central: https://x/org/box/hinge/1.0/hinge-1.0.jar (1 kB)
+[INFO] --- compiler:3.1:compile (default) @ second ---
+"""
+
+
+def test_a_module_a_model_and_a_tool() -> None:
+    assert fetched(LOG) == Fetched(
+        depended=frozenset({"lid", "hinge"}),
+        last=frozenset({"hinge"}),
+        managing=frozenset({"box-bom"}),
+        order={"box-bom": 0, "box-parent": 1, "lid": 2},
+    )
+
+
+def test_of_what_many_versions_were_asked_for() -> None:
+    asked = [f"Downloaded from x: https://x/org/lid/{n}/lid-{n}.pom (1 kB)\n" for n in range(3)]
+    assert fetched("".join(asked)).contested == {"lid"}
+    assert fetched("".join([*asked[:2], asked[0]])).contested == frozenset()
+
+
+def test_other_logs_fetch_nothing() -> None:
+    assert fetched("") == fetched("Downloaded nothing\n--- x ---\n") == Fetched()

@@ -1,0 +1,121 @@
+"""Similarity: what is alike, what is not, and laws that hold for any two failures.
+
+Bands: failures alike share one, strangers do not, and every process makes the same.
+"""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from tests.rca.analyst.failing import FAILURES, refused, shut, wrong
+
+from interlock.rca.analyst.similarity import bands_of, kept, likeness, restored, score, traits
+from interlock.rca.records import Failure
+
+
+def like(one: Failure, other: Failure) -> float:
+    return likeness(traits(one), traits(other)).score
+
+
+def test_the_same_again_with_another_number() -> None:
+    found = likeness(traits(shut(1)), traits(shut(2, lid=8)))
+    assert found.score > 0.99
+    assert found.why.startswith("test names 1.00, type, message and frames 1.00, innermost product")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (shut(1), shut(2, name="Crate")),
+        (shut(1), shut(2, line=99)),
+        (refused(1, "cart"), refused(2, "ledger")),
+    ],
+    ids=["another test", "a moved line", "one set-up"],
+)
+def test_one_cause(one: Failure, other: Failure) -> None:
+    assert like(one, other) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (shut(1), refused(2, "box")),
+        (wrong(1, "Cart", "expected:<1> was:<2>"), wrong(2, "Ledger", "expected:<5> was:<6>")),
+        (wrong(1, "Cart", ""), wrong(2, "Ledger", "")),
+    ],
+    ids=["another error", "plain assertions", "bare assertions"],
+)
+def test_two_causes(one: Failure, other: Failure) -> None:
+    assert like(one, other) < 0.35
+
+
+def test_a_failure_that_tells_nothing_is_like_nothing() -> None:
+    silent = Failure(id="1", test_name="test_open", class_name="box.LidTest")
+    assert like(silent, silent) == 0
+
+
+def test_where_there_is_nothing_else_the_log_speaks() -> None:
+    log = "starting\nERROR ledger {} of region north cannot be reached, giving up\n"
+    one, other = (Failure(id="1", log=log.format(number)) for number in (7, 8))
+    assert like(one, other) > 0.5
+    assert like(one, Failure(id="2", log="ERROR oven is cold\n")) < 0.1
+
+
+@given(FAILURES, FAILURES)
+def test_likeness_is_a_share_and_symmetric(one: Failure, other: Failure) -> None:
+    left, right = traits(one), traits(other)
+    assert 0 <= score(left, right) <= 1
+    assert score(left, right) == score(right, left) == likeness(left, right).score
+
+
+@given(FAILURES)
+def test_traits_are_kept_and_restored(failure: Failure) -> None:
+    known = traits(failure)
+    assert restored(kept(known)) == known
+    assert kept(restored(kept(known))) == kept(known)
+
+
+def shares(one: Failure, other: Failure) -> bool:
+    return not set(bands_of(traits(one))).isdisjoint(bands_of(traits(other)))
+
+
+def test_failures_alike_share_a_band() -> None:
+    assert shares(shut(1), shut(2, lid=99, line=80))
+    assert shares(shut(1), shut(2, name="Crate"))
+    assert shares(refused(1, "cart"), refused(2, "ledger"))
+
+
+def test_strangers_share_none() -> None:
+    assert not shares(shut(1), refused(2, "cart"))
+    assert not shares(wrong(1, "Cart", "no"), wrong(2, "Ledger", "no"))
+
+
+def test_what_tells_nothing_has_none() -> None:
+    assert bands_of(traits(Failure(id="1", test_name="opens", class_name="box.LidTest"))) == ()
+
+
+def test_another_process_makes_the_same() -> None:
+    code = (
+        "from tests.rca.analyst.failing import shut; "
+        "from interlock.rca.analyst.similarity import bands_of, traits; "
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code + "print(bands_of(traits(shut(1))))"],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path)) + ":."},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    ]
+    assert found == [str(bands_of(traits(shut(1))))] * 2
+
+
+@given(FAILURES)
+def test_bands_fit_a_signed_column_and_rise(failure: Failure) -> None:
+    found = bands_of(traits(failure))
+    assert list(found) == sorted(set(found))
+    assert all(0 <= band < 1 << 63 for band in found)

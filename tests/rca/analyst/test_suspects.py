@@ -1,0 +1,171 @@
+"""Suspects: classes, paths and artefacts, the right one first and with reasons."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.rca.analyst.failing import FAILURES, shut, wrong
+
+from interlock.rca.analyst.suspects import MOST_RANKED, suspects
+from interlock.rca.records import Failure
+
+CLASSES = (
+    "box.Box",
+    "box.Hinge",
+    "box.Lid",
+    "box.LidTest",
+    "oven.Box",
+    "shop.Cart",
+    "shop.CartTax",
+)
+
+
+def first(failure: Failure, candidates: tuple[str, ...]) -> str:
+    return suspects(failure, candidates)[0].candidate
+
+
+def test_the_innermost_frame_of_the_product() -> None:
+    found = suspects(shut(1), CLASSES)
+    assert [one.candidate for one in found[:2]] == ["box.Box", "box.Lid"]
+    assert first(shut(1, name="Crate"), CLASSES) == "box.Lid"
+    assert set(found[0].why.split(", ")) == {"frame", "subject", "alike"}
+
+
+@pytest.mark.parametrize("name", ["Cart", "CartTax"])
+def test_a_test_is_named_after_what_it_tests(name: str) -> None:
+    assert first(wrong(1, name, "expected:<1> but was:<2>"), CLASSES) == f"shop.{name}"
+
+
+def test_what_the_message_names() -> None:
+    failure = Failure(id="1", test_name="t", message="Hinge was not oiled")
+    assert first(failure, CLASSES) == "box.Hinge"
+
+
+def test_a_test_below_the_package_of_what_it_tests() -> None:
+    found = suspects(Failure(id="1", class_name="org.box.bugs.Odd"), ("org.box.Lid", "org.tea.Pot"))
+    assert [(one.candidate, one.why) for one in found] == [("org.box.Lid", "package")]
+
+
+def test_a_class_inside_another() -> None:
+    failure = Failure(id="1", stack="\tat box.Hinge$Pin$1.turn(Hinge.java:3)\n")
+    assert first(failure, CLASSES) == "box.Hinge"
+
+
+PATHS = (
+    "README.md",
+    "src/main/java/box/Box.java",
+    "src/main/java/box/Lid.java",
+    "src/main/java/oven/Lid.java",
+    "src/shop/cart.py",
+    "lib/cart.py",
+    "tests/test_cart.py",
+)
+
+
+def test_paths_of_classes() -> None:
+    assert suspects(shut(1, name="Crate"), PATHS)[0].candidate == "src/main/java/box/Lid.java"
+
+
+def test_paths_of_files() -> None:
+    stack = (
+        'Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\n'
+        '  File "/ci/src/shop/cart.py", line 12, in total\nKeyError: 1\n'
+    )
+    found = suspects(Failure(id="1", type="KeyError", stack=stack), PATHS)
+    assert [one.candidate for one in found] == ["src/shop/cart.py", "tests/test_cart.py"]
+    assert found[0].score > 2 * found[1].score
+
+
+def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
+    failure = Failure(id="1", class_name="opens a crate", test_name="crate", message="no crate")
+    paths = ("src/crate/index.js", "src/lid/index.js", "src/index.js")
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
+
+
+def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
+    stack = (
+        "    at Array.forEach (<anonymous>)\n"
+        "    at Object.<anonymous> (/ci/test/crate.test.js:3:9)\n"
+    )
+    failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
+    paths = ("src/crate/index.js", "src/lid/index.js")
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
+
+
+def test_a_frame_means_no_page_of_the_same_name() -> None:
+    failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
+    paths = ("views/cart.html", "src/cart.ts")
+    assert [one.candidate for one in suspects(failure, paths)] == ["src/cart.ts"]
+
+
+def test_a_file_in_another_language_is_not_meant() -> None:
+    failure = Failure(
+        id="1",
+        class_name="tests.test_cart",
+        stack='Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\nKeyError: 1\n',
+    )
+    found = suspects(failure, ("web/cart.ts", "shop/cart.py"))
+    assert [one.candidate for one in found] == ["shop/cart.py", "web/cart.ts"]
+    assert found[0].score > found[1].score
+
+
+ARTEFACTS = ("org.box:hinge", "org.box:lid", "org.oven:gas", "org.oven:gas-parent", "net.tea:pot")
+
+
+@pytest.mark.parametrize(
+    ("log", "culprit"),
+    [
+        ("ERROR: package org.oven.gas.valve does not exist", "org.oven:gas"),
+        ("ERROR: java.lang.NoClassDefFoundError: org/box/hinge/Pin", "org.box:hinge"),
+        ("ERROR: Dependency net.tea:pot:jar:2.0 requires water 1.0", "net.tea:pot"),
+        ("ERROR: bad class file: /m2/org/box/lid/1.2/lid-1.2.jar", "org.box:lid"),
+        ("ERROR: cannot find symbol class HingeMaker", "org.box:hinge"),
+    ],
+)
+def test_artefacts(log: str, culprit: str) -> None:
+    assert first(Failure(id="1", log=log), ARTEFACTS) == culprit
+
+
+def fetching(*files: str) -> str:
+    """The log of a module that fetched these in this order, then broke on org.box."""
+    lines = [f"Downloaded from x: https://x/org/box/{file} (1 kB)" for file in files]
+    banner, step = (
+        "[INFO] ---< org.shop:shop >---",
+        "[INFO] --- compiler:3.1:compile (x) @ shop ---",
+    )
+    broken = "[ERROR] lid and hinge do not fit"
+    return "\n".join([banner, *lines, step, broken])
+
+
+JARS = ("lid/1/lid-1.jar", "hinge/1/hinge-1.jar")
+
+
+@pytest.mark.parametrize("names", [("lid", "hinge"), ("hinge", "lid")])
+def test_what_was_asked_for_first_brought_the_others(names: tuple[str, str]) -> None:
+    poms = [f"{name}/1/{name}-1.pom" for name in names]
+    assert first(Failure(id="1", log=fetching(*poms, *JARS)), ARTEFACTS) == f"org.box:{names[0]}"
+
+
+@pytest.mark.parametrize("name", ["hinge", "pot"])
+def test_what_was_asked_for_in_many_versions(name: str) -> None:
+    poms = [f"{name}/{number}/{name}-{number}.pom" for number in range(3)]
+    log = fetching(*poms, f"{name}/2/{name}-2.jar", "lid/1/lid-1.jar")
+    found = {one.candidate: one.why for one in suspects(Failure(id="1", log=log), ARTEFACTS)}
+    assert "contested" not in found.get("net.tea:pot", "")  # nobody speaks of it
+    assert ("contested" in found.get("org.box:hinge", "")) == (name == "hinge")
+
+
+def test_who_is_not_spoken_of_is_not_suspected() -> None:
+    assert suspects(Failure(id="1", log="ERROR: no tea"), ("org.box:lid", "box.Lid")) == []
+    assert suspects(shut(1), ()) == []
+
+
+def test_no_more_than_anybody_reads() -> None:
+    assert len(suspects(shut(1), [f"box.Box{number}" for number in range(300)])) == MOST_RANKED
+
+
+@given(FAILURES, st.lists(st.text()))
+def test_any_strings_are_ranked(failure: Failure, candidates: list[str]) -> None:
+    found = suspects(failure, candidates)
+    assert {one.candidate for one in found} <= set(candidates)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert all(0 <= one.score <= 1 for one in found)

@@ -1,0 +1,164 @@
+"""Kinds, codes and states: every case has exactly one of each.
+
+Links: plain web addresses pass, everything else is text.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.findings import LINKS
+
+from interlock.rca.records import CaseFinding, Launch, Repo, Suspect
+from interlock.rca.report.words import (
+    DEFECTS,
+    commit_link,
+    defect_meaning,
+    kind_of,
+    launch_link,
+    severity_rank,
+    state_of,
+    step_name,
+    suspect_link,
+    trust_of,
+)
+from interlock.system.text import safe_link
+
+
+def case(**fields: str) -> CaseFinding:
+    return CaseFinding(case_id="a", case_no=1, test_name="t", **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("category", "code", "kind"),
+    [
+        ("product", "", "product"),
+        ("Product ", "ab001", "product"),
+        ("environment", "", "infra"),
+        ("flaky", "", "flake"),
+        ("", "pb001", "product"),
+        ("", "AU001", "automation"),
+        ("", "en001", "infra"),
+        ("", "fw001", "firmware"),
+        ("", "nd001", "flake"),
+        ("", "ti001", "unknown"),
+        ("made up", "", "unknown"),
+        ("", "", "unknown"),
+    ],
+)
+def test_kind_is_the_category_or_what_the_code_says(category: str, code: str, kind: str) -> None:
+    assert kind_of(case(category=category, defect_type=code)) == kind
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"status": "closed", "decision": "approve"}, "closed"),
+        ({"status": "reviewed"}, "reviewed"),
+        ({"status": "investigated", "decision": "overturn"}, "reviewed"),
+        ({"status": "investigated", "decision": "whatever", "step": "F5_REVIEW"}, "waiting"),
+        ({"status": "triaged", "step": "F5_REVIEW"}, "waiting"),
+        ({"status": "triaged", "step": "review"}, "waiting"),
+        ({"status": "triaged", "step": "F5_REVIEW", "stuck": "why"}, "stopped"),
+        ({"status": "triaged", "step": "F3_INVESTIGATE"}, "working"),
+        ({"status": "open"}, "working"),
+    ],
+)
+def test_state_says_who_is_waited_for(fields: dict[str, str], state: str) -> None:
+    assert state_of(case(**fields)) == state
+
+
+@pytest.mark.parametrize(
+    ("fields", "trust"),
+    [
+        ({}, "unreviewed"),
+        ({"decision": "whatever", "reviewed_by": "ines"}, "unreviewed"),
+        ({"decision": "approve", "reviewed_by": "ines"}, "human"),
+        ({"decision": "overturn", "reviewed_by": "Auto: above 0.9"}, "auto"),
+        ({"decision": "approve"}, "auto"),
+    ],
+)
+def test_only_a_named_person_counts_as_human(fields: dict[str, str], trust: str) -> None:
+    assert trust_of(case(**fields)) == trust
+
+
+def test_codes_have_a_meaning_and_foreign_ones_say_so() -> None:
+    assert all(defect_meaning(code) for code in DEFECTS)
+    assert defect_meaning("PB001") == "Product bug"
+    assert defect_meaning("pb_1k2") == "Product bug, the project's own code"
+    assert defect_meaning("zz") == "the project's own code"
+    assert defect_meaning("") == ""
+
+
+def test_severities_rank_and_unknown_ones_come_last() -> None:
+    ranked = sorted(["", "low", "critical", "odd", "High", "medium"], key=severity_rank)
+    assert ranked == ["critical", "High", "medium", "low", "", "odd"]
+
+
+def test_steps_have_one_name() -> None:
+    assert [step_name(step) for step in ("F5_REVIEW", "f5", "review", "")] == ["review"] * 3 + [""]
+
+
+SHA = "4be1c07d92aa41c5"
+
+
+@pytest.mark.parametrize("trap", [each for each in LINKS if "user:secret@" not in each])
+def test_traps_are_no_links(trap: str) -> None:
+    assert safe_link(trap) == ""
+
+
+def test_a_link_loses_its_credentials() -> None:
+    assert safe_link("https://user:secret@host.example/x?y=1#z") == "https://host.example/x?y=1#z"
+    assert safe_link("https://good.example@evil.example/") == "https://evil.example/"
+
+
+def test_good_links_stay() -> None:
+    good = "http://host.example:8080/a/b?c=d%20e&f=|g"
+    assert safe_link(good) == good
+    assert safe_link("HTTPS://Host.example/") == "https://Host.example/"
+    assert safe_link("https://host.example/" + "x" * 3000) == ""
+
+
+@given(st.text())
+def test_whatever_passes_is_http_without_quotes_or_blanks(text: str) -> None:
+    for link in (safe_link(text), safe_link(f"https://{text}")):
+        assert not link or link.startswith(("http://", "https://"))
+        assert not set(link) & set(" \t\n\"'<>\\`")
+
+
+@pytest.mark.parametrize(
+    ("home", "link"),
+    [
+        ("https://git.example.com/a/b", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("https://git.example.com/a/b.git/", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("https://gitlab.example.com/a/b", f"https://gitlab.example.com/a/b/-/commit/{SHA}"),
+        ("git@git.example.com:a/b.git", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("ssh://git@git.example.com:22/a/b.git", f"https://git.example.com/a/b/commit/{SHA}"),
+        ("/srv/repos/b", ""),
+        ("javascript:alert(1)//", ""),
+        ("https://git.example.com/a?x", ""),
+        ("", ""),
+    ],
+)
+def test_where_a_commit_is_read(home: str, link: str) -> None:
+    assert commit_link(home, SHA) == link
+
+
+def test_only_a_hash_is_a_commit() -> None:
+    assert commit_link("https://git.example.com/a", "main") == ""
+    assert commit_link("https://git.example.com/a", "../../x") == ""
+
+
+def test_a_suspect_is_found_by_its_own_link_or_its_repository() -> None:
+    repos = [Repo(name="shop", url="https://git.example.com/shop"), Repo(name="other")]
+    mine = Suspect(repo="shop", commit=SHA)
+    assert suspect_link(mine, repos) == f"https://git.example.com/shop/commit/{SHA}"
+    assert suspect_link(Suspect(repo="none", commit=SHA), repos) == ""
+    own = Suspect(repo="shop", commit=SHA, url="https://x.example/c")
+    assert suspect_link(own, repos) == "https://x.example/c"
+    trap = Suspect(repo="other", commit=SHA, url="javascript:alert(1)")
+    assert suspect_link(trap, repos) == ""
+
+
+def test_a_launch_links_its_commit() -> None:
+    launch = Launch(launch_id="1", commit=SHA, remote="https://git.example.com/shop")
+    assert launch_link(launch) == f"https://git.example.com/shop/commit/{SHA}"

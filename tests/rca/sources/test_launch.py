@@ -1,0 +1,363 @@
+"""Files that form one launch.
+
+Runs that broke before a test could fail.
+
+The log beside a report.
+"""
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.rca.records import Failure, Launch
+from interlock.rca.sources.entry import SourceEntry
+from interlock.rca.sources.launch import PART_BOUND, LogParts, find_break, log_beside
+from interlock.rca.sources.read import SourceLaunch, read_sources
+from interlock.system.test_output import TestCounts
+
+
+def suite(name: str, *tests: str, more: str = "") -> str:
+    cases = "".join(
+        f'<testcase classname="yard.Lamp" name="{test}"><failure message="{test}"/></testcase>'
+        for test in tests
+    )
+    return (
+        f'<testsuite name="{name}" timestamp="2025-03-01T10:00:00Z" time="5">{more}'
+        f'{cases}<testcase name="fine"/></testsuite>'
+    )
+
+
+def read(*words: Path, name: str = "") -> SourceLaunch:
+    (intake,) = read_sources([str(word) for word in words], name=name)
+    return intake
+
+
+def test_files_of_one_call_are_one_launch(tmp_path: Path) -> None:
+    (tmp_path / "one.xml").write_text(suite("one", "glows"))
+    (tmp_path / "two.xml").write_text(suite("two", "glows", "dims"))
+    found = read(tmp_path)
+    assert [each.id for each in found.failures] == [
+        "yard.Lamp.glows",
+        "two.yard.Lamp.glows",
+        "yard.Lamp.dims",
+    ]
+    assert {each.launch for each in found.failures} == {found.launch.launch_id}
+    assert found.launch.tally == TestCounts(tests=5, failed=3)
+    assert [(job.name, job.status) for job in found.launch.jobs] == [
+        ("one", "FAILED"),
+        ("two", "FAILED"),
+    ]
+    assert (found.launch.started_at, found.launch.ended_at) == (
+        "2025-03-01T10:00:00Z",
+        "2025-03-01T10:00:05Z",
+    )
+
+
+def test_the_content_names_the_launch_and_nothing_else_does(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.xml", "b.xml", "c.xml")]
+    for path, name in zip(paths, ("one", "two", "one"), strict=True):
+        path.write_text(suite(name, "glows"))
+    one, other = read(*paths[:2]), read(*reversed(paths[1:]), name="other")
+    assert one.launch.launch_id == other.launch.launch_id
+    assert read(paths[0]).launch.launch_id != one.launch.launch_id
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "found"),
+    [("", "", "lamps"), ("nightly", "", "nightly"), ("t", "mine", "mine")],
+)
+def test_the_name_is_given_or_told_or_the_files_own(
+    tmp_path: Path, title: str, name: str, found: str
+) -> None:
+    path = tmp_path / "lamps.xml"
+    path.write_text(f'<testsuites name="{title}">{suite("s", "t")}</testsuites>')
+    assert read(path, name=name).launch.name == found
+
+
+def test_several_files_are_called_like_their_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "night" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "a.xml").write_text(suite("a", "t"))
+    (folder.parent / "b.xml").write_text(suite("b", "t"))
+    assert read(folder.parent).launch.name == "night"
+
+
+def test_the_same_content_twice_is_read_once(tmp_path: Path) -> None:
+    for name in ("a.xml", "b.xml"):
+        (tmp_path / name).write_text(suite("s", "glows"))
+    found = read(tmp_path)
+    assert found.launch.tally == TestCounts(tests=2, failed=1)
+    assert found.notes == [f"{tmp_path}/b.xml: the same as {tmp_path}/a.xml: read once"]
+
+
+def test_a_sum_of_reports_beside_them_counts_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "TEST-one.xml").write_text(suite("one", "glows"))
+    (tmp_path / "TESTS-all.xml").write_text(f"<testsuites>{suite('one', 'glows')}</testsuites>")
+    found = read(tmp_path)
+    assert len(found.failures) == 1
+    assert found.launch.tally == TestCounts(tests=2, failed=1)
+    assert "1 failures stand in an earlier report too" in found.notes[0]
+
+
+def test_reports_that_overlap_count_what_is_in_both_once(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("one", "glows"))
+    (tmp_path / "b.xml").write_text(suite("one", "glows", "dims"))
+    found = read(tmp_path)
+    assert [each.test_name for each in found.failures] == ["glows", "dims"]
+    assert found.launch.tally.failed == 2
+
+
+def test_the_same_failure_twice_in_one_report_is_two(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s", "glows", "glows"))
+    assert [each.id for each in read(tmp_path).failures] == ["yard.Lamp.glows", "yard.Lamp.glows#2"]
+
+
+def test_facts_of_the_build_come_from_properties(tmp_path: Path) -> None:
+    facts = {"GITHUB_SHA": "abc", "GIT_BRANCH": "origin/main", "version": "2.1", "my.token": "x"}
+    rows = "".join(f'<property name="{key}" value="{value}"/>' for key, value in facts.items())
+    (tmp_path / "a.xml").write_text(suite("s", "t", more=f"<properties>{rows}</properties>"))
+    launch = read(tmp_path).launch
+    assert (launch.commit, launch.branch, launch.version) == ("abc", "main", "2.1")
+    assert "my.token" not in launch.attributes
+
+
+def test_a_log_beside_a_report_helps_those_without_one(tmp_path: Path) -> None:
+    own = '<testcase name="dims"><failure/><system-out>mine</system-out></testcase>'
+    (tmp_path / "a.xml").write_text(
+        suite("s", "glows").replace("</testsuite>", own + "</testsuite>")
+    )
+    (tmp_path / "a.log").write_text("switch on\nglows: no\n")
+    (tmp_path / "z.log").write_text("not ours")
+    found = read(tmp_path)
+    assert {each.test_name: each.log for each in found.failures} == {
+        "dims": "mine",
+        "glows": "switch on\nglows: no",
+    }
+    assert found.notes == [f"{tmp_path}/a.log: taken as the log of 1 failures"]
+
+
+def test_a_log_given_with_a_report_is_its_log_wherever_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s", "glows"))
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "out.txt").write_text("glows: no")
+    assert read(tmp_path / "a.xml", tmp_path / "far" / "out.txt").failures[0].log == "glows: no"
+
+
+def test_without_reports_logs_are_read_for_failures(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(
+        "=== RUN   TestGlow\n    lamp_test.go:9: dark\n--- FAIL: TestGlow (0.00s)\nFAIL\n"
+    )
+    found = read(tmp_path)
+    assert [(each.test_name, each.job) for each in found.failures] == [("TestGlow", "run")]
+    assert found.launch.name == "run"
+
+
+def test_a_test_that_passed_when_run_again_is_marked_as_flaky(tmp_path: Path) -> None:
+    again = '<testcase classname="yard.Lamp" name="glows"/></testsuite>'
+    (tmp_path / "a.xml").write_text(suite("s", "glows").replace("</testsuite>", again))
+    found = read(tmp_path)
+    assert found.failures[0].attributes["flaky"] == "true"
+    assert "1 failed tests passed when run again" in found.notes[0]
+
+
+def test_no_failures_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(suite("s"))
+    found = read(tmp_path)
+    assert found.failures == []
+    assert found.launch.status == "PASSED"
+    assert found.notes == ["there are no failures in there"]
+    assert isinstance(found.launch, Launch)
+
+
+def test_a_run_that_broke_is_one_failure(tmp_path: Path) -> None:
+    (tmp_path / "build.log").write_text("error: no matching package named `hinge` found\n")
+    found = read(tmp_path)
+    (broken,) = found.failures
+    assert (broken.test_name, broken.job) == ("build", "build")
+    assert broken.message == "no matching package named `hinge` found"
+    assert "no test ran; the run itself is taken as one failure" in found.notes[0]
+    (tmp_path / "junit.xml").write_text('<testsuite name="pytest" tests="0"/>')
+    assert [each.message for each in read(tmp_path).failures] == [broken.message]
+
+
+def test_a_log_that_only_counts_failures_is_one_failure(tmp_path: Path) -> None:
+    (tmp_path / "ci.log").write_text("error: no hinge\n  5 passing (20ms)\n  2 failing\n")
+    found = read(tmp_path)
+    assert [each.message for each in found.failures] == ["no hinge"]
+    assert "2 tests failed, but none by name" in found.notes[0]
+
+
+def test_failures_that_a_log_counts_and_does_not_name_are_said(tmp_path: Path) -> None:
+    log = "--- FAIL: TestGlow (0.1s)\nDONE 5 tests, 3 failures in 1.0s\n"
+    (tmp_path / "ci.log").write_text(log)
+    found = read(tmp_path)
+    assert len(found.failures) == 1
+    assert found.notes[0].endswith("ci.log: counts 3 failed tests and names 1 of them")
+
+
+CONFTEST = """\
+ImportError while loading conftest '/srv/box/tests/conftest.py'.
+tests/conftest.py:5: in <module>
+    from box import Lid
+src/box/lid.py:3: in <module>
+    import hinge
+E   ModuleNotFoundError: No module named 'hinge'
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "kind", "message"),
+    [
+        (CONFTEST, "ModuleNotFoundError", "ModuleNotFoundError: No module named 'hinge'"),
+        ("error: no matching package named `hinge` found\nmore", "", "no matching package"),
+        ("npm warn old\nnpm error code E404\nnpm error 404 not found: hinge", "", "404 not found"),
+        ("[INFO] ok\n[ERROR] Unresolveable build extension: hinge", "", "Unresolveable build"),
+        ("src/lid.c:3:5: error: unknown type name 'hinge'", "", "unknown type name 'hinge'"),
+        ("ok\nsh: 1: hinge: command not found", "", "hinge: command not found"),
+        ("BUILD FAILURE\n[ERROR] Plugin hinge could not be resolved: no net", "", "Plugin hinge"),
+        ("BUILD FAILED in 3s", "", "BUILD FAILED"),
+        ("2024-01-02T03:04:05Z ##[error]Process completed with exit code 2.", "", "exit code 2"),
+    ],
+)
+def test_what_broke_a_run_is_said(log: str, kind: str, message: str) -> None:
+    found = find_break(log.split("\n"))
+    assert found is not None
+    assert found.type == kind
+    assert message in found.message
+    assert any(message in line for line in found.lines)
+
+
+def test_the_lines_that_lead_to_an_error_are_kept() -> None:
+    found = find_break(CONFTEST.split("\n"))
+    assert found is not None
+    assert "src/box/lid.py:3: in <module>" in found.lines
+
+
+@pytest.mark.parametrize("log", ["", "all is well\n0 errors", "Errors: 0", "error handling: ok"])
+def test_a_calm_log_has_no_break(log: str) -> None:
+    assert find_break(log.split("\n")) is None
+
+
+@given(st.lists(st.text(max_size=40), max_size=30))
+def test_any_text_is_read(lines: list[str]) -> None:
+    found = find_break([*lines, "error: no lid"])
+    assert found is not None
+    assert found.message
+
+
+def test_a_giant_log_is_bounded() -> None:
+    found = find_break(["error: no lid", *("x" * 10_000 for _ in range(5_000))])
+    assert found is not None
+    assert sum(map(len, found.lines)) < 400_000
+
+
+def leaf(name: str, *around: str) -> SourceEntry:
+    return SourceEntry(name, ".", name, io.BytesIO, lambda: {each: leaf(each) for each in around})
+
+
+def failure(name: str) -> Failure:
+    return Failure(id="1", test_name=name)
+
+
+@pytest.mark.parametrize(
+    ("around", "found"),
+    [
+        (("TEST-lamp.log", "console.log"), "TEST-lamp.log"),
+        (("lamp.log", "output.log"), "lamp.log"),
+        (("lamp-output.txt",), "lamp-output.txt"),
+        (("Console.LOG",), "Console.LOG"),
+        (("build.log", "other.log"), "build.log"),
+        (("other.log", "readme.txt"), None),
+        ((), None),
+    ],
+)
+def test_the_nearest_name_is_taken(around: tuple[str, ...], found: str | None) -> None:
+    log = log_beside(leaf("TEST-lamp.xml", *around))
+    assert (log.name if log else None) == found
+
+
+def test_the_part_about_a_test_is_taken_with_lines_around_it() -> None:
+    lines = [f"noise {number}" for number in range(1000)]
+    lines[500], lines[520] = "run test_glow", "FAIL test_glow[1]"
+    parts = LogParts(io.BytesIO("\n".join(lines).encode()), [failure("test_glow[1]")])
+    text, is_part = parts.part(failure("test_glow[1]"))
+    assert text.splitlines()[0] == "noise 480"
+    assert "FAIL test_glow[1]" in text
+    assert text.splitlines()[-1] == "noise 579"
+    assert is_part
+
+
+def test_names_with_spaces_are_found_too() -> None:
+    log = b"\n".join([b"x"] * 200 + [b"not ok: lamp should glow"] + [b"y"] * 5)
+    text, _ = LogParts(io.BytesIO(log), [failure("lamp should glow")]).part(
+        failure("lamp should glow")
+    )
+    assert text.count("x") == 20
+
+
+def test_a_test_that_is_not_mentioned_gets_the_end() -> None:
+    log = ("a" * 99 + "\n") * 2_000 + "the end"
+    text, is_part = LogParts(io.BytesIO(log.encode()), [failure("t")]).part(failure("t"))
+    assert text.endswith("the end")
+    assert (len(text), is_part) == (PART_BOUND, True)
+
+
+def test_a_short_log_is_whole() -> None:
+    parts = LogParts(io.BytesIO(b"one\r\ntwo\n"), [failure("t")])
+    assert parts.part(failure("t")) == ("one\ntwo", False)
+
+
+def test_what_is_said_about_another_failure_is_not_taken() -> None:
+    log = """collected 3 items
+____ test_glow ____
+E   ValueError: no wick
+____ test_burn ____
+E   ConnectionRefusedError: no lamp
+==== summary ====
+FAILED test_glow - ValueError
+FAILED test_burn - ConnectionRefusedError
+"""
+    all_three = [failure("test_glow"), failure("test_burn[two]"), failure("test_silent")]
+    parts = LogParts(io.BytesIO(log.encode()), all_three)
+    glow, burn, silent = (parts.part(each)[0] for each in all_three)
+    assert "no wick" in glow
+    assert "Refused" not in glow
+    assert "no lamp" in burn
+    assert "wick" not in burn
+    assert "Error" not in silent
+
+
+def test_a_title_is_found_however_its_parts_are_joined() -> None:
+    log = "\n".join(["● lamp » should glow", "no wick", "● lamp » should burn", "no lamp"])
+    both = [failure("lamp should glow"), failure("lamp should burn")]
+    parts = LogParts(io.BytesIO(log.encode()), both)
+    assert [parts.part(each)[0].splitlines()[1:] for each in both] == [["no wick"], ["no lamp"]]
+
+
+@given(
+    st.lists(st.sampled_from(["run test_a", "run test_b", "noise", "test_a test_b", ""])),
+    st.lists(st.sampled_from(["test_a", "test_b", "test_c"]), unique=True),
+)
+def test_no_line_is_lost_and_none_is_taken_from_another(lines: list[str], names: list[str]) -> None:
+    log = "\n".join(f"{line} {at}x" for at, line in enumerate(lines))
+    failures = [*map(failure, names), failure("test_z")]
+    parts = LogParts(io.BytesIO(log.encode()), failures)
+    told = {each.test_name: parts.part(each)[0] for each in failures}
+    kept = {line for text in told.values() for line in text.splitlines()}
+    assert kept == {line for line in log.splitlines() if line}
+    for name, text in told.items():
+        others = [other for other in names if other != name]
+        own = [line for line in text.splitlines() if any(other in line for other in others)]
+        assert all(name in line for line in own)
+
+
+def test_of_a_very_large_log_only_the_end_is_kept() -> None:
+    log = b"run test_first\n" + b"z" * 20_000_000 + b"\nrun test_last\n"
+    both = [failure("test_first"), failure("test_last")]
+    parts = LogParts(io.BytesIO(log), both)
+    assert "test_first" not in parts.part(both[0])[0]
+    assert parts.part(both[0])[1]
+    assert parts.part(both[1])[1]

@@ -1,0 +1,98 @@
+"""What workers of a batch are told: it grows from batch to batch.
+
+The papers of an investigation: two folders, two customs, two phases.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.world.caseroom import Caseroom, crew, launch, told
+
+from interlock.agents.files.case_folder import Papers
+from interlock.engine.schedule import Budget
+from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS, enriched, names, phase_of
+from interlock.rca.config import RcaConfig
+from interlock.rca.families import Families
+from interlock.rca.steps import F0, F1, F3, STEPS
+from interlock.runtime.application import RunSetup
+from interlock.signals.batch import Briefing, Phase
+
+ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
+TERMS = RcaConfig(families=True)
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Caseroom:
+    found = Caseroom(tmp_path)
+    kin = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+    found.take_in(launch(*kin, told("omega")))
+    return found
+
+
+def blank(phase: Phase = "investigation") -> Briefing:
+    return Briefing(
+        batch_id=1, scenario="rca", suite_id="1", phase=phase, in_batch=1, total=3, completed=0
+    )
+
+
+def briefing(room: Caseroom, phase: Phase = "investigation") -> Briefing:
+    """As a worker of the next sitting would get it."""
+    found: list[Briefing] = []
+
+    def meet(ours: RunSetup) -> None:
+        assert ours.enrich is not None
+        found.append(ours.enrich(blank(phase)))
+
+    room.sit(crew(), TERMS, meet=meet, only=set())
+    return found[0]
+
+
+def test_at_the_beginning_only_common_errors_are_known(room: Caseroom) -> None:
+    found = briefing(room, "triage")
+    assert (found.symptoms, found.clusters, found.rcas) == ((), (), ())
+    assert found.scenario not in ("", "rca"), "a run of the circuit is known by its suite's name"
+    (pattern,) = found.patterns
+    assert (pattern.seen, pattern.total) == (2, 3)
+    assert pattern.pattern == "Keel.weigh() gave * tons for an anchor of *"
+
+
+def test_it_grows_with_triage_and_then_with_causes(room: Caseroom) -> None:
+    room.sit(crew(), TERMS, budget=Budget(dispatches=6))
+    triaged = briefing(room)
+    assert [each.case_id for each in triaged.symptoms] == ["C1", "C2", "C3"]
+    assert triaged.rcas == ()
+    room.sit(crew(), TERMS)
+    done = briefing(room)
+    assert [each.rca_id for each in done.rcas] == ["R1", "R2"]
+    assert done.rcas[0].component == "boat/keel"
+    assert done.patterns[0].component == "boat/keel"
+
+
+def test_clusters_are_told_when_they_are_investigated(room: Caseroom) -> None:
+    with room.reading() as connection:
+        families = Families({"C1": "k", "C2": "k", "C3": "o"})
+        families.remember("C1", "F3_INVESTIGATE", "open", worked=True)
+        families.remember("C2", "F3_INVESTIGATE", "open", worked=True)
+        (cluster,) = enriched(blank(), connection, 1, families).clusters
+        assert (cluster.representative, cluster.members) == ("C1", ("C1", "C2"))
+        assert enriched(blank("triage"), connection, 1, families).clusters == ()
+        assert enriched(blank(), connection, 1, None).clusters == ()
+
+
+def test_prompts_are_numbered_in_the_manual_flow_only() -> None:
+    assert names(Path(INVESTIGATIONS))(F3, 2) == Papers("prompt-f3-loop-2.md", "artifact.json")
+    for root in (Path(CALIBRATE), Path("elsewhere"), Path("/x/investigations/more")):
+        assert names(root)(F3, 2) == Papers("prompt-investigate-loop-1.md", "artifact.json")
+    assert names(Path("/abs") / INVESTIGATIONS)(F0, 1).prompt == "prompt-f0.md"
+
+
+def test_no_two_papers_of_a_case_have_one_name() -> None:
+    for root in (Path(CALIBRATE), Path(INVESTIGATIONS)):
+        papers = [names(root)(step, attempt) for step in STEPS for attempt in (1, 2, 3)]
+        assert len({each.prompt for each in papers}) == 3 * len(STEPS)
+        assert len({each.artifact for each in papers}) == len(STEPS)
+
+
+def test_recall_and_triage_are_one_phase() -> None:
+    assert {step for step in STEPS if phase_of(step) == "triage"} == {F0, F1}
+    assert {phase_of(step) for step in STEPS} == {"triage", "investigation"}
