@@ -1,14 +1,19 @@
-"""What a story tells: which points are open, what humans said, the latest look."""
+"""What past decisions say: which points are open, what humans said, the latest inspection."""
 
 from typing import Any
 
+from tests.delivery.briefs import CIRCUIT
+
+from interlock.delivery.rule_tags import read_rule_tags
 from interlock.delivery.task_context import PastDecision, guidance, last_of, open_points
 from interlock.engine.case import OPEN, Decision
+
+TAGS = read_rule_tags(CIRCUIT)
 
 
 def past(step: str, rule: str, signal: str = "artifact", **answer: Any) -> PastDecision:
     decision = Decision(step, 1, signal, OPEN, "IMPLEMENT", rule)
-    return PastDecision(decision, answer)
+    return PastDecision(decision, answer, TAGS.get(rule, {}))
 
 
 def test_a_judge_takes_back_only_its_own_points() -> None:

@@ -1,7 +1,7 @@
 """The application of the circuit `delivery`: where its agents work, what they are told, who waits.
 
-Stands between the loop and the site. Everything it decides is decided by the circuit's rules; this
-finds what they need, and remembers what they led to. Nothing here changes a tree.
+Stands between the loop and the task environment. Everything is decided by the circuit's rules; this
+finds what they need, and remembers what they led to.
 """
 
 import hashlib
@@ -21,6 +21,7 @@ from interlock.delivery.merging import MergeHandler
 from interlock.delivery.parameters import parameters
 from interlock.delivery.plan.watch import PlanWatch
 from interlock.delivery.queues import WaitQueues
+from interlock.delivery.rule_tags import ANY, HOLDER, WAITS, read_rule_tags
 from interlock.delivery.task_context import Briefs, Experts, PastDecision, asked_for, is_name
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.snapshot import covers, may_meet
@@ -62,6 +63,7 @@ class DeliveryHooks:
         self.queues = WaitQueues(terms.work.per_expert, self._at_work)
         self._connection = connection
         self._circuit = circuit
+        self._tags = read_rule_tags(circuit)
         self._watch = watch
         self._stories: dict[int, list[PastDecision]] = {}
         self._cases: dict[str, Case] = {}
@@ -155,7 +157,7 @@ class DeliveryHooks:
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        self._story(case_no).append(PastDecision(decision, data))
+        self._story(case_no).append(self._past(decision, data))
         self._out.discard(case.case_id)
         self._note_hold(case.case_id, decision)
         if case.step == steps.CONSULT:
@@ -197,10 +199,11 @@ class DeliveryHooks:
         last = story[-1] if story else None
         if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
             return False
-        if last.decision.rule == "waits":
+        waits = last.tags.get(WAITS)
+        if waits == ANY:
             self.queues.wait_for(case.case_id)
             return True
-        if last.decision.rule == "conflict" and _can_wait(last.answer):
+        if waits == HOLDER and _can_wait(last.answer):
             self.queues.wait_for(case.case_id, str(last.answer["holder"]))
             return True
         return False
@@ -266,10 +269,13 @@ class DeliveryHooks:
         """What became of a case so far, this turn's decisions included."""
         if case_no not in self._stories:
             self._stories[case_no] = [
-                PastDecision(decision, answer)
+                self._past(decision, answer)
                 for decision, answer in journal_of(self._connection, case_no)
             ]
         return self._stories[case_no]
+
+    def _past(self, decision: Decision, answer: Mapping[str, Any]) -> PastDecision:
+        return PastDecision(decision, answer, self._tags.get(decision.rule, {}))
 
 
 def _with(signal: Signal, **more: Any) -> Signal:

@@ -17,6 +17,7 @@ from interlock.agents.carrier import ExecutionContext
 from interlock.delivery import steps
 from interlock.delivery.handlers import CheckHandler
 from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.rule_tags import ACCEPTS, BY, OBJECTS, VERDICT
 from interlock.delivery.worktrees.diff import Diff
 from interlock.engine.case import Case, Decision
 from interlock.signals.grammar import ID
@@ -108,35 +109,23 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer must repeat, where signals are strict."""
 
 
-_OBJECTS: Final = {
-    "rework-review": "critic",
-    "rework-audit": "auditor",
-    "violated": "checks",
-    "nothing": "checks",
-    "failing": "checks",
-    "unmerged": "merge",
-}
-"""The rules that send work back, and who holds something against it then."""
-_CONTENT: Final = {"reviewed": "critic", "audited": "auditor", "checked": "checks"}
-"""The rules by which a judge has nothing against the work any more."""
-
-
 class PastDecision(msgspec.Struct, frozen=True):
-    """One decision and the answer it was made on."""
+    """One decision, the answer it was made on, and the tags of the rule that made it."""
 
     decision: Decision
     answer: Mapping[str, Any]
+    tags: Mapping[str, str] = {}
 
 
 def open_points(story: Iterable[PastDecision]) -> tuple[Point, ...]:
     """What judges hold against the work and have not taken back, oldest first."""
     points: list[Point] = []
     for past in story:
-        rule, content = past.decision.rule, _CONTENT.get(past.decision.rule)
-        if content:
-            points = [point for point in points if point.by != content]
-        elif rule in _OBJECTS:
-            points.append(Point(_OBJECTS[rule], past.decision.attempt, _told(past.answer)))
+        verdict, judge = past.tags.get(VERDICT), past.tags.get(BY, "")
+        if verdict == ACCEPTS:
+            points = [point for point in points if point.by != judge]
+        elif verdict == OBJECTS:
+            points.append(Point(judge, past.decision.attempt, _told(past.answer)))
     return tuple(points)
 
 

@@ -161,9 +161,9 @@ BAD_SETTINGS: dict[str, tuple[str, dict[str, Any], str]] = {
     "folder": ("claude", {"folder": "/tmp"}, "folder must be own or project, not '/tmp'"),
     "budget": ("claude", {"budget": -1.0}, "budget must be more than 0 and at most 1,000,000"),
     "clock": ("claude", {"clocks": {"tea": 5}}, "clocks: use only after_result, first_byte"),
-    "no seconds": ("claude", {"clocks": {"wall": -5}}, "the clock wall takes a number of seconds"),
-    "nul": ("claude", {"model": "a\0b"}, "has a NUL in it"),
-    "variable": ("claude", {"env": {"A=B": "x"}}, "no proper name"),
+    "no seconds": ("claude", {"clocks": {"wall": -5}}, "the clock wall must be 0 or more seconds"),
+    "nul": ("claude", {"model": "a\0b"}, "contains a NUL character"),
+    "variable": ("claude", {"env": {"A=B": "x"}}, "the name of a variable is not valid"),
 }
 
 
@@ -182,7 +182,7 @@ def test_clocks_of_a_user_go_before_those_of_a_profile() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(SourceError, match="known are claude, codex"):
+    with pytest.raises(SourceError, match="use one of claude, codex"):
         profile("../claude")
 
 
