@@ -39,7 +39,7 @@ from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import CaseHooks
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError
-from interlock.system.safe_file import write_whole
+from interlock.system.files import write_file
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -109,7 +109,7 @@ class Campaign:
         """The plan as it is from now on."""
         self.plan = plan
         text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
-        write_whole(self.home / _PLAN, text)
+        write_file(self.home / _PLAN, text)
 
     def forget(self) -> None:
         """Give the folders back, as long as nothing was written into them."""

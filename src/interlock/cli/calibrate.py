@@ -409,14 +409,14 @@ def bill(told: "Calibration", prices: "Prices") -> str:
 
 def write(wanted: Iterable[tuple[Path | None, Make]], told: "Calibration") -> None:
     """The files that were asked for."""
-    from interlock.system.safe_file import write_whole
+    from interlock.system.files import write_file
 
     for path, make in wanted:
         if path is None:
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, make(told).encode(errors="replace"), sync=False)
+            write_file(path, make(told).encode(errors="replace"), sync=False)
         except OSError as error:
             raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -602,12 +602,12 @@ def _row(mark: str, values: list[str], trial: "Trial") -> list[object]:
 
 
 def _write(path: Path, thresholds: dict[str, Any]) -> None:
-    from interlock.system.safe_file import write_whole
+    from interlock.system.files import write_file
 
     if path.exists():
         raise SourceError(f"{path} is there already; name a new file, and merge it by hand")
     lines = [f"{name} = {value!r}" for name, value in sorted(thresholds.items())]
     try:
-        write_whole(path, ("[thresholds]\n" + "\n".join(lines) + "\n").encode())
+        write_file(path, ("[thresholds]\n" + "\n".join(lines) + "\n").encode())
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
