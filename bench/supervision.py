@@ -15,9 +15,10 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.cli.process import AgentProcess, ProcessSpec, supervise
-from interlock.agents.cli.timeouts import Alive, OutputLine, Sight, Timeouts
+from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
 from interlock.system.process_table import ProcessSnapshot, census
-from interlock.system.process_tree import CHUNK, Lines
+from interlock.system.process_tree import CHUNK, Lines, OutputLine
 from interlock.system.time import SystemClock
 
 AGENTS = 100
@@ -77,7 +78,7 @@ async def _watching(workdir: Path, seconds: float, count: int) -> dict[str, floa
         heard[0] += 1
         return read(line)
 
-    lookout = ProcessSnapshot()
+    lookout = ProcessSnapshot(TAGS)
     agents = [
         AgentProcess(
             ProcessSpec(argv, b"", workdir, dict(os.environ), f"bench:1:{number}:{os.getpid()}"),
@@ -113,7 +114,7 @@ async def _cpu_percent(seconds: float, asked: list[AgentProcess]) -> float:
     """Once a second each of `asked` is asked how it stands, as a page that shows them does."""
     started, cpu = time.monotonic(), time.process_time()
     while (rest := started + seconds - time.monotonic()) > 0:
-        people = census() if asked else {}
+        people = census(TAGS) if asked else {}
         for agent in asked:
             if agent.standing(people).word != "working":
                 raise ValueError("an agent that speaks every second is taken for something else")

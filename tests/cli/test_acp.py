@@ -10,6 +10,7 @@ from tests.cli.world import Said, World, ended, until
 from tests.soak import again
 from tests.world.acp_crew import GOOD
 
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.registry import workspace_id
 from interlock.system.process_table import census
 
@@ -137,7 +138,7 @@ def test_killed_with_a_question_open_it_goes_on_with_another(world: World) -> No
 def tagged(world: World) -> list[int]:
     """Agents of this workspace that are alive."""
     mark = f"{workspace_id(world.db)}:1:1:"
-    found = census().items()
+    found = census(TAGS).items()
     return [pid for pid, seen in found if seen.alive and any(t.startswith(mark) for t in seen.tags)]
 
 

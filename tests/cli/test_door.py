@@ -10,7 +10,8 @@ from tests.cli.world import COMMAND, LIMIT, Said, World
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from interlock.cli.app import _enter, app
+from interlock.cli.app import VERBS, app
+from interlock.version import __version__
 
 HELP = """\
 Usage: interlock [OPTIONS] COMMAND [ARGS]...
@@ -19,46 +20,61 @@ Usage: interlock [OPTIONS] COMMAND [ARGS]...
   and never loses its place.
 
 Options:
-  --version  Say which.
-  --help     Show this message and exit.
+  --version             Say which.
+  --install-completion  Install completion for the current shell.
+  --show-completion     Show completion for the current shell, to copy it or
+                        customize the installation.
+  --help                Show this message and exit.
 
-Commands:
+Main jobs:
   demo       See it all once, in seconds.
   init       Set a project up.
   analyze    Find the causes of failing tests.
-  report     Write the report of a suite anew, as it stands.
-  causes     The root causes that are known, of all suites.
-  cause      Say what became of a root cause.
-  push       Tell ReportPortal what was reviewed.
-  plan       Plans of tasks: check and show them.
   deliver    Carry out a plan: written, reviewed, audited, proven, merged.
   epic       Epics: long work over many sessions.
-  hitl       Human answers on issues: how comments are read.
   calibrate  Measure an agent against failures whose causes are known.
-  tune       Try other thresholds on recorded calibrations.
+
+Runs:
   run        Run cases through a circuit.
   resume     Go on with an unfinished run.
   stop       Ask the process at work to stop.
   runs       All runs in the database.
   status     How a run stands, and which of its cases need a look.
   logs       The journal: every decision, in order.
+  explain    The life of a case.
+  replay     Decide a recorded run again with other thresholds.
+
+People:
   inbox      The questions that wait for a human, in all runs.
   answer     Answer a question.
   cursor     Write the prompt of a case's next step, and say where it is.
   save       Save the answer to a case's open step.
-  explain    The life of a case.
-  replay     Decide a recorded run again with other thresholds.
+  hitl       Human answers on issues: how comments are read.
+
+Results:
+  report     Write the report of a suite anew, as it stands.
+  causes     The root causes that are known, of all suites.
+  cause      Say what became of a root cause.
+  push       Tell ReportPortal what was reviewed.
+  plan       Plans of tasks: check and show them.
+  tune       Try other thresholds on recorded calibrations.
+
+Circuits:
   circuit    Circuits: list, show, draw and verify them.
   simulate   Walk a circuit with random legal answers.
-  lint       Check prompts and transcripts.
-  emit       Say a line signal.
+
+Agents:
+  agents     Agent CLIs: what is installed, and whether it is what we know.
   mcp        Let an agent pull its work.
   serve      Serve over HTTP: agents pull their work with MCP at /mcp.
   respond    Answer signals that wait in files, with any command.
+  emit       Say a line signal.
+
+Checks:
+  doctor     Check the machine and the database.
+  lint       Check prompts and transcripts.
   conform    Put a watcher through the file protocol and show what it did.
   analyst    The built-in analyst's parts: JSONL in, JSONL out.
-  agents     Agent CLIs: what is installed, and whether it is what we know.
-  doctor     Check the machine and the database.
 """
 
 
@@ -69,7 +85,11 @@ Usage: asterisk [OPTIONS] COMMAND [ARGS]...
   answer.
 
 Options:
-  --help  Show this message and exit.
+  --version             Say which.
+  --install-completion  Install completion for the current shell.
+  --show-completion     Show completion for the current shell, to copy it or
+                        customize the installation.
+  --help                Show this message and exit.
 
 Commands:
   cursor     Write the prompt of a case's next step, and say where it is.
@@ -123,7 +143,8 @@ def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
 
 def verbs(group: TyperGroup | None = None, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
     """The words of every verb there is, but for the analyst's, which speak JSONL."""
-    _enter()
+    for name, _ in [pair for group_ in VERBS.values() for pair in group_.items()]:
+        get_group(app).get_command(None, name)  # type: ignore[arg-type]
     for name, command in (group or get_group(app)).commands.items():
         if isinstance(command, TyperGroup) and not command.invoke_without_command:
             yield from verbs(command, (*above, name)) if name != "analyst" else ()
@@ -275,12 +296,25 @@ def test_an_environment_that_is_wrong(
     assert world.say(*triage.RUN) == Said(2, "", problem)
 
 
-def test_help_waits_for_nothing_heavy() -> None:
-    """Every command starts by meeting all verbs: what only some of them need must not load yet."""
-    heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "rapidfuzz")
+def test_help_loads_no_verb() -> None:
+    heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "interlock.engine")
     code = (
-        "import sys; from interlock.cli.app import _enter; _enter();"
-        f"print([name for name in {heavy} if name in sys.modules])"
+        "import atexit, sys; from interlock.cli import main; sys.argv = ['interlock', '--help'];"
+        f"atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]));"
+        "main()"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_each_verb_says_of_itself_what_help_says_of_it() -> None:
+    for group in VERBS.values():
+        for name, (_, said) in group.items():
+            command = get_group(app).get_command(None, name)  # type: ignore[arg-type]
+            assert command is not None
+            assert command.get_short_help_str(200).startswith(said.removesuffix(".")), name
+
+
+def test_both_commands_say_their_version(world: World) -> None:
+    assert world.hand("--version").out == f"asterisk {__version__}\n"
+    assert world.say("--version").out == f"interlock {__version__}\n"

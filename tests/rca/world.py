@@ -15,11 +15,11 @@ from interlock.rca.records import (
     PriorKnowledge,
     Sibling,
     SymptomInfo,
-    TestCounts,
     Ticket,
 )
 from interlock.rca.steps import FAMILIES, StepFamily
 from interlock.runtime import prompts
+from interlock.system.test_output import TestCounts
 
 FENCE = "5e1fc0ffee42"
 PROMPTS = Path(str(rca.__file__)).parent / "prompts"

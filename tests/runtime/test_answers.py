@@ -86,21 +86,20 @@ def test_taken(content: bytes, signal: Signal) -> None:
             b'{"mark": 1} and more',
             "Malformed",
             "Answer with one JSON object and nothing else "
-            "(JSON is malformed: trailing characters (byte 13)).",
+            "(it is no valid JSON: trailing characters (byte 13)).",
             id="trailing garbage",
         ),
         pytest.param(
             b'{"mark": NaN}',
             "Malformed",
             "Answer with one JSON object and nothing else "
-            "(JSON is malformed: invalid character (byte 9)).",
+            "(it is no valid JSON: NaN is no JSON number).",
             id="NaN",
         ),
         pytest.param(
             b"\xff\xfe",
             "Malformed",
-            "Answer with one JSON object and nothing else "
-            "(JSON is malformed: invalid character (byte 0)).",
+            "Answer with one JSON object and nothing else (it is not UTF-8: invalid start byte).",
             id="invalid UTF-8",
         ),
         pytest.param(

@@ -80,12 +80,14 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
             '{"id": "A"}\n\n{"id": "A"}', ":3: case 'A' stands in line 1 too", id="the same id"
         ),
         pytest.param(
-            '{"id": "A"}\n{"id": "A', f":2: Input data was truncated; {HINT}", id="cut off"
+            '{"id": "A"}\n{"id": "A',
+            f":2: it is no valid JSON: Input data was truncated; {HINT}",
+            id="cut off",
         ),
         pytest.param(
-            "id: A", f":1: JSON is malformed: invalid character (byte 0); {HINT}", id="no JSON"
+            "id: A", f":1: it is no valid JSON: invalid character (byte 0); {HINT}", id="no JSON"
         ),
-        pytest.param('["A"]', f":1: Expected `object`, got `array`; {HINT}", id="an array"),
+        pytest.param('["A"]', f":1: it holds a list, not an object; {HINT}", id="an array"),
         pytest.param(
             '{"topic": "x"}', f":1: Object missing required field `id`; {HINT}", id="no id"
         ),
@@ -143,7 +145,6 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
         pytest.param('{"id": "A", "x": NaN}', None, id="NaN"),
         pytest.param(bytes(range(256)), None, id="binary"),
         pytest.param(b'{"id": "A", "x": "\xff"}', None, id="not UTF-8"),
-        pytest.param(b'\xef\xbb\xbf{"id": "A"}', None, id="byte order mark"),
         pytest.param('{"id": "A"}'.encode("utf-16"), None, id="UTF-16"),
     ],
 )

@@ -14,7 +14,7 @@ from interlock.runtime.circuits import (
     load_bundle,
 )
 from interlock.system.errors import CircuitError, SourceError
-from interlock.system.source_text import read_text
+from interlock.system.files import read_text
 from interlock.system.yaml_text import MAX_CHARACTERS
 
 

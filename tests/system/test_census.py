@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
+from interlock.agents.cli.tag import TAGS
 from interlock.system import process_table as room
 from interlock.system.process_table import Process, census, is_there, look
 
@@ -36,7 +37,7 @@ def sleeper(**environment: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_a_process_with_its_tags() -> None:
     with sleeper(INTERLOCK_TAG="w:1:1:a", INTERLOCK_TAGS_ABOVE="v:1:1:b u:1:1:c") as process:
-        seen = census()[process.pid]
+        seen = census(TAGS)[process.pid]
     assert seen.parent == os.getpid()
     assert seen.session == os.getsid(0)
     assert seen.tags == ("v:1:1:b", "u:1:1:c", "w:1:1:a")
@@ -48,19 +49,19 @@ def test_a_process_with_its_tags() -> None:
 )
 def test_other_variables_are_no_tags(name: str) -> None:
     with sleeper(**{name: "w:1:1:a"}) as process:
-        assert census()[process.pid].tags == ()
+        assert census(TAGS)[process.pid].tags == ()
 
 
 def test_a_tag_inside_a_value_is_none() -> None:
     with sleeper(NOTE="see INTERLOCK_TAG=w:1:1:a\nINTERLOCK_TAG=w:1:1:a") as process:
-        assert census()[process.pid].tags == ()
+        assert census(TAGS)[process.pid].tags == ()
 
 
 def test_a_tag_that_is_no_text() -> None:
     environment = {b"PATH": os.environb[b"PATH"], b"INTERLOCK_TAG": b"\xff:1:1:a"}
     process = subprocess.Popen(["sleep", "300"], env=environment)
     try:
-        seen = look(process.pid, tags=True)
+        seen = look(process.pid, TAGS)
         assert seen is not None
         assert seen.tags in ((), ("\ufffd:1:1:a",))
     finally:
@@ -95,7 +96,7 @@ def test_the_dead_and_the_stopped() -> None:
         assert (stopped.state, stopped.alive) == ("T", True)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        corpse = look(process.pid, tags=True)
+        corpse = look(process.pid, TAGS)
         assert corpse is not None
         assert not corpse.alive
         process.wait()
@@ -113,8 +114,8 @@ def test_is_there_goes_by_start_as_well() -> None:
 
 def test_psutil_sees_the_same() -> None:
     with sleeper(INTERLOCK_TAG="w:1:1:a") as process:
-        here = look(process.pid, tags=True)
-        there = room._ask_psutil(process.pid, tags=True, anyone=False)
+        here = look(process.pid, TAGS)
+        there = room._ask_psutil(process.pid, names=TAGS, anyone=False)
         assert here is not None
         assert there is not None
         assert (here.tags, here.parent, here.owner) == (there.tags, there.parent, there.owner)
@@ -122,8 +123,8 @@ def test_psutil_sees_the_same() -> None:
         assert there.alive
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        corpse = room._ask_psutil(process.pid, tags=True, anyone=False)
+        corpse = room._ask_psutil(process.pid, names=TAGS, anyone=False)
         assert corpse is not None
         assert not corpse.alive
         process.wait()
-        assert room._ask_psutil(process.pid, tags=True, anyone=False) is None
+        assert room._ask_psutil(process.pid, names=TAGS, anyone=False) is None

@@ -1,5 +1,7 @@
 """git is run for reading only, with an end; nothing in a repository or around it redirects it."""
 
+import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,19 @@ from tests.world.git_repo import GitRepo
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.errors import SourceError
-from interlock.system.git import Git, environment, first_line
+from interlock.system.git import (
+    OWN_CLONE,
+    READ,
+    SEED,
+    USER_TREE,
+    Git,
+    GitResult,
+    SeedCommit,
+    check_out,
+    environment,
+    read_user_setting,
+    seed_repository,
+)
 
 
 @pytest.fixture
@@ -56,13 +70,91 @@ def test_much_input_and_much_output_do_not_stop_each_other(world: GitRepo) -> No
 
 def test_the_surroundings_do_not_redirect_git() -> None:
     around = {"PATH": "/bin", "GIT_DIR": "/x", "GIT_EXTERNAL_DIFF": "/x", "HOME": "/root"}
-    assert environment(around).keys() & around.keys() == {"PATH"}
-    assert environment(around)["GIT_CONFIG_GLOBAL"] == "/dev/null"
+    assert environment(READ, around).keys() & around.keys() == {"PATH"}
+    assert environment(READ, around)["GIT_CONFIG_GLOBAL"] == "/dev/null"
 
 
 def test_the_line_that_tells_most_of_a_complaint() -> None:
-    assert first_line("warning: x\nfatal: it broke\nhint: y") == "it broke"
-    assert first_line("") == "no reason was given"
+    assert GitResult(1, b"", "warning: x\nfatal: it broke\nhint: y").reason == "it broke"
+    assert GitResult(1, b"").reason == "no reason was given"
+
+
+@pytest.fixture
+def clone(world: GitRepo) -> Git:
+    return Git(world.folder / ".git", OWN_CLONE, tree=world.folder)
+
+
+def test_output_is_cut_and_said_to_be(clone: Git) -> None:
+    ran = clone.run("show", "HEAD:cart.py", most=1_000)
+    assert (len(ran.out), ran.cut, ran.fine) == (1_000, True, True)
+    exact = clone.run("show", "HEAD:cart.py", most=10_000)
+    assert (len(exact.out), exact.cut) == (10_000, False)
+
+
+def test_a_failure_is_a_sentence(clone: Git) -> None:
+    with pytest.raises(SourceError, match=r"git rev-parse failed in .*Needed a single revision"):
+        clone.ask("rev-parse", "--verify", "nothing")
+    with pytest.raises(SourceError, match="git ls-tree failed"):
+        clone.paths("ls-tree", "-z", "nothing")
+    with pytest.raises(SourceError, match="cannot be run"):
+        clone.run("show", "nul\0")
+
+
+def test_what_does_not_end_is_ended(clone: Git) -> None:
+    command = f"{sys.executable} -c 'import time; time.sleep(600)'"
+    with pytest.raises(SourceError, match=r"git -c took longer than 0\.5 s and was stopped"):
+        clone.run("-c", f"alias.hang=!{command}", "hang", patience=0.5)
+
+
+def test_the_user_s_settings_count_in_their_own_tree_alone(
+    world: GitRepo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").write_text(
+        "[user]\n\tname = Ada\n[core]\n\thooksPath = /h\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    asked = ("config", "--get", "user.name")
+    assert Git(world.folder, USER_TREE).line(*asked) == "Ada"
+    assert Git(world.folder, USER_TREE).line("config", "--get", "core.hooksPath") == "/dev/null"
+    assert read_user_setting(world.folder, "core.hooksPath") == "/h"
+    for policy in (READ, SEED):
+        assert Git(world.folder, policy).line(*asked) == ""
+    assert read_user_setting(tmp_path / "gone", "user.name") == ""
+
+
+def test_a_step_is_told_before_it_is_taken(world: GitRepo) -> None:
+    told: list[str] = []
+    Git(world.folder / ".git", OWN_CLONE, heed=told.append).ask("rev-parse", "HEAD")
+    assert told == ["git rev-parse"]
+
+
+def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
+    at = datetime(2026, 9, 7, 8, 12, 41, tzinfo=timezone(timedelta(hours=2)))
+    commits = [
+        SeedCommit(author="A <a@x>", at=at, message="Begin", write={"a b/ü.txt": "x\n"}, id="one"),
+        SeedCommit(
+            author="B <b@x>",
+            at=at,
+            message="Rename\n\nFor a reason.\n",
+            write={"b.txt": "x\n"},
+            remove=("a b/ü.txt",),
+            tags=("t",),
+        ),
+    ]
+    found = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        found.append(seed_repository(tmp_path / name, commits))
+    assert found[0] == found[1]
+    assert found[0].keys() == {"one", "t", "HEAD"}
+    said = Git(tmp_path / "first", SEED).ask("log", "-1", "--format=%an %aI %cn %s|%b")
+    assert said == "B 2026-09-07T08:12:41+02:00 B Rename|For a reason.\n"
+    check_out(tmp_path / "first", found[0]["one"], tmp_path / "ci" / "r")
+    assert (tmp_path / "ci" / "r" / "a b" / "ü.txt").read_text() == "x\n"
+    assert not (tmp_path / "first" / "a b").exists()
 
 
 def ask_everything(folder: Path, cache: Path) -> Repository:

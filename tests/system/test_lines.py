@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.timeouts import OutputLine
-from interlock.system.process_tree import Lines
+from interlock.system.process_tree import Lines, OutputLine
 
 STREAM = st.lists(
     st.sampled_from([b"\n", b"\r", b"\r\n", b"\0", b"a", b"\xff", b"\x1b[0m", b"x" * 20])

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 
+from interlock.agents.cli.tag import TAGS
 from interlock.system.process_table import ProcessSnapshot
 
 
@@ -11,14 +12,14 @@ def born() -> "subprocess.Popen[bytes]":
 
 
 async def test_who_ask_together_get_the_same() -> None:
-    lookout = ProcessSnapshot()
+    lookout = ProcessSnapshot(TAGS)
     first, second = await asyncio.gather(lookout.look(), lookout.look())
     assert first is second
     assert await lookout.look() is not first
 
 
 async def test_a_look_begins_after_the_question() -> None:
-    lookout = ProcessSnapshot()
+    lookout = ProcessSnapshot(TAGS)
     await lookout.look()
     child = born()
     assert child.pid in await lookout.look()
@@ -28,7 +29,7 @@ async def test_a_look_begins_after_the_question() -> None:
 
 
 async def test_one_who_gives_up_does_not_spoil_it_for_others() -> None:
-    lookout = ProcessSnapshot()
+    lookout = ProcessSnapshot(TAGS)
     hasty, patient = (asyncio.create_task(lookout.look()) for _ in range(2))
     await asyncio.sleep(0)
     hasty.cancel()

@@ -50,6 +50,6 @@ def test_numbers_of_nobody(pid: int) -> None:
 
 def test_a_group() -> None:
     process = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    process_tree.send_group(process.pid, signal.SIGTERM)
+    process_tree.kill_group(process.pid, signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
-    process_tree.send_group(process.pid, signal.SIGTERM)
+    process_tree.kill_group(process.pid, signal.SIGTERM)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 
 from interlock.system.process_table import Process, SeenProcess, look
-from interlock.system.process_tree import KillReport, Kin, Survivor, fell
+from interlock.system.process_tree import KillReport, Kin, Survivor, kill_tree
 from interlock.system.time import SystemClock
 
 
@@ -54,7 +54,7 @@ async def alive(*processes: Process) -> dict[Process, SeenProcess]:
 async def test_term_first_then_kill_after_the_grace() -> None:
     meek, stubborn = trapping("echo; exec sleep 300"), trapping()
     kin = await alive(meek, stubborn)
-    felled = await fell(kin, lambda stop: alive(meek, stubborn), SystemClock(), grace=0.05)
+    felled = await kill_tree(kin, lambda stop: alive(meek, stubborn), SystemClock(), grace=0.05)
     assert {(left.pid, left.signal) for left in felled.left} == {
         (meek.pid, "TERM"),
         (stubborn.pid, "KILL"),
@@ -65,7 +65,7 @@ async def test_term_first_then_kill_after_the_grace() -> None:
 
 async def test_one_that_is_born_meanwhile_ends_too() -> None:
     first, second = trapping("echo; exec sleep 300"), trapping()
-    felled = await fell(
+    felled = await kill_tree(
         await alive(first), lambda stop: alive(first, second), SystemClock(), grace=0.05
     )
     assert [left.pid for left in felled.left] == [first.pid, second.pid]
@@ -78,7 +78,7 @@ async def test_one_that_cannot_be_killed_is_told() -> None:
     async def find(stop: bool) -> Kin:
         return {GHOST.process: GHOST}
 
-    felled = await fell(await find(False), find, HastyClock(), grace=3)
+    felled = await kill_tree(await find(False), find, HastyClock(), grace=3)
     left = Survivor(os.getpid(), "ghost", "KILL")
     assert felled == KillReport((left,), (left,))
 
@@ -91,5 +91,5 @@ async def test_a_group_that_forks_away_from_every_look_ends_at_one_stroke() -> N
         """Whoever is found is gone already, and somebody else runs on in the group."""
         return {seen.process: seen for seen in looks}
 
-    await fell({GHOST.process: GHOST}, find, HastyClock(), grace=0, group=process.pid)
+    await kill_tree({GHOST.process: GHOST}, find, HastyClock(), grace=0, group=process.pid)
     assert CHILDREN.pop(process.pid).wait(timeout=5) == -9

@@ -24,7 +24,7 @@ from interlock.system.errors import InterlockError
 
 EPIC = sys.argv[4] if len(sys.argv) > 4 else "epic-3"
 AT = "2026-01-02T03:04:05Z"
-_WATCHED = "durable.py"
+_WATCHED = "files.py"
 
 
 def add_one(kept: Checkpoints) -> int:

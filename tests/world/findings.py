@@ -19,8 +19,8 @@ from interlock.rca.records import (
     Launch,
     Repo,
     Suspect,
-    TestCounts,
 )
+from interlock.system.test_output import TestCounts
 
 SHOP = Repo(
     name="lantern-shop",

@@ -17,7 +17,6 @@ import msgspec
 from interlock.agents.cli.process import ProcessSpec
 from interlock.agents.cli.timeouts import (
     Alive,
-    OutputLine,
     RateLimited,
     ResultSeen,
     Sight,
@@ -26,6 +25,7 @@ from interlock.agents.cli.timeouts import (
     ToolEnded,
     WaitsForPermission,
 )
+from interlock.system.process_tree import OutputLine
 
 _NUMBERS = count(1)
 WORKSPACE = f"test{os.getpid()}"

@@ -10,7 +10,7 @@ from tests.world.git_repo import START, GitRepo
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
-from interlock.system.workshop_git import Heed, unheeded
+from interlock.system.git import Heed, unheeded
 
 SLUG = "plan"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from interlock.delivery.worktrees.merge_branch import Conflict, TaskChange
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
-from interlock.system.workshop_git import Heed, unheeded
+from interlock.system.git import Heed, unheeded
 
 START = 1_700_001_000
 

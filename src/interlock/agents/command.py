@@ -14,9 +14,10 @@ from pathlib import Path
 from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply, TaskSet
 from interlock.agents.cli.orphans import NOBODYS, WorkspaceOwner
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
-from interlock.agents.cli.timeouts import OutputLine, Sight, Timeouts
+from interlock.agents.cli.timeouts import Sight, Timeouts
 from interlock.agents.function import unfence
 from interlock.engine.circuit import CRASH, UNREADABLE
+from interlock.system.process_tree import OutputLine
 
 _TAIL = 2_000
 _CLOCKS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)

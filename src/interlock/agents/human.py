@@ -7,7 +7,6 @@ so that it is refused in the journal and not silently. Who sits at the keyboard 
 (the file's owner); in whose name they speak is their own, and another's only if the policy says so.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
+from interlock.system.files import write_file
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,13 +69,7 @@ def leave_answer(folder: Path, answer: HumanAnswer) -> Path:
     """Put an answer where the run will find it; it appears whole or not at all."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{answer.question_id}.json"
-    fresh = folder / f".{answer.question_id}.{os.getpid()}.new"
-    fresh.touch(mode=0o600)
-    with fresh.open("wb") as file:
-        file.write(msgspec.json.encode(answer))
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(path)
+    write_file(path, msgspec.json.encode(answer))
     return path
 
 

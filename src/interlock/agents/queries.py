@@ -8,7 +8,6 @@ told to the journal. `PermissionBroker` waits for the answer to "may I?": only t
 """
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -22,6 +21,7 @@ from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.human import EVERYBODY, AnswerPolicy, owner_of
 from interlock.journal.events import Notification, Tell, silence
 from interlock.system.errors import InterlockError, SourceError, StateError
+from interlock.system.files import UnreadableFile, read_file, write_file
 
 MOST_QUERIES: Final = 20
 LONGEST_TEXT: Final = 8_000
@@ -161,24 +161,20 @@ def open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
 
 
 def _put(path: Path, record: msgspec.Struct) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh.touch(mode=0o600)
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(record))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.rename(path)
+        write_file(path, msgspec.json.encode(record))
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _get(path: Path, kind: type[_T]) -> _T | None:
+    raw = read_file(path, _LARGEST)
+    if isinstance(raw, UnreadableFile):
+        return None
     try:
-        with path.open("rb") as file:
-            return msgspec.json.decode(file.read(_LARGEST), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

@@ -198,7 +198,7 @@ def _absolute(word: str) -> str:
 
 def build_script(spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.script import ScriptAgent, read_script
-    from interlock.system.source_text import read_text
+    from interlock.system.files import read_text
 
     if not spec.rest:
         raise SourceError("script: names no file; use script:FILE")

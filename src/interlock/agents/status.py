@@ -13,8 +13,9 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.tag import TAGS
+from interlock.system.files import read_file, write_file
 from interlock.system.process_table import Census, Process, census
-from interlock.system.safe_file import read_regular, write_whole
 
 EVERY = 5.0
 _FIRST = 1.0
@@ -73,7 +74,7 @@ class AgentStatusFile:
             self._path.unlink(missing_ok=True)
 
     def _look(self) -> None:
-        people = census()
+        people = census(TAGS)
         now = self._clock.now()
         found = []
         for ask, name, agent in self._agents.values():
@@ -94,7 +95,7 @@ class AgentStatusFile:
                     )
                 )
         with suppress(OSError):
-            write_whole(self._path, msgspec.json.encode(found), sync=False)
+            write_file(self._path, msgspec.json.encode(found), sync=False)
         self._cancel = self._clock.call_at(now + EVERY, self._look)
 
 
@@ -102,7 +103,7 @@ def read_standings(root: Path) -> list[AgentStanding]:
     """What the carriers of a workspace last wrote, by dispatch."""
     found: list[AgentStanding] = []
     for path in sorted(root.glob("standing-*.json")):
-        raw = read_regular(path, _LARGEST)
+        raw = read_file(path, _LARGEST)
         try:
             if isinstance(raw, bytes):
                 found += msgspec.json.decode(raw, type=list[AgentStanding])

@@ -121,7 +121,8 @@ def work_on_run(
     connect_workers(pool.carriers, written, pool.gauge, hooks)
     if has_mcp_carrier(pool.carriers):
         display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    connect_notifier(pool.carriers, display.notify)
+    tell = _tell_everybody(display, pool)
+    connect_notifier(pool.carriers, tell)
     with display.show_progress() as progress:
 
         def watch(counts: RunCounts, spent: Spent) -> None:
@@ -143,7 +144,7 @@ def work_on_run(
             application=hooks,
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
-            tell=_tell_everybody(display, pool),
+            tell=tell,
             watch=watch,
             draining=lambda out: display.note(_describe_draining(out)),
         )

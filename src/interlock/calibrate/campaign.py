@@ -17,7 +17,7 @@ from interlock.runtime.agent_pool import PARALLEL
 from interlock.runtime.benchmark import AnyBenchmark, Scenario
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError, SourceError, StateError, UsageError
-from interlock.system.safe_file import write_whole
+from interlock.system.files import write_file
 
 FOLDER = Path(".interlock") / "calibrate"
 FIRST = 1001
@@ -86,7 +86,7 @@ class Campaign:
         """Write the plan as it is from now on."""
         self.plan = plan
         text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
-        write_whole(self.home / _PLAN, text)
+        write_file(self.home / _PLAN, text)
 
     def forget(self) -> None:
         """Give the folders back, as long as nothing was written into them."""

@@ -28,8 +28,9 @@ from interlock.cli.output import harmless, tell
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
-    from interlock.rca.records import Failure, TestCounts
+    from interlock.rca.records import Failure
     from interlock.rca.sources.entry import SourceEntry
+    from interlock.system.test_output import TestCounts
 
 
 _PARTS = ("read", "templates", "evidence", "cluster", "recall", "triage", "suspect")
@@ -249,12 +250,13 @@ def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
 
 
 def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+    from interlock.rca.records import failure_of
     from interlock.system.test_output.counts import lines_of
     from interlock.system.test_output.failures import read_log
 
     with leaf.open() as stream:
         found = read_log(lines_of(stream))
-    yield from found.failures
+    yield from map(failure_of, found.failures)
     yield found.tally
 
 

@@ -1,14 +1,14 @@
-"""The door itself: the command tree, and how an error leaves the house.
+"""The command line: its verbs, its exit codes, and how an error is told.
 
 A user sees one sentence on stderr and an exit code; never a traceback for something they can fix.
-
-A group of verbs of which one need not be named: `deliver PLAN` stands for `deliver run PLAN`.
+Each verb's module is loaded when the verb is used: `--help` waits for nothing.
 """
 
 import os
 import sys
 from contextlib import suppress
 from enum import IntEnum
+from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -18,17 +18,59 @@ from interlock.cli.output import say, tell
 from interlock.system.errors import CircuitError, InterlockError, SourceError, UsageError
 from interlock.version import __version__
 
-VERBS = (
-    *("demo", "init"),
-    *("analyze", "report", "causes", "cause", "push"),
-    *("plan", "deliver", "epic", "hitl", "calibrate", "tune"),
-    *("run", "resume", "stop", "runs", "status", "logs", "inbox", "answer"),
-    *("cursor", "save", "explain", "replay"),
-    *("circuit", "simulate", "lint", "emit"),
-    *("mcp", "serve", "respond", "conform"),
-    *("analyst", "agents", "doctor"),
-)
-"""The order in which --help shows them: as a user meets them."""
+VERBS: dict[str, dict[str, tuple[str, str]]] = {
+    "Main jobs": {
+        "demo": ("demo", "See it all once, in seconds."),
+        "init": ("init", "Set a project up."),
+        "analyze": ("rca", "Find the causes of failing tests."),
+        "deliver": ("delivery", "Carry out a plan: written, reviewed, audited, proven, merged."),
+        "epic": ("epic", "Epics: long work over many sessions."),
+        "calibrate": ("calibrate", "Measure an agent against failures whose causes are known."),
+    },
+    "Runs": {
+        "run": ("run", "Run cases through a circuit."),
+        "resume": ("run", "Go on with an unfinished run."),
+        "stop": ("run", "Ask the process at work to stop."),
+        "runs": ("inspect", "All runs in the database."),
+        "status": ("inspect", "How a run stands, and which of its cases need a look."),
+        "logs": ("inspect", "The journal: every decision, in order."),
+        "explain": ("inspect", "The life of a case."),
+        "replay": ("inspect", "Decide a recorded run again with other thresholds."),
+    },
+    "People": {
+        "inbox": ("inbox", "The questions that wait for a human, in all runs."),
+        "answer": ("inbox", "Answer a question."),
+        "cursor": ("by_hand", "Write the prompt of a case's next step, and say where it is."),
+        "save": ("run", "Save the answer to a case's open step."),
+        "hitl": ("inbox", "Human answers on issues: how comments are read."),
+    },
+    "Results": {
+        "report": ("rca", "Write the report of a suite anew, as it stands."),
+        "causes": ("rca", "The root causes that are known, of all suites."),
+        "cause": ("rca", "Say what became of a root cause."),
+        "push": ("rca", "Tell ReportPortal what was reviewed."),
+        "plan": ("plan", "Plans of tasks: check and show them."),
+        "tune": ("calibrate", "Try other thresholds on recorded calibrations."),
+    },
+    "Circuits": {
+        "circuit": ("circuits", "Circuits: list, show, draw and verify them."),
+        "simulate": ("circuits", "Walk a circuit with random legal answers."),
+    },
+    "Agents": {
+        "agents": ("agents", "Agent CLIs: what is installed, and whether it is what we know."),
+        "mcp": ("mcp", "Let an agent pull its work."),
+        "serve": ("serve", "Serve over HTTP: agents pull their work with MCP at /mcp."),
+        "respond": ("respond", "Answer signals that wait in files, with any command."),
+        "emit": ("epic_checkpoint", "Say a line signal."),
+    },
+    "Checks": {
+        "doctor": ("doctor", "Check the machine and the database."),
+        "lint": ("lint", "Check prompts and transcripts."),
+        "conform": ("respond", "Put a watcher through the file protocol and show what it did."),
+        "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
+    },
+}
+"""Every verb as --help shows it: by group, with the module that has it and its first sentence."""
 
 
 class ExitCode(IntEnum):
@@ -47,8 +89,25 @@ class ExitCode(IntEnum):
 
 
 class _Verbs(TyperGroup):
+    """The verbs of the table, each loaded when it is asked for."""
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=VERBS.index)
+        return [name for group in VERBS.values() for name in group]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        for group in VERBS.values():
+            if cmd_name in group:
+                import_module(f"interlock.cli.{group[cmd_name][0]}")
+                # Verbs are registered when their module is loaded, after this group was built.
+                return typer.main.get_group(app).commands[cmd_name]
+        return None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, group in VERBS.items():
+            with formatter.section(title):
+                width = max(len(name) for name in self.list_commands(ctx))
+                rows = [(name.ljust(width), help_) for name, (_, help_) in group.items()]
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(
@@ -57,7 +116,7 @@ app = typer.Typer(
     help="Agents do the thinking; Interlock reads their signals, decides the route, "
     "and never loses its place.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -80,49 +139,20 @@ def _options(
 
 def main() -> None:
     """The command `interlock`."""
-    _enter()
     _run(app, "interlock")
 
 
 def asterisk() -> None:
     """The command `asterisk`."""
-    _enter()
     from interlock.cli.by_hand import app as by_hand
 
     _run(by_hand, "asterisk")
 
 
-def _enter() -> None:
-    """Meet all verbs, and let output be printed wherever it goes."""
-    from interlock.cli import (  # noqa: F401 - they register their verbs
-        agents,
-        analyst,
-        by_hand,
-        calibrate,
-        circuits,
-        delivery,
-        demo,
-        doctor,
-        epic,
-        epic_checkpoint,
-        inbox,
-        init,
-        inspect,
-        lint,
-        mcp,
-        plan,
-        rca,
-        respond,
-        run,
-        serve,
-    )
-
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
 def _run(verbs: typer.Typer, name: str) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # output can be printed wherever it goes
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         verbs(prog_name=name)
     except InterlockError as error:

@@ -35,6 +35,7 @@ from interlock.rca.config import change_config
 from interlock.runtime.application import find_application
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError
+from interlock.version import __version__
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -153,10 +154,27 @@ app = typer.Typer(
     name="asterisk",
     help="Root cause analysis by hand: cursor writes the next prompt, save takes its answer.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        say(f"asterisk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None:
+    pass
+
+
 CaseWord = Annotated[
     str,
     typer.Option(

@@ -283,14 +283,14 @@ def _render_bill(calibration: "Calibration", prices: "Prices", benchmark: "AnyBe
 
 def _write_files(forms: Iterable[tuple[Path | None, Callable[[], str]]]) -> None:
     """The files that were asked for."""
-    from interlock.system.safe_file import write_whole
+    from interlock.system.files import write_file
 
     for path, render in forms:
         if path is None:
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, render().encode(errors="replace"), sync=False)
+            write_file(path, render().encode(errors="replace"), sync=False)
         except OSError as error:
             raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -445,12 +445,12 @@ def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:
 
 
 def _write_thresholds(path: Path, thresholds: dict[str, Any]) -> None:
-    from interlock.system.safe_file import write_whole
+    from interlock.system.files import write_file
 
     if path.exists():
         raise SourceError(f"{path} exists already; name a new file and merge it by hand")
     lines = [f"{name} = {value!r}" for name, value in sorted(thresholds.items())]
     try:
-        write_whole(path, ("[thresholds]\n" + "\n".join(lines) + "\n").encode())
+        write_file(path, ("[thresholds]\n" + "\n".join(lines) + "\n").encode())
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None

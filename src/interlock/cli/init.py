@@ -11,10 +11,8 @@ understood is refused, with what to write by hand.
 """
 
 import json
-import os
 import shutil
 import sys
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
@@ -26,6 +24,7 @@ import typer
 from interlock.cli.app import app
 from interlock.cli.output import Json, document, say, tell
 from interlock.system.errors import SourceError
+from interlock.system.files import write_file
 from interlock.version import __version__
 
 if TYPE_CHECKING:
@@ -219,11 +218,8 @@ def _put(root: Path, path: Path, text: str) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".interlock-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-        Path(name).chmod(mode)
-        Path(name).replace(target)
+        write_file(target, text.encode(), mode=mode)
+        target.chmod(mode)  # the umask may have taken from it
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -129,7 +129,7 @@ def free_slug(wishes: DeliveryOptions, db: Path) -> str:
     stem = re.sub(r"[^a-z0-9]+", "-", wishes.plan.stem.lower()).strip("-")[:40] or "plan"
     homes = db.resolve().parent / "delivery"
     repo = wishes.repo if wishes.repo.is_dir() else Path()
-    git, number = Git(repo, declared_safe()), 1
+    git, number = Git(repo, safe=declared_safe()), 1
 
     def is_taken(slug: str) -> bool:
         words = ("rev-parse", "--verify", "--quiet", published_ref(slug))

@@ -34,7 +34,7 @@ from interlock.delivery.worktrees.prepare import prepare
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
-from interlock.system.files import write_whole
+from interlock.system.files import save_file
 
 _EXPERTS: Final = "experts"
 _BASELINES: Final = "baselines"
@@ -166,7 +166,7 @@ class TreeInspection:
         """On recorded work: what the checks leave in the tree is nobody's, and taken away again."""
         mark = self._mark(tree)
         mark.parent.mkdir(exist_ok=True)
-        await asyncio.to_thread(write_whole, mark, sha.encode())
+        await asyncio.to_thread(save_file, mark, sha.encode())
         results = await self.run(tree, cells, ask)
         await asyncio.to_thread(self.tidy, tree)
         return results

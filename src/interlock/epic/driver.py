@@ -5,7 +5,6 @@ checkpoint. Run twice for one dispatch, both come to the same. `SignalLog` shows
 signals that the coordinator emits itself; a crash may repeat a line, which the protocol allows.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,8 +27,8 @@ from interlock.epic.status import ENDINGS, NEXT, Status
 from interlock.epic.terms import EpicConfig
 from interlock.signals.lines import canonical_line
 from interlock.system.errors import SourceError
+from interlock.system.files import append_line
 
-_OPEN: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_LINE: Final = 500
 
 
@@ -61,11 +60,7 @@ class SignalLog:
         """One that cannot be kept is still shown."""
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            opened = os.open(self._path, _OPEN, 0o600)
-            try:
-                os.write(opened, msgspec.json.encode(what) + b"\n")
-            finally:
-                os.close(opened)
+            append_line(self._path, msgspec.json.encode(what))
 
 
 def _plain(text: str) -> str:

@@ -46,7 +46,7 @@ def written_epic(word: str) -> "tuple[EpicText | None, str]":
     """The epic that a word names, and its file: a path, or an id whose file lies in its place."""
     from interlock.epic.checkpoints.record import check_epic_id
     from interlock.epic.epic_file import read_epic
-    from interlock.system.source_text import read_text
+    from interlock.system.files import read_text
 
     if word.endswith(_ENDINGS):
         return read_epic(read_text(Path(word), _LARGEST), Path(word).as_posix()), word

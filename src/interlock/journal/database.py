@@ -4,16 +4,13 @@ The writer holds a lock file that dies with its process and names it to whoever 
 Readers open read-only and never wait. Errors say what to do.
 """
 
-import fcntl
 import json
 import os
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 from sqlalchemy import Connection
@@ -28,14 +25,13 @@ from interlock.journal.sqlite import (
     schema_transaction,
 )
 from interlock.system.errors import StoreError
+from interlock.system.files import place_file
+from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
 OWN_FOLDER = ".interlock"
 HEAD = "0004"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 _HERE = Path(__file__).parent
-
-_TRIES = 20
-_PAUSE = 0.005
 
 
 class Writer(msgspec.Struct, frozen=True):
@@ -52,51 +48,33 @@ class Writer(msgspec.Struct, frozen=True):
 @contextmanager
 def only_writer(path: Path) -> Iterator[None]:
     """Be the one writer, or StoreError with the name of the one who is."""
-    with _lock_file(path).open("a+", encoding="utf-8") as file:
-        if not _locked(file):
-            who = _signed(path) or "another process"
-            raise StoreError(f"{path} is in use by {who}; wait for it, or 'interlock stop' it")
-        file.truncate(0)
-        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
-        me = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
-        file.write(json.dumps(me))
-        file.flush()
-        yield
-        file.truncate(0)
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
+    me = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
+    try:
+        # Somebody who only looks whether there is a writer holds it for a moment.
+        with hold_lock(_lock_file(path), json.dumps(me).encode(), wait=BRIEFLY):
+            yield
+    except LockHeldError as held:
+        who = _parse_writer(held.owner) or "another process"
+        raise StoreError(
+            f"{path} is in use by {who}; wait for it, or 'interlock stop' it"
+        ) from None
 
 
 def writer_of(path: Path) -> Writer | None:
     """Who writes to the database at this moment."""
-    try:
-        with _lock_file(path).open(encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        return _signed(path)
-    return None
-
-
-def _locked(file: TextIO) -> bool:
-    """Take the lock; somebody who only looks whether there is a writer holds it for a moment."""
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-        else:
-            return True
-    return False
+    owner = lock_owner(_lock_file(path))
+    return None if owner is None else _parse_writer(owner)
 
 
 def _lock_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
-def _signed(path: Path) -> Writer | None:
+def _parse_writer(owner: bytes) -> Writer | None:
     try:
-        return msgspec.json.decode(_lock_file(path).read_bytes(), type=Writer)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(owner, type=Writer)
+    except msgspec.DecodeError:
         return None
 
 
@@ -164,17 +142,7 @@ def _create(path: Path) -> None:
     fresh.touch(mode=0o600)
     with connect(fresh, "rw") as connection:
         run_script(connection, (_HERE / "schema.sql").read_text(encoding="utf-8"))
-    _sync(fresh)
-    fresh.rename(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    place_file(fresh, path)
 
 
 def _foreign(path: Path, found: str | None) -> str:

@@ -31,7 +31,7 @@ from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.rca.sources.reportportal.client import launch_word
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
-from interlock.system.safe_file import write_whole
+from interlock.system.files import write_file
 
 
 def read_launches(
@@ -222,7 +222,7 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
         for name, raw in documents(findings):
-            write_whole(folder / name, raw, sync=False, mode=0o666)
+            write_file(folder / name, raw, sync=False, mode=0o666)
             names.append(name)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None

@@ -19,7 +19,7 @@ from interlock.rca.check_answer import remarks
 from interlock.rca.prompt_data.parameters import told
 from interlock.rca.steps import ARTIFACTS, F6
 from interlock.signals.signal_file import Artifact, read_artifact
-from interlock.system.safe_file import UnreadableFile, read_regular, write_whole
+from interlock.system.files import UnreadableFile, read_file, write_file
 
 STATE = "state.json"
 REGRESSIONS = "regression-report.md"
@@ -139,7 +139,7 @@ def _write(
     if not life:
         return
     folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
-    write_whole(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
+    write_file(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
     settled = {each.dispatch_id: each for each in life if each.decision is not None}
     _unwrap(folder, settled)
     answered = {
@@ -151,18 +151,18 @@ def _write(
         path = folder / ARTIFACTS.get(step, step)
         asked_again = case.dispatch_id is not None and case.step == step
         if not asked_again and not path.exists():
-            write_whole(path, _json(each.answer))
+            write_file(path, _json(each.answer))
     if case.step == F6 or case.status == "ended":
-        write_whole(folder / REGRESSIONS, report.encode())
+        write_file(folder / REGRESSIONS, report.encode())
 
 
 def _unwrap(folder: Path, settled: Container[int]) -> None:
     """Answers that were taken stand by themselves."""
     for path in sorted(folder.glob("*.json")):
-        raw = b"" if path.name in (STATE, SIGNAL) else read_regular(path, LARGEST)
+        raw = b"" if path.name in (STATE, SIGNAL) else read_file(path, LARGEST)
         found = raw if isinstance(raw, UnreadableFile) else read_artifact(raw)
         if isinstance(found, Artifact) and found.dispatch_id in settled:
-            write_whole(path, _json(found.data))
+            write_file(path, _json(found.data))
 
 
 def _json(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from interlock.rca.sources.git.open import parse_repo, read_workspace, unite
 from interlock.runtime.circuits import Bundle
 from interlock.runtime.prompts import FACTS, unfillable
 from interlock.system.errors import SourceError, UsageError
-from interlock.system.source_text import read_text
+from interlock.system.files import read_text
 
 Review = Literal["human", "auto", "dispatch"]
 

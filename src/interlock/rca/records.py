@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from interlock.system.test_output import FailedTest, TestCounts
+
 
 class Ticket(msgspec.Struct, frozen=True):
     """An issue that somebody linked to a failure."""
@@ -53,12 +55,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     tickets: tuple[Ticket, ...] = ()
 
 
-class TestCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How many tests there were, and how they went."""
-
-    tests: int = 0
-    failed: int = 0
-    skipped: int = 0
+def failure_of(failed: FailedTest) -> Failure:
+    """A failure as a console log tells it; of its launch and its log nothing is known yet."""
+    return Failure(**msgspec.structs.asdict(failed))
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from interlock.engine.case import Refused, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Step
 from interlock.signals import reading
 from interlock.signals.text import read_message
-from interlock.system.runner_strict_json import decode
+from interlock.system.strict_json import Problem, read_json
 
 _ENVELOPE = {"signal", "data", "subject"}
 _TOO_LONG = Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
@@ -52,10 +52,10 @@ def _decode_object(content: bytes) -> dict[str, Any] | Refused:
         return _TOO_LONG
     if not content.strip():
         return Refused("Missing", "The answer is empty. Answer with one JSON object.")
-    try:
-        value = decode(content)
-    except ValueError as error:
-        return Refused("Malformed", f"Answer with one JSON object and nothing else ({error}).")
+    value = read_json(content)
+    if isinstance(value, Problem):
+        why = value.sentence
+        return Refused("Malformed", f"Answer with one JSON object and nothing else ({why}).")
     if not isinstance(value, dict):
         return Refused("Malformed", "Answer with a JSON object, in braces.")
     return value

@@ -20,7 +20,7 @@ from interlock.engine.schedule import NO_LIMITS, Budget, Spent, dispatches_left,
 from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites, WorkTime
 from interlock.journal.usage import OpenInquiry
 from interlock.system.errors import CircuitError, SourceError
-from interlock.system.runner_strict_json import decode
+from interlock.system.strict_json import Problem, read_object
 from interlock.system.time import Day
 
 LOW = 0.8
@@ -398,7 +398,9 @@ class BudgetQuestion:
         """Raise the limits, if that is the answer; ValueError or SourceError if it is none."""
         if reply.failure:
             raise ValueError(f"The answer cannot be read ({reply.reason}).")
-        data = decode(reply.content)
+        data = read_object(reply.content)
+        if isinstance(data, Problem):
+            raise ValueError(f"The answer cannot be read ({data.sentence}).")
         words = {name: value for name, value in data.items() if name not in _NOT_LIMITS}
         if data.get("decision") == STOP:
             return InquiryAnswered(question_id, reply.answered_by, reply.content)

@@ -21,8 +21,8 @@ from interlock.engine.schedule import refuse_cycles
 from interlock.journal.runs import NewCase
 from interlock.runtime.application import list_circuit_folders
 from interlock.system.errors import CircuitError, SourceError, StateError
-from interlock.system.runner_strict_json import decode
-from interlock.system.source_text import read_text
+from interlock.system.files import read_text
+from interlock.system.strict_json import Problem, read_object
 from interlock.system.yaml_text import MAX_CHARACTERS
 
 _PROMPT_ENDINGS = (".md", ".txt", ".j2")
@@ -149,11 +149,13 @@ def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
 def _case(line: bytes, place: str) -> NewCase:
     if len(line) > MAX_LINE:
         raise SourceError(f"{place}: a case has at most {MAX_LINE:,} bytes, this one {len(line):,}")
+    hint = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
+    fields = read_object(line)
+    if isinstance(fields, Problem):
+        raise SourceError(f"{place}: {fields.sentence}; {hint}")
     try:
-        fields: dict[str, Any] = decode(line)
         head = msgspec.convert(fields, _Line)
     except ValueError as error:
-        hint = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
         raise SourceError(f"{place}: {error}; {hint}") from None
     names = [str(name) for name in (head.id, *head.after)]
     for name in names:

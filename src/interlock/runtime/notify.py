@@ -11,9 +11,7 @@ import hashlib
 import hmac
 import os
 import shutil
-import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +21,7 @@ from interlock.engine.case import Case
 from interlock.journal.events import Notification, NotificationKind, Tell, as_json, joined, many
 from interlock.journal.journal import Inquiry, Pause
 from interlock.system.errors import SourceError
+from interlock.system.process_tree import kill_group
 from interlock.system.time import hour
 
 if TYPE_CHECKING:
@@ -220,8 +219,7 @@ class Notifier:
             elif process.returncode:
                 self._report(f"notify command {self._command[0]!r}: exit code {process.returncode}")
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             await process.wait()
 
     async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:

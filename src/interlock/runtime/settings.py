@@ -19,7 +19,7 @@ from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
 from interlock.runtime.budget import flat
 from interlock.system.errors import SourceError
-from interlock.system.source_text import read_text
+from interlock.system.files import read_text
 
 GROUP = "interlock.settings"
 FILE = "interlock.toml"

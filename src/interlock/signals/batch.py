@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.signals.catalogue import row_of
-from interlock.system.strict_json import Problem, decode_record, encode_pretty
+from interlock.system.strict_json import Problem, encode_pretty, read_record
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
 EntryStatus = Literal["pending", "claimed", "done", "error"]
@@ -67,7 +67,7 @@ def new_manifest(
 
 
 def read_manifest(raw: bytes) -> BatchManifest | Problem:
-    return decode_record(raw, BatchManifest)
+    return read_record(raw, BatchManifest)
 
 
 def encode_manifest(manifest: BatchManifest) -> bytes:
@@ -137,7 +137,7 @@ def budget_of(total: int, used: int) -> BatchBudget:
 
 
 def read_budget(raw: bytes) -> BatchBudget | Problem:
-    return decode_record(raw, BatchBudget)
+    return read_record(raw, BatchBudget)
 
 
 def encode_budget(budget: BatchBudget) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from interlock.signals.catalogue import row_of
-from interlock.system.strict_json import INT64, Problem, decode_object, decode_record, encode_pretty
+from interlock.system.strict_json import INT64, Problem, encode_pretty, read_object, read_record
 
 SignalStatus = Literal["waiting", "processing", "done", "error"]
 
@@ -35,7 +35,7 @@ class Artifact(msgspec.Struct, frozen=True):
 
 
 def read_signal(raw: bytes) -> SignalFile | Problem:
-    return decode_record(raw, SignalFile)
+    return read_record(raw, SignalFile)
 
 
 def encode_signal(signal: SignalFile) -> bytes:
@@ -75,7 +75,7 @@ def responder_error(ours: SignalFile, read: SignalFile) -> str | None:
 
 def read_artifact(raw: bytes) -> Artifact | Problem:
     """An artifact in its wrapper. The id is never guessed: a string or a float is not an int64."""
-    wrapper = decode_object(raw)
+    wrapper = read_object(raw)
     if isinstance(wrapper, Problem):
         return wrapper
     if "dispatch_id" not in wrapper:

@@ -1,31 +1,285 @@
-"""Files and folders of ours: written whole or not at all, removed without following a link.
+"""Files on disk: written whole or not at all, read without trust, moved aside without loss.
 
-Knows disks. Refuses to know what is written.
+A write goes to a temporary file beside the target, is synced, renamed into place, and the folder is
+synced after it, so that a power cut leaves the old content or the new one. A read of somebody
+else's file never blocks on a pipe, follows a link or takes more than it was told to.
 """
 
+import itertools
 import os
 import shutil
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 from interlock.system.errors import SourceError
 
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVATE: Final = 0o600
+_LONGEST_NAME: Final = 200
+_KINDS: Final = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_serial = itertools.count()
 
-def write_whole(file: Path, content: bytes) -> None:
-    """Either the old content or the new one is there, also after a power cut."""
-    beside = file.with_name(f".{file.name}.new")
+
+class FileStamp(NamedTuple):
+    """What changes when a file changes; only its size does not tell everything."""
+
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+
+class UnreadableFile(msgspec.Struct, frozen=True):
+    """Why a file was not read: it is gone, not a plain readable file (odd), or too large."""
+
+    reason: str
+    kind: Literal["gone", "odd", "large"] = "odd"
+
+
+def read_stamp(path: Path) -> FileStamp | None:
+    """How the file stands, or None if there is none; links are not followed."""
     try:
-        with beside.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        beside.replace(file)
+        return _stamp(os.lstat(path))
+    except OSError:
+        return None
+
+
+def _stamp(found: os.stat_result) -> FileStamp:
+    return FileStamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def read_file(path: Path, most: int, *, dir_fd: int | None = None) -> bytes | UnreadableFile:
+    """The bytes of a regular file of at most that size; anything else is named, not opened."""
+    try:
+        kind = stat.S_IFMT(os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode)
+        if kind != stat.S_IFREG:
+            return UnreadableFile(
+                f"{path.name} is {_KINDS.get(kind, 'no regular file')}, not a file"
+            )
+        opened = os.open(path, _READ, dir_fd=dir_fd)
+    except (FileNotFoundError, NotADirectoryError):
+        return UnreadableFile(f"{path.name} is not there", "gone")
     except OSError as error:
-        raise SourceError(f"{file} cannot be written: {error}; make room or grant access") from None
+        return UnreadableFile(f"{path.name} cannot be opened: {error.strerror}")
+    try:
+        return _read_opened(opened, path.name, most)
+    except OSError as error:
+        return UnreadableFile(f"{path.name} cannot be read: {error.strerror}")
+    finally:
+        os.close(opened)
+
+
+def _read_opened(opened: int, name: str, most: int) -> bytes | UnreadableFile:
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        return UnreadableFile(f"{name} is not a file")
+    parts = bytearray()
+    while part := os.read(opened, most + 1 - len(parts)):
+        parts += part
+    if len(parts) > most:
+        return UnreadableFile(f"{name} has more than {most:,} bytes", "large")
+    return bytes(parts)
+
+
+def read_text(path: Path, most: int) -> str:
+    """A text file of the user's, if it is one and not too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise SourceError(f"{path} has more than the {most:,} bytes that are read")
+        return content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def write_file(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = _PRIVATE,
+    sync: bool = True,
+    dir_fd: int | None = None,
+) -> FileStamp:
+    """Put the data under that name, whole or not at all; OSError leaves nothing behind.
+
+    `mode` is what the user's umask may take from; by default the file is for its owner alone.
+    Without `sync` it is still whole for every reader, only not safe from a power cut. With
+    `dir_fd` the path is relative to that open folder.
+    """
+    staged = stage_file(path, data, mode=mode, sync=sync, dir_fd=dir_fd)
+    try:
+        os.rename(staged, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except OSError:
+        os.unlink(staged, dir_fd=dir_fd)
+        raise
+    if sync:
+        sync_folder(path.parent, dir_fd=dir_fd)
+    return _stamp(os.stat(path, dir_fd=dir_fd, follow_symlinks=False))
+
+
+def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) -> None:
+    """All files in their places, in this order; if one cannot be made ready, none is changed.
+    For callers that hold a lock on them."""
+    ready: list[tuple[Path, Path]] = []
+    try:
+        for path, data in files:
+            # A fixed name: what a crash left behind is overwritten by the next call. The caller
+            # holds a lock, so nobody else writes under it.
+            staged = path.with_name(f".{path.name}.new")
+            _write_new(staged, data, mode)
+            ready.append((staged, path))
+    except OSError:
+        for staged, _ in ready:
+            staged.unlink(missing_ok=True)
+        raise
+    for staged, path in ready:
+        staged.rename(path)
+    for folder in dict.fromkeys(path.parent for _, path in ready):
+        sync_folder(folder)
+
+
+def save_file(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """`write_file` for files of the user's, as their umask wants it; SourceError if it fails."""
+    try:
+        write_file(path, data, mode=mode)
+    except OSError as error:
+        why = error.strerror or error
+        raise SourceError(f"{path} cannot be written: {why}; make room or grant access") from None
+
+
+def stage_file(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = _PRIVATE,
+    sync: bool = True,
+    dir_fd: int | None = None,
+) -> Path:
+    """The data in a new file beside `path`, ready to be renamed to it."""
+    # The name may be as long as the file system allows, and ours is longer than it.
+    name = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME])
+    staged = path.with_name(f".{name}.{os.getpid()}-{next(_serial)}.new")
+    _write_new(staged, data, mode, sync, dir_fd)
+    return staged
+
+
+def _write_new(
+    path: Path, data: bytes, mode: int, sync: bool = True, dir_fd: int | None = None
+) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path, dir_fd=dir_fd)
+    opened = os.open(path, _NEW, mode, dir_fd=dir_fd)
+    try:
+        _write_all(opened, data)
+        if sync:
+            os.fsync(opened)
+    except OSError:
+        os.unlink(path, dir_fd=dir_fd)
+        raise
+    finally:
+        os.close(opened)
+
+
+def place_file(made: Path, path: Path) -> None:
+    """Rename a file that others have written whole (a database) to its name, safe on disk."""
+    opened = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+    made.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
+    """Make renames in a folder safe on disk; some file systems cannot promise it."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        with suppress(OSError):
+            os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def append_line(target: Path | int, line: bytes, *, sync: bool = False) -> None:
+    """Add one line to a file, named or open (see `open_log`), in one write.
+
+    If a crash left half a line, a newline comes first, so that the half stays a line of its own.
+    """
+    if isinstance(target, Path):
+        opened = open_log(target)
+        try:
+            append_line(opened, line, sync=sync)
+        finally:
+            os.close(opened)
+        return
+    size = os.fstat(target).st_size
+    torn = size > 0 and os.pread(target, 1, size - 1) != b"\n"
+    _write_all(target, b"\n" * torn + line + b"\n")
+    if sync:
+        os.fsync(target)
+
+
+def open_log(path: Path) -> int:
+    """A descriptor that only appends, for its owner alone and never through a link."""
+    return os.open(path, _APPEND, _PRIVATE)
+
+
+def _write_all(opened: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(opened, left) :]
+
+
+def move_aside(path: Path, word: str, folder: Path | None = None, name: str = "") -> Path | None:
+    """Rename whatever lies there to `NAME.word.EXT`, or the next such name that is free.
+
+    It stays in its folder unless another is named; `name` stands for `NAME` if its own is not to.
+    None if nothing lies there.
+    """
+    if not exists(path):
+        return None
+    stem = name or path.stem
+    ending = path.name.removeprefix(stem).lstrip(".")
+    ending = f".{ending}" if ending else ""
+    folder = folder or path.parent
+    aside = folder / f"{stem}.{word}{ending}"
+    number = 1
+    while exists(aside):
+        number += 1
+        aside = folder / f"{stem}.{word}-{number}{ending}"
+    path.rename(aside)
+    return aside
+
+
+def put_aside(path: Path, aside: Path) -> Path:
+    """Move a file or folder that is not ours into another folder, under a number that is free."""
+    aside.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while exists(place := aside / f"{path.name}.{number}"):
+        number += 1
+    shutil.move(path, place)
+    return place
 
 
 def is_folder(path: Path) -> bool:
-    """A folder itself, not a link to one."""
+    """Whether it is a folder itself, not a link to one."""
     try:
         return stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -43,7 +297,7 @@ def remove(path: Path) -> None:
         return
     try:
         if is_folder(path):
-            _open_up(path)
+            _make_writable(path)
             shutil.rmtree(path)
         else:
             path.unlink()
@@ -53,17 +307,7 @@ def remove(path: Path) -> None:
         ) from None
 
 
-def put_aside(path: Path, aside: Path) -> Path:
-    """Move what is not ours out of the way instead of removing it."""
-    aside.mkdir(parents=True, exist_ok=True)
-    number = 1
-    while exists(place := aside / f"{path.name}.{number}"):
-        number += 1
-    shutil.move(path, place)
-    return place
-
-
-def _open_up(folder: Path) -> None:
+def _make_writable(folder: Path) -> None:
     """Build tools leave folders without the right to write; they are removed all the same."""
     for root, folders, _ in os.walk(folder):
         for name in (".", *folders):

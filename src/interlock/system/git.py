@@ -1,29 +1,34 @@
-"""Running git: as a program with a list of words, for reading only, with an end to its patience.
+"""Running git: a list of words, no shell, an end to its patience and to what it may say.
 
-Knows how to keep surprises out: no shell, hooks, pager, network, user settings or lazy fetches, no
-programs that a repository's own settings name. Refuses to know what the output means.
+What git may do depends on whose repository it is, and that is a table of four policies: READ a
+stranger's, change our OWN_CLONE, work in the USER_TREE, SEED a new one. None runs hooks, pagers or
+editors, asks at the terminal, or follows variables of the caller's shell to another repository.
 """
 
 import os
-import selectors
+import select
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
+from typing import IO, Final
 
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.process_tree import kill_group
 
-PATIENCE = 30.0
-MOST = 8_000_000
-_MOST_COMPLAINT = 4_000
-_CHUNK = 1 << 16
-_NOWHERE = os.devnull
-_LANGUAGES = str(Path(__file__).with_name("languages.gitattributes"))
+NAME, MAIL = "Interlock", "interlock@localhost"
+BRANCH: Final = "main"
+_NOWHERE: Final = os.devnull
+_MOST_COMPLAINT: Final = 8_000
+_CHUNK: Final = 1 << 16
+_LANGUAGES: Final = str(Path(__file__).with_name("languages.gitattributes"))
 _ECMASCRIPT = (
     r"^[ \t]*((export[ \t]+)?(default[ \t]+)?(async[ \t]+)?(function|class)[ \t*].*"
     r"|(export[ \t]+)?(const|let|var)[ \t]+[A-Za-z_$][A-Za-z0-9_$]*[ \t]*=[ \t]*(async[ \t]*)?"
@@ -31,35 +36,121 @@ _ECMASCRIPT = (
     r"|[A-Za-z_$.]+[ \t]*=[ \t]*(async[ \t]*)?function.*)$"
 )
 """Where a function begins in JavaScript and TypeScript, which git does not know."""
-_SETTINGS = {
+
+
+class GitPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What git is told before every command."""
+
+    settings: Mapping[str, str]
+    environment: Mapping[str, str]
+    as_user: bool = False
+    """With the user's settings and surroundings; else nothing of them counts."""
+    patience: float
+    """Seconds that a command may take."""
+    most: int
+    """Bytes of output that are kept."""
+
+
+_QUIET: Final = {
     "core.hooksPath": _NOWHERE,
     "core.fsmonitor": "false",
-    "core.attributesFile": _LANGUAGES,
-    "diff.ecmascript.xfuncname": _ECMASCRIPT,
-    "core.excludesFile": _NOWHERE,
     "core.quotePath": "false",
-    "protocol.allow": "never",
-    "log.showSignature": "false",
-    "log.mailmap": "false",
-    "blame.ignoreRevsFile": "",
-    "i18n.logOutputEncoding": "UTF-8",
     "submodule.recurse": "false",
     "color.ui": "false",
     "gc.auto": "0",
 }
-_ENVIRONMENT = {
+_UNASKED: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "GIT_EDITOR": "true"}
+_UNASKED_C: Final = {**_UNASKED, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_ALONE: Final = {
+    **_UNASKED_C,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": _NOWHERE,
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
     "GIT_LITERAL_PATHSPECS": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # more specific protocol settings of a repository do not count
-    "GIT_PAGER": "cat",
-    "LC_ALL": "C",
 }
+
+READ: Final = GitPolicy(
+    settings={
+        **_QUIET,
+        "core.attributesFile": _LANGUAGES,
+        "diff.ecmascript.xfuncname": _ECMASCRIPT,
+        "core.excludesFile": _NOWHERE,
+        "protocol.allow": "never",
+        "log.showSignature": "false",
+        "log.mailmap": "false",
+        "blame.ignoreRevsFile": "",
+        "i18n.logOutputEncoding": "UTF-8",
+    },
+    environment={
+        **_ALONE,
+        "GIT_OPTIONAL_LOCKS": "0",
+        # More specific protocol settings of a repository do not count.
+        "GIT_ALLOW_PROTOCOL": "none",
+    },
+    patience=30.0,
+    most=8_000_000,
+)
+"""A repository that may be a stranger's: nothing is written, nothing it names is run."""
+
+OWN_CLONE: Final = GitPolicy(
+    settings={
+        **_QUIET,
+        "core.attributesFile": _NOWHERE,
+        "core.excludesFile": _NOWHERE,
+        "core.logAllRefUpdates": "true",
+        "core.filesRefLockTimeout": "2000",
+        "core.packedRefsTimeout": "5000",
+        "advice.detachedHead": "false",
+        "commit.gpgSign": "false",
+        "diff.noprefix": "false",
+        "diff.mnemonicPrefix": "false",
+        "merge.conflictStyle": "merge",
+        "rerere.enabled": "false",
+        "protocol.file.allow": "always",
+        "maintenance.auto": "false",
+    },
+    environment={
+        **_ALONE,
+        "GIT_ALLOW_PROTOCOL": "file",
+        "GIT_AUTHOR_NAME": NAME,
+        "GIT_AUTHOR_EMAIL": MAIL,
+        "GIT_COMMITTER_NAME": NAME,
+        "GIT_COMMITTER_EMAIL": MAIL,
+    },
+    patience=300.0,
+    most=64_000_000,
+)
+"""A clone of ours, and once at the end the user's repository: a fixed identity, no network."""
+
+USER_TREE: Final = GitPolicy(
+    settings={**_QUIET, "log.showSignature": "false"},
+    environment={**_UNASKED_C, "GIT_OPTIONAL_LOCKS": "0"},
+    as_user=True,
+    patience=120.0,
+    most=1 << 30,
+)
+"""The user's own work tree, with their settings: it may be changed (a stash)."""
+
+SEED: Final = GitPolicy(
+    settings=_QUIET,
+    environment={key: value for key, value in _ALONE.items() if key != "GIT_NO_LAZY_FETCH"},
+    patience=60.0,
+    most=64_000_000,
+)
+"""A new repository: the same history gives the same hashes on every machine."""
+
+_AS_IS: Final = GitPolicy(
+    settings={}, environment=_UNASKED, as_user=True, patience=30.0, most=1_000_000
+)
+"""To ask for settings, which those of other policies would hide."""
+
+Heed = Callable[[str], None]
+"""Told what is about to happen, before each step that changes something. A test stops there."""
+
+
+def unheeded(_: str) -> None:
+    """Nobody is told."""
 
 
 class GitResult(msgspec.Struct, frozen=True):
@@ -78,60 +169,138 @@ class GitResult(msgspec.Struct, frozen=True):
     def text(self) -> str:
         return self.out.decode(errors="replace")
 
+    @property
+    def line(self) -> str:
+        """The output without its last line end, every byte of a path kept."""
+        return self.out.decode(errors="surrogateescape").removesuffix("\n")
+
+    @property
+    def reason(self) -> str:
+        """The line of a complaint that tells most: git's hints and warnings come around it."""
+        lines = self.complaint.splitlines() or ["no reason was given"]
+        grave = [line for line in lines if line.startswith(("fatal:", "error:"))]
+        return (grave or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
+
 
 class Git:
-    """git in one folder. `safe` are the folders of others that the user has declared safe."""
+    """git in one folder, under one policy.
 
-    def __init__(self, folder: Path, safe: tuple[str, ...] = ()) -> None:
+    `safe` are the folders of others that the user has declared safe. With OWN_CLONE the folder is
+    the git directory, named outright, with or without a work `tree`, with an `index` of its own and
+    the directory it is `shared` with: the file that leads from a work tree to its clone is in an
+    agent's hands. A git that outlives us keeps the `lock`: who comes next waits until it has ended.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: GitPolicy = READ,
+        *,
+        safe: tuple[str, ...] = (),
+        tree: Path | None = None,
+        index: Path | None = None,
+        shared: Path | None = None,
+        heed: Heed = unheeded,
+        lock: int = -1,
+    ) -> None:
         self.folder = folder
+        self.policy = policy
         self.safe = safe
+        self.tree = tree
+        self._heed = heed
+        self._inherited = (lock,) if lock >= 0 else ()
+        settings = [*policy.settings.items(), *(("safe.directory", each) for each in safe)]
+        self._settings = [word for item in settings for word in ("-c", "=".join(item))]
+        places = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index, "GIT_COMMON_DIR": shared}
+        places["GIT_DIR"] = folder if policy is OWN_CLONE else None
+        self._places = {name: str(place) for name, place in places.items() if place is not None}
 
     def run(
-        self, *words: str, feed: bytes = b"", most: int = MOST, patience: float = PATIENCE
+        self,
+        *words: str,
+        feed: bytes = b"",
+        most: int | None = None,
+        patience: float | None = None,
+        also: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Run to the end, or until `most` bytes were said."""
-        out, complaint, cut = bytearray(), bytearray(), False
-        with self._started(words, feed) as process:
-            for is_out, chunk in _pump(process, words, patience):
-                target, bound = (out, most) if is_out else (complaint, _MOST_COMPLAINT)
-                target += chunk[: bound - len(target)]
-                if is_out and len(out) >= most:
-                    cut = True
-                    break
-            code = -1 if cut else process.wait()
-        return GitResult(code, bytes(out), complaint.decode(errors="replace").strip(), cut)
+        """Run to the end, or until `most` bytes were said. A failure is for the caller to judge.
+        `also` are further variables; an empty one takes away what the policy says."""
+        most = self.policy.most if most is None else most
+        out = bytearray()
+        with tempfile.TemporaryFile() as complaint:
+            with self._started(words, feed, complaint, also) as process:
+                for chunk in _read_chunks(process, words[0], self._end(patience)):
+                    out += chunk[: most + 1 - len(out)]
+                    if len(out) > most:
+                        break
+            said = _read_complaint(complaint)
+        cut = len(out) > most
+        return GitResult(-1 if cut else process.returncode, bytes(out[:most]), said, cut)
 
-    def stream(self, *words: str, feed: bytes = b"", patience: float = PATIENCE) -> Iterator[bytes]:
+    def stream(
+        self, *words: str, feed: bytes = b"", patience: float | None = None
+    ) -> Iterator[bytes]:
         """What git says, piece by piece. SourceError if it does not come to a good end."""
-        complaint = bytearray()
-        with self._started(words, feed) as process:
-            for is_out, chunk in _pump(process, words, patience):
-                if is_out:
-                    yield chunk
-                else:
-                    complaint += chunk[: _MOST_COMPLAINT - len(complaint)]
-            if process.wait():
-                said = complaint.decode(errors="replace").strip()
-                raise SourceError(f"git {words[0]} failed in {self.folder}: {first_line(said)}")
+        with tempfile.TemporaryFile() as complaint:
+            with self._started(words, feed, complaint) as process:
+                yield from _read_chunks(process, words[0], self._end(patience))
+            if process.returncode:
+                self._fail(words, GitResult(process.returncode, b"", _read_complaint(complaint)))
+
+    def ask(self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None) -> str:
+        """What git says, without the last line end. SourceError if it fails."""
+        ran = self.run(*words, feed=feed, also=also)
+        if not ran.fine:
+            self._fail(words, ran)
+        return ran.line
+
+    def line(self, *words: str) -> str:
+        """What git says, without the last line end; empty if it fails."""
+        ran = self.run(*words)
+        return ran.line if ran.fine else ""
+
+    def holds(self, *words: str) -> bool:
+        """Whether a question that git answers by its exit code is answered by yes."""
+        return self.run(*words).code == 0
+
+    def paths(self, *words: str, feed: bytes = b"") -> list[bytes]:
+        """What a command prints with -z. SourceError if it fails."""
+        ran = self.run(*words, feed=feed)
+        if not ran.fine or ran.cut:
+            self._fail(words, ran)
+        return ran.out.split(b"\0")[:-1]
+
+    def _fail(self, words: tuple[str, ...], ran: GitResult) -> None:
+        why = "it said too much" if ran.cut else ran.reason
+        raise SourceError(f"git {words[0]} failed in {self.tree or self.folder}: {why}")
+
+    def _end(self, patience: float | None) -> tuple[float, float]:
+        seconds = self.policy.patience if patience is None else patience
+        return time.monotonic() + seconds, seconds
 
     @contextmanager
-    def _started(self, words: tuple[str, ...], feed: bytes) -> "Iterator[subprocess.Popen[bytes]]":
-        settings = [word for item in _SETTINGS.items() for word in ("-c", "=".join(item))]
-        settings += [word for folder in self.safe for word in ("-c", f"safe.directory={folder}")]
-        command = [_program(), "--no-pager", *settings, *words]
-        with tempfile.TemporaryFile() as given:
-            # From a file: a pipe that nobody reads while we write would stop both.
-            given.write(feed)
-            given.seek(0)
+    def _started(
+        self,
+        words: tuple[str, ...],
+        feed: bytes,
+        complaint: IO[bytes],
+        also: Mapping[str, str] | None = None,
+    ) -> "Iterator[subprocess.Popen[bytes]]":
+        """The running git; what is left of it at the end is killed, its children included."""
+        self._heed(f"git {words[0]}")
+        around = environment(self.policy, os.environ) | self._places | dict(also or {})
+        with _feed(feed) as given:
             try:
                 process = subprocess.Popen(  # noqa: S603
-                    command,
-                    cwd=self.folder,
-                    env=environment(os.environ),
+                    [_find_program(), "--no-pager", *self._settings, *words],
+                    cwd=self.tree or self.folder,
+                    env={name: value for name, value in around.items() if value},
                     stdin=given,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    # A file: a git that outlives us must not fail for want of a listener.
+                    stderr=complaint,
                     start_new_session=True,
+                    pass_fds=self._inherited,
                 )
             except (OSError, ValueError) as error:
                 raise SourceError(f"git cannot be run in {self.folder}: {error}") from None
@@ -139,61 +308,158 @@ class Git:
             try:
                 yield process
             finally:
-                process.kill()
+                if process.poll() is None:
+                    kill_group(process.pid)
 
 
-def environment(around: Mapping[str, str]) -> dict[str, str]:
+def environment(policy: GitPolicy, around: Mapping[str, str]) -> dict[str, str]:
     """Only what git needs: a variable of the caller's shell must not redirect it."""
-    kept = {name: around[name] for name in ("PATH", "TMPDIR") if name in around}
-    return {**kept, **_ENVIRONMENT}
+    if policy is _AS_IS:
+        kept = {
+            name: value
+            for name, value in around.items()
+            if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
+        }
+    elif policy.as_user:
+        kept = {name: value for name, value in around.items() if not name.startswith("GIT_")}
+    else:
+        kept = {name: around[name] for name in ("PATH", "TMPDIR") if name in around}
+    return {**kept, **policy.environment}
+
+
+def read_user_setting(folder: Path, key: str) -> str:
+    """A setting as the user's own git sees it in that folder; empty if there is none."""
+    try:
+        return Git(folder, _AS_IS).line("config", "--get", key).strip()
+    except SourceError:
+        return ""
 
 
 def declared_safe() -> tuple[str, ...]:
     """The folders the user told git to trust (safe.directory), by their own settings."""
     try:
-        ran = subprocess.run(  # noqa: S603
-            [_program(), "config", "--get-all", "safe.directory"],
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        ran = Git(Path("/"), _AS_IS).run("config", "--get-all", "safe.directory")
+    except SourceError:
         return ()
-    return tuple(ran.stdout.decode(errors="replace").split("\n")[:-1])[:1000]
+    return tuple(ran.text.split("\n")[:-1])[:1000]
 
 
-def first_line(said: str) -> str:
-    """The line of a complaint that tells most: git's hints and warnings come around it."""
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
-    found = (lines or said.splitlines() or ["no reason was given"])[0]
-    return found.removeprefix("fatal: ").removeprefix("error: ")[:300]
+def dated(moment: int) -> dict[str, str]:
+    """A commit's two dates, in seconds since 1970."""
+    return {"GIT_AUTHOR_DATE": f"@{moment} +0000", "GIT_COMMITTER_DATE": f"@{moment} +0000"}
 
 
-def _program() -> str:
-    found = shutil.which("git")
+def is_installed() -> bool:
+    return shutil.which("git") is not None
+
+
+def _find_program() -> str:
+    return _which(os.environ.get("PATH", ""))
+
+
+@lru_cache(maxsize=4)
+def _which(path: str) -> str:
+    found = shutil.which("git", path=path)
     if found is None:
-        raise SourceError("git is not installed, or not on the PATH; install it to read history")
+        raise SourceError("git is not installed, or not on the PATH; install it and run this again")
     return found
 
 
-def _pump(
-    process: "subprocess.Popen[bytes]", words: tuple[str, ...], patience: float
-) -> Iterator[tuple[bool, bytes]]:
-    """What is said, as (whether it is output, bytes), from both pipes as it comes."""
-    deadline = time.monotonic() + patience
-    with selectors.DefaultSelector() as selector:
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                selector.register(pipe, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(max(deadline - time.monotonic(), 0))
-            if not ready or time.monotonic() > deadline:
-                raise SourceError(f"git {words[0]} took longer than {patience:g} s and was stopped")
-            for key, _ in ready:
-                chunk = os.read(key.fd, _CHUNK)
-                if chunk:
-                    yield key.fileobj is process.stdout, chunk
-                else:
-                    selector.unregister(key.fileobj)
+@contextmanager
+def _feed(feed: bytes) -> Iterator[IO[bytes] | int]:
+    """What a command reads: a file, for a pipe that nobody reads while we write stops both."""
+    if not feed:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as given:
+        given.write(feed)
+        given.seek(0)
+        yield given
+
+
+def _read_chunks(
+    process: "subprocess.Popen[bytes]", word: str, end: tuple[float, float]
+) -> Iterator[bytes]:
+    """Its output as it comes, until it has ended; SourceError if it takes too long."""
+    deadline, seconds = end
+    late = f"git {word} took longer than {seconds:g} s and was stopped"
+    stream = process.stdout
+    if stream is None:
+        return
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN | select.POLLHUP)
+    while (left := deadline - time.monotonic()) > 0 and waiting.poll(left * 1000):
+        chunk = os.read(stream.fileno(), _CHUNK)
+        if not chunk:
+            break
+        yield chunk
+    else:
+        raise SourceError(late)
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise SourceError(late) from None
+
+
+def _read_complaint(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_COMPLAINT).decode(errors="replace").strip()
+
+
+class SeedCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """One commit of a new repository. `id` is our own name for it and is not told to git."""
+
+    author: str
+    """Name <mail>"""
+    at: datetime
+    message: str
+    write: Mapping[str, str] = {}
+    remove: tuple[str, ...] = ()
+    id: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def seed_repository(folder: Path, commits: Iterable[SeedCommit]) -> dict[str, str]:
+    """A new repository with that history, checked out. Returns the hash of each id and tag."""
+    known = list(commits)
+    git = Git(folder, SEED)
+    git.ask("init", "--quiet", "--template=", "--object-format=sha1")
+    git.ask("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+    git.ask("fast-import", "--quiet", "--date-format=raw", feed=_import_stream(known))
+    git.ask("reset", "--quiet", "--hard")
+    hashes = git.ask("rev-list", "--reverse", "--topo-order", BRANCH).split()
+    named = {
+        name: hash_
+        for commit, hash_ in zip(known, hashes, strict=True)
+        for name in (commit.id, *commit.tags)
+        if name
+    }
+    return {**named, "HEAD": hashes[-1]}
+
+
+def check_out(repository: Path, revision: str, folder: Path) -> None:
+    """A clone at that revision, as a CI job would make it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    Git(folder.parent, SEED).ask("clone", "--quiet", "--no-checkout", str(repository), folder.name)
+    Git(folder, SEED).ask("checkout", "--quiet", "--detach", revision)
+
+
+def _import_stream(commits: list[SeedCommit]) -> bytes:
+    """What `git fast-import` reads."""
+    parts: list[bytes] = []
+    for mark, commit in enumerate(commits, 1):
+        who = f"{commit.author} {int(commit.at.timestamp())} {commit.at:%z}"
+        parts.append(f"commit refs/heads/{BRANCH}\nmark :{mark}\n".encode())
+        parts.append(f"author {who}\ncommitter {who}\n".encode())
+        parts.append(_data(commit.message.rstrip("\n") + "\n"))
+        parts.extend(f"D {path}\n".encode() for path in sorted(commit.remove))
+        for path, text in sorted(commit.write.items()):
+            parts.append(f"M 100644 inline {path}\n".encode() + _data(text))
+        parts.append(b"\n")
+        parts.extend(f"reset refs/tags/{tag}\nfrom :{mark}\n\n".encode() for tag in commit.tags)
+    return b"".join(parts)
+
+
+def _data(text: str) -> bytes:
+    body = text.encode()
+    return b"data %d\n%b\n" % (len(body), body)

@@ -1,6 +1,8 @@
-"""The lock of one epic's files: who changes them waits for whoever does so already.
+"""Locks between processes: the kernel's (flock), so that one ends with its holder in any case.
 
-The kernel's lock, which ends with its process. Refuses to know what is changed.
+The file names its holder and stays after the release: removing it would let two processes lock two
+files of one name. Somebody who removes it all the same is noticed, because what was locked must
+still be what the name leads to. (filelock truncates before it locks and removes on release.)
 """
 
 import fcntl
@@ -11,37 +13,97 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from interlock.system.errors import SourceError
+from interlock.system.errors import StateError
 
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_PATIENCE: Final = 20.0
+_OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PAUSE: Final = 0.005
+_LONGEST_OWNER: Final = 4_096
+BRIEFLY: Final = 0.1
+"""Seconds to wait where only a look by `lock_owner` can be in the way."""
+
+
+class LockHeldError(StateError):
+    """Another process holds the lock; `owner` is what it wrote into the file."""
+
+    def __init__(self, path: Path, owner: bytes) -> None:
+        super().__init__(f"{path} is held by another process; try again when it is done")
+        self.owner = owner
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock; SourceError when another process does not let go of it."""
-    deadline = time.monotonic() + _PATIENCE
+def hold_lock(path: Path, owner: bytes = b"", *, wait: float = 0.0) -> Iterator[None]:
+    """Hold the lock, or LockHeldError if it is not free within `wait` seconds.
+
+    OSError if the file cannot be opened.
+    """
+    opened = take_lock(path, owner, wait=wait)
+    if opened is None:
+        raise LockHeldError(path, lock_owner(path) or b"")
+    try:
+        yield
+    finally:
+        if owner:
+            os.ftruncate(opened, 0)
+        os.close(opened)
+
+
+def take_lock(
+    path: Path,
+    owner: bytes = b"",
+    *,
+    wait: float = 0.0,
+    create: bool = True,
+    dir_fd: int | None = None,
+) -> int | None:
+    """The descriptor that holds the lock until it is closed, also by children that inherit it.
+
+    None if another process holds it longer than `wait` seconds. A folder can be locked,
+    too, but not with an `owner`.
+    """
+    flags = _OPEN | (os.O_CREAT if create else 0)
+    if dir_fd is None and path.is_dir():
+        flags = _READ
+    deadline = time.monotonic() + wait
     while True:
+        opened = os.open(path, flags, 0o600, dir_fd=dir_fd)
         try:
-            opened = os.open(path, _OPEN, 0o600)
-        except OSError as error:
-            raise SourceError(f"{path} cannot be opened: {error.strerror}") from None
-        try:
-            if _taken(opened, path):
-                yield
-                return
-        finally:
+            if _locks(opened, path, dir_fd):
+                if owner:
+                    os.ftruncate(opened, 0)
+                    os.pwrite(opened, owner, 0)
+                return opened
+        except OSError:
             os.close(opened)
-        if time.monotonic() > deadline:
-            raise SourceError(f"{path} is held by another process; try again when it is done")
+            raise
+        os.close(opened)
+        if time.monotonic() >= deadline:
+            return None
         time.sleep(_PAUSE)
 
 
-def _taken(opened: int, path: Path) -> bool:
-    """Whether we hold it, and it is still the file of that name."""
+def _locks(opened: int, path: Path, dir_fd: int | None) -> bool:
+    """Whether we hold it now, and it still has its name: its last owner may have removed it."""
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.fstat(opened).st_ino == path.lstat().st_ino
+        there = os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
     except (BlockingIOError, FileNotFoundError):
         return False
+    return os.path.samestat(os.fstat(opened), there)
+
+
+def lock_owner(path: Path) -> bytes | None:
+    """What the holder of the lock wrote into its file; None if nobody holds it."""
+    try:
+        opened = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        # Shared, so that two who look do not take each other for the holder.
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(opened, _LONGEST_OWNER, 0)
+    else:
+        return None
+    finally:
+        os.close(opened)

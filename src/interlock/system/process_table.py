@@ -1,33 +1,33 @@
 """The processes of this machine that are ours to see: who they are, whose children, with which tag.
 
-Reads /proc where there is one and asks psutil elsewhere. A process is known by its id and its start
-time together, so that a reused id is another process. Processes of other users are not seen.
-
-Who belongs to an agent: by its tag, by its session, by descent.
-
-Pure, over a census. Names say nothing about kinship.
-
-One look at all processes for everyone who asks in the same moment.
-
-A look takes milliseconds, and a hundred agents may end at once. Whoever asks gets a census that was
-begun after the question, so that it can prove that something is gone.
+Reads /proc where there is one and asks psutil elsewhere (docs/decisions.md says why). A process is
+known by its id and its start time together, so that a reused id is another process. Processes of
+other users are not seen. Who belongs to an agent is told by tag, by session and by descent, never
+by name; one look serves everyone who asks in the same moment, and begins after the question.
 """
 
 import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
-import psutil
-
-from interlock.agents.cli.tag import ABOVE, OWNER, VARIABLE
 
 PROC = Path("/proc")
 HAS_PROC = (PROC / "self" / "environ").exists()
 _TICKS = os.sysconf("SC_CLK_TCK")
-_MARKS = tuple(name.encode() + b"=" for name in (VARIABLE, ABOVE, OWNER))
+
+
+class TagNames(NamedTuple):
+    """The environment variables by which processes are known: what marks a process and all it
+    starts, the marks it was started under, and who supervises it."""
+
+    tag: str
+    above: str
+    owner: str
 
 
 class Process(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -56,7 +56,7 @@ Census = dict[int, SeenProcess]
 OnSight = Callable[[SeenProcess], None]
 
 
-def census(on_sight: OnSight = lambda seen: None) -> Census:
+def census(names: TagNames, on_sight: OnSight = lambda seen: None) -> Census:
     """Everything of this user, the youngest first; each is told `on_sight` at once.
 
     Those who live for a moment only, from fork to fork, are young. It fails where it cannot see,
@@ -64,16 +64,16 @@ def census(on_sight: OnSight = lambda seen: None) -> Census:
     """
     found: Census = {}
     for pid in _youngest_first(_pids()):
-        seen = look(pid, tags=True)
+        seen = look(pid, names)
         if seen is not None:
             on_sight(seen)
             found[pid] = seen
     return found
 
 
-def look(pid: int, tags: bool = False, anyone: bool = False) -> SeenProcess | None:
+def look(pid: int, names: TagNames | None = None, anyone: bool = False) -> SeenProcess | None:
     """One process, or None where there is none that is ours (or `anyone`'s)."""
-    return (_look_in_proc if HAS_PROC else _ask_psutil)(pid, tags, anyone)
+    return (_look_in_proc if HAS_PROC else _ask_psutil)(pid, names, anyone)
 
 
 def is_there(pid: int, started: str) -> bool:
@@ -92,6 +92,8 @@ def is_there(pid: int, started: str) -> bool:
 
 def _pids() -> Iterator[int]:
     if not HAS_PROC:
+        import psutil
+
         yield from psutil.pids()
         return
     with os.scandir(PROC) as entries:
@@ -106,7 +108,7 @@ def _youngest_first(pids: Iterable[int]) -> list[int]:
     return sorted(pids, key=lambda pid: (pid > last, -pid))
 
 
-def _look_in_proc(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
+def _look_in_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
     try:
         if not anyone and os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
             return None
@@ -123,18 +125,26 @@ def _look_in_proc(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
         cpu=(int(fields[11]) + int(fields[12])) / _TICKS,
         name=head.partition(b"(")[2].decode(errors="replace"),
     )
-    return _with_tags(seen, _environment_in_proc(pid)) if tags and seen.alive else seen
+    if names is None or not seen.alive:
+        return seen
+    return _with_tags(seen, names, _environment_in_proc(pid, names))
 
 
-def _environment_in_proc(pid: int) -> dict[str, str]:
+def _environment_in_proc(pid: int, names: TagNames) -> dict[str, str]:
     try:
         content = _bytes(f"/proc/{pid}/environ")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return {}
-    if b"INTERLOCK_" not in content:
+    marks = _marks(names)
+    if not any(mark in content for mark in marks):
         return {}
-    pairs = (part.partition(b"=") for part in content.split(b"\0") if part.startswith(_MARKS))
+    pairs = (part.partition(b"=") for part in content.split(b"\0") if part.startswith(marks))
     return {name.decode(): value.decode(errors="replace") for name, _, value in pairs}
+
+
+@cache
+def _marks(names: TagNames) -> tuple[bytes, ...]:
+    return tuple(name.encode() + b"=" for name in names)
 
 
 def _bytes(path: str) -> bytes:
@@ -148,7 +158,9 @@ def _bytes(path: str) -> bytes:
         os.close(file)
 
 
-def _ask_psutil(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
+def _ask_psutil(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
+    import psutil
+
     try:
         found = psutil.Process(pid)
         with found.oneshot():
@@ -164,16 +176,18 @@ def _ask_psutil(pid: int, tags: bool, anyone: bool) -> SeenProcess | None:
                 cpu=times.user + times.system,
                 name=found.name(),
             )
-            return _with_tags(seen, found.environ()) if tags and seen.alive else seen
+            if names is None or not seen.alive:
+                return seen
+            return _with_tags(seen, names, found.environ())
     except (psutil.Error, OSError):
         return None
 
 
-def _with_tags(seen: SeenProcess, environment: dict[str, str]) -> SeenProcess:
-    tags = f"{environment.get(ABOVE, '')} {environment.get(VARIABLE, '')}".split()
+def _with_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -> SeenProcess:
+    tags = f"{environment.get(names.above, '')} {environment.get(names.tag, '')}".split()
     if not tags:
         return seen
-    return msgspec.structs.replace(seen, tags=tuple(tags), owner=environment.get(OWNER, ""))
+    return msgspec.structs.replace(seen, tags=tuple(tags), owner=environment.get(names.owner, ""))
 
 
 def family(
@@ -220,7 +234,10 @@ def line_above(people: Census, pid: int) -> set[Process]:
 
 
 class ProcessSnapshot:
-    def __init__(self) -> None:
+    """One look at all processes for everyone who asks in the same moment."""
+
+    def __init__(self, names: TagNames) -> None:
+        self._names = names
         self._next: asyncio.Future[Census] | None = None
         self._watchers: list[OnSight] = []
 
@@ -241,6 +258,6 @@ class ProcessSnapshot:
                 watcher(seen)
 
         try:
-            waiting.set_result(census(on_sight))
+            waiting.set_result(census(self._names, on_sight))
         except OSError as error:
             waiting.set_exception(error)

@@ -1,25 +1,9 @@
-"""A signal to exactly one process: the one that was seen, never another that got its id.
+"""Child processes: their pipes and lines, their exit, and their end with all they started.
 
-On Linux a handle to the process is opened first and its start time compared after, so that no
-moment is left in which the id could change hands. Elsewhere psutil compares the start time.
-
-The end of an agent with everything it started: SIGTERM, a grace, SIGKILL, and a last look.
-
-Knows processes and time; who belongs to the tree is found anew for every round, so that what forks
-meanwhile is caught. What is killed is stopped first, all of it, so that it cannot outrun the round.
-
-The moment a child of ours exits, told to the event loop; and its exit code, when we want it.
-
-On Linux the dead child is kept unburied until `bury`: as long as it is there, its number, its group
-and its session belong to nobody else. Elsewhere a thread waits, and buries at once.
-
-The three pipes of an agent, without blocking and without keeping: bytes in, bytes out.
-
-Knows file descriptors and the event loop. A pipe that the agent closed is no fault.
-
-A stream cut into lines, with a bound on what is kept of a line that does not end.
-
-Knows bytes and newlines. Refuses to know encodings: NUL, ANSI and bad UTF-8 pass as they are.
+A signal goes to exactly the process that was seen, never to another that got its id: on Linux by a
+handle, with the start time compared after it was opened. `kill_tree` finds anew in every round who
+belongs to the tree, and stops everything before it kills, so that nothing outruns it. A dead child
+is kept unburied until `bury`: as long as it is there, its number, group and session are its own.
 """
 
 import asyncio
@@ -32,10 +16,7 @@ from contextlib import suppress
 from typing import IO, Literal, Protocol
 
 import msgspec
-import psutil
 
-from interlock.agents.cli.health import plain
-from interlock.agents.cli.timeouts import OutputLine
 from interlock.system.process_table import Process, SeenProcess, look
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
@@ -45,12 +26,12 @@ def send(process: Process, number: int) -> bool:
     """Whether the signal went out: False if the process is gone or not ours."""
     try:
         return _by_handle(process, number) if HAS_HANDLES else _by_psutil(process, number)
-    except (OSError, psutil.Error):
+    except OSError:
         return False
 
 
-def send_group(group: int, number: int) -> None:
-    """To a whole process group; the caller knows that the number still belongs to it."""
+def kill_group(group: int, number: int = signal.SIGKILL) -> None:
+    """End a whole process group; the caller knows that the number still belongs to it."""
     with suppress(OSError):
         os.killpg(group, number)
 
@@ -68,10 +49,15 @@ def _by_handle(process: Process, number: int) -> bool:
 
 
 def _by_psutil(process: Process, number: int) -> bool:
-    found = psutil.Process(process.pid)
-    if found.create_time() != process.started:
+    import psutil
+
+    try:
+        found = psutil.Process(process.pid)
+        if found.create_time() != process.started:
+            return False
+        found.send_signal(number)
+    except psutil.Error:
         return False
-    found.send_signal(number)
     return True
 
 
@@ -82,6 +68,7 @@ _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
 _FREEZES = 50
+_LONGEST_NAME = 200
 
 
 class Clock(Protocol):
@@ -108,7 +95,7 @@ class KillReport(msgspec.Struct, frozen=True):
     remaining: tuple[Survivor, ...] = ()
 
 
-async def fell(
+async def kill_tree(
     kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
 ) -> KillReport:
     """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
@@ -120,7 +107,7 @@ async def fell(
     rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
     if rest:
         if group is not None:
-            send_group(group, signal.SIGKILL)
+            kill_group(group, signal.SIGKILL)
         rest = await _kill(rest, find, clock, told)
     remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
     return KillReport(tuple(sorted(told.values())), remaining)
@@ -190,8 +177,13 @@ async def _pause(clock: Clock, seconds: float) -> None:
         cancel()
 
 
+def clean_name(text: str) -> str:
+    """A name or word of another program, short and without what a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST_NAME])
+
+
 def _left(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
-    return Survivor(seen.process.pid, plain(seen.name), number)
+    return Survivor(seen.process.pid, clean_name(seen.name), number)
 
 
 def _lives(process: Process) -> bool:
@@ -336,6 +328,18 @@ def _own(pipe: IO[bytes] | None) -> int:
 
 LONGEST = 8 * 1024 * 1024
 """Bytes of one line. The rest of a longer one is dropped as it comes."""
+
+
+class OutputLine(msgspec.Struct, frozen=True, gc=False):
+    """One line of stdout as bytes, without its end of line. Never longer than the limit."""
+
+    text: bytes
+    cut: bool = False
+    """It was longer than the limit; `text` is how it began."""
+    half: bool = False
+    """The stream ended before the line did."""
+    late: bool = False
+    """It came after our own signal to the process: it does not count."""
 
 
 class Lines:

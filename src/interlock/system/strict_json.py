@@ -1,15 +1,19 @@
-"""JSON from files that others write: one value, or the reason why not.
+"""JSON from outside: one value, every name once, nothing too deep; or the reason why not.
 
-Knows encodings, duplicate keys, depth and size. Refuses to know any file's fields.
+Stricter than JSON: an object that names a field twice says two things at once, and a text with a
+NUL in it ends early in other programs. Nothing is guessed. A byte order mark is taken; NaN, numbers
+out of range, half surrogate pairs and what is not UTF-8 are not.
 """
 
 import json
+import re
 from typing import Any, Final, Literal, NoReturn, TypeVar
 
 import msgspec
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 LARGEST: Final = 1 << 26
+MAX_DEPTH: Final = 60
 INT64: Final = range(-(2**63), 2**63)
 ProblemKind = Literal[
     "empty",
@@ -29,7 +33,7 @@ ProblemKind = Literal[
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Why a file could not be taken."""
+    """Why something could not be taken: what kind of fault, and a sentence."""
 
     kind: ProblemKind
     sentence: str
@@ -45,44 +49,104 @@ class Problem(msgspec.Struct, frozen=True):
         return self.kind in ("missing-dispatch-id", "wrong-dispatch-id")
 
 
+_BOM: Final = b"\xef\xbb\xbf"
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_STRING: Final = re.compile(rb'"(?:[^"\\]+|\\.)*"')
+_PAIRS: Final = re.compile(rb"(?:\[\]|\{\})+")
+_SAME: Final = bytes.maketrans(b"", b"")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_HALF: Final = re.compile(rb"(?i)\\ud[89a-f]")
+_TOO_DEEP: Final = Problem("too-deep", f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+class _ConstantError(ValueError):
+    """NaN or an infinity."""
+
+
 class _DuplicateKeyError(ValueError):
-    """A key stands twice in one object."""
+    """A name is written twice in one object."""
 
 
-def decode_object(raw: bytes) -> dict[str, Any] | Problem:
-    """The JSON object in a file, every key of it and of its parts once."""
+def read_json(raw: bytes) -> Any | Problem:
+    """The one value that is written there, or why there is none.
+
+    Fast for what is right: msgspec reads it, and what it lets pass is found by what the value looks
+    like when it is written again. Only where that may hide something is it read a second time.
+    """
     if len(raw) > LARGEST:
-        return Problem("too-large", f"the file has more than {LARGEST} bytes")
-    if not raw.strip():
-        return Problem("empty", "the file is empty")
+        return Problem("too-large", f"it has more than {LARGEST:,} bytes")
+    content = raw.removeprefix(_BOM)
     try:
-        value = json.loads(
-            raw.decode("utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant
-        )
-    except UnicodeDecodeError as error:
-        return Problem("not-utf8", f"the file is not UTF-8: {error.reason}")
-    except _DuplicateKeyError as error:
-        return Problem("duplicate-key", f"the key {error} stands twice in one object")
-    except ValueError as error:
-        return Problem("invalid-json", f"the file is no valid JSON: {error}")
+        value = msgspec.json.decode(content)
+        written = msgspec.json.encode(value)
+        if content.count(b"{") + content.count(b"[") > MAX_DEPTH and _is_too_deep(written):
+            return _TOO_DEEP
+        # Without escapes, a name that was dropped for being there twice is two quotes fewer.
+        if b"\\" in content or content.count(b'"') != written.count(b'"'):
+            json.loads(content, object_pairs_hook=_check_names)
     except RecursionError:
-        return Problem("too-deep", "the JSON is nested too deep")
-    if not isinstance(value, dict):
-        return Problem("not-an-object", f"the file holds a {_kind(value)}, not an object")
+        return _TOO_DEEP
+    except _DuplicateKeyError as error:
+        return Problem("duplicate-key", f"{error} is written twice")
+    except ValueError as error:
+        return _explain(content, error)
+    if b"u0000" in written and _NUL.search(written):
+        return Problem("invalid-json", "there is a NUL character in it")
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _DuplicateKeyError(name[:80])
-        found[name] = value
-    return found
+def read_object(raw: bytes) -> dict[str, Any] | Problem:
+    """The JSON object that is written there, or why there is none."""
+    value = read_json(raw)
+    if isinstance(value, dict | Problem):
+        return value
+    return Problem("not-an-object", f"it holds a {_kind(value)}, not an object")
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+def _explain(content: bytes, error: ValueError) -> Problem:
+    if not content.strip():
+        return Problem("empty", "it is empty")
+    try:
+        content.decode()
+    except UnicodeDecodeError as wrong:
+        return Problem("not-utf8", f"it is not UTF-8: {wrong.reason}")
+    why = str(error).removeprefix("JSON is malformed: ")
+    # Python's own reader is laxer: what it takes is wrong for a reason that can be told.
+    try:
+        json.loads(content, object_pairs_hook=_check_names, parse_constant=_refuse_constant)
+        half = _HALF.search(content)
+        why = "half a surrogate pair" if half else "a number is out of range"
+    except _DuplicateKeyError as twice:
+        return Problem("duplicate-key", f"{twice} is written twice")
+    except _ConstantError as constant:
+        why = f"{constant} is no JSON number"
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError:
+        pass
+    return Problem("invalid-json", f"it is no valid JSON: {why}")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _ConstantError(name)
+
+
+def _check_names(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise _DuplicateKeyError(repr(name[:80]))
+        seen.add(name)
+
+
+def _is_too_deep(written: bytes) -> bool:
+    """Whether brackets are left over when the innermost pairs were taken away 60 times."""
+    brackets = _STRING.sub(b"", written).translate(_SAME, _NO_BRACKETS)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = _PAIRS.sub(b"", brackets)
+    return bool(brackets)
 
 
 def _kind(value: object) -> str:
@@ -97,9 +161,9 @@ def encode_pretty(value: object) -> bytes:
     return json.dumps(plain, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def decode_record(raw: bytes, record: type[Record]) -> Record | Problem:
+def read_record(raw: bytes, record: type[Record]) -> Record | Problem:
     """A file as a record, its numbers in 64 bits. Fields we do not know are left alone."""
-    value = decode_object(raw)
+    value = read_object(raw)
     if isinstance(value, Problem):
         return value
     try:

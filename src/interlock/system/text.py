@@ -1,14 +1,7 @@
 """Text from outside, made fit to be shown: harmless, bounded, on one line where it must be.
 
-Knows characters, lengths and dates. Refuses to know markup: each document escapes for itself.
-
-Text from outside inside Markdown: it stays text, in a forge, in a chat and in a plain reader.
-
-Knows how markup, tables, mentions and bare links come about. Refuses to know documents.
-
-Text of any length within a bound: its head, its tail, and a line that says what was cut.
-
-Knows sizes in characters. Refuses to know what the text means.
+Escapes terminal codes and signs that cannot be seen, measures columns, keeps text as text inside
+Markdown (a forge, a chat, a plain reader), and cuts what is too long to its head and its tail.
 """
 
 import re
@@ -17,8 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
-
-from interlock.rca.report.words import safe_link
+from urllib.parse import urlsplit, urlunsplit
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _UNSEEN = re.compile(
@@ -132,6 +124,8 @@ _MARKS = re.compile(r"([\\`*_\[\]|~$^])")
 _OPENERS = re.compile(r"^([-+=#>!]|\d{1,9}[.)])")
 _CALLS = re.compile(r"(?<![^\W_])([@#])(?=\w)|\b(GH)-(?=\d)")
 BAR = r"\|"
+_HOST = re.compile(r"[A-Za-z0-9\[\]:._-]+")
+_LONGEST_LINK = 2000
 _APART = "\u200b"
 """Between a sign and a name, so that nobody is called by a test's name."""
 
@@ -165,6 +159,26 @@ def code_list(texts: Iterable[str], limit: int = 12) -> str:
     all_ = list(texts)
     said = ", ".join(code(text) for text in all_[:limit])
     return f"{said} and {len(all_) - limit:,} more" if len(all_) > limit else said
+
+
+def safe_link(url: str) -> str:
+    """The link, without credentials; empty if it is not plainly a web address."""
+    url = url.strip()
+    if (
+        not url
+        or len(url) > _LONGEST_LINK
+        or not url.isprintable()
+        or re.search(r"[\s\\\"'<>`]", url)
+    ):
+        return ""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(host):
+        return ""
+    return urlunsplit((parts.scheme.lower(), host, parts.path, parts.query, parts.fragment))
 
 
 def link(said: str, url: str) -> str:

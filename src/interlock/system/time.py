@@ -1,11 +1,8 @@
-"""The real clock of a running event loop. Tests bring their own.
+"""Time: the clock of a running event loop, and moments as sources write them.
 
-It starts with the machine's time and goes on by itself: setting the machine's clock while a run
-works neither times its dispatches out nor keeps them waiting.
-
-When something was, as sources write it: epoch milliseconds or microseconds, or ISO 8601.
-
-Everything becomes RFC 3339 in UTC. A time without a zone is taken as UTC; what is no time is "".
+The clock starts with the machine's time and goes on by itself: setting the machine's clock while a
+run works neither times its dispatches out nor keeps them waiting. Moments (epoch milliseconds or
+microseconds, ISO 8601) become RFC 3339 in UTC; what is no time is "".
 """
 
 import asyncio

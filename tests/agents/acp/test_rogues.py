@@ -12,6 +12,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.carrier import MAX_ANSWER, Reply
+from interlock.agents.cli.tag import TAGS
 from interlock.system.process_table import census
 from interlock.system.time import SystemClock
 
@@ -29,7 +30,7 @@ def rogue(folder: Path, scene: str, clock: FakeClock | None = None) -> AcpAgent:
 def left_over() -> list[int]:
     """Whatever still carries the tag of the dispatch under test."""
     tag = f"{WORKSPACE}:1:1:x"
-    return [pid for pid, seen in census().items() if tag in seen.tags and seen.alive]
+    return [pid for pid, seen in census(TAGS).items() if tag in seen.tags and seen.alive]
 
 
 SILENT = Reply(

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.acp_crew import crew, noted, reply_of
 
+from interlock.agents.acp.conversation import LARGEST_FILE, read_text, write_text
 from interlock.agents.acp.settings import AcpSettings
-from interlock.system.work_files import MOST, NotAllowedError, OpenFolder
+from interlock.system.errors import SourceError
+from interlock.system.open_folder import OpenFolder
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def place(tmp_path: Path) -> Path:
     ],
 )
 def test_reading(place: Path, line: int | None, limit: int | None, text: str) -> None:
-    assert OpenFolder(place).read(f"{place}/notes.txt", line, limit) == text
+    assert read_text(OpenFolder(place), f"{place}/notes.txt", line, limit) == text
 
 
 GAMES = [
@@ -73,45 +75,45 @@ def test_path_games_are_refused(place: Path, path: str) -> None:
     files = OpenFolder(place)
     before = sorted(os.walk(place.parent))
     path = path.replace("WORK", str(place))
-    with pytest.raises(NotAllowedError):
-        files.read(path)
-    with pytest.raises(NotAllowedError):
-        files.write(path, "mine")
+    with pytest.raises(SourceError):
+        read_text(files, path)
+    with pytest.raises(SourceError):
+        write_text(files, path, "mine")
     assert sorted(os.walk(place.parent)) == before
     assert (place.parent / "secret").read_text() == "secret"
 
 
 def test_a_link_to_nothing_is_not_written_through(place: Path) -> None:
-    with pytest.raises(NotAllowedError):
-        OpenFolder(place).write(f"{place}/empty-link", "mine")
+    with pytest.raises(SourceError):
+        write_text(OpenFolder(place), f"{place}/empty-link", "mine")
     assert not (place.parent / "fresh").exists()
 
 
 def test_writing_makes_folders_and_replaces_the_whole_file(place: Path) -> None:
     files = OpenFolder(place)
-    files.write(f"{place}/a/b/c.txt", "first, and longer")
-    files.write(f"{place}/a/b/c.txt", "ü")
-    assert files.read(f"{place}/a/b/c.txt") == "ü"
+    write_text(files, f"{place}/a/b/c.txt", "first, and longer")
+    write_text(files, f"{place}/a/b/c.txt", "ü")
+    assert read_text(files, f"{place}/a/b/c.txt") == "ü"
     assert [*(place / "a" / "b").iterdir()] == [place / "a" / "b" / "c.txt"]
 
 
 def test_a_second_name_of_a_file_outside_is_not_written_through(place: Path) -> None:
     os.link(place.parent / "secret", place / "second")
-    OpenFolder(place).write(f"{place}/second", "mine")
+    write_text(OpenFolder(place), f"{place}/second", "mine")
     assert (place.parent / "secret").read_text() == "secret"
 
 
 def test_what_is_too_large_or_no_text(place: Path) -> None:
     files = OpenFolder(place)
-    (place / "large").write_bytes(b"x" * (MOST + 1))
+    (place / "large").write_bytes(b"x" * (LARGEST_FILE + 1))
     (place / "bytes").write_bytes(b"\xff")
     for name in ("large", "bytes"):
-        with pytest.raises(NotAllowedError):
-            files.read(f"{place}/{name}")
-    with pytest.raises(NotAllowedError):
-        files.write(f"{place}/new", "x" * (MOST + 1))
-    files.write(f"{place}/odd", "\ud800")
-    assert files.read(f"{place}/odd") == "?"
+        with pytest.raises(SourceError):
+            read_text(files, f"{place}/{name}")
+    with pytest.raises(SourceError):
+        write_text(files, f"{place}/new", "x" * (LARGEST_FILE + 1))
+    write_text(files, f"{place}/odd", "\ud800")
+    assert read_text(files, f"{place}/odd") == "?"
 
 
 @given(
@@ -125,10 +127,10 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
     (work / "out").symlink_to(root)
     (work / "link").symlink_to(root / "secret")
     path = "/".join([str(work), *parts])
-    with contextlib.suppress(NotAllowedError):
-        assert OpenFolder(work).read(path) != "secret"
-    with contextlib.suppress(NotAllowedError):
-        OpenFolder(work).write(path, "mine")
+    with contextlib.suppress(SourceError):
+        assert read_text(OpenFolder(work), path) != "secret"
+    with contextlib.suppress(SourceError):
+        write_text(OpenFolder(work), path, "mine")
     assert (root / "secret").read_text() == "secret"
     assert sorted(each.name for each in root.iterdir()) == ["secret", "work"]
 

@@ -26,9 +26,8 @@ from interlock.agents.cli.outcome import (
 )
 from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import NAMES, OutcomeRule, profile
-from interlock.agents.cli.timeouts import OutputLine
 from interlock.engine.case import Usage
-from interlock.system.process_tree import Lines
+from interlock.system.process_tree import Lines, OutputLine
 
 I, C, X, G, O = Claude.init(), Claude, Codex, Gemini, Opencode  # noqa: E741
 B = Codex.begun()

@@ -25,9 +25,11 @@ from interlock.agents.cli.process import (
     supervise,
     why,
 )
-from interlock.agents.cli.timeouts import CLOCK_NAMES, OutputLine, Sight, Timeouts
+from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.timeouts import CLOCK_NAMES, Sight, Timeouts
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot, census, look
+from interlock.system.process_tree import OutputLine
 from interlock.system.time import SystemClock
 
 PATIENT = Timeouts(grace=1.0)
@@ -211,7 +213,7 @@ async def test_standing_while_it_runs(tmp_path: Path) -> None:
     assert agent.standing().word == "dead"
     task = asyncio.create_task(agent.run())
     await ear.hears(b"tool 1")
-    found = agent.standing(census())
+    found = agent.standing(census(TAGS))
     assert found.word == "working"
     assert "tool 1 is open for 0 s" in found.reasons
     assert any("of a core" in reason for reason in agent.standing().reasons)
@@ -245,7 +247,7 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
 async def test_many_at_once_share_their_looks() -> None:
     tags = [new_tag() for _ in range(30)]
     ears = [Ear() for _ in tags]
-    lookout = ProcessSnapshot()
+    lookout = ProcessSnapshot(TAGS)
     starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
     found = await asyncio.gather(
         *(

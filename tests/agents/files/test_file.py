@@ -113,18 +113,26 @@ def a_link(path: Path) -> None:
 
 INVALID = [
     ("partial", content(b'{"dispatch_id": 1, "da'), "no valid JSON"),
-    ("empty", content(b""), "the file is empty"),
+    ("empty", content(b""), "it is empty"),
     ("huge", content(b" " * (LARGEST + 1)), f"more than {LARGEST:,} bytes"),
     ("binary", content(b"\x80\x00\xff\xfe"), "not UTF-8"),
     ("a list", content([1, {"n": 1}]), "a list, not an object"),
     ("null data", content({"dispatch_id": 1, "data": None}), "data is null"),
     ("no data", content({"dispatch_id": 1}), "no data"),
     ("data is a list", content({"dispatch_id": 1, "data": []}), "not an object"),
-    ("a key twice", content(b'{"dispatch_id": 1, "data": {"n": 1, "n": 2}}'), "stands twice"),
-    ("an id twice", content(b'{"dispatch_id": 2, "dispatch_id": 1, "data": {}}'), "stands twice"),
+    ("a key twice", content(b'{"dispatch_id": 1, "data": {"n": 1, "n": 2}}'), "is written twice"),
+    (
+        "an id twice",
+        content(b'{"dispatch_id": 2, "dispatch_id": 1, "data": {}}'),
+        "is written twice",
+    ),
     ("no number", content(b'{"dispatch_id": 1, "data": {"n": NaN}}'), "no JSON number"),
-    ("half a letter", content(b'{"dispatch_id": 1, "data": {"n": "\\ud800"}}'), "strict JSON"),
-    ("a deep pit", content(b'{"data":' + b"[" * 200_000), "nested too deep"),
+    (
+        "half a letter",
+        content(b'{"dispatch_id": 1, "data": {"n": "\\ud800"}}'),
+        "half a surrogate pair",
+    ),
+    ("a deep pit", content(b'{"data":' + b"[" * 200_000), "nested deeper than"),
     ("markdown", content(b'```json\n{"dispatch_id": 1, "data": {}}\n```'), "no valid JSON"),
 ]
 

@@ -73,7 +73,7 @@ REFUSED = [
     (wrapped(99), "it answers dispatch 99, and 1 is open; nothing was saved"),
     (wrapped("1"), "dispatch_id is a str, not an integer; nothing was saved"),
     ({"dispatch_id": 1, "data": [1]}, "data is a list, not an object; nothing was saved"),
-    ([1], "the file holds a list, not an object; nothing was saved"),
+    ([1], "it holds a list, not an object; nothing was saved"),
 ]
 
 

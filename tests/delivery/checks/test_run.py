@@ -15,8 +15,7 @@ from tests.world.bench import appears
 from tests.world.leap import LeapClock
 from tests.world.rogue import WORKSPACE
 
-from interlock.agents.cli.tag import ProcessTag
-from interlock.agents.cli.timeouts import OutputLine
+from interlock.agents.cli.tag import TAGS, ProcessTag
 from interlock.delivery.checks.records import (
     NATIVE,
     Check,
@@ -28,7 +27,7 @@ from interlock.delivery.checks.records import (
 from interlock.delivery.checks.run import Bounds, OutputTail, Printed, Site, run_checks
 from interlock.system.errors import SourceError
 from interlock.system.process_table import census
-from interlock.system.process_tree import Clock
+from interlock.system.process_tree import Clock, OutputLine
 from interlock.system.time import SystemClock
 
 _NUMBERS = count(1)
@@ -54,7 +53,7 @@ def left_of(where: Site) -> list[str]:
     mark = f"{where.tag}."
     return [
         seen.name
-        for seen in census().values()
+        for seen in census(TAGS).values()
         if any(tag.startswith(mark) for tag in seen.tags) and seen.alive
     ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.world import workcrash
 from tests.world.workbench import Workbench
 
-from interlock.system.workshop_git import unheeded
+from interlock.system.git import unheeded
 
 SOURCE = Path(__file__).parents[3] / "src"
 

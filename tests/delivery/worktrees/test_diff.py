@@ -9,7 +9,7 @@ from tests.world.git_repo import GitRepo
 
 from interlock.delivery.worktrees.diff import read_diff
 from interlock.system.errors import SourceError
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import OWN_CLONE, Git
 
 LINES = st.lists(
     st.sampled_from(["a", "++ b/x", "-- a/x", "@@ -1 +1 @@", "diff --git a/x b/x", "", "+", "b"]),
@@ -33,7 +33,7 @@ def test_old_lines_and_added_ones_make_the_new_file(
     repo.write({"x": text(after, is_ended)})
     repo.git("add", "-A")
     second = repo.git("write-tree")
-    found = read_diff(CloneGit(repo.folder / ".git"), first, second)
+    found = read_diff(Git(repo.folder / ".git", OWN_CLONE), first, second)
     counted = repo.git("diff", "--numstat", first, second, "--", "x").partition("\t")[0] or "0"
     assert sum(len(file.added) for file in found.files) == int(counted)
     rows = text(after, is_ended).split("\n")
@@ -49,17 +49,17 @@ def test_a_patch_is_bounded(tmp_path: Path) -> None:
     repo.write({"a": "b\n" * 50_000, "bin": b"\0\2", "long": "x" * 10_000})
     repo.git("add", "-A")
     repo.git("commit", "-qm", "More")
-    diff = read_diff(CloneGit(repo.folder / ".git"), first or "HEAD~1", "HEAD", most=10_000)
+    diff = read_diff(Git(repo.folder / ".git", OWN_CLONE), first or "HEAD~1", "HEAD", most=10_000)
     assert (len(diff.patch), diff.is_cut) == (10_000, True)
     added = {file.path: file.added for file in diff.files}
     assert len(added["a"]) == 50_000
     assert added["bin"] == ()
     assert added["long"] == ((1, "x" * 2_000),)
-    assert not read_diff(CloneGit(repo.folder / ".git"), "HEAD~1", "HEAD").is_cut
+    assert not read_diff(Git(repo.folder / ".git", OWN_CLONE), "HEAD~1", "HEAD").is_cut
 
 
 def test_a_change_that_is_none(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "shop")
     repo.commit("Begin", {"a": "a\n"})
     with pytest.raises(SourceError):
-        read_diff(CloneGit(repo.folder / ".git"), "HEAD", "nothing")
+        read_diff(Git(repo.folder / ".git", OWN_CLONE), "HEAD", "nothing")

@@ -13,7 +13,7 @@ from interlock.delivery.worktrees.ref_guard import GONE, MovedError, RefLedger
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
-from interlock.system.workshop_git import CloneGit, Heed, unheeded
+from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 
@@ -30,8 +30,10 @@ def at(repo: GitRepo, back: int) -> str:
     return repo.git("rev-parse", f"main~{back}")
 
 
-def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, CloneGit]:
-    return RefLedger(repo.folder / "ledger.json", heed), CloneGit(repo.folder / ".git", heed=heed)
+def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, Git]:
+    return RefLedger(repo.folder / "ledger.json", heed), Git(
+        repo.folder / ".git", OWN_CLONE, heed=heed
+    )
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

@@ -1,7 +1,11 @@
 """Creating a workspace from every kind of repository, and cleaning without losing anything."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -405,3 +409,32 @@ def test_links_in_a_tree_are_not_followed(bench: Workbench) -> None:
     clean(bench.home, dry_run=False, force=True)
     assert (outside / "precious").read_text() == "x"
     assert not bench.home.exists()
+
+
+def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    bench.open_workspace().close()
+    text = (
+        "from pathlib import Path\n"
+        "from interlock.delivery.worktrees.workspace import DeliveryWorkspace\n"
+        f"workspace = DeliveryWorkspace.open(Path({str(bench.home)!r}))\n"
+        "print('open', flush=True)\n"
+        "workspace.git.run('-c', 'alias.hang=!echo $$ >&2; exec cat fifo', 'hang')\n"
+    )
+    fifo = bench.home / "repo.git" / "fifo"
+    os.mkfifo(fifo)
+    source = Path(__file__).parents[3] / "src"
+    child = subprocess.Popen(
+        [sys.executable, "-c", text],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"open\n"
+        with fifo.open("wb"):  # opens when the other end is: git is running now
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            with pytest.raises(StateError, match="in use"):
+                bench.open_workspace()
+    bench.open_workspace().close()

@@ -9,24 +9,28 @@ from tests.rca.calibration.worlds import built, small
 from interlock.rca.calibration.scenario import find_scenario
 from interlock.rca.calibration.world import plant
 from interlock.system.errors import SourceError
-from interlock.system.repository import git
+from interlock.system.git import SEED, Git
 
 
 def test_a_world_is_its_history(tmp_path: Path) -> None:
     told = plant(built(small()), tmp_path)
     repo = tmp_path / "core"
-    assert git(repo, "log", "--format=%an|%ae|%aI|%s").splitlines() == [
+    assert Git(repo, SEED).ask("log", "--format=%an|%ae|%aI|%s").splitlines() == [
         "B|b@x|2026-01-02T00:00:00+02:00|Break it",
         "A|a@x|2026-01-01T00:00:00+00:00|Begin",
     ]
-    assert told["core"]["break"] == told["core"]["HEAD"] == git(repo, "rev-parse", "main").strip()
-    assert told["core"]["green"] == git(repo, "rev-parse", "green").strip()
+    assert (
+        told["core"]["break"]
+        == told["core"]["HEAD"]
+        == Git(repo, SEED).ask("rev-parse", "main").strip()
+    )
+    assert told["core"]["green"] == Git(repo, SEED).ask("rev-parse", "green").strip()
     assert sorted(str(each.relative_to(repo)) for each in repo.rglob("*.py")) == [
         "a.py",
         "d/ü b.py",
     ]
-    assert git(repo, "status", "--porcelain") == ""
-    assert git(repo, "fsck", "--strict") == ""
+    assert Git(repo, SEED).ask("status", "--porcelain") == ""
+    assert Git(repo, SEED).ask("fsck", "--strict") == ""
 
 
 def test_planting_twice_gives_the_same_hashes_and_never_writes_over_anything(
@@ -45,7 +49,7 @@ def test_shipped_worlds_can_be_planted_and_hold_their_culprits(name: str, tmp_pa
     for cause in scenario.rcas:
         if cause.culprit:
             repo, _, commit = cause.culprit.partition("@")
-            assert git(tmp_path / repo, "show", "--stat", "--format=", told[repo][commit])
+            assert Git(tmp_path / repo, SEED).ask("show", "--stat", "--format=", told[repo][commit])
 
 
 def commit(**fields: Any) -> dict[str, Any]:

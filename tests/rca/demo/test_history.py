@@ -9,7 +9,7 @@ import pytest
 
 from interlock.rca.demo.history import PEOPLE, DemoCommit, changed, read_history, trees
 from interlock.rca.demo.world import PURPOSES, World
-from interlock.system.repository import git
+from interlock.system.git import SEED, Git
 
 TREE = {"a.txt": "one\ntwo\n\n  two\n", "b.txt": "b\n"}
 
@@ -77,7 +77,7 @@ def test_every_culprit_came_since_last_green(world: World) -> None:
             assert (each.repo, each.commit) == ("", "")
             continue
         folder = world.folder / "repos" / each.repo
-        since = git(folder, "rev-list", "last-green..main").split()
+        since = Git(folder, SEED).ask("rev-list", "last-green..main").split()
         assert each.commit in since[1:], "the newest commit would be too easy a guess"
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from interlock.rca.demo.history import DemoCommit
+from interlock.rca.demo.world import write_repository
 from interlock.system.errors import SourceError
-from interlock.system.repository import check_out, git, write_repository
+from interlock.system.git import SEED, Git, check_out
 
 HISTORY = [
     DemoCommit(at="2026-09-07T08:12:41Z", by="mara", say="Begin", write={"a b/ü.txt": "x\n"}),
@@ -24,16 +25,18 @@ HISTORY = [
 
 def test_a_repository_is_its_history(tmp_path: Path) -> None:
     hashes = write_repository(tmp_path / "r", HISTORY)
-    said = git(tmp_path / "r", "log", "--format=%an %aI %cn %s|%b")
+    said = Git(tmp_path / "r", SEED).ask("log", "--format=%an %aI %cn %s|%b")
     assert said.splitlines() == [
         "Mara Lindqvist 2026-09-09T08:12:41+00:00 Mara Lindqvist Empty it|",
         "Aiko Reyes 2026-09-08T08:12:41+00:00 Aiko Reyes Rename|For a reason.",
         "",
         "Mara Lindqvist 2026-09-07T08:12:41+00:00 Mara Lindqvist Begin|",
     ]
-    assert hashes["t"] == hashes["rename"] == git(tmp_path / "r", "rev-parse", "t").strip()
-    assert hashes["HEAD"] == git(tmp_path / "r", "rev-parse", "main").strip()
-    renamed = git(tmp_path / "r", "show", "--format=", "--name-status", "-z", "t")
+    assert (
+        hashes["t"] == hashes["rename"] == Git(tmp_path / "r", SEED).ask("rev-parse", "t").strip()
+    )
+    assert hashes["HEAD"] == Git(tmp_path / "r", SEED).ask("rev-parse", "main").strip()
+    renamed = Git(tmp_path / "r", SEED).ask("show", "--format=", "--name-status", "-z", "t")
     assert renamed == "R100\0a b/ü.txt\0b.txt\0"
 
 
@@ -45,10 +48,10 @@ def test_a_checkout_has_the_files_of_its_revision(tmp_path: Path) -> None:
 
 
 def test_what_git_complains_about_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"git log did not work in .*: fatal: "):
-        git(tmp_path, "log")
+    with pytest.raises(SourceError, match=r"git log failed in .*"):
+        Git(tmp_path, SEED).ask("log")
     write_repository(tmp_path / "r", HISTORY)
-    with pytest.raises(SourceError, match=r"git checkout did not work in .*nowhere"):
+    with pytest.raises(SourceError, match=r"git checkout failed in .*nowhere"):
         check_out(tmp_path / "r", "nowhere", tmp_path / "c")
-    with pytest.raises(SourceError, match=r"git log did not work in .*missing"):
-        git(tmp_path / "missing", "log")
+    with pytest.raises(SourceError, match=r"git cannot be run in .*missing"):
+        Git(tmp_path / "missing", SEED).ask("log")

@@ -19,7 +19,7 @@ from tests.rca.demo.junit import Result, failing, read_results
 from interlock.rca.demo.history import Planted
 from interlock.rca.demo.world import PURPOSES, World, build_world, run_job, run_nightly
 from interlock.system.errors import SourceError, StateError
-from interlock.system.repository import check_out, git
+from interlock.system.git import SEED, Git, check_out
 
 MAKE = """
 import sys
@@ -59,18 +59,22 @@ def test_three_repositories_with_a_history(world: World) -> None:
     assert [repo.name for repo in world.repos] == list(PURPOSES)
     for repo in world.repos:
         folder = Path(repo.path)
-        authors = git(folder, "log", "--format=%an", repo.branch).splitlines()
+        authors = Git(folder, SEED).ask("log", "--format=%an", repo.branch).splitlines()
         assert 15 <= len(authors) <= 40
         assert len(set(authors)) >= 3
-        assert git(folder, "status", "--porcelain") == ""
-        assert git(folder, "rev-parse", "last-green").strip() == world.last_green[repo.name]
-        since = git(folder, "rev-list", f"last-green..{repo.branch}").split()
+        assert Git(folder, SEED).ask("status", "--porcelain") == ""
+        assert (
+            Git(folder, SEED).ask("rev-parse", "last-green").strip() == world.last_green[repo.name]
+        )
+        since = Git(folder, SEED).ask("rev-list", f"last-green..{repo.branch}").split()
         assert len(since) >= 5
 
 
 def test_a_commit_near_the_culprit_touches_the_same_files_and_is_innocent(world: World) -> None:
     shop = Path(world.repos[0].path)
-    said = git(shop, "log", "--format=%H", "last-green..main", "--", "src/shop/pricing.py")
+    said = Git(shop, SEED).ask(
+        "log", "--format=%H", "last-green..main", "--", "src/shop/pricing.py"
+    )
     assert family(world, "floats").commit in said.split()[:-1]
     assert len(said.split()) == 3
 
@@ -158,7 +162,7 @@ def test_a_run_says_when_and_what_it_ran(world: World) -> None:
             told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
             assert told["build"] == folder.name
             repo = world.folder / "repos" / "shop"
-            assert git(repo, "cat-file", "-t", told["shop.commit"]) == "commit\n"
+            assert Git(repo, SEED).ask("cat-file", "-t", told["shop.commit"]) == "commit"
 
 
 def test_every_machine_makes_the_same_commits(world: World, tmp_path: Path) -> None:
@@ -180,7 +184,10 @@ def test_every_machine_makes_the_same_commits(world: World, tmp_path: Path) -> N
     assert (process.returncode, problem) == (0, "")
     other = tmp_path / "ein Ort für alles"
     for repo in world.repos:
-        heads = [git(folder / "repos" / repo.name, "show-ref") for folder in (world.folder, other)]
+        heads = [
+            Git(folder / "repos" / repo.name, SEED).ask("show-ref")
+            for folder in (world.folder, other)
+        ]
         assert heads[0] == heads[1]
     here, there = (
         read_results(folder / "results" / world.today.name) for folder in (world.folder, other)
@@ -279,7 +286,7 @@ def test_without_the_culprit_its_family_passes_and_no_other(
     guilty = next(each for each in world.truth if each.family_id == family_id)
     for name, branch in heads(world).items():
         check_out(world.folder / "repos" / name, branch, tmp_path / "ci" / name)
-    git(tmp_path / "ci" / guilty.repo, "revert", "--no-commit", guilty.commit)
+    Git(tmp_path / "ci" / guilty.repo, SEED).ask("revert", "--no-commit", guilty.commit)
     assert not run_job(tmp_path / "ci", tmp_path / QUIET, began=BEGAN)
     left = {test for each in world.truth for test in each.tests if each.commit and each != guilty}
     assert failing(read_results(tmp_path / QUIET)) == left

@@ -16,8 +16,9 @@ from interlock.rca.knowledge.intake import (
     extend_suite,
     seconds_of,
 )
-from interlock.rca.records import Failure, Job, Launch, TestCounts
+from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import InterlockError, SourceError, StoreError
+from interlock.system.test_output import TestCounts
 
 LAUNCH = Launch(
     launch_id="42",

@@ -22,9 +22,10 @@ from interlock.rca.prompt_data.instructions import (
     guards_for,
     schema_text,
 )
-from interlock.rca.records import PriorKnowledge, TestCounts
+from interlock.rca.records import PriorKnowledge
 from interlock.rca.steps import FAMILIES
 from interlock.rca.taxonomy import TAXONOMY
+from interlock.system.test_output import TestCounts
 
 REQUIRED = {
     "recall": {"match", "confidence", "reasoning"},

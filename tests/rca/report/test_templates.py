@@ -1,7 +1,8 @@
 """What templates may use: values a decision read, verdicts on evidence, times for machines."""
 
 from interlock.rca.records import Evidence, FindingStep
-from interlock.system.html import environment, machine_time, source, values, verdict_word
+from interlock.rca.report.page import environment, source, values, verdict_word
+from interlock.system.html import machine_time
 
 
 def _turn(**read: object) -> FindingStep:

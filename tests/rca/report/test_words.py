@@ -15,13 +15,13 @@ from interlock.rca.report.words import (
     defect_meaning,
     kind_of,
     launch_link,
-    safe_link,
     severity_rank,
     state_of,
     step_name,
     suspect_link,
     trust_of,
 )
+from interlock.system.text import safe_link
 
 
 def case(**fields: str) -> CaseFinding:

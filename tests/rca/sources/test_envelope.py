@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import Failure, TestCounts, Ticket
+from interlock.rca.records import Failure, Ticket
 from interlock.rca.sources.envelope import FailureIds, read_envelope, read_failures
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 
 PLAIN: dict[str, Any] = {
     "run_id": "4711",

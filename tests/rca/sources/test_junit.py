@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import Failure, TestCounts
+from interlock.rca.records import Failure
 from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 
 WHOLE = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="all">\n'

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import Failure, TestCounts
+from interlock.rca.records import Failure
 from interlock.rca.sources.junit import JUnitReport
 from interlock.rca.sources.junit_elements import telling
+from interlock.system.test_output import TestCounts
 
 
 def read(text: str, name: str = "report.xml") -> tuple[list[Failure], JUnitReport]:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import Failure, Launch, TestCounts
+from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.entry import SourceEntry
 from interlock.rca.sources.launch import PART_BOUND, LogParts, find_break, log_beside
 from interlock.rca.sources.read import SourceLaunch, read_sources
+from interlock.system.test_output import TestCounts
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

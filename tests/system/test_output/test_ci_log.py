@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.records import TestCounts
+from interlock.system.test_output import TestCounts
 from interlock.system.test_output.failures import TestLog, read_log
 
 RULE = "=" * 70

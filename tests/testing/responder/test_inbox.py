@@ -11,7 +11,7 @@ import pytest
 from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
 from interlock.system.errors import SourceError
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
 from interlock.testing.responder.inbox import SignalFinder, take
 
 AT = "2026-02-16T12:00:00Z"
@@ -124,7 +124,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from interlock.testing.responder.inbox import take
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
 claim = take(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
 print(claim is not None, flush=True)
 sys.stdin.read()

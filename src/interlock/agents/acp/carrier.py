@@ -22,13 +22,14 @@ from interlock.agents.cli.carrier import AgentHome, WorkFolder, workplace
 from interlock.agents.cli.health import AgentHealth, facts_of, standing
 from interlock.agents.cli.process import ProcessSpec
 from interlock.agents.cli.profiles import cleaned
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import ClockName, Sight, TimeoutWatch
 from interlock.agents.command import variables_of
 from interlock.agents.queries import Leave, PermissionBroker, PermissionRequest
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.circuit import CRASH, TIMEOUT
+from interlock.system.open_folder import OpenFolder
 from interlock.system.process_table import Census, Process, ProcessSnapshot, census
-from interlock.system.work_files import OpenFolder
 
 _COURTESY = 1.0
 """Seconds for an agent to stop by itself when its turn is cancelled."""
@@ -79,7 +80,7 @@ class AcpDispatch:
 
     def standing(self, people: Census | None = None) -> AgentHealth:
         """How the agent stands now."""
-        kin = self._agent.kin(people if people is not None else census()) if self._agent else {}
+        kin = self._agent.kin(people if people is not None else census(TAGS)) if self._agent else {}
         leader = kin.get(self._agent.process) if self._agent else None
         now = self._clock.now()
         return standing(
@@ -218,7 +219,7 @@ class AcpAgent:
         self._settings = settings or AcpSettings()
         self._permissions = permissions
         self.queries = permissions.queries if permissions else None
-        self._lookout = ProcessSnapshot()
+        self._lookout = ProcessSnapshot(TAGS)
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
         self._standings = AgentStatusFile(station.root / f"standing-{self._name}.json", clock)

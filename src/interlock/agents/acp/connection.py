@@ -32,7 +32,7 @@ from interlock.system.process_table import (
     line_above,
     look,
 )
-from interlock.system.process_tree import HAS_HANDLES, Clock, Inlet, ProcessExit, fell, send
+from interlock.system.process_tree import HAS_HANDLES, Clock, Inlet, ProcessExit, kill_tree, send
 
 _TAIL = 2_000
 
@@ -165,7 +165,7 @@ class AcpProcess:
         kin = await self._find(stop=False)
         if kin:
             group = self.process.pid if HAS_HANDLES else None
-            await fell(kin, self._find, clock, grace, group)
+            await kill_tree(kin, self._find, clock, grace, group)
         self.pen.close()
         self._err.close()
         return self._exit.bury()

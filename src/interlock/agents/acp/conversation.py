@@ -9,6 +9,7 @@ reason means; only a turn that ended by itself has an answer. Processes and time
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -45,7 +46,8 @@ from interlock.agents.queries import Leave, PermissionRequest
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.signals.answer_text import NoObject, object_in
-from interlock.system.work_files import NotAllowedError, OpenFolder
+from interlock.system.errors import SourceError
+from interlock.system.open_folder import OpenFolder
 from interlock.version import __version__
 
 STOPS: Mapping[str, tuple[str, str]] = {
@@ -190,16 +192,17 @@ class Host:
         **_: Any,
     ) -> ReadTextFileResponse:
         try:
-            return ReadTextFileResponse(content=self._shared(session_id).read(path, line, limit))
-        except NotAllowedError as error:
+            text = read_text(self._shared(session_id), path, line, limit)
+        except SourceError as error:
             raise RequestError.invalid_params({"details": str(error)}) from None
+        return ReadTextFileResponse(content=text)
 
     async def write_text_file(
         self, session_id: str, path: str, content: str, **_: Any
     ) -> WriteTextFileResponse:
         try:
-            self._shared(session_id).write(path, content)
-        except NotAllowedError as error:
+            write_text(self._shared(session_id), path, content)
+        except SourceError as error:
             raise RequestError.invalid_params({"details": str(error)}) from None
         return WriteTextFileResponse()
 
@@ -238,6 +241,38 @@ class Host:
             self._kinds[tool.tool_call_id] = tool.kind
         if len(self._kinds) > _MOST_TOOLS:
             self._fail(CRASH, f"it called more than {_MOST_TOOLS:,} tools")
+
+
+LARGEST_FILE = 1024 * 1024
+"""Bytes of a file that an agent reads or writes through us."""
+
+
+def read_text(
+    files: OpenFolder, path: str, line: int | None = None, limit: int | None = None
+) -> str:
+    """A file's text, or that many lines of it from that line (the first is 1)."""
+    try:
+        text = files.read(Path(path), LARGEST_FILE).decode()
+    except UnicodeDecodeError:
+        raise SourceError(f"{path!r} is no UTF-8 text") from None
+    except OSError as error:
+        raise SourceError(f"{path!r}: {error.strerror or 'there is no such file'}") from None
+    if line is None and limit is None:
+        return text
+    first = max(line or 1, 1) - 1
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[first : None if limit is None else first + limit])
+
+
+def write_text(files: OpenFolder, path: str, text: str) -> None:
+    """The text takes the place of what is there, whole or not at all."""
+    content = text.encode("utf-8", "replace")
+    if len(content) > LARGEST_FILE:
+        raise SourceError(f"a file may have {LARGEST_FILE:,} bytes")
+    try:
+        files.write(Path(path), content, make=True)
+    except OSError as error:
+        raise SourceError(f"{path!r}: {error.strerror}") from None
 
 
 def _chosen(leave: Leave, options: list[PermissionOption]) -> RequestPermissionResponse:

@@ -28,13 +28,14 @@ from interlock.agents.cli.profiles import (
     for_writing,
     launch,
 )
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.command import variables_of
 from interlock.agents.files.case_folder import run_folder
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.system.errors import SourceError
+from interlock.system.files import read_file, write_file
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.safe_file import read_regular, write_whole
 
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", re.ASCII)
 _LARGEST = 100_000
@@ -60,13 +61,13 @@ class WorkFolder(msgspec.Struct, frozen=True):
 
     def write_prompt(self, paper: Path, prompt: str) -> None:
         try:
-            write_whole(paper, prompt.encode(errors="replace"))
+            write_file(paper, prompt.encode(errors="replace"))
         except OSError as error:
             raise SourceError(f"the prompt {paper} cannot be written: {error.strerror}") from None
 
     def session(self) -> Session | None:
         """The session that was left here, if its note can be read."""
-        raw = read_regular(self._note(), _LARGEST)
+        raw = read_file(self._note(), _LARGEST)
         try:
             found = msgspec.json.decode(raw, type=Session) if isinstance(raw, bytes) else None
         except (msgspec.DecodeError, UnicodeError):
@@ -90,7 +91,7 @@ class WorkFolder(msgspec.Struct, frozen=True):
 
     def _write(self, path: Path, what: object) -> None:
         try:
-            write_whole(path, msgspec.json.encode(what), sync=False)
+            write_file(path, msgspec.json.encode(what), sync=False)
         except OSError:
             return
 
@@ -149,7 +150,7 @@ class ProcessAgent:
         self._clock = clock
         self._clocks = clocks_of(profile, settings)
         self._environment = environment(profile, settings, station.environ)
-        self._lookout = ProcessSnapshot()
+        self._lookout = ProcessSnapshot(TAGS)
         self._talks: dict[int, _Talk] = {}
         self._tasks = TaskSet(self._carry, self._stop)
         self._standings = AgentStatusFile(station.root / f"standing-{profile.name}.json", clock)

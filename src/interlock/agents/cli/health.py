@@ -9,13 +9,13 @@ from typing import Literal
 import msgspec
 
 from interlock.agents.cli.timeouts import TimeoutWatch
+from interlock.system.process_tree import clean_name
 
 Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
 QUIET = 30.0
 """Seconds without a byte after which an agent that does nothing else is idle."""
 _BUSY = 0.02
 _TOOLS = 3
-_LONGEST = 200
 _STATES = {
     "D": "it waits in the kernel (state D)",
     "T": "it is stopped by a signal (state T)",
@@ -79,11 +79,6 @@ def facts_of(
     )
 
 
-def plain(text: str) -> str:
-    """Words of an agent, short and without what a terminal would obey."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST])
-
-
 def standing(facts: HealthFacts) -> AgentHealth:
     return AgentHealth(_word(facts), tuple(_reasons(facts)))
 
@@ -121,7 +116,7 @@ def _reasons(facts: HealthFacts) -> list[str]:
 def _waits(facts: HealthFacts) -> list[str]:
     found = [_limit(facts.resets_in)] if facts.limited else []
     if facts.permission is not None:
-        what = plain(facts.permission) or "for what, it does not say"
+        what = clean_name(facts.permission) or "for what, it does not say"
         found.append(f"it asks for permission: {what}")
     if facts.result_age is not None:
         found.append(f"it gave its result {facts.result_age:.0f} s ago and has not exited")
@@ -137,7 +132,9 @@ def _words(facts: HealthFacts) -> list[str]:
 
 
 def _works(facts: HealthFacts) -> list[str]:
-    found = [f"tool {plain(name)} is open for {age:.0f} s" for name, age in facts.tools[:_TOOLS]]
+    found = [
+        f"tool {clean_name(name)} is open for {age:.0f} s" for name, age in facts.tools[:_TOOLS]
+    ]
     if len(facts.tools) > _TOOLS:
         found.append(f"{len(facts.tools) - _TOOLS} more tools are open")
     if facts.cpu_share is not None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.agents.cli.tag import ProcessTag, read_tag
+from interlock.agents.cli.tag import TAGS, ProcessTag, read_tag
 from interlock.system.process_table import (
     HAS_PROC,
     Census,
@@ -25,7 +25,7 @@ from interlock.system.process_table import (
     line_above,
     look,
 )
-from interlock.system.process_tree import Clock, KillReport, Survivor, fell, send
+from interlock.system.process_tree import Clock, KillReport, Survivor, kill_tree, send
 
 
 def owner() -> str:
@@ -62,14 +62,14 @@ async def reap(
             send(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, SeenProcess]:
-        people = census(stop_it) if stop else census()
+        people = census(TAGS, stop_it) if stop else census(TAGS)
         spared.update(our_own(people))
         found, orphaned = orphans(people, workspace, over)
         tags.update(orphaned)
         return found
 
     kin = await find(False)
-    felled = await fell(kin, find, clock, grace) if kin else KillReport()
+    felled = await kill_tree(kin, find, clock, grace) if kin else KillReport()
     return OrphanReport(tuple(sorted(tags)), felled.left, felled.remaining)
 
 

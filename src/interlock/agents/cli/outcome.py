@@ -20,7 +20,6 @@ from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import OutcomeRule, Profile, When
 from interlock.agents.cli.timeouts import (
     Alive,
-    OutputLine,
     RateLimited,
     ResultSeen,
     Sight,
@@ -45,6 +44,7 @@ from interlock.signals.streams.events import (
     TurnEnd,
     UsageReported,
 )
+from interlock.system.process_tree import OutputLine
 
 _LONGEST_REASON = 2_000
 

@@ -13,9 +13,10 @@ import msgspec
 
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import AgentSettings, Profile, environment
-from interlock.agents.cli.timeouts import OutputLine, Timeouts
+from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError
+from interlock.system.process_tree import OutputLine
 
 PATIENCE = 30.0
 _MOST = 1_000_000

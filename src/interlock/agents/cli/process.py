@@ -22,8 +22,8 @@ import msgspec
 
 from interlock.agents.cli.health import AgentHealth, HealthFacts, facts_of, standing
 from interlock.agents.cli.orphans import owner
-from interlock.agents.cli.tag import checked, variables
-from interlock.agents.cli.timeouts import ClockName, OutputLine, Reader, Timeouts, TimeoutWatch
+from interlock.agents.cli.tag import TAGS, checked, variables
+from interlock.agents.cli.timeouts import ClockName, Reader, Timeouts, TimeoutWatch
 from interlock.system.errors import SourceError
 from interlock.system.process_table import (
     Census,
@@ -44,9 +44,11 @@ from interlock.system.process_tree import (
     KillReport,
     Lines,
     Outlet,
+    OutputLine,
     ProcessExit,
     Survivor,
-    fell,
+    kill_group,
+    kill_tree,
     send,
 )
 
@@ -100,7 +102,7 @@ def _fd(pipe: IO[bytes] | None) -> int:
 
 def abandon(child: "subprocess.Popen[bytes]") -> None:
     """End one that was born but cannot be watched; what it started so far goes with it."""
-    os.killpg(child.pid, signal.SIGKILL)
+    kill_group(child.pid)
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()
@@ -209,7 +211,7 @@ class AgentProcess:
         self._wall = wall
         self._watch = TimeoutWatch(clocks, clock.now(), wall())
         self._lines = Lines(longest_line)
-        self._lookout = lookout or ProcessSnapshot()
+        self._lookout = lookout or ProcessSnapshot(TAGS)
         self._stdout_bytes = 0
         self._most_stdout = most_stdout
         self._stderr = b""
@@ -256,7 +258,7 @@ class AgentProcess:
         if self._leader is None:
             return standing(_UNBORN)
         now = self._clock.now()
-        kin = self._kin(people if people is not None else census())
+        kin = self._kin(people if people is not None else census(TAGS))
         leader = kin.get(self._leader)
         cpu = self._cpu_share(now, sum(seen.cpu for seen in kin.values()))
         facts = facts_of(
@@ -374,7 +376,7 @@ class AgentProcess:
             return KillReport()
         self._signalled_at = self._clock.now()
         group = self._leader.pid if self._leader and HAS_HANDLES else None
-        return await fell(kin, self._find, self._clock, self._watch.clocks.grace, group)
+        return await kill_tree(kin, self._find, self._clock, self._watch.clocks.grace, group)
 
     async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
         return self._kin(await self._look(self._stop_it if stop else None))

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.process_table import TagNames
 
 VARIABLE = "INTERLOCK_TAG"
 ABOVE = "INTERLOCK_TAGS_ABOVE"
 """Tags of the agents inside which this Interlock itself runs, with spaces between."""
 OWNER = "INTERLOCK_OWNER"
+TAGS = TagNames(VARIABLE, ABOVE, OWNER)
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
 

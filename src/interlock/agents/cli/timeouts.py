@@ -13,18 +13,7 @@ from typing import Literal
 import msgspec
 
 from interlock.system.errors import SourceError
-
-
-class OutputLine(msgspec.Struct, frozen=True, gc=False):
-    """One line of stdout as bytes, without its end of line. Never longer than the limit."""
-
-    text: bytes
-    cut: bool = False
-    """It was longer than the limit; `text` is how it began."""
-    half: bool = False
-    """The stream ended before the line did."""
-    late: bool = False
-    """It came after our own signal to the agent: it does not count, and its sights are ignored."""
+from interlock.system.process_tree import OutputLine
 
 
 class Alive(msgspec.Struct, frozen=True, gc=False):

@@ -37,13 +37,13 @@ from interlock.signals.batch import (
     render_briefing,
 )
 from interlock.system.errors import SourceError
-from interlock.system.safe_file import (
+from interlock.system.files import (
     FileStamp,
     UnreadableFile,
-    read_regular,
-    set_aside,
-    stamp,
-    write_whole,
+    move_aside,
+    read_file,
+    read_stamp,
+    write_file,
 )
 from interlock.system.strict_json import Problem
 
@@ -88,13 +88,13 @@ class ManifestFile:
         self._write(merged)
 
     def changed(self) -> bool:
-        return self._ours is not None and stamp(self._path) != self._seen
+        return self._ours is not None and read_stamp(self._path) != self._seen
 
     def read_back(self) -> tuple[set[str], str]:
         """The cases the other side has given up, and what is wrong with the file, if anything.
         Where it goes behind what we know, it is written again."""
         assert self._ours is not None  # noqa: S101
-        self._seen = stamp(self._path)
+        self._seen = read_stamp(self._path)
         theirs = self._read()
         if isinstance(theirs, Problem):
             self._write(self._ours)
@@ -105,7 +105,7 @@ class ManifestFile:
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
 
     def _read(self) -> BatchManifest | Problem:
-        raw = read_regular(self._path, _LARGEST)
+        raw = read_file(self._path, _LARGEST)
         return (
             Problem("wrong-field", raw.reason)
             if isinstance(raw, UnreadableFile)
@@ -115,8 +115,8 @@ class ManifestFile:
     def _write(self, manifest: BatchManifest) -> None:
         with suppress(OSError):
             if self._path.is_dir() and not self._path.is_symlink():
-                set_aside(self._path, "refused")
-            self._seen = write_whole(self._path, encode_manifest(manifest))
+                move_aside(self._path, "refused")
+            self._seen = write_file(self._path, encode_manifest(manifest))
 
     def _archive(self) -> int:
         """Put away what a dead process left, and find the highest id that was ever given."""
@@ -124,9 +124,9 @@ class ManifestFile:
         known = left.batch_id if isinstance(left, BatchManifest) else 0
         if isinstance(left, Problem) or left.status not in _ENDED:
             with suppress(OSError):
-                set_aside(self._path, f"stale-{known}")
+                move_aside(self._path, f"stale-{known}")
         names = (_NUMBERED.fullmatch(path.name) for path in self.folder.iterdir())
-        told = read_regular(self.folder / BRIEFING, LARGEST_BRIEFING)
+        told = read_file(self.folder / BRIEFING, LARGEST_BRIEFING)
         titled = _TITLE.match(told) if isinstance(told, bytes) else None
         return max([known, 0, *(int(found[1]) for found in (*names, titled) if found)])
 
@@ -268,7 +268,7 @@ class BatchCarrier:
         phase = max((self._phase_of(ask.step) for ask in asks), key=_LATER.index)
         text = self._brief(run_id, batch_id, phase, len(asks))
         with suppress(OSError):
-            write_whole(folder / BRIEFING, text.encode())
+            write_file(folder / BRIEFING, text.encode())
         self._write_budget(folder)
         signals = {ask.case_id: self._shown(folder / f"{ask.case_no}" / SIGNAL) for ask in asks}
         shown = self._shown(folder / BRIEFING)
@@ -292,7 +292,7 @@ class BatchCarrier:
     def _write_budget(self, folder: Path) -> None:
         with suppress(OSError):
             if self._tokens:
-                write_whole(folder / BUDGET, encode_budget(self._budget()))
+                write_file(folder / BUDGET, encode_budget(self._budget()))
 
     def _shown(self, path: Path) -> str:
         """Relative to the workspace; a root elsewhere is shown whole."""

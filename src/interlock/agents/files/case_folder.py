@@ -20,8 +20,8 @@ from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.engine.case import Usage
 from interlock.signals.signal_file import SignalFile, encode_signal, read_artifact, read_signal
 from interlock.system.errors import SourceError
-from interlock.system.safe_file import read_regular, write_whole
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.files import read_file, write_file
+from interlock.system.strict_json import Problem, read_object
 
 SIGNAL = "signal.json"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
@@ -100,11 +100,11 @@ def bury(path: Path, alive: Callable[[int], bool]) -> None:
         error="" if was_taken else "this dispatch is over",
     )
     with suppress(OSError):
-        write_whole(path, encode_signal(ended))
+        write_file(path, encode_signal(ended))
 
 
 def signal_at(path: Path) -> SignalFile | None:
-    raw = read_regular(path, LARGEST_SIGNAL)
+    raw = read_file(path, LARGEST_SIGNAL)
     found = read_signal(raw) if isinstance(raw, bytes) else None
     return found if isinstance(found, SignalFile) else None
 
@@ -193,7 +193,7 @@ def _foreign(sentence: str, ask: Ask) -> Foreign:
 
 
 def _named(raw: bytes) -> Any:
-    wrapper = decode_object(raw)
+    wrapper = read_object(raw)
     return None if isinstance(wrapper, Problem) else wrapper["dispatch_id"]
 
 

@@ -44,16 +44,16 @@ from interlock.signals.signal_file import (
     read_signal,
 )
 from interlock.system.errors import SourceError
-from interlock.system.folder_watch import FolderWatch, Mode
-from interlock.system.safe_file import (
+from interlock.system.files import (
     FileStamp,
     UnreadableFile,
-    read_regular,
-    set_aside,
-    stamp,
-    write_whole,
+    move_aside,
+    read_file,
+    read_stamp,
+    write_file,
 )
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.folder_watch import FolderWatch, Mode
+from interlock.system.strict_json import Problem, read_object
 
 SECOND_LOOK = 1.0
 """Seconds between the two looks at a file that is no valid JSON."""
@@ -116,10 +116,10 @@ class PendingFile:
         there = signal_at(self.place.signal)
         again = there is not None and there.dispatch_id == self.ask.dispatch_id
         if not again and not self._is_ours():
-            set_aside(self.place.artifact, f"attempt-{self.ask.attempt - 1}")
-        write_whole(self.place.prompt, self._prompt.encode())
+            move_aside(self.place.artifact, f"attempt-{self.ask.attempt - 1}")
+        write_file(self.place.prompt, self._prompt.encode())
         if there == self._current:
-            self._signal.stamp = stamp(self.place.signal)
+            self._signal.stamp = read_stamp(self.place.signal)
         elif not (again and there is not None and there.status == "error"):
             self._write_signal()
 
@@ -158,7 +158,7 @@ class PendingFile:
 
     def _look_at_artifact(self, closely: bool) -> None:
         sight = self._artifact
-        now = stamp(self.place.artifact)
+        now = read_stamp(self.place.artifact)
         unchanged = now == sight.stamp
         sight.stamp = now
         if now is None:
@@ -210,7 +210,7 @@ class PendingFile:
 
     def _look_at_signal(self) -> None:
         sight = self._signal
-        now = stamp(self.place.signal)
+        now = read_stamp(self.place.signal)
         if now is not None and now in (sight.stamp, None if sight.ripe else sight.doubted):
             return
         raw = self._read(self.place.signal, LARGEST_SIGNAL)
@@ -227,7 +227,7 @@ class PendingFile:
         """Why this is not our signal. An error that carries our id ends the dispatch."""
         if isinstance(raw, UnreadableFile):
             return Problem("wrong-field", raw.reason)
-        found = decode_object(raw)
+        found = read_object(raw)
         if isinstance(found, Problem):
             return found
         named = found.get("dispatch_id")
@@ -244,8 +244,8 @@ class PendingFile:
         self.refuse("Malformed", f"signal.json was replaced and is written again: {sentence}", raw)
         with suppress(OSError):
             self.place.folder.mkdir(mode=0o700, exist_ok=True)
-            if stamp(self.place.prompt) is None:
-                write_whole(self.place.prompt, self._prompt.encode())
+            if read_stamp(self.place.prompt) is None:
+                write_file(self.place.prompt, self._prompt.encode())
             self._write_signal()
 
     def _mark(self, status: SignalStatus, error: str = "") -> None:
@@ -257,21 +257,21 @@ class PendingFile:
             return UnreadableFile(
                 f"the folder {self.place.folder} was replaced by a link or removed"
             )
-        return read_regular(path, most)
+        return read_file(path, most)
 
     def _write_signal(self) -> None:
         if self.place.moved():
             raise FileNotFoundError(self.place.folder)
         if self.place.signal.is_dir() and not self.place.signal.is_symlink():
-            set_aside(self.place.signal, "refused")
+            move_aside(self.place.signal, "refused")
         # The decision waits behind `processing`, and it is soon replaced: no sync for this one.
         lasting = self._current.status != "processing"
         content = encode_signal(self._current)
-        self._signal.stamp = write_whole(self.place.signal, content, sync=lasting)
+        self._signal.stamp = write_file(self.place.signal, content, sync=lasting)
 
     def _is_ours(self) -> bool:
         """Whether the artifact that lies there answers this dispatch: its signal was lost."""
-        raw = read_regular(self.place.artifact, LARGEST)
+        raw = read_file(self.place.artifact, LARGEST)
         found = judge(raw, self.ask) if isinstance(raw, bytes) else None
         return isinstance(found, Reply)
 
@@ -397,10 +397,10 @@ class ManualCarrier(FileCarrier):
 
 def read_saved(path: Path, dispatch_id: int) -> Artifact:
     """The artifact in a user's file, with or without its wrapper; a wrapper must carry this id."""
-    raw = read_regular(path.resolve(), LARGEST)
+    raw = read_file(path.resolve(), LARGEST)
     if isinstance(raw, UnreadableFile):
         raise SourceError(f"{raw.reason}; nothing was saved")
-    found = decode_object(raw)
+    found = read_object(raw)
     if isinstance(found, dict):
         if not found.keys() >= {"dispatch_id", "data"}:
             return Artifact(dispatch_id, found)
@@ -418,8 +418,8 @@ def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
 
 def items_in(path: Path) -> list[int]:
     """The items that an artifact says it is about, if it can be read and does."""
-    raw = read_regular(path.resolve(), LARGEST)
-    found = None if isinstance(raw, UnreadableFile) else decode_object(raw)
+    raw = read_file(path.resolve(), LARGEST)
+    found = None if isinstance(raw, UnreadableFile) else read_object(raw)
     data = found.get("data", found) if isinstance(found, dict) else {}
     items = data.get("case_ids") if isinstance(data, dict) else ()
     known = items if isinstance(items, list) else ()
@@ -451,8 +451,8 @@ def leave_artifact(
     place = case_folder(root.resolve(), run_id, case_no, names(step, attempt))
     try:
         if given is None or given.resolve() != place.artifact:
-            set_aside(place.artifact, "replaced")
-        write_whole(place.artifact, encode_artifact(artifact))
+            move_aside(place.artifact, "replaced")
+        write_file(place.artifact, encode_artifact(artifact))
     except OSError as error:
         raise SourceError(f"{place.artifact} cannot be written: {error.strerror}") from None
     return place.artifact

@@ -8,7 +8,6 @@ all who wait when something has changed, or when their time is up.
 
 import asyncio
 import hmac
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.engine.case import Refused
+from interlock.system.files import write_file
 
 GRACE = 20.0
 """Seconds a worker has to come back to a coordinator that was started anew."""
@@ -125,12 +125,9 @@ class LeaseBook:
 
     def _save(self) -> None:
         """Without a sync: what must survive is the death of this process, not of the machine."""
-        fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         page = _Page(sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences)
         with suppress(OSError):
-            fresh.touch(mode=0o600)
-            fresh.write_bytes(msgspec.json.encode(page))
-            fresh.replace(self._path)
+            write_file(self._path, msgspec.json.encode(page), sync=False)
 
 
 class WakeEvent:

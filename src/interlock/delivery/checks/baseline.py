@@ -5,9 +5,7 @@ a crash cut short is completed.
 """
 
 import hashlib
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,6 +13,7 @@ import msgspec
 from interlock.delivery.checks.records import CheckCell, CheckResult
 from interlock.delivery.checks.run import Bounds, OnResult, Site, run_checks
 from interlock.system.errors import SourceError
+from interlock.system.files import write_file
 from interlock.system.process_tree import Clock
 
 SCHEMA_VERSION = 1
@@ -109,18 +108,10 @@ def write_baseline(home: Path, baseline: Baseline) -> Path:
     """Whole or not at all, also through a power cut."""
     path = _path(home, baseline.commit)
     content = msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with fresh.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-        _sync(home)
+        write_file(path, content, mode=0o666)
     except OSError as error:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
         raise SourceError(f"{path} cannot be written: {error.strerror}; make room") from error
     return path
 
@@ -129,11 +120,3 @@ def _path(home: Path, commit: str) -> Path:
     if not commit.isalnum() or not commit.isascii() or len(commit) > 64:
         raise SourceError(f"{commit!r} is no commit: give the full hash of one")
     return home / f"baseline-{commit}.json"
-
-
-def _sync(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
-from interlock.agents.cli.tag import ProcessTag
-from interlock.agents.cli.timeouts import OutputLine, Timeouts
+from interlock.agents.cli.tag import TAGS, ProcessTag
+from interlock.agents.cli.timeouts import Timeouts
 from interlock.delivery.checks.records import CheckCell, CheckResult, Environment
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.process_tree import Clock
+from interlock.system.process_tree import Clock, OutputLine
 from interlock.system.test_output.counts import Counting, bare, plain
 from interlock.system.test_output.failures import read_log
 
@@ -178,7 +178,7 @@ class _Round:
         self._bounds = bounds
         self._on_result = on_result
         self._slots = asyncio.Semaphore(bounds.at_once)
-        self._processes = ProcessSnapshot()
+        self._processes = ProcessSnapshot(TAGS)
         self._started = 0
         self._answers: dict[str, bool] = {}
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)

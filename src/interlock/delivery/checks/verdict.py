@@ -15,7 +15,7 @@ from interlock.delivery.checks.records import CheckResult
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.merge_branch import Conflict
 from interlock.delivery.worktrees.names import Violation
-from interlock.system.file_kind import holds_tests
+from interlock.system.file_kinds import holds_tests
 
 Kind = Literal[
     "passing",

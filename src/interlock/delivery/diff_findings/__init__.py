@@ -14,7 +14,7 @@ from interlock.delivery.diff_findings.braces import brace_tells, dead_comments
 from interlock.delivery.diff_findings.patterns import by_rows, secrets
 from interlock.delivery.diff_findings.python import parse, python_tells
 from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText, take_apart
-from interlock.system.file_kind import FileKind, kind_of, language_of
+from interlock.system.file_kinds import FileKind, kind_of, language_of
 
 MOST: Final = 1_000
 _LARGEST: Final = 1_000_000

@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.delivery.diff_findings.python import parse
 from interlock.delivery.diff_findings.source import DiffFinding, SourceText
-from interlock.system.file_kind import FileKind
+from interlock.system.file_kinds import FileKind
 
 _LONGEST: Final = 100_000
 _CLOSES: Final = {"(": ")", "{": "}"}

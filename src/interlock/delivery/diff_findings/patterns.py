@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText
-from interlock.system.file_kind import FileKind
+from interlock.system.file_kinds import FileKind
 
 Part = Literal["code", "comment", "line"]
 _BOTH: Final[tuple[FileKind, ...]] = ("source", "test")

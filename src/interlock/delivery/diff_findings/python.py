@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.delivery.diff_findings.source import DiffFinding, Severity
-from interlock.system.file_kind import FileKind
+from interlock.system.file_kinds import FileKind
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SAYS_SO: Final = re.compile(

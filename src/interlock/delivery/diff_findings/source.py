@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.system.file_kind import language_of
+from interlock.system.file_kinds import language_of
 
 Severity = Literal["error", "warning", "notice"]
 

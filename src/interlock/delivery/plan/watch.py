@@ -16,7 +16,7 @@ from interlock.delivery.plan.yaml import with_project
 from interlock.delivery.terms import DeliveryConfig
 from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError
-from interlock.system.files import write_whole
+from interlock.system.files import save_file
 
 _KEPT = "plan.json"
 _PATIENCE = 1.0
@@ -106,7 +106,7 @@ def _texts(plan: Plan) -> dict[str, Task]:
 
 
 def _keep(terms: DeliveryConfig, plan: Plan) -> None:
-    write_whole(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
+    save_file(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
 
 
 def _kept(terms: DeliveryConfig) -> Plan:

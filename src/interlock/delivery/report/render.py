@@ -4,19 +4,20 @@ What needs a human comes first, then every task with its checks as a matrix. Bou
 may have thousands of tasks; no text from outside is ever taken for markup.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
-from interlock.rca.report.page import policy
 from interlock.system.errors import SourceError
-from interlock.system.html import render, source
+from interlock.system.files import write_file
+from interlock.system.html import content_policy, source_in, templates_of
 from interlock.system.text import block, code, counted, fence, prose, span, when, writable
 
 WORDS: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
@@ -237,15 +238,17 @@ BUDGET = 12_000_000
 """Bytes for cards; what does not fit is only listed."""
 ROWS = 6_000
 _PAGE_OUTPUT = 4_000
+_MESSAGE = 4_000
 
 
 def delivery_page(report: Delivered) -> str:
     """`report.html` of a run of deliver."""
     tasks = ordered(report)
     cards = _cards(tasks)
-    style, script = source("page.css") + source("delivery.css"), source("page.js")
-    html = render(
-        "delivery.html.j2",
+    made = _environment()
+    style = source_in(made, "page.css") + source_in(made, "delivery.css")
+    script = source_in(made, "page.js")
+    html = made.get_template("delivery.html.j2").render(
         report=report,
         verdict=verdict(report),
         cards=cards,
@@ -257,19 +260,26 @@ def delivery_page(report: Delivered) -> str:
         format_cost=cost,
         style=Markup(style),  # noqa: S704 -- our own files
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=policy(style, script),
+        policy=content_policy(style, script),
     )
     return writable(html)
 
 
+@cache
+def _environment() -> Environment:
+    made = templates_of("delivery/report")
+    made.globals["message"] = lambda said: block(said, _MESSAGE)
+    return made
+
+
 def _cards(tasks: list[TaskReport]) -> list[Markup]:
+    template = _environment().get_template("delivery-task.html.j2")
     found: list[Markup] = []
     spent = 0
     for number, task in enumerate(tasks[:CARDS], 1):
         looks = matrix(task.proofs)
         output = looks.last_failure.output if looks.last_failure else ""
-        html = render(
-            "delivery-task.html.j2",
+        html = template.render(
             task=task,
             number=number,
             looks=looks,
@@ -304,13 +314,10 @@ def write_report(
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise SourceError(f"{path} is a folder; name a file for the report")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        write_file(path, text.encode(), mode=0o666)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise SourceError(f"{path} cannot be written ({error}); name another file") from None

@@ -6,9 +6,7 @@ file protocol. The user's branches appear as `origin/...`, so that the only bran
 objects are hard links, which git never writes to. Submodules are filled without a network.
 """
 
-import os
 import re
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +16,16 @@ import msgspec
 from interlock.delivery.worktrees.names import line_ref, refs_of
 from interlock.delivery.worktrees.ref_guard import RefLedger
 from interlock.system.errors import SourceError
-from interlock.system.files import remove, write_whole
-from interlock.system.git import Git, declared_safe, first_line
-from interlock.system.workshop_git import MAIL, NAME, PATIENCE, CloneGit, Heed, program
+from interlock.system.files import remove, save_file
+from interlock.system.git import (
+    MAIL,
+    NAME,
+    OWN_CLONE,
+    Git,
+    Heed,
+    declared_safe,
+    read_user_setting,
+)
 
 _FACTS = ("is-bare-repository", "is-shallow-repository", "absolute-git-dir", "show-prefix")
 _PARTIAL = r"^(extensions\.partialclone|remote\..*\.promisor)$"
@@ -87,7 +92,7 @@ def _enter(folder: Path) -> tuple[Git, list[str]]:
     git = Git(folder)
     ran = git.run(*words)
     if not ran.fine and "dubious ownership" in ran.complaint:
-        git = Git(folder, declared_safe())
+        git = Git(folder, safe=declared_safe())
         ran = git.run(*words)
     if ran.fine:
         said = ran.out.decode(errors="surrogateescape").split("\n")
@@ -101,7 +106,7 @@ def _enter(folder: Path) -> tuple[Git, list[str]]:
         raise SourceError(
             f"{folder} is not in a git repository; make it one: git init, git add, git commit"
         )
-    raise SourceError(f"{folder} cannot be read: {first_line(ran.complaint)}")
+    raise SourceError(f"{folder} cannot be read: {ran.reason}")
 
 
 def _tip(git: Git, base: str) -> tuple[str, str]:
@@ -163,7 +168,7 @@ def _notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
 _KEY = re.compile(r"submodule\.(.+)\.path\n(.*)", re.DOTALL)
 
 
-def fill_submodules(git: CloneGit, found: SourceRepo) -> list[str]:
+def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
     """A note for each that stays empty."""
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
@@ -173,7 +178,7 @@ def fill_submodules(git: CloneGit, found: SourceRepo) -> list[str]:
     return [note for name, path in pairs if (note := _fill(git, found, name, path))]
 
 
-def _fill(git: CloneGit, found: SourceRepo, name: str, path: str) -> str:
+def _fill(git: Git, found: SourceRepo, name: str, path: str) -> str:
     store = Path(found.shared) / "modules" / name
     inside = Path(found.shared, "modules") in store.resolve().parents
     if not inside or not (store / "objects").is_dir() or name.startswith("-"):
@@ -186,7 +191,7 @@ def _fill(git: CloneGit, found: SourceRepo, name: str, path: str) -> str:
     git.run("config", "--remove-section", f"submodule.{name}")
     if ran.fine:
         return ""
-    return f"submodule {path!r} is empty in the task trees: {first_line(ran.complaint)}"
+    return f"submodule {path!r} is empty in the task trees: {ran.reason}"
 
 
 CLONE, MAKING, EMPTY = "repo.git", "repo.git.making", "no-hooks"
@@ -201,7 +206,7 @@ class Workspace(Protocol):
 
     home: Path
     repo: Path
-    git: CloneGit
+    git: Git
     ledger: RefLedger
     clock: Clock
     heed: Heed
@@ -221,7 +226,7 @@ class Workspace(Protocol):
         tree: Path | None = None,
         index: Path | None = None,
         safe: tuple[str, ...] = (),
-    ) -> CloneGit: ...
+    ) -> Git: ...
 
     def origin(self) -> dict[str, str]: ...
 
@@ -235,37 +240,36 @@ def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed,
     making = home / MAKING
     remove(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = CloneGit(making, heed=heed, safe=found.safe, lock=lock)
-    _clone(CloneGit(home, heed=heed, safe=found.safe, lock=lock), found, making)
+    git = Git(making, OWN_CLONE, heed=heed, safe=found.safe, lock=lock)
+    _clone(Git(home, OWN_CLONE, heed=heed, safe=found.safe, lock=lock), found, making)
     if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
     _settings(git, home, found, keep_hooks)
     _rename_branches(git, slug)
     origin = refs_of(git)
-    write_whole(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
-    write_whole(home / CONFIG, (making / "config").read_bytes())
-    write_whole(home / EXCLUDE, b"")
+    save_file(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
+    save_file(home / CONFIG, (making / "config").read_bytes())
+    save_file(home / EXCLUDE, b"")
     remove(home / LEDGER)
     RefLedger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
     heed("rename")
     making.rename(home / CLONE)
 
 
-def _clone(git: CloneGit, found: SourceRepo, making: Path) -> None:
+def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
         ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
         if ran.fine:
             return
         remove(making)
-    raise SourceError(
-        f"{found.folder} could not be cloned: {first_line(ran.complaint)}; git fsck may tell more"
-    )
+    raise SourceError(f"{found.folder} could not be cloned: {ran.reason}; git fsck may tell more")
 
 
-def _settings(git: CloneGit, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
-    name, mail = (_of_user(found, key) for key in ("user.name", "user.email"))
+def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
+    # Agents commit under the user's name.
+    name, mail = (read_user_setting(Path(found.folder), key) for key in ("user.name", "user.email"))
     hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
     settings = {
         "core.hooksPath": hooks,
@@ -280,12 +284,12 @@ def _settings(git: CloneGit, home: Path, found: SourceRepo, keep_hooks: bool) ->
     for key, value in settings.items():
         git.ask("config", key, value)
     git.run("config", "--remove-section", "remote.origin")
-    remove(git.git_dir / "FETCH_HEAD")
-    (git.git_dir / "info").mkdir(exist_ok=True)
-    (git.git_dir / "worktrees").mkdir(exist_ok=True)
+    remove(git.folder / "FETCH_HEAD")
+    (git.folder / "info").mkdir(exist_ok=True)
+    (git.folder / "worktrees").mkdir(exist_ok=True)
 
 
-def _rename_branches(git: CloneGit, slug: str) -> None:
+def _rename_branches(git: Git, slug: str) -> None:
     """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
     said = git.ask("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []
@@ -297,24 +301,7 @@ def _rename_branches(git: CloneGit, slug: str) -> None:
     git.ask("update-ref", "--no-deref", "--stdin", feed=feed)
 
 
-def _of_user(found: SourceRepo, key: str) -> str:
-    """A setting as the user's own git sees it: agents commit under the user's name."""
-    around = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        ran = subprocess.run(  # noqa: S603
-            [program(), "config", "--get", key],
-            cwd=found.folder,
-            env=around,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ran.stdout.decode(errors="surrogateescape").strip()
-
-
 def _hooks(found: SourceRepo) -> str:
     """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
-    return _of_user(found, "core.hooksPath") or str(Path(found.shared) / "hooks")
+    own = read_user_setting(Path(found.folder), "core.hooksPath")
+    return own or str(Path(found.shared) / "hooks")

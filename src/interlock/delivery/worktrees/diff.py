@@ -10,8 +10,7 @@ import msgspec
 
 from interlock.delivery.worktrees.names import shown
 from interlock.system.errors import SourceError
-from interlock.system.git import first_line
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 MOST_PATCH = 400_000
 _MOST_READ = 32_000_000
@@ -53,14 +52,14 @@ class Diff(msgspec.Struct, frozen=True):
         return tuple(file.path for file in self.files)
 
 
-def read_diff(git: CloneGit, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
+def read_diff(git: Git, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
     """What changed from `base` to `sha`."""
     rows = git.paths(*_WORDS, "--raw", "-z", base, sha)
     bare = git.run(*_WORDS, "-p", "-U0", base, sha, most=_MOST_READ)
     full = git.run(*_WORDS, "-p", "-U3", base, sha, most=most)
     for ran in (bare, full):
         if not ran.fine:
-            raise SourceError(f"the change {sha[:12]} cannot be read: {first_line(ran.complaint)}")
+            raise SourceError(f"the change {sha[:12]} cannot be read: {ran.reason}")
     added = added_lines(bare.out)
     files = [
         _file(facts.decode(), path, added)

@@ -19,9 +19,8 @@ from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.snapshot import align, untracked
 from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import is_folder, remove, write_whole
-from interlock.system.git import first_line
-from interlock.system.workshop_git import CloneGit, dated
+from interlock.system.files import is_folder, remove, save_file
+from interlock.system.git import Git, dated
 
 NAME = "_line"
 """No task's folder is called so."""
@@ -58,7 +57,7 @@ class MergeTree:
         return pick(self.git, commit)
 
     def stand_on(self, commit: str) -> None:
-        write_whole(self.admin / "HEAD", f"{commit}\n".encode())
+        save_file(self.admin / "HEAD", f"{commit}\n".encode())
 
     def drop(self) -> None:
         for place in (self.root, self.admin, self.index):
@@ -73,7 +72,7 @@ class MergeTree:
             self.admin.mkdir(parents=True)
         facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}
         for name, content in {**facts, "HEAD": commit}.items():
-            write_whole(self.admin / name, f"{content}\n".encode())
+            save_file(self.admin / name, f"{content}\n".encode())
         clear(self.admin)
         align(self.git, self.index, commit)
         self.git.run("clean", "-ffdq")
@@ -84,12 +83,12 @@ class MergeTree:
         fill_submodules(self.git, self.workspace.source)
 
 
-def pick(git: CloneGit, commit: str) -> list[bytes]:
+def pick(git: Git, commit: str) -> list[bytes]:
     """Bring the change of one commit into a tree that is clean. The files that are in conflict."""
     ran = git.run("cherry-pick", "--no-commit", "--allow-empty", commit)
     files = git.paths("diff", "--name-only", "--diff-filter=U", "-z")
     if not ran.fine and not files:
-        raise SourceError(f"{commit[:12]} cannot be brought in: {first_line(ran.complaint)}")
+        raise SourceError(f"{commit[:12]} cannot be brought in: {ran.reason}")
     return sorted(set(files))
 
 
@@ -126,7 +125,7 @@ def publish(workspace: Workspace, tip: str) -> Publication:
         user.ask(*words, "--no-auto-maintenance", str(workspace.repo), line_ref(workspace.slug))
         old = at or "0" * len(tip)
         ran = user.run("update-ref", "--no-deref", "-m", "interlock: publish", ref, tip, old)
-        problem = "" if ran.fine else f"git did not move {branch}: {first_line(ran.complaint)}"
+        problem = "" if ran.fine else f"git did not move {branch}: {ran.reason}"
     if problem:
         return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
     workspace.ledger.publishing(tip)
@@ -149,7 +148,7 @@ def moved_branches(workspace: Workspace) -> list[str]:
     ]
 
 
-def _problem(workspace: Workspace, user: CloneGit, ref: str, at: str, tip: str) -> str:
+def _problem(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
@@ -169,7 +168,7 @@ def _problem(workspace: Workspace, user: CloneGit, ref: str, at: str, tip: str) 
     return ""
 
 
-def _is_checked_out(user: CloneGit, ref: str) -> bool:
+def _is_checked_out(user: Git, ref: str) -> bool:
     rows = user.ask("worktree", "list", "--porcelain").split("\n")
     return f"branch {ref}" in rows
 

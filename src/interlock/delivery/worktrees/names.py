@@ -10,7 +10,7 @@ import re
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _MARKED = re.compile(r".*-[0-9a-f]{12}")
@@ -63,7 +63,7 @@ def shown(path: bytes) -> str:
     return path.decode(errors="backslashreplace")
 
 
-def refs_of(git: CloneGit) -> dict[str, str]:
+def refs_of(git: Git) -> dict[str, str]:
     """Every ref of a repository and the commit it points to."""
     listing = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
     pairs = (line.partition(" ") for line in listing.split("\n") if line)

@@ -6,11 +6,9 @@ outside the user's folder.
 
 import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +19,8 @@ from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import shown
 from interlock.delivery.worktrees.snapshot import changed, untracked
 from interlock.system.files import exists, is_folder, remove
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
+from interlock.system.process_tree import kill_group
 
 PATIENCE = 600.0
 _TAIL = 16_000
@@ -34,7 +33,7 @@ class PrepareTarget(Protocol):
     workspace: Workspace
     root: Path
     folder: Path
-    git: CloneGit
+    git: Git
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]: ...
 
@@ -176,8 +175,7 @@ def _run(
         process.wait(patience)
     except subprocess.TimeoutExpired:
         is_late = True
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process.pid)
     process.wait()
     # A process that left the group may hold the pipe for ever; it is not waited for.
     reader.join(1.0)

@@ -15,9 +15,8 @@ import msgspec
 
 from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref, refs_of
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import write_whole
-from interlock.system.git import first_line
-from interlock.system.workshop_git import CloneGit, Heed, unheeded
+from interlock.system.files import save_file
+from interlock.system.git import Git, Heed, unheeded
 
 GONE = ""
 
@@ -58,7 +57,7 @@ class RefLedger:
         with self._turn:
             yield
 
-    def move(self, git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
+    def move(self, git: Git, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
         """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
         with self._turn:
             self._write(msgspec.structs.replace(self._page, moving=dict(changes)))
@@ -68,14 +67,14 @@ class RefLedger:
                 raise MovedError(ran_into) if old else SourceError(ran_into)
             self._write(_moved(self._page))
 
-    def restore(self, git: CloneGit, refs: Mapping[str, str]) -> None:
+    def restore(self, git: Git, refs: Mapping[str, str]) -> None:
         """Put refs back that somebody else moved. The ledger knows them already, or never did."""
         with self._turn:
             ran_into = _update(git, refs, {})
             if ran_into:
                 raise SourceError(ran_into)
 
-    def settle(self, git: CloneGit) -> None:
+    def settle(self, git: Git) -> None:
         """After a crash: what was begun is done to its end."""
         with self._turn:
             if not self._page.moving:
@@ -103,7 +102,7 @@ class RefLedger:
 
     def _write(self, page: RefRecord) -> None:
         self._heed("ledger")
-        write_whole(self.file, msgspec.json.encode(page, order="sorted"))
+        save_file(self.file, msgspec.json.encode(page, order="sorted"))
         self._page = page
 
 
@@ -112,7 +111,7 @@ def _moved(page: RefRecord) -> RefRecord:
     return msgspec.structs.replace(page, refs=refs, moving={})
 
 
-def _update(git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
+def _update(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
     """Move them all or none. What went wrong, or nothing."""
     lines = [
         f"delete {name}" if at == GONE else f"update {name} {at} {old.get(name, '')}".rstrip()
@@ -123,9 +122,9 @@ def _update(git: CloneGit, changes: Mapping[str, str], old: Mapping[str, str]) -
     if not ran.fine and ".lock" in ran.complaint and "File exists" in ran.complaint:
         # git waited for the holder before it complained: who held these is dead.
         for name in (*changes, "packed-refs"):
-            (git.git_dir / f"{name}.lock").unlink(missing_ok=True)
+            (git.folder / f"{name}.lock").unlink(missing_ok=True)
         ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
-    return "" if ran.fine else f"git did not move {lines[0]}: {first_line(ran.complaint)}"
+    return "" if ran.fine else f"git did not move {lines[0]}: {ran.reason}"
 
 
 _STASH = "refs/stash"
@@ -143,7 +142,7 @@ class RefGuard:
 
     def __init__(
         self,
-        git: CloneGit,
+        git: Git,
         ledger: RefLedger,
         slug: str,
         origin: Mapping[str, str],

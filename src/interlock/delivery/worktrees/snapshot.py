@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.worktrees.names import Violation, shown
-from interlock.system.workshop_git import CloneGit
+from interlock.system.git import Git
 
 LARGEST = 50_000_000
 _LINK = b"160000"
 
 
-def align(git: CloneGit, index: Path, commit: str) -> None:
+def align(git: Git, index: Path, commit: str) -> None:
     """Our index says what the commit says, and still knows which files it need not read again."""
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     if not index.is_file() or not git.holds("read-tree", "-m", commit):
@@ -30,17 +30,17 @@ def align(git: CloneGit, index: Path, commit: str) -> None:
     git.run("update-index", "-q", "--refresh")
 
 
-def untracked(git: CloneGit) -> list[bytes]:
+def untracked(git: Git) -> list[bytes]:
     return git.paths("ls-files", "--others", "--exclude-standard", "-z")
 
 
-def changed(git: CloneGit) -> dict[bytes, bool]:
+def changed(git: Git) -> dict[bytes, bool]:
     """Paths of the index whose files differ, and whether each is a submodule."""
     rows = git.paths("diff-files", "--raw", "-z", "--ignore-submodules=dirty")
     return {path: _LINK in facts[:15] for facts, path in zip(rows[::2], rows[1::2], strict=True)}
 
 
-def gather(git: CloneGit, root: Path, forced: list[bytes], largest: int) -> list[Violation]:
+def gather(git: Git, root: Path, forced: list[bytes], largest: int) -> list[Violation]:
     """Put into the index what changed and may be there. The rest, as violations."""
     found: list[Violation] = []
     gone, new = [], []
@@ -65,7 +65,7 @@ def gather(git: CloneGit, root: Path, forced: list[bytes], largest: int) -> list
     return sorted(set(found))
 
 
-def examine(git: CloneGit, base: str, largest: int) -> list[Violation]:
+def examine(git: Git, base: str, largest: int) -> list[Violation]:
     """The same for what an agent committed itself: it is taken out of the index again."""
     rows = git.paths("diff-index", "--cached", "--raw", "-z", "--no-renames", base)
     entries = [(facts.split(b" "), path) for facts, path in zip(rows[::2], rows[1::2], strict=True)]
@@ -84,7 +84,7 @@ def examine(git: CloneGit, base: str, largest: int) -> list[Violation]:
 
 
 def _recorded(
-    git: CloneGit, facts: list[bytes], path: bytes, size: int, largest: int
+    git: Git, facts: list[bytes], path: bytes, size: int, largest: int
 ) -> Violation | None:
     mode = facts[1]
     if mode == _LINK:
@@ -94,13 +94,13 @@ def _recorded(
     return _too_large(path, size, largest) if size > largest else None
 
 
-def staged_by_force(git: CloneGit, commit: str) -> list[bytes]:
+def staged_by_force(git: Git, commit: str) -> list[bytes]:
     """What an agent has added to its own index, ignored or not. A broken index says nothing."""
     ran = git.run("diff-index", "--cached", "--diff-filter=A", "--name-only", "-z", commit)
     return ran.out.split(b"\0")[:-1] if ran.fine else []
 
 
-def _add(git: CloneGit, paths: list[bytes]) -> list[Violation]:
+def _add(git: Git, paths: list[bytes]) -> list[Violation]:
     """All at once; one by one only if git refuses one of them."""
     if _record(git, "--add", paths):
         return []
@@ -111,7 +111,7 @@ def _add(git: CloneGit, paths: list[bytes]) -> list[Violation]:
     ]
 
 
-def _record(git: CloneGit, how: str, paths: list[bytes]) -> bool:
+def _record(git: Git, how: str, paths: list[bytes]) -> bool:
     if not paths:
         return True
     feed = b"".join(path + b"\0" for path in paths)

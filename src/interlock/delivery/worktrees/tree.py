@@ -31,8 +31,8 @@ from interlock.delivery.worktrees.snapshot import (
     untracked,
 )
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, put_aside, remove, write_whole
-from interlock.system.workshop_git import dated
+from interlock.system.files import exists, is_folder, put_aside, remove, save_file
+from interlock.system.git import dated
 
 _LEFT_BEHIND = (
     *("index.lock", "HEAD.lock", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "SQUASH_MSG"),
@@ -56,7 +56,7 @@ def mend_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
         if is_folder(link):
             put_aside(link, aside)
         remove(link)
-        write_whole(link, wanted)
+        save_file(link, wanted)
         sentence = f"{link} was removed or replaced and is put back; never run git init there"
         found.append(Violation("git-file", sentence))
     return found
@@ -72,14 +72,14 @@ def mend_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
     if not _is_file_with(admin / "HEAD", head):
         said = _said(admin / "HEAD")
         remove(admin / "HEAD")
-        write_whole(admin / "HEAD", head)
+        save_file(admin / "HEAD", head)
         sentence = f"HEAD was at {said}, not on {_short(branch)}; stay on that branch"
         found.append(Violation("head-moved", sentence))
     facts = {"commondir": "../..\n", "gitdir": f"{folder / '.git'}\n", "locked": "interlock\n"}
     for name, content in facts.items():
         if not _is_file_with(admin / name, content.encode()):
             remove(admin / name)
-            write_whole(admin / name, content.encode())
+            save_file(admin / name, content.encode())
     return found
 
 
@@ -327,13 +327,13 @@ class TaskTree:
 
     def _write(self, record: TreeRecord) -> None:
         self.workspace.heed("record")
-        write_whole(self.workspace.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
+        save_file(self.workspace.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
         self.record = record
 
     def share_index(self) -> None:
         """The agent's git sees the tree as we do."""
         remove(self.admin / "index.lock")
-        write_whole(self.admin / "index", self.index.read_bytes())
+        save_file(self.admin / "index", self.index.read_bytes())
 
 
 def _read(workspace: Workspace, name: str) -> TreeRecord | None:

@@ -5,7 +5,6 @@ what the manifest names is removed, and nothing that would be lost by it: unreco
 tasks and an unpublished branch stay unless forced. The user's repository is never touched.
 """
 
-import fcntl
 import os
 import re
 import time
@@ -32,13 +31,15 @@ from interlock.delivery.worktrees.names import checked_slug
 from interlock.delivery.worktrees.ref_guard import RefLedger
 from interlock.delivery.worktrees.tree import ASIDE, INDEXES, TASKS, TREES, TaskTree
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, remove, write_whole
-from interlock.system.workshop_git import CloneGit, Heed, unheeded
+from interlock.system.files import exists, is_folder, remove, save_file
+from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
+from interlock.system.locks import take_lock
 
 MANIFEST = "workshop.json"
 LOCK = "lock"
 _FORM = 1
-_TRIES, _PAUSE = 40, 0.05
+_PATIENCE = 2.0
+"""Seconds for a git that outlived its run and still holds the lock."""
 """For as long, a git that a killed process left may need to end."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
@@ -90,7 +91,7 @@ class DeliveryWorkspace:
         """Make it, or open what is there. The base of the first time stays."""
         checked_slug(slug)
         seen = _seen(home)
-        lock = take_lock(home)
+        lock = lock_workspace(home)
         try:
             manifest = read_manifest(home) if seen else None
             if manifest is None:
@@ -103,8 +104,8 @@ class DeliveryWorkspace:
                     found=found,
                 )
                 heed("manifest")
-                write_whole(home / ".gitignore", b"*\n")
-                write_whole(home / MANIFEST, msgspec.json.encode(manifest))
+                save_file(home / ".gitignore", b"*\n")
+                save_file(home / MANIFEST, msgspec.json.encode(manifest))
             else:
                 _same(manifest, source, slug, base)
             if not is_folder(home / CLONE):
@@ -165,11 +166,12 @@ class DeliveryWorkspace:
         tree: Path | None = None,
         index: Path | None = None,
         safe: tuple[str, ...] = (),
-    ) -> CloneGit:
+    ) -> Git:
         """git on that directory; with a tree it is one of ours, which shares our clone."""
         shared = self.repo if tree is not None else None
-        return CloneGit(
+        return Git(
             git_dir,
+            OWN_CLONE,
             tree=tree,
             index=index,
             shared=shared,
@@ -203,7 +205,7 @@ class DeliveryWorkspace:
             new = [line for line in lines if line not in known and "\n" not in line]
             if new:
                 text = "\n".join([*filter(None, known), *new, ""])
-                write_whole(file, text.encode(errors="surrogateescape"))
+                save_file(file, text.encode(errors="surrogateescape"))
         self.keep_settings()
 
     def close(self) -> None:
@@ -258,7 +260,7 @@ def _keep(kept: Path, file: Path) -> None:
     if not file.is_file() or file.is_symlink() or file.read_bytes() != content:
         remove(file)
         file.parent.mkdir(exist_ok=True)
-        write_whole(file, content)
+        save_file(file, content)
 
 
 def _seen(home: Path) -> bool:
@@ -281,22 +283,18 @@ def _seen(home: Path) -> bool:
     return False
 
 
-def take_lock(home: Path) -> int:
+def lock_workspace(home: Path) -> int:
     """The lock on the folder; it dies with its process."""
     try:
         home.mkdir(parents=True, exist_ok=True)
-        number = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        taken = take_lock(home / LOCK, f"{os.getpid()}\n".encode(), wait=_PATIENCE)
     except OSError as error:
         raise SourceError(f"{home} cannot be used: {error}; name another folder") from None
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(_PAUSE)
-        else:
-            return number
-    os.close(number)
-    raise StateError(f"{home} is in use by another process; wait for it, or stop that run first")
+    if taken is None:
+        raise StateError(
+            f"{home} is in use by another process; wait for it, or stop that run first"
+        )
+    return taken
 
 
 def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:
@@ -338,7 +336,7 @@ def clean(
     if not is_folder(home) or read_manifest(home) is None:
         raise SourceError(f"{home} is not a workspace of Interlock, so nothing is removed there")
     if force or not is_folder(home / CLONE):
-        lock = take_lock(home)
+        lock = lock_workspace(home)
         try:
             return _take_all(home, dry_run, also)
         finally:

@@ -29,7 +29,7 @@ from interlock.epic.checkpoints.record import (
 )
 from interlock.epic.status import Kind, Status, read_status
 from interlock.system.errors import SourceError
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.strict_json import Problem, read_object
 
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}\Z")
 
@@ -351,7 +351,7 @@ def read_checkpoint(raw: bytes) -> ReadCheckpoint | UnreadableCheckpoint:
     """The checkpoint in a file, or why there is none."""
     if len(raw) > LARGEST:
         return UnreadableCheckpoint("CORRUPT", f"it has more than {LARGEST:,} bytes")
-    value = decode_object(raw)
+    value = read_object(raw)
     if isinstance(value, Problem):
         return UnreadableCheckpoint("CORRUPT", value.sentence)
     wrong = unsound(value)

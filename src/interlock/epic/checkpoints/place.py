@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.own_git import Git, is_installed
+from interlock.system.git import USER_TREE, Git, is_installed
 
 _STATE: Final = (".sage", "state")
 _SHADOW: Final = ("interlock", "epics")
@@ -51,7 +51,7 @@ def find_place(folder: Path) -> StateFolder:
     folder = folder.resolve()
     if not is_installed():
         return StateFolder(root=folder)
-    git = Git(folder)
+    git = Git(folder, USER_TREE)
     ran = git.run("rev-parse", "--show-toplevel")
     if not ran.fine:
         if "not a git repository" in ran.complaint or "work tree" in ran.complaint:

@@ -6,10 +6,9 @@ would undo its work. `sole` is the lock of the one supervisor of an epic: it lie
 no clean reaches, so that two workspaces of one repository meet it, and ends with its process.
 """
 
-import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +23,16 @@ from interlock.epic.checkpoints.legacy import (
 )
 from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
 from interlock.epic.checkpoints.record import LARGEST, Checkpoint, check_epic_id, encode
-from interlock.system.durable import put, sync_folder
 from interlock.system.errors import SourceError, StateError
-from interlock.system.locks import locked
-from interlock.system.safe_file import UnreadableFile, read_regular, stamp
+from interlock.system.files import (
+    UnreadableFile,
+    exists,
+    move_aside,
+    read_file,
+    sync_folder,
+    write_files,
+)
+from interlock.system.locks import LockHeldError, hold_lock
 
 _GRAVE: Final[tuple[UnreadKind, ...]] = ("CORRUPT", "INVALID")
 _OURS: Final = 4
@@ -75,7 +80,7 @@ def previous(folder: Path, epic_id: str) -> Path:
 
 def look(path: Path, epic_id: str) -> FoundCheckpoint:
     """What one file holds for this epic."""
-    raw = read_regular(path, LARGEST)
+    raw = read_file(path, LARGEST)
     if isinstance(raw, UnreadableFile):
         return FoundCheckpoint(
             path, UnreadableCheckpoint("MISSING" if raw.kind == "gone" else "CORRUPT", raw.reason)
@@ -165,6 +170,7 @@ _ARCHIVE: Final = "archive"
 _LOCK: Final = ".lock"
 """One for all epics: they share the pointer."""
 _SMALL: Final = 1_000
+_PATIENCE: Final = 20.0
 
 Change = Callable[[Checkpoint | None], Checkpoint]
 
@@ -214,14 +220,14 @@ class Checkpoints:
             if before:
                 files.append((previous(folder, after.epic.id), before.raw))
             files.append((current(folder, after.epic.id), raw))
-            if read_regular(folder / _POINTER, _SMALL) != f"{after.epic.id}\n".encode():
+            if read_file(folder / _POINTER, _SMALL) != f"{after.epic.id}\n".encode():
                 files.append((folder / _POINTER, f"{after.epic.id}\n".encode()))
-        put(files)
+        write_files(files)
 
     @contextmanager
     def _writing(self, epic_id: str) -> Iterator[None]:
         make_folders(self.place)
-        with locked(self.place.safest / _LOCK):
+        with _waiting_lock(self.place.safest / _LOCK):
             self._refuse_odd(epic_id)
             try:
                 yield
@@ -235,9 +241,9 @@ class Checkpoints:
         """What lies under our names must be plain files: a link would lead the write astray."""
         for folder in self.place.folders:
             files = (*_names(folder, epic_id), folder / _POINTER)
-            odd = [path for path in files if stamp(path) and not _is_plain(path, path.is_file())]
+            odd = [path for path in files if exists(path) and not _is_plain(path, path.is_file())]
             archive = folder / _ARCHIVE
-            odd += [archive] if stamp(archive) and not _is_plain(archive, archive.is_dir()) else []
+            odd += [archive] if exists(archive) and not _is_plain(archive, archive.is_dir()) else []
             if odd:
                 raise SourceError(f"{odd[0]} is a link, or not what it should be: remove it")
 
@@ -245,7 +251,7 @@ class Checkpoints:
         """The epic that was last written; if that is not known, the only one there is. Or ""."""
         check_folders(self.place)
         for folder in self.place.folders:
-            raw = read_regular(folder / _POINTER, _SMALL)
+            raw = read_file(folder / _POINTER, _SMALL)
             if not isinstance(raw, UnreadableFile):
                 with suppress(SourceError, UnicodeDecodeError):
                     return check_epic_id(raw.decode().strip())
@@ -271,7 +277,7 @@ class Checkpoints:
         for folder in (self.place.state, self.place.root / "state"):
             paths += sorted(folder.glob("*-state.json"))
         for path in paths:
-            raw = read_regular(path, 1 << 20)
+            raw = read_file(path, 1 << 20)
             found = None if isinstance(raw, UnreadableFile) else read_checkpoint(raw)
             if isinstance(found, ReadCheckpoint):
                 yield found.checkpoint.epic.id
@@ -282,7 +288,7 @@ class Checkpoints:
         check_epic_id(epic_id)
         with self._writing(epic_id):
             ours = [path for folder in self.place.folders for path in _names(folder, epic_id)]
-            ours = [path for path in ours if stamp(path)]
+            ours = [path for path in ours if exists(path)]
             old = older_files(self.place, epic_id)
             old = [
                 path for path in old if path.parent == self.place.state and _is_of(path, epic_id)
@@ -290,10 +296,23 @@ class Checkpoints:
             done = _dropped(ours) if delete else _set_aside(ours, word, epic_id)
             done = [*done, *_set_aside(old, word, epic_id)]
             for folder in self.place.folders:
-                raw = read_regular(folder / _POINTER, _SMALL)
+                raw = read_file(folder / _POINTER, _SMALL)
                 if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
                     (folder / _POINTER).unlink(missing_ok=True)
         return done
+
+
+@contextmanager
+def _waiting_lock(path: Path) -> Iterator[None]:
+    """Who changes the files waits for whoever does so already."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold_lock(path, wait=_PATIENCE))
+        except LockHeldError as error:
+            raise SourceError(str(error)) from None
+        except OSError as error:
+            raise SourceError(f"{path} cannot be opened: {error.strerror}") from None
+        yield
 
 
 def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
@@ -317,13 +336,8 @@ def _set_aside(paths: list[Path], word: str, epic_id: str) -> list[Path]:
     for path in paths:
         folder = path.parent / _ARCHIVE
         folder.mkdir(mode=0o700, exist_ok=True)
-        ending = path.name.removeprefix(epic_id).lstrip(".")
-        number, aside = 1, folder / f"{epic_id}.{word}.{ending}"
-        while stamp(aside) is not None:
-            number += 1
-            aside = folder / f"{epic_id}.{word}-{number}.{ending}"
-        path.rename(aside)
-        moved.append(aside)
+        aside = move_aside(path, word, folder, epic_id)
+        moved += [aside] if aside else []
     for folder in dict.fromkeys(path.parent for path in paths):
         sync_folder(folder)
     return moved
@@ -341,9 +355,6 @@ def _is_old(path: Path) -> bool:
     )
 
 
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 class LockedError(StateError):
     """Somebody else works on this epic."""
 
@@ -353,21 +364,14 @@ def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
     """Be the one who works on the epic, or LockedError with the process that does."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"
-    try:
-        opened = os.open(path, _OPEN, 0o600)
-    except OSError as error:
-        raise StateError(f"{path} cannot be opened: {error.strerror}") from None
-    try:
+    with ExitStack() as held:
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.pread(opened, 20, 0).decode("ascii", "replace").strip() or "?"
+            held.enter_context(hold_lock(path, f"{os.getpid()}\n".encode()))
+        except LockHeldError as error:
+            who = error.owner.decode("ascii", "replace").strip() or "?"
             raise LockedError(
                 f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
             ) from None
-        os.ftruncate(opened, 0)
-        os.pwrite(opened, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            raise StateError(f"{path} cannot be opened: {error.strerror}") from None
         yield
-        os.ftruncate(opened, 0)
-    finally:
-        os.close(opened)

@@ -12,8 +12,10 @@ from typing import Final
 from interlock.epic.checkpoints.record import GitWork
 from interlock.epic.recovery.policy import GitFinding, GitState
 from interlock.system.errors import SourceError
-from interlock.system.own_git import OURS, Git, is_installed
+from interlock.system.git import USER_TREE, Git, is_installed
 
+OURS: Final = (".sage", ".interlock", ".asterisk")
+"""Folders at the top that belong to the tools: never dirt, and never stashed."""
 _SHOWN: Final = 20
 _OPERATIONS: Final = (
     ("rebase-apply/applying", "am"),
@@ -67,7 +69,7 @@ def look(root: Path, recorded: GitWork) -> GitState:
 
 
 def _repository(root: Path) -> Git | None:
-    git = Git(root)
+    git = Git(root, USER_TREE)
     inside = is_installed() and git.line("rev-parse", "--is-inside-work-tree") == "true"
     return git if inside else None
 
@@ -138,7 +140,10 @@ def _digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
     found = hashlib.sha256(repr(changes).encode(errors="surrogateescape"))
     if head:
         words = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD", "--", *spared())
-        found.update(git.digest(*words).encode())
+        content = hashlib.sha256()
+        for chunk in git.stream(*words):
+            content.update(chunk)
+        found.update(content.hexdigest().encode())
     return found.hexdigest()
 
 

@@ -5,7 +5,6 @@ are counted in a file that is only appended to, in the safest folder: a counter 
 reset brings back would start again each time. Nothing is ever reset, cleaned or dropped.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -34,11 +33,10 @@ from interlock.epic.recovery.policy import (
 )
 from interlock.signals.lines import canonical_line
 from interlock.system.errors import SourceError, StateError
-from interlock.system.own_git import Git
-from interlock.system.safe_file import UnreadableFile, read_regular
+from interlock.system.files import UnreadableFile, append_line, read_file
+from interlock.system.git import USER_TREE, Git
 
 _LARGEST: Final = 1 << 22
-_ADD: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RecoveryAttempt(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ def ledger_file(place: StateFolder, epic_id: str) -> Path:
 
 def tried(place: StateFolder, epic_id: str, key: str) -> int:
     """How often this was tried. A damaged line still counts for every key: it was a try."""
-    raw = read_regular(ledger_file(place, epic_id), _LARGEST)
+    raw = read_file(ledger_file(place, epic_id), _LARGEST)
     if isinstance(raw, UnreadableFile):
         if raw.kind == "gone":
             return 0
@@ -66,23 +64,11 @@ def add_try(place: StateFolder, epic_id: str, key: str, at: str) -> int:
     """Note one more try, safe on disk, and say how many there were with it."""
     make_folders(place)
     path = ledger_file(place, epic_id)
-    line = msgspec.json.encode(RecoveryAttempt(key, at)) + b"\n"
     try:
-        opened = os.open(path, _ADD, 0o600)
-        try:
-            # A newline first: what a crash left half written stays a line of its own.
-            os.write(opened, b"\n" + line if _is_torn(path) else line)
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        append_line(path, msgspec.json.encode(RecoveryAttempt(key, at)), sync=True)
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
     return tried(place, epic_id, key)
-
-
-def _is_torn(path: Path) -> bool:
-    raw = read_regular(path, _LARGEST)
-    return isinstance(raw, bytes) and bool(raw) and not raw.endswith(b"\n")
 
 
 def _key(line: bytes) -> str | None:
@@ -154,7 +140,7 @@ class _Attempt:
         self._epic_id = epic_id
         self._emit = emit
         self._at = at
-        self._git = Git(checkpoints.place.root)
+        self._git = Git(checkpoints.place.root, USER_TREE)
 
     def carry_out(
         self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
@@ -285,7 +271,7 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
         raise StateError(f"there is uncommitted work ({changed}): commit it first")
-    apply_stash(Git(checkpoints.place.root), wanted[-1].stash)
+    apply_stash(Git(checkpoints.place.root, USER_TREE), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
     checkpoints.update(epic_id, _Change(done, None, "").apply, at)
     return done

@@ -18,6 +18,7 @@ import msgspec
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, workplace
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, why
+from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import variables_of
 from interlock.agents.status import AgentStatusFile
@@ -105,7 +106,7 @@ class SessionAgent:
             wall=limits.session,
             after_result=max(limits.grace, own.after_result),
         )
-        self._processes = ProcessSnapshot()
+        self._processes = ProcessSnapshot(TAGS)
         self._tasks = TaskSet(self._session)
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 

@@ -13,10 +13,11 @@ import msgspec
 from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, Zones, judge
 from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import AgentSettings, Profile, clocks_of, environment, launch
-from interlock.agents.cli.timeouts import Alive, OutputLine, Sight, Timeouts
+from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
 from interlock.engine.case import Usage
 from interlock.signals.lines import Found, LineReader, SessionLines
 from interlock.signals.streams.events import StreamEvent
+from interlock.system.process_tree import OutputLine
 
 Hear = Callable[[list[Found]], None]
 

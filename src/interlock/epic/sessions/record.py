@@ -14,8 +14,8 @@ import msgspec
 from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, deciding
 from interlock.signals.lines import Found, LineRefusal, LineSignal
 from interlock.system.errors import SourceError
+from interlock.system.files import append_line, open_log
 
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_WRITTEN: Final = 200_000
 """Lines of a session's file. What comes after is only counted, unless it decides something."""
 _MOST_KEPT: Final = 200
@@ -70,7 +70,7 @@ class SessionRecord:
         self._written = self._synced = 0
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(path, _OPEN, 0o600)
+            self._file = open_log(path)
         except OSError as error:
             raise SourceError(f"{path} cannot be written: {error.strerror}") from None
         self._read_back()
@@ -159,12 +159,9 @@ class SessionRecord:
 
     def _write(self, line: bytes, *, firm: bool) -> None:
         self._written += 1
-        left = memoryview(line + b"\n")
-        while left:
-            left = left[os.write(self._file, left) :]
-        if firm and self._synced < _MOST_SYNCED:
-            self._synced += 1
-            os.fsync(self._file)
+        sync = firm and self._synced < _MOST_SYNCED
+        self._synced += sync
+        append_line(self._file, line, sync=sync)
 
     def _read_back(self) -> None:
         """What an earlier life of this session left; a line that was cut off is none."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from interlock.rca.calibration.scenario import PlantedCommit, Scenario
 from interlock.system.errors import SourceError
-from interlock.system.repository import BRANCH, git
+from interlock.system.git import SeedCommit, seed_repository
 
 World = Sequence[PlantedCommit]
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -102,36 +102,16 @@ def _plant(folder: Path, world: World) -> dict[str, str]:
         raise SourceError(
             f"{folder} cannot be created: {error.strerror}; choose a new one"
         ) from None
-    git(folder, "init", "--quiet", "--template=", "--object-format=sha1")
-    git(folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
-    git(folder, "fast-import", "--quiet", "--date-format=raw", given=_stream(world))
-    git(folder, "reset", "--quiet", "--hard")
-    hashes = git(folder, "rev-list", "--reverse", "--topo-order", BRANCH).split()
-    named = {
-        name: commit
-        for planted, commit in zip(world, hashes, strict=True)
-        for name in (planted.id, *planted.tags)
-        if name
-    }
-    return {**named, "HEAD": hashes[-1]}
-
-
-def _stream(world: World) -> bytes:
-    parts: list[bytes] = []
-    for mark, commit in enumerate(world, 1):
-        moment = datetime.fromisoformat(commit.date)
-        who = f"{commit.author} {int(moment.timestamp())} {moment:%z}"[:1_000]
-        parts.append(f"commit refs/heads/{BRANCH}\nmark :{mark}\n".encode())
-        parts.append(f"author {who}\ncommitter {who}\n".encode())
-        parts.append(_data(commit.message.rstrip("\n") + "\n"))
-        parts.extend(f"D {path}\n".encode() for path in sorted(commit.remove))
-        for path, text in sorted(commit.files.items()):
-            parts.append(f"M 100644 inline {path}\n".encode() + _data(text))
-        parts.append(b"\n")
-        parts.extend(f"reset refs/tags/{tag}\nfrom :{mark}\n\n".encode() for tag in commit.tags)
-    return b"".join(parts)
-
-
-def _data(text: str) -> bytes:
-    body = text.encode()
-    return b"data %d\n%b\n" % (len(body), body)
+    commits = (
+        SeedCommit(
+            author=commit.author,
+            at=datetime.fromisoformat(commit.date),
+            message=commit.message,
+            write=commit.files,
+            remove=tuple(commit.remove),
+            id=commit.id,
+            tags=tuple(commit.tags),
+        )
+        for commit in world
+    )
+    return seed_repository(folder, commits)

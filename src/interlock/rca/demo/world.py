@@ -4,29 +4,31 @@ Touches nothing outside its folder, and no folder that is not its own. The same 
 time; only ids, ports and durations of the runs differ.
 """
 
-import fcntl
 import hashlib
+import math
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from interlock.rca.demo.history import Planted, pages, planted, read_history
+from interlock.rca.demo.history import (
+    PEOPLE,
+    DemoCommit,
+    Planted,
+    pages,
+    planted,
+    read_history,
+    trees,
+)
 from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
-from interlock.system.repository import (
-    BRANCH,
-    check_out,
-    plain_environment,
-    require_git,
-    revisions,
-    write_repository,
-)
+from interlock.system.git import BRANCH, SeedCommit, check_out, is_installed, seed_repository
+from interlock.system.locks import hold_lock
 
 _PATIENCE = 120.0
 
@@ -50,7 +52,7 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
         done = subprocess.run(  # noqa: S603
             [sys.executable, script, workspace, results, "--build", results.name, "--began", began],
             cwd=workspace,
-            env=plain_environment(),
+            env=_plain_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -64,6 +66,19 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
         why = output[-1] if output else f"see {results / 'logs' / 'console.log'}"
         raise SourceError(f"the tests in {workspace} could not be run: {why}")
     return done.returncode == 0
+
+
+def _plain_environment() -> dict[str, str]:
+    """The user's environment without what would steer git, Python or Interlock."""
+    steering = ("GIT_", "PYTHON", "INTERLOCK_", "FORCE_COLOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    return {
+        **kept,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 PURPOSES = {
@@ -101,12 +116,14 @@ class _Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_world(folder: Path) -> World:
     """The world in that folder: as it is there already, or made anew."""
-    require_git()
+    if not is_installed():
+        raise SourceError("the demo makes git repositories, and git is not there: install git")
     folder = folder.resolve()
     _own(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder):
+        # Whoever makes the same world at the same time waits, and finds it finished.
+        with hold_lock(folder, wait=math.inf):
             hashes = _finished(folder) or _make(folder)
     except OSError as error:
         raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
@@ -119,7 +136,7 @@ def build_world(folder: Path) -> World:
         earlier=folder / "results" / EARLIER[0],
         today=folder / "results" / TODAY[0],
         green_before=GREEN_BEFORE,
-        last_green=revisions(hashes, "last-green"),
+        last_green=_revisions(hashes, "last-green"),
         truth=planted(hashes),
     )
 
@@ -135,17 +152,6 @@ def _own(folder: Path) -> _Mark | None:
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
             raise StateError(problem) from None
     return None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Whoever makes the same world at the same time waits, and finds it finished."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
 
 
 def _finished(folder: Path) -> dict[str, dict[str, str]] | None:
@@ -166,9 +172,34 @@ def _make(folder: Path) -> dict[str, dict[str, str]]:
     for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
         workspace = folder / "ci" / build
         results = folder / "results" / build
-        run_nightly(repos, revisions(hashes, name), workspace, results, began=began)
+        run_nightly(repos, _revisions(hashes, name), workspace, results, began=began)
     _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
     return hashes
+
+
+def write_repository(folder: Path, changes: Iterable[DemoCommit]) -> dict[str, str]:
+    """A repository with that history, checked out. Returns the hash of each id and tag."""
+    folder.mkdir(parents=True)
+    return seed_repository(
+        folder,
+        (
+            SeedCommit(
+                author=PEOPLE[change.by],
+                at=datetime.fromisoformat(change.at).astimezone(UTC),
+                message=change.say,
+                write={path: text for path, text in after.items() if before.get(path) != text},
+                remove=tuple(before.keys() - after.keys()),
+                id=change.id,
+                tags=change.tags,
+            )
+            for change, before, after in trees(changes)
+        ),
+    )
+
+
+def _revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[str, str]:
+    """Of each repository, the commit that has this name."""
+    return {repo: known[name] for repo, known in hashes.items()}
 
 
 def _sign(folder: Path, mark: _Mark) -> None:

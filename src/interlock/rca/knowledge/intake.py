@@ -15,8 +15,9 @@ from sqlalchemy import Connection
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
 from interlock.journal.sqlite import RawConnection, is_number, transaction
-from interlock.rca.records import Failure, Job, Launch, TestCounts
+from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError
+from interlock.system.test_output import TestCounts
 
 _encode = msgspec.json.Encoder().encode
 _LAUNCH = (

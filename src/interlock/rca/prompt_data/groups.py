@@ -14,8 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.prompt_data.subject import ClockLimits, Subject
-from interlock.rca.records import Failure, Job, Launch, TestCounts
+from interlock.rca.records import Failure, Job, Launch
 from interlock.runtime.fence import MISSING
+from interlock.system.test_output import TestCounts
 
 CLOCK_PLANE_NOTE: Final = (
     "Times are of up to three clocks: the executor's (CI job), the test node's (launch, tests), "

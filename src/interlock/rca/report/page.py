@@ -1,25 +1,35 @@
 """The page: findings as one HTML file that needs nothing else, for whoever opens it from a chat.
 
-Chooses what goes where and how much fits; templates, style and script lie beside this file. Nothing
-from outside is ever markup: templates escape all text, links are checked, and the page forbids
-itself everything but its own style and script.
+Chooses what goes where and how much fits; templates lie beside this file. Nothing from outside is
+ever markup: templates escape all text, links are checked, and the page forbids itself everything
+but its own style and script.
 """
 
-import base64
-import hashlib
 from collections import Counter
+from functools import cache
+from typing import Any
 
 import msgspec
+from jinja2 import Environment
 from markupsafe import Markup
 
-from interlock.rca.records import CaseFinding
-from interlock.rca.report.jira import draft_of, plain_text
+from interlock.rca.records import CaseFinding, Evidence, FindingStep
+from interlock.rca.report import words
+from interlock.rca.report.jira import draft_of, draft_text, plain_text
 from interlock.rca.report.outline import Anchors, Cause, Outline, anchors
-from interlock.rca.report.summary import trust, verdict_lines
+from interlock.rca.report.summary import (
+    advice,
+    history,
+    kind_label,
+    made_by,
+    standing,
+    trust,
+    verdict_lines,
+)
 from interlock.rca.report.timeline import EDGE, shades, timeline
 from interlock.rca.report.words import KINDS, kind_of, state_of
-from interlock.system.html import DRAFT, render, source
-from interlock.system.text import block, counted, writable
+from interlock.system.html import content_policy, source_in, templates_of
+from interlock.system.text import block, counted, line, writable
 
 MEMBERS = 25
 """So many cases of a family are told in full; all are in the list."""
@@ -66,7 +76,7 @@ def page_of(outline: Outline) -> str:
         cuts=_cuts(outline, len(cards), len(full)),
         style=Markup(style),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=policy(style, script),
+        policy=content_policy(style, script),
     )
     return writable(html)
 
@@ -181,13 +191,73 @@ def _cuts(outline: Outline, cards: int, full: int) -> list[str]:
     return found
 
 
-def policy(style: str, script: str) -> str:
-    """Nothing is loaded, sent or run but the style and the script of this page."""
-    return (
-        f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "
-        f"style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'"
+_ERROR, _STACK, _EXCERPT, _MESSAGE, DRAFT = 4_000, 8_000, 6_000, 4_000, 6_000
+_TURNS, _EVIDENCE = 60, 20
+
+
+def render(name: str, **facts: Any) -> str:
+    return environment().get_template(name).render(**facts)
+
+
+def source(name: str) -> str:
+    return source_in(environment(), name)
+
+
+@cache
+def environment() -> Environment:
+    """What templates of this page may use."""
+    made = templates_of("rca/report")
+    made.filters.update(
+        suspect_link=words.suspect_link,
+        launch_link=words.launch_link,
+        state=words.state_of,
+        trust=words.trust_of,
+        meaning=words.defect_meaning,
+        standing=standing,
+        kind_label=kind_label,
+        advice=advice,
+        made_by=made_by,
+        history=history,
+        values=values,
+        draft=_draft,
+        step_title=words.step_title,
+        asks=lambda step: words.QUESTIONS.get(words.step_name(step), ""),
     )
+    made.globals.update(
+        KINDS=words.KINDS,
+        STATES=words.STATES,
+        DECISIONS=words.DECISIONS,
+        SEVERITIES=words.SEVERITIES,
+        error=lambda case: block(case.error, _ERROR),
+        stack=lambda case: block(case.stack, _STACK),
+        excerpt=lambda case: block(case.excerpt, _EXCERPT),
+        message=lambda said: block(said, _MESSAGE),
+        turns=lambda case: case.trail[:_TURNS],
+        evidence=lambda those: those[:_EVIDENCE],
+        verdict_word=verdict_word,
+    )
+    return made
 
 
-def _digest(part: str) -> str:
-    return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+def verdict_word(evidence: Evidence) -> str:
+    """One of three: what was neither found nor missed was not checked."""
+    return evidence.verdict if evidence.verdict in ("found", "missing") else "unchecked"
+
+
+def values(turn: FindingStep) -> list[tuple[str, str]]:
+    """The values a decision read, by name. That one is there is plain from the value itself."""
+    names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
+    return [(line(str(name), 60), line(_plain(turn.read[name]), 160)) for name in names[:20]]
+
+
+def _draft(case: CaseFinding) -> str:
+    return block(draft_text(case), DRAFT)[0]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.encode(value, order="sorted").decode()
+    except (TypeError, ValueError):
+        return str(value)

@@ -6,9 +6,10 @@ Names and ranks them. Links are http and https only and never carry a name or pa
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from interlock.rca.records import CaseFinding, Launch, Repo, Suspect
+from interlock.system.text import safe_link
 
 
 class CauseKind(NamedTuple):
@@ -187,25 +188,8 @@ def trust_of(case: CaseFinding) -> str:
     return "auto" if case.reviewed_by.strip().lower().split(":")[0] in ("", "auto") else "human"
 
 
-_LONGEST = 2000
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)([\w.-]+)(?::\d+/|[:/])([\w./~-]+)")
-_HOST = re.compile(r"[A-Za-z0-9\[\]:._-]+")
-
-
-def safe_link(url: str) -> str:
-    """The link, without credentials; empty if it is not plainly a web address."""
-    url = url.strip()
-    if not url or len(url) > _LONGEST or not url.isprintable() or re.search(r"[\s\\\"'<>`]", url):
-        return ""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return ""
-    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(host):
-        return ""
-    return urlunsplit((parts.scheme.lower(), host, parts.path, parts.query, parts.fragment))
 
 
 def commit_link(home: str, commit: str) -> str:

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Launch, TestCounts
+from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.build_facts import with_build_facts
 from interlock.rca.sources.reportportal import items as rp_items
 from interlock.system.errors import SourceError
-from interlock.system.strict_json import Problem, decode_object
+from interlock.system.strict_json import Problem, read_object
+from interlock.system.test_output import TestCounts
 from interlock.system.text import bounded
 from interlock.system.time import rfc3339
 
@@ -120,7 +121,7 @@ def is_envelope(document: Any) -> bool:
 
 def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[str]]:
     """The launch, its failures and notes; SourceError for what is no envelope."""
-    document = decode_object(raw)
+    document = read_object(raw)
     if isinstance(document, Problem):
         raise SourceError(f"{name} is not an envelope: {document.sentence}.")
     if not is_envelope(document):

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 from xml.parsers import expat
 
-from interlock.rca.records import Failure, Job, TestCounts
+from interlock.rca.records import Failure, Job
 from interlock.rca.sources import xml_repair
 from interlock.rca.sources.junit_elements import JUnitElements
 from interlock.rca.sources.xml_repair import XmlText
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 from interlock.system.text import LOG_BOUND
 
 _LONGEST_TAG: Final = 4 * 1024 * 1024

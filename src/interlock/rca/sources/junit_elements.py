@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Job, TestCounts
+from interlock.rca.records import Failure, Job
 from interlock.rca.sources.build_facts import harmless_facts
 from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.xml_repair import restored
+from interlock.system.test_output import TestCounts
 from interlock.system.text import LOG_BOUND, ClippedText, bounded
 from interlock.system.time import after, rfc3339
 

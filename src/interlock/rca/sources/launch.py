@@ -15,12 +15,13 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from interlock.rca.records import Failure, Job, Launch, TestCounts
+from interlock.rca.records import Failure, Job, Launch, failure_of
 from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
 from interlock.rca.sources.entry import Hashing, SourceEntry
 from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 from interlock.system.test_output.counts import bare, lines_of
 from interlock.system.test_output.failures import read_log
 from interlock.system.text import bounded
@@ -391,7 +392,7 @@ class LaunchBuilder:
             digest = stream.digest()
         if not self._is_new(leaf, digest):
             return
-        failures = found.failures
+        failures = [failure_of(each) for each in found.failures]
         if not failures and (found.tally.failed or not found.tally.tests):
             failures = self._broken(leaf, found.tally)
         elif found.tally.failed > len(failures):

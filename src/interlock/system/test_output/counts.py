@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from interlock.rca.records import TestCounts
+from interlock.system.test_output import TestCounts
 
 _MEANING = {
     **dict.fromkeys(("run", "runs", "tests", "test", "total", "count", "completed"), "tests"),

@@ -13,10 +13,11 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable
+from typing import ClassVar
 
 import msgspec
 
-from interlock.rca.records import Failure, TestCounts
+from interlock.system.test_output import FailedTest, TestCounts
 from interlock.system.test_output.counts import Counting, bare
 
 
@@ -355,7 +356,9 @@ _FIRST_WORD = frozenset({"jest", "rust"})
 class TestLog(msgspec.Struct, frozen=True):
     """What a console log tells."""
 
-    failures: list[Failure]
+    __test__: ClassVar = False  # pytest takes it for a class of tests
+
+    failures: list[FailedTest]
     tally: TestCounts
 
 
@@ -536,7 +539,7 @@ def _believed(told: list[_Told], failed: int) -> list[_Told]:
     return [each for each in told if not each.weak or id(each) in kept]
 
 
-def _failures(told: list[_Told]) -> list[Failure]:
+def _failures(told: list[_Told]) -> list[FailedTest]:
     """As records. A parent that failed only because a part of it did is left out."""
     parents = {
         name.rsplit("/", at)[0] for name in _go_names(told) for at in (1, 2, 3) if "/" in name
@@ -556,14 +559,14 @@ def _go_names(told: list[_Told]) -> Iterable[str]:
     return (each.named.name for each in told if each.tool == "go")
 
 
-def _failure(told: _Told, occurrence: int) -> Failure:
+def _failure(told: _Told, occurrence: int) -> FailedTest:
     named = told.named
     module = re.sub(r"\.py$", "", named.file).replace("/", ".") if told.tool == "pytest" else ""
     cls = ".".join(part for part in (module, named.cls.replace("::", ".")) if part)
     kind, message = _reason(told)
     words = "\0".join((named.file, named.cls, named.name, str(occurrence)))
     digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8)
-    return Failure(
+    return FailedTest(
         id=digest.hexdigest(),
         test_name=named.name,
         class_name=cls if cls != named.name else "",

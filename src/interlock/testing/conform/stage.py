@@ -28,6 +28,7 @@ from interlock.signals.signal_file import (
     read_signal,
 )
 from interlock.system.errors import SourceError
+from interlock.system.process_tree import kill_group
 from interlock.system.strict_json import Problem
 from interlock.testing.conform.workspace import (
     AT,
@@ -238,10 +239,10 @@ class Watcher:
 
     def end(self) -> None:
         """The group first, politely; then whatever left the group but carries our mark."""
-        self._signal(signal.SIGTERM)
+        kill_group(self._process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE)
-        self._signal(signal.SIGKILL)
+        kill_group(self._process.pid)
         self._process.wait()
         limit = time.monotonic() + _GRACE
         while (strays := list(self._strays())) and time.monotonic() < limit:
@@ -249,10 +250,6 @@ class Watcher:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_WATCHER_TICK)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, number)
 
     def _strays(self) -> Iterator[int]:
         """Processes started by the watcher, known by the environment they inherited."""

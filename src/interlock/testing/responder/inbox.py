@@ -5,7 +5,6 @@ is a locked file `.claim-{dispatch_id}` beside the signal: the system holds the 
 it when its owner dies, however that happens, so a claim file without a lock may be taken over.
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -26,8 +25,9 @@ from interlock.signals.batch import (
 )
 from interlock.signals.signal_file import Artifact, SignalFile, read_artifact, read_signal
 from interlock.system.errors import SourceError
+from interlock.system.locks import take_lock
+from interlock.system.open_folder import OpenFolder
 from interlock.system.strict_json import Problem
-from interlock.system.tree import OpenFolder
 
 Record = TypeVar("Record", SignalFile, BatchManifest)
 SIGNAL = "signal.json"
@@ -203,7 +203,7 @@ class DispatchClaim:
 
     def settle(self) -> None:
         """The work is done: the file goes while we still hold it."""
-        with suppress(OSError, SourceError), self._tree.folder_of(self._path) as (folder, name):
+        with suppress(OSError, SourceError), self._tree.open_parent(self._path) as (folder, name):
             os.unlink(name, dir_fd=folder)
         self.leave()
 
@@ -217,37 +217,10 @@ def take(
 ) -> DispatchClaim | None:
     """The claim of that name beside a signal, unless another living responder holds it."""
     path = signal_path.with_name(f".claim-{name}")
-    create = 0 if only_abandoned else os.O_CREAT
+    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode() + b"\n"
     try:
-        with tree.folder_of(path) as (folder, file):
-            descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | create, 0o600, dir_fd=folder)
-            if _locked(descriptor) and _same(descriptor, folder, file):
-                _sign(descriptor)
-                return DispatchClaim(tree, path, descriptor)
-            os.close(descriptor)
+        with tree.open_parent(path) as (folder, file):
+            taken = take_lock(Path(file), owner, create=not only_abandoned, dir_fd=folder)
     except FileNotFoundError:
-        pass
-    return None
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _same(descriptor: int, folder: int, name: str) -> bool:
-    """Whether what we locked still has its name: its last owner may just have removed it."""
-    try:
-        there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(descriptor), there)
-
-
-def _sign(descriptor: int) -> None:
-    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, owner.encode() + b"\n", 0)
+        return None
+    return None if taken is None else DispatchClaim(tree, path, taken)

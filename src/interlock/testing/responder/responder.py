@@ -31,8 +31,8 @@ from interlock.signals.signal_file import (
     read_artifact,
 )
 from interlock.system.errors import SourceError
-from interlock.system.strict_json import Problem, decode_object
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
+from interlock.system.strict_json import Problem, read_object
 from interlock.testing.responder.inbox import (
     SIGNAL,
     DispatchClaim,
@@ -71,7 +71,7 @@ class Answerer:
             return self._fail(waiting, str(error))
         artifact = encode_artifact(Artifact(waiting.signal.dispatch_id, data))
         try:
-            written = waiting.tree.replace(artifact_path, artifact, lambda: self._ours(waiting))
+            written = waiting.tree.write(artifact_path, artifact, lambda: self._ours(waiting))
         except (OSError, SourceError) as error:
             return self._fail(waiting, f"the artifact cannot be written: {error}")
         return AnswerResult("answered" if written else "overtaken")
@@ -88,7 +88,7 @@ class Answerer:
         reason = reason[:_LONGEST_REASON]
         error = encode_signal(move_signal(waiting.signal, "error", reason))
         try:
-            ours = waiting.tree.replace(waiting.path, error, lambda: self._ours(waiting))
+            ours = waiting.tree.write(waiting.path, error, lambda: self._ours(waiting))
         except (OSError, SourceError) as problem:
             return AnswerResult("failed", f"{reason}; the signal cannot be written: {problem}")
         return AnswerResult("failed" if ours else "overtaken", reason)
@@ -150,7 +150,7 @@ async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
 
 def _data(content: bytes, dispatch_id: int) -> dict[str, Any]:
     """The answer's own object; an agent that knows the wrapper may have put it on already."""
-    found = decode_object(content)
+    found = read_object(content)
     if isinstance(found, Problem):
         raise SourceError(f"the agent must print one JSON object: {found.sentence}")
     if set(found) != {"dispatch_id", "data"}:
@@ -195,7 +195,7 @@ class Notes:
             return
         after = _noted(before, batch.entry.case_id, status, self._now())
         if after != before:
-            tree.replace(
+            tree.write(
                 batch.path,
                 encode_manifest(after),
                 lambda: self._finder.manifest(tree, batch.path) == before,

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 from tests.world.reportportal import LAUNCH_ID, Portal, a_portal, an_item
 
-from interlock.rca.records import Failure, TestCounts
+from interlock.rca.records import Failure
 from interlock.rca.sources.reportportal.launch import read_launch
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import msgspec
 
 from interlock.rca.sources.git.history import rfc3339
 from interlock.system.errors import SourceError
-from interlock.system.git import Git, GitResult, first_line
+from interlock.system.git import Git, GitResult
 
 MOST_FILE = 4_000_000
 _MOST_KEPT = 32_000_000
@@ -127,7 +127,7 @@ class Content:
     def _run(self, *words: str, most: int) -> GitResult:
         ran = self._git.run(*words, most=most)
         if not ran.fine:
-            raise SourceError(f"git {words[0]} failed: {first_line(ran.complaint)}")
+            raise SourceError(f"git {words[0]} failed: {ran.reason}")
         return ran
 
     def _read(self, name: str) -> TreeEntry:
@@ -137,12 +137,12 @@ class Content:
         if head.endswith(b" missing") or len(words) < 3:
             # git calls a damaged object missing too, but not without a complaint.
             if not ran.fine or ran.complaint:
-                raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
+                raise SourceError(f"git cat-file failed: {ran.reason}")
             return TreeEntry()
         kind, size = words[1].decode(errors="replace"), int(words[2])
         whole = kind == "blob" and size <= MOST_FILE and len(content) >= size
         if not whole and not ran.fine:
-            raise SourceError(f"git cat-file failed: {first_line(ran.complaint)}")
+            raise SourceError(f"git cat-file failed: {ran.reason}")
         return TreeEntry(kind, size, content[:size] if whole else None)
 
     def _keep(self, key: tuple[str, str], entry: TreeEntry) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.rca.records import Repo
 from interlock.system.errors import CircuitError, SourceError
-from interlock.system.git import Git, declared_safe, first_line
+from interlock.system.git import Git, declared_safe
 from interlock.system.yaml_text import read_yaml
 
 _REVISION = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_./+@#-]{0,250})(?:[~^][0-9]{0,6}){0,8}")
@@ -155,7 +155,7 @@ class _Visit:
         git = Git(folder)
         ran = git.run(*words)
         if not ran.fine and "dubious ownership" in ran.complaint:
-            git = Git(folder, declared_safe())
+            git = Git(folder, safe=declared_safe())
             ran = git.run(*words)
         if ran.fine:
             return git, [*ran.text.split("\n"), "", "", "", ""][:4]
@@ -167,19 +167,19 @@ class _Visit:
             )
         if "not a git repository" in ran.complaint:
             raise self._stop("not-a-repository", f"{folder} is not a git repository; give a clone")
-        raise self._stop("unreadable", f"{folder} cannot be read: {first_line(ran.complaint)}")
+        raise self._stop("unreadable", f"{folder} cannot be read: {ran.reason}")
 
     def _from_the_top(self, git: Git, git_dir: str, is_bare: bool, prefix: str) -> Git:
         if is_bare or Path(git_dir) == git.folder:
             if is_bare:
                 self._note("bare", "it is bare: there is history, but no checked-out files")
-            return Git(Path(git_dir), git.safe)
+            return Git(Path(git_dir), safe=git.safe)
         if not prefix:
             return git
         depth = len(Path(prefix).parts)
         top = git.folder.parents[depth - 1]
         self._note("inside", f"{git.folder} lies inside {top}, and all of that is read")
-        return Git(top, git.safe)
+        return Git(top, safe=git.safe)
 
     def _shallow(self, git: Git, git_dir: str) -> frozenset[str]:
         common = git.run("rev-parse", "--git-common-dir").text.strip()

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Job, TestCounts, Ticket
+from interlock.rca.records import Failure, Job, Ticket
+from interlock.system.test_output import TestCounts
 from interlock.system.text import LOG_BOUND, bounded
 from interlock.system.time import rfc3339
 

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.records import Failure, Launch, TestCounts
+from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.build_facts import with_build_facts
 from interlock.rca.sources.envelope import FailureIds
 from interlock.rca.sources.reportportal import items as rp_items
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
 from interlock.system.text import ClippedText, bounded
 from interlock.system.time import rfc3339
 

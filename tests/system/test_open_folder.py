@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.system.errors import SourceError
-from interlock.system.tree import OpenFolder
+from interlock.system.open_folder import OpenFolder
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def test_refuses_odd_files(tree: OpenFolder, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"symlink|no regular file"):
             tree.read(path)
         with pytest.raises(SourceError, match=r"symlink|no regular file"):
-            tree.replace(path, b"new", lambda: True)
+            tree.write(path, b"new", lambda: True)
     assert (tmp_path / "secret").read_text() == "secret"
 
 
 def test_refuses_a_file_that_is_too_large(tree: OpenFolder) -> None:
     with pytest.raises(SourceError, match="more than 5 bytes"):
-        tree.read(tree.root / "case" / "file", largest=5)
+        tree.read(tree.root / "case" / "file", most=5)
 
 
 def test_missing_file_is_told_as_such(tree: OpenFolder) -> None:
@@ -64,7 +64,7 @@ def test_missing_file_is_told_as_such(tree: OpenFolder) -> None:
 
 def test_replaces_whole_and_privately(tree: OpenFolder) -> None:
     path = tree.root / "case" / "file"
-    assert tree.replace(path, b"new", lambda: path.read_bytes() == b"inside")
+    assert tree.write(path, b"new", lambda: path.read_bytes() == b"inside")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
@@ -72,6 +72,6 @@ def test_replaces_whole_and_privately(tree: OpenFolder) -> None:
 
 def test_replaces_nothing_that_is_not_wanted_any_more(tree: OpenFolder) -> None:
     path = tree.root / "case" / "file"
-    assert not tree.replace(path, b"new", lambda: False)
+    assert not tree.write(path, b"new", lambda: False)
     assert path.read_bytes() == b"inside"
     assert list(path.parent.iterdir()) == [path]
