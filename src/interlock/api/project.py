@@ -5,6 +5,7 @@ of its own, so that it goes on in notebooks and beside a loop of the caller's: s
 """
 
 import hashlib
+import json
 import shutil
 import tempfile
 import time
@@ -25,6 +26,7 @@ from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
 from interlock.api.run import Run, RunWork
 from interlock.api.work import Display, NoDisplay, load_circuit
+from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import Replayed
 from interlock.journal.database import Writer, reading, writer_of, writing
@@ -50,7 +52,7 @@ from interlock.runtime.settings import (
     find_database,
     read_settings,
 )
-from interlock.system.errors import SourceError, StateError, UsageError
+from interlock.system.errors import StateError, UsageError
 
 AgentLike = str | Carrier | Callable[..., Any]
 """Words that name an agent, a carrier, or a Python function (plain or async) that answers."""
@@ -75,9 +77,10 @@ class Project:
         self.db = find_database(self.path, Path(db) if db is not None else None)
         self.clock = clock
         self.display = display or NoDisplay()
-        self._works: list[RunWork] = []
+        self._works: dict[int, RunWork] = {}
         self._given: dict[int, Mapping[str, AgentLike]] = {}
         self._remove: Path | None = None
+        self._closed = False
 
     @classmethod
     def temporary(cls, *, clock: Clock | None = None) -> Self:
@@ -99,10 +102,11 @@ class Project:
         self.close()
 
     def close(self) -> None:
-        """Stop what works in this process. What was decided is kept; `resume` goes on."""
-        for work in self._works:
+        """Stop what works in this program. What was decided is kept; `resume` goes on."""
+        self._closed = True
+        for work in self._works.values():
             work.stop(now=True)
-        for work in self._works:
+        for work in self._works.values():
             work.join()
         self._works.clear()
         if self._remove is not None:
@@ -135,18 +139,21 @@ class Project:
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         changed, changes = own.with_thresholds(self.settings.thresholds, set or {})
         refuse_unsound(changed.source, own.source.circuit)
-        lines = [msgspec.json.encode(dict(case), order="sorted") for case in cases]
-        new_cases = parse_cases(b"\n".join(lines), "cases")
+        lines = _encode_cases(cases)
+        new_cases = parse_cases(lines, "cases")
         agents = _by_role(agents)
-        config, given = self._take_agents(self.new_config(changed.name, changes), agents)
+        config = msgspec.structs.replace(
+            self.new_config(changed.name, changes),
+            id=id,
+            input=_digest(changed.name, changes, lines),
+        )
         config = msgspec.structs.replace(
             config,
             slots={**config.slots, **(slots or {})},
             budget={**config.budget, **flat(dict(budget or {}))},
             parallel=parallel or config.parallel,
-            id=id,
-            input=_digest(changed.name, changes, b"\n".join(lines)),
         )
+        config, given = self._take_agents(changed.source.circuit, config, agents)
         pool = self.build_pool(changed.source.circuit, config, given)
 
         def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
@@ -155,6 +162,13 @@ class Project:
             )
             return run, self.build_pool(load_circuit(run), config, given) if existed else pool
 
+        busy = self._find_busy()
+        if busy is not None:
+            with self.read() as connection:
+                same = self._find_begun(connection, config)
+            if same is None or same.run_id != busy.number:
+                raise self._refuse_second(busy)
+            return busy
         return self._work(begin, agents)
 
     def resume(
@@ -167,12 +181,18 @@ class Project:
         answered in another process have to be given again."""
         with self.read() as connection:
             found = self.find_run(connection, run)
+        busy = self._find_busy()
+        if busy is not None and busy.number == found.run_id:
+            return busy
+        if busy is not None:
+            raise self._refuse_second(busy)
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
+        circuit = load_circuit(found)
         before = msgspec.convert(found.options, RunConfig)
         agents = {**self._given.get(found.run_id, {}), **_by_role(agents)}
-        config, given = self._take_agents(before, agents)
-        pool = self.build_pool(load_circuit(found), config, given)
+        config, given = self._take_agents(circuit, before, agents)
+        pool = self.build_pool(circuit, config, given)
 
         def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
             set_options(connection, found.run_id, msgspec.to_builtins(config))
@@ -319,21 +339,13 @@ class Project:
     ) -> tuple[RunRecord, bool]:
         """The run of these cases, and whether it had begun before. A run without an id is the same
         while it is unfinished; one with an id, for ever."""
-        digest = config.input
-        mark = _fingerprint_id(config.id) if config.id else digest
-        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
-        if found is not None and not new:
-            run = find_run(connection, found)
-            before = msgspec.convert(run.options, RunConfig)
-            if config.id and before.input != digest:
-                raise StateError(
-                    f"run {config.id!r} was started with another circuit, other thresholds or "
-                    "cases; use another id for them"
-                )
+        run = None if new else self._find_begun(connection, config)
+        if run is not None:
             if run.status not in FINISHED:
-                kept = msgspec.structs.replace(config, thresholds=before.thresholds)
-                set_options(connection, found, msgspec.to_builtins(kept))
-            return find_run(connection, found), True
+                kept = msgspec.convert(run.options, RunConfig).thresholds
+                now = msgspec.structs.replace(config, thresholds=kept)
+                set_options(connection, run.run_id, msgspec.to_builtins(now))
+            return find_run(connection, run.run_id), True
         circuit = bundle.open().circuit.with_thresholds(config.thresholds)
         run_id = find_application(circuit.name).begin(
             connection,
@@ -341,11 +353,31 @@ class Project:
             msgspec.json.encode(bundle).decode(),
             cases,
             source=name,
-            fingerprint=mark,
+            fingerprint=_fingerprint(config),
             options=msgspec.to_builtins(config),
-            at=time.time(),
+            at=self.clock.now() if self.clock else time.time(),
         )
         return find_run(connection, run_id), False
+
+    def _find_begun(self, connection: Connection, config: RunConfig) -> RunRecord | None:
+        """The run that was begun with the same, if there is one; StateError if its id was used
+        for something else."""
+        mark = _fingerprint(config)
+        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
+        if found is None:
+            return None
+        run = find_run(connection, found)
+        before = msgspec.convert(run.options, RunConfig)
+        if config.id and before.input != config.input:
+            raise StateError(
+                f"run {config.id!r} was started with another circuit, other thresholds or "
+                "cases; use another id for them"
+            )
+        return run
+
+    def find_work(self, number: int) -> RunWork | None:
+        """The work of this program on a run, or how it came out."""
+        return self._works.get(number)
 
     def find_bundle(self, circuit: str) -> Bundle:
         """A circuit as it is written: the project's, an installed one, or in a file."""
@@ -356,28 +388,53 @@ class Project:
             return dict(counts(connection, run_id))
 
     def _take_agents(
-        self, config: RunConfig, agents: Mapping[str, AgentLike]
+        self, circuit: CircuitTable, config: RunConfig, agents: Mapping[str, AgentLike]
     ) -> tuple[RunConfig, dict[str, Carrier]]:
-        """The configuration with these agents, and the carriers of those that are no words."""
+        """The configuration with these agents, and the carriers of those that are no words. One
+        under no name answers for every role that has nobody."""
         words = dict(config.agents)
         given: dict[str, Carrier] = {}
-        for role, agent in agents.items():
+        roles = {step.role for step in circuit.steps.values()}
+        own = find_application(circuit.name).own_roles
+        unknown = sorted({*agents} - roles - {""})
+        if unknown:
+            raise UsageError(
+                f"no step has the role {unknown[0]!r}; roles are {', '.join(sorted(roles))}"
+            )
+        for role in sorted(roles - {HUMAN, *own} | {*agents} - {""}):
+            agent = agents.get(role)
+            if agent is None and not _needs_agent(words, role):
+                continue
+            agent = agents.get("") if agent is None else agent
             if isinstance(agent, str):
                 words[role] = agent
-                continue
-            if not role:
-                raise SourceError(
-                    "a function answers for roles by name: agents={'critic': function}"
-                )
-            given[role] = _carrier_of(agent)
-            words[role] = f"{_FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
-        for role, word in words.items():
-            if word.partition(":")[0] == _FUNCTION and role not in given:
-                raise SourceError(
-                    f"{role} was answered by the Python function {word.partition(':')[2]}; "
+            elif agent is not None:
+                given[role] = _carrier_of(agent)
+                words[role] = f"{_FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
+            elif role in words:
+                raise UsageError(
+                    f"{role} was answered by the Python function {words[role].partition(':')[2]}; "
                     "give it again: agents={" + f"{role!r}: …" + "}"
                 )
+            elif not config.files.get("dispatch"):
+                raise UsageError(
+                    f"who answers for {role}? Give somebody: agents={{{role!r}: …}}, a function "
+                    "or words such as 'claude' or 'exec:COMMAND'"
+                )
         return msgspec.structs.replace(config, agents=words), given
+
+    def _find_busy(self) -> Run | None:
+        """The run that this program works on now. One at a time: a database has one writer."""
+        if self._closed:
+            raise StateError("this project is closed; open it again to start or resume a run")
+        found = [number for number, work in self._works.items() if not work.is_over]
+        return Run(self, found[0]) if found else None
+
+    def _refuse_second(self, busy: Run) -> StateError:
+        return StateError(
+            f"run {busy.id} is still at work in this project: wait for it or stop it before "
+            "another begins, or give the other a database of its own"
+        )
 
     def _work(
         self,
@@ -385,10 +442,16 @@ class Project:
         agents: Mapping[str, AgentLike],
     ) -> Run:
         work = RunWork(self.db, begin, self.display)
-        self._works.append(work)
         number = work.wait_until_begun()
+        self._works[number] = work
         self._given[number] = agents
-        return Run(self, number, work)
+        return Run(self, number)
+
+
+def _needs_agent(words: Mapping[str, str], role: str) -> bool:
+    """Whether nobody is named for the role, or only a function that has to be given again."""
+    word = words.get(role) or words.get("", "")
+    return not word or word.partition(":")[0] == _FUNCTION
 
 
 def _carrier_of(agent: Carrier | Callable[..., Any]) -> Carrier:
@@ -406,9 +469,44 @@ def _by_role(agents: Mapping[str, AgentLike] | AgentLike | None) -> dict[str, Ag
     return dict(agents) if isinstance(agents, Mapping) else {"": agents}
 
 
+def _encode_cases(cases: Iterable[Mapping[str, Any]]) -> bytes:
+    """The cases as lines; UsageError for what cannot be written as JSON, with its place."""
+    if isinstance(cases, str | bytes | Mapping):
+        raise UsageError("cases is a list of dicts, for example [{'id': 'C1', 'topic': 'rain'}]")
+    lines: list[bytes] = []
+    seen: dict[Any, int] = {}
+    for number, case in enumerate(cases, 1):
+        if not isinstance(case, Mapping):
+            raise UsageError(f"case {number} is {type(case).__name__}, not a dict with an 'id'")
+        name = case.get("id")
+        if not isinstance(name, str | int):
+            raise UsageError(f"case {number} has no id; give each case one: {{'id': 'C{number}'}}")
+        if str(name) in seen:
+            raise UsageError(f"cases {seen[str(name)]} and {number} have the same id {name!r}")
+        seen[str(name)] = number
+        lines.append(_encode_case(case, name))
+    if not lines:
+        raise UsageError("there are no cases; give at least one, for example [{'id': 'C1'}]")
+    return b"\n".join(lines)
+
+
+def _encode_case(case: Mapping[str, Any], name: str | int) -> bytes:
+    try:
+        plain = msgspec.to_builtins(dict(case))
+        json.dumps(plain, allow_nan=False)  # msgspec would silently write null for them
+        return msgspec.json.encode(plain, order="sorted")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"case {name!r} cannot be written as JSON: {error}") from None
+
+
 def _digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
     kind = msgspec.json.encode([circuit, thresholds], order="sorted")
     return hashlib.sha256(kind + content).hexdigest()
+
+
+def _fingerprint(config: RunConfig) -> str:
+    """What a run is found by: its id, else what it was started with."""
+    return _fingerprint_id(config.id) if config.id else config.input
 
 
 def _fingerprint_id(name: str) -> str:
