@@ -63,7 +63,7 @@ def test_start_watch_answer_wait_explain(project: interlock.Project) -> None:
     assert (result.status, result.run_id) == ("done", run.number)
     assert "came back by reviewer: artifact" in str(run.explain("C1"))
     assert (run.id, run.counts) == ("monday", {"sent": 1})
-    assert [case.state.end for case in run.cases("ended")] == ["sent"]
+    assert [case.end for case in run.cases("ended")] == ["sent"]
     assert repr(run) == "<Run monday: done>"
 
 
@@ -523,13 +523,17 @@ def test_a_project_without_a_run_is_empty(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_project_leaves_nothing_behind() -> None:
+def test_a_temporary_project_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_DB", str(tmp_path / "mine.db"))
     circuit = interlock.Circuit.parse(NOTE)
     with interlock.Project.temporary() as project:
         project.start(circuit, RAIN, agents=AGENTS).wait(PATIENCE)
         folder = project.path
         assert folder.is_dir()
     assert not folder.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 # Looking back.
@@ -542,6 +546,15 @@ def test_replay_and_report(project: interlock.Project) -> None:
     assert (found.path_before, found.end_before) == (("write", "judge"), "allow")
     assert found.turn is not None
     assert project.report(run).startswith("# Run 1: note")
+
+
+def test_a_run_s_id_names_it_everywhere(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, id="monday", agents=AGENTS)
+    run.wait(PATIENCE)
+    assert project.inbox("monday") == project.inbox(run) == project.inbox(run.number) != []
+    assert project.explain("C1", "monday") == run.explain("C1")
+    assert project.replay("monday") == project.replay(run)
+    assert project.report("monday") == project.report(run)
 
 
 def test_settings_of_the_project_count(tmp_path: Path) -> None:

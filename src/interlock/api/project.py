@@ -8,9 +8,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -22,36 +20,26 @@ from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import FunctionCarrier
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
+from interlock.api.base import ProjectBase
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
 from interlock.api.run import Run, RunWork
-from interlock.api.work import Display, NoDisplay, load_circuit
+from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import Replayed
-from interlock.journal.database import Writer, reading, writer_of, writing
-from interlock.journal.history import counts
 from interlock.journal.runs import (
     FINISHED,
-    NewCase,
     all_runs,
     find_run,
-    newest_run,
     set_options,
-    unfinished_run,
 )
 from interlock.journal.runs import Run as RunRecord
-from interlock.runtime.agent_pool import AgentPool, build_agent_pool
+from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import flat
-from interlock.runtime.circuits import Bundle, find_circuit, parse_cases
-from interlock.runtime.settings import (
-    RunConfig,
-    Settings,
-    default_config,
-    find_database,
-    read_settings,
-)
+from interlock.runtime.circuits import parse_cases
+from interlock.runtime.settings import DATABASE, RunConfig
 from interlock.system.errors import StateError, UsageError
 
 AgentLike = str | Carrier | Callable[..., Any]
@@ -59,7 +47,7 @@ AgentLike = str | Carrier | Callable[..., Any]
 _FUNCTION = "function"
 
 
-class Project:
+class Project(ProjectBase):
     """A folder with an interlock.toml, or without one, and its database.
 
     A context manager: leaving it stops what still works, without losing anything.
@@ -73,10 +61,7 @@ class Project:
         clock: Clock | None = None,
         display: Display | None = None,
     ) -> None:
-        self.path = Path(path)
-        self.db = find_database(self.path, Path(db) if db is not None else None)
-        self.clock = clock
-        self.display = display or NoDisplay()
+        super().__init__(path, db=db, clock=clock, display=display)
         self._works: dict[int, RunWork] = {}
         self._given: dict[int, Mapping[str, AgentLike]] = {}
         self._remove: Path | None = None
@@ -86,7 +71,7 @@ class Project:
     def temporary(cls, *, clock: Clock | None = None) -> Self:
         """A project in a folder of its own, removed when it is left."""
         folder = Path(tempfile.mkdtemp(prefix="interlock-"))
-        made = cls(folder, clock=clock)
+        made = cls(folder, db=folder / DATABASE, clock=clock)  # whatever INTERLOCK_DB says
         made._remove = folder
         return made
 
@@ -111,11 +96,6 @@ class Project:
         self._works.clear()
         if self._remove is not None:
             shutil.rmtree(self._remove, ignore_errors=True)
-
-    @property
-    def settings(self) -> Settings:
-        """What interlock.toml and the environment say now."""
-        return read_settings(self.path)
 
     # Runs.
 
@@ -165,7 +145,7 @@ class Project:
         busy = self._find_busy()
         if busy is not None:
             with self.read() as connection:
-                same = self._find_begun(connection, config)
+                same = self.find_begun(connection, config)
             if same is None or same.run_id != busy.number:
                 raise self._refuse_second(busy)
             return busy
@@ -180,7 +160,7 @@ class Project:
         """Go on with an unfinished run: the newest, if none is named. Python functions that
         answered in another process have to be given again."""
         with self.read() as connection:
-            found = self.find_run(connection, run)
+            found = self.find_run(connection, _number(run))
         busy = self._find_busy()
         if busy is not None and busy.number == found.run_id:
             return busy
@@ -200,7 +180,7 @@ class Project:
 
         return self._work(begin, agents)
 
-    def run(self, run: "int | str | None" = None) -> Run:
+    def run(self, run: int | str | None = None) -> Run:
         """A run by its number or id; the newest, if none is named."""
         with self.read() as connection:
             found = self.find_run(connection, run)
@@ -216,13 +196,13 @@ class Project:
 
     # Questions.
 
-    def inbox(self, run: "Run | int | None" = None) -> list[Question]:
+    def inbox(self, run: "Run | int | str | None" = None) -> list[Question]:
         """What waits for a person, the oldest first; in one run, if it is named."""
         if not self.db.exists():
             return []
         with self.read() as connection:
+            wanted = self._find_number(connection, run)
             found = inbox_.list_questions(connection, self.db)
-        wanted = run.number if isinstance(run, Run) else run
         return [each for each in found if wanted in (None, each.run_id)]
 
     def answer(
@@ -245,147 +225,33 @@ class Project:
 
     # Looking.
 
-    def explain(self, case: str, run: "Run | int | None" = None) -> inspect.CaseLife:
-        """The life of a case: what was asked, what came back, what was decided and why."""
-        number = run.number if isinstance(run, Run) else run
+    def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
+        """The life of a case: what was asked, what came back, what was decided and why. In the
+        newest run that has it, if none is named."""
         with self.read() as connection:
-            return inspect.explain_case(connection, case, number)
+            return inspect.explain_case(connection, case, self._find_number(connection, run))
 
     def replay(
         self,
-        run: "Run | int | None" = None,
+        run: "Run | int | str | None" = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         case: str = "",
     ) -> list[Replayed]:
         """Decide a recorded run again with other thresholds: where would each case have gone?"""
-        number = run.number if isinstance(run, Run) else run
         with self.read() as connection:
+            number = self._find_number(connection, run)
             return inspect.replay_run(connection, number, set or {}, case)
 
-    def report(self, run: "Run | int | None" = None) -> str:
+    def report(self, run: "Run | int | str | None" = None) -> str:
         """What the run's application found, as Markdown; of any other run, its cases."""
-        number = run.number if isinstance(run, Run) else run
         with self.read() as connection:
-            return inspect.report_run(connection, find_run(connection, number))
+            return inspect.report_run(connection, self.find_run(connection, _number(run)))
 
-    def writer(self) -> Writer | None:
-        """The process that works on the database now, if one does."""
-        return writer_of(self.db)
-
-    # For applications and doors: what start and resume are made of.
-
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """The database, to be read."""
-        with reading(self.db) as connection:
-            yield connection
-
-    @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """The database, to be written; made if it is not there. StoreError if another writes."""
-        with writing(self.db) as connection:
-            yield connection
-
-    def find_run(self, connection: Connection, run: "Run | int | str | None") -> RunRecord:
-        """The record of a run by its number or id; the newest, if none is named."""
-        if isinstance(run, Run):
-            run = run.number
-        if isinstance(run, str):
-            number = newest_run(connection, _fingerprint_id(run))
-            if number is None:
-                raise StateError(f"there is no run {run!r}; 'interlock runs' lists them")
-            run = number
-        return find_run(connection, run)
-
-    def new_config(self, circuit: str, thresholds: dict[str, Any]) -> RunConfig:
-        """What a new run of a circuit is begun with, as the project's settings have it."""
-        settings = self.settings
-        terms = find_application(circuit).default_terms(settings, self.path)
-        return msgspec.structs.replace(default_config(settings, thresholds), terms=terms)
-
-    def build_pool(
-        self,
-        circuit: CircuitTable,
-        config: RunConfig,
-        given: Mapping[str, Carrier] | None = None,
-    ) -> AgentPool:
-        """Who answers a run; SourceError if somebody is missing."""
-        return build_agent_pool(
-            circuit,
-            config,
-            settings=self.settings,
-            project=self.path,
-            db=self.db,
-            complain=lambda problem: self.display.note(f"note: {problem}"),
-            given=given,
-            clock=self.clock,
-        )
-
-    def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
-        """SourceError if these words name no agent that could play the role now."""
-        steps = {name: step for name, step in circuit.steps.items() if step.role == role}
-        alone = msgspec.structs.replace(circuit, steps=steps)
-        self.build_pool(alone, RunConfig(agents={role: words}))
-
-    def begin_or_find(
-        self,
-        connection: Connection,
-        bundle: Bundle,
-        cases: Sequence[NewCase],
-        config: RunConfig,
-        *,
-        name: str,
-        new: bool = False,
-    ) -> tuple[RunRecord, bool]:
-        """The run of these cases, and whether it had begun before. A run without an id is the same
-        while it is unfinished; one with an id, for ever."""
-        run = None if new else self._find_begun(connection, config)
-        if run is not None:
-            if run.status not in FINISHED:
-                kept = msgspec.convert(run.options, RunConfig).thresholds
-                now = msgspec.structs.replace(config, thresholds=kept)
-                set_options(connection, run.run_id, msgspec.to_builtins(now))
-            return find_run(connection, run.run_id), True
-        circuit = bundle.open().circuit.with_thresholds(config.thresholds)
-        run_id = find_application(circuit.name).begin(
-            connection,
-            circuit,
-            msgspec.json.encode(bundle).decode(),
-            cases,
-            source=name,
-            fingerprint=_fingerprint(config),
-            options=msgspec.to_builtins(config),
-            at=self.clock.now() if self.clock else time.time(),
-        )
-        return find_run(connection, run_id), False
-
-    def _find_begun(self, connection: Connection, config: RunConfig) -> RunRecord | None:
-        """The run that was begun with the same, if there is one; StateError if its id was used
-        for something else."""
-        mark = _fingerprint(config)
-        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
-        if found is None:
-            return None
-        run = find_run(connection, found)
-        before = msgspec.convert(run.options, RunConfig)
-        if config.id and before.input != config.input:
-            raise StateError(
-                f"run {config.id!r} was started with another circuit, other thresholds or "
-                "cases; use another id for them"
-            )
-        return run
-
-    def find_work(self, number: int) -> RunWork | None:
-        """The work of this program on a run, or how it came out."""
-        return self._works.get(number)
-
-    def find_bundle(self, circuit: str) -> Bundle:
-        """A circuit as it is written: the project's, an installed one, or in a file."""
-        return find_circuit(circuit, self.path)
-
-    def count_ends(self, run_id: int) -> dict[str, int]:
-        with self.read() as connection:
-            return dict(counts(connection, run_id))
+    def _find_number(self, connection: Connection, run: "Run | int | str | None") -> int | None:
+        number = _number(run)
+        if isinstance(number, str):
+            return self.find_run(connection, number).run_id
+        return number
 
     def _take_agents(
         self, circuit: CircuitTable, config: RunConfig, agents: Mapping[str, AgentLike]
@@ -504,10 +370,5 @@ def _digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
     return hashlib.sha256(kind + content).hexdigest()
 
 
-def _fingerprint(config: RunConfig) -> str:
-    """What a run is found by: its id, else what it was started with."""
-    return _fingerprint_id(config.id) if config.id else config.input
-
-
-def _fingerprint_id(name: str) -> str:
-    return hashlib.sha256(f"id\0{name}".encode()).hexdigest()
+def _number(run: "Run | int | str | None") -> int | str | None:
+    return run.number if isinstance(run, Run) else run

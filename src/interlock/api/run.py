@@ -181,7 +181,7 @@ class Run:
     @property
     def _work(self) -> RunWork | None:
         """The work on it in this project, if there is or was any; all handles share it."""
-        return self._project.find_work(self.number)
+        return self._project._works.get(self.number)  # noqa: SLF001 - a handle, nothing more
 
     @property
     def id(self) -> int | str:

@@ -314,7 +314,7 @@ def run_cases(
         found = run.cases()
         return Trial(
             result.status,
-            {each.case_id: each.state.end or each.step for each in found},
+            {each.case_id: each.end or each.step for each in found},
             tuple(run.events()),
             "\n\n".join(str(run.explain(each.case_id)) for each in found),
         )
