@@ -309,6 +309,23 @@ def test_leaving_the_block_stops_the_work_and_loses_nothing(tmp_path: Path) -> N
         assert [event.step for event in again.events()] == ["write", "judge"]
 
 
+def test_leaving_at_once_does_not_wait_for_anybody(tmp_path: Path) -> None:
+    """The work may not even have begun."""
+    asked = list[str]()
+
+    def author(dispatch: interlock.Dispatch) -> str:
+        asked.append(dispatch.case_id)
+        threading.Event().wait(PATIENCE)
+        return "Too late."
+
+    for number in range(5):
+        with make_project(tmp_path, circuits={"note": NOTE}) as project:
+            run = project.start("note", RAIN, id="monday", agents={**AGENTS, "author": author})
+        assert run.status == "stopped", number
+    assert len(asked) <= 5
+    assert list(run.events()) == []
+
+
 def test_what_is_over_is_not_resumed(project: interlock.Project) -> None:
     run = project.start("note", RAIN, agents={**AGENTS, "author": ValueError_})
     assert run.wait(PATIENCE).status == "unhealthy"
@@ -401,6 +418,24 @@ async def test_a_program_that_is_killed_goes_on_under_the_same_id(
     # The dispatch that was out came again under its number; none that was decided did.
     calls = (tmp_path / "calls").read_text().split("\n")[:-1]
     assert sorted(calls) == sorted([*{*calls}, next(c for c in calls if c.endswith("C2"))])
+
+
+def test_the_shell_says_how_a_run_with_functions_goes_on(
+    project: interlock.Project, tmp_path: Path
+) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    run.wait(PATIENCE)
+    approve(project, run)
+    words = [sys.executable, "-m", "interlock", "resume"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert found.stderr == (
+        "interlock: author was answered by the Python function author; go on from the program that "
+        "has it, or name somebody else: --agent author=AGENT\n"
+    )
+    others = [f"--agent={role}=exec:echo '{{}}'" for role in ("author", "critic", "mailer")]
+    subprocess.run([*words, *others], cwd=tmp_path, capture_output=True, check=True)
+    assert run.status == "done"
 
 
 def test_two_projects_on_one_database(tmp_path: Path) -> None:
@@ -552,7 +587,7 @@ def test_a_run_s_id_names_it_everywhere(project: interlock.Project) -> None:
     run = project.start("note", RAIN, id="monday", agents=AGENTS)
     run.wait(PATIENCE)
     assert project.inbox("monday") == project.inbox(run) == project.inbox(run.number) != []
-    assert project.explain("C1", "monday") == run.explain("C1")
+    assert str(project.explain("C1", "monday")) == str(run.explain("C1"))
     assert project.replay("monday") == project.replay(run)
     assert project.report("monday") == project.report(run)
 

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import FunctionCarrier
+from interlock.agents.registry import FUNCTION
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
 from interlock.api.base import ProjectBase
@@ -44,7 +45,6 @@ from interlock.system.errors import StateError, UsageError
 
 AgentLike = str | Carrier | Callable[..., Any]
 """Words that name an agent, a carrier, or a Python function (plain or async) that answers."""
-_FUNCTION = "function"
 
 
 class Project(ProjectBase):
@@ -276,7 +276,7 @@ class Project(ProjectBase):
                 words[role] = agent
             elif agent is not None:
                 given[role] = _carrier_of(agent)
-                words[role] = f"{_FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
+                words[role] = f"{FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
             elif role in words:
                 raise UsageError(
                     f"{role} was answered by the Python function {words[role].partition(':')[2]}; "
@@ -317,7 +317,7 @@ class Project(ProjectBase):
 def _needs_agent(words: Mapping[str, str], role: str) -> bool:
     """Whether nobody is named for the role, or only a function that has to be given again."""
     word = words.get(role) or words.get("", "")
-    return not word or word.partition(":")[0] == _FUNCTION
+    return not word or word.partition(":")[0] == FUNCTION
 
 
 def _carrier_of(agent: Carrier | Callable[..., Any]) -> Carrier:
