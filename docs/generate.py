@@ -1,4 +1,5 @@
-"""Rewrites the generated pages: circuits, guards, agents, the protocols, MCP tools, schemas.
+"""Rewrites the generated pages: circuits, guards, agents, Python, the protocols, MCP
+tools, schemas.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -10,6 +11,7 @@ import msgspec
 from docs.pages.agents import render_agents_page
 from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
+from docs.pages.python import render_python_page
 from interlock.engine.circuit_file import circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
@@ -28,6 +30,7 @@ def pages() -> dict[str, str]:
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = guard_page()
     found["agents.md"] = render_agents_page()
+    found["reference/python.md"] = render_python_page()
     found["mcp-tools.md"] = tools_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.api.project import Project
     from interlock.api.run import Event, Run
     from interlock.api.work import RunResult
+    from interlock.engine.case import Usage
     from interlock.engine.verify.finding import Finding
     from interlock.journal.history import CaseSummary as Case
     from interlock.runtime.application import Application
@@ -51,6 +52,7 @@ __all__ = [
     "Run",
     "RunResult",
     "SavedAnswer",
+    "Usage",
     "testing",
 ]
 
@@ -69,6 +71,7 @@ _PLACES = {
     "Run": "interlock.api.run",
     "RunResult": "interlock.api.work",
     "SavedAnswer": "interlock.api.inbox",
+    "Usage": "interlock.engine.case",
 }
 
 

@@ -4,12 +4,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
 from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
-from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, TaskSet
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
@@ -28,13 +28,15 @@ from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
 from interlock.system.errors import SourceError
 from interlock.system.time import SystemClock
+from interlock.testing.contracts import CarrierContract
+from interlock.testing.kit import ManualClock
 
 
-def command(_folder: Path, _clock: FakeClock) -> Carrier:
+def command(_folder: Path, _clock: ManualClock) -> Carrier:
     return CommandAgent(["sh", "-c", 'printf "{\\"n\\":%s}" $INTERLOCK_DISPATCH_ID'], {})
 
 
-def process(folder: Path, _clock: FakeClock) -> Carrier:
+def process(folder: Path, _clock: ManualClock) -> Carrier:
     program = folder / "agent"
     begun = '{"type":"system","subtype":"init","session_id":"s"}'
     ended = (
@@ -50,11 +52,11 @@ def process(folder: Path, _clock: FakeClock) -> Carrier:
     return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, SystemClock())
 
 
-def function(_folder: Path, _clock: FakeClock) -> Carrier:
+def function(_folder: Path, _clock: ManualClock) -> Carrier:
     return FunctionCarrier(lambda dispatch: {"n": dispatch.id})
 
 
-def async_function(_folder: Path, _clock: FakeClock) -> Carrier:
+def async_function(_folder: Path, _clock: ManualClock) -> Carrier:
     async def judge(dispatch: Dispatch) -> str:
         await asyncio.sleep(0)
         return f'{{"n":{dispatch.id}}}'
@@ -62,22 +64,22 @@ def async_function(_folder: Path, _clock: FakeClock) -> Carrier:
     return FunctionCarrier(judge)
 
 
-def acp(folder: Path, _clock: FakeClock) -> Carrier:
+def acp(folder: Path, _clock: ManualClock) -> Carrier:
     return crew(folder, "answers")
 
 
-def human(folder: Path, clock: FakeClock) -> Carrier:
+def human(folder: Path, clock: ManualClock) -> Carrier:
     for number in (1, 2):
         leave_answer(folder, HumanAnswer(number, "ann", {"n": number}))
     return HumanCarrier(folder, clock)
 
 
-def script(_folder: Path, clock: FakeClock) -> Carrier:
+def script(_folder: Path, clock: ManualClock) -> Carrier:
     text = "C1: {work: {answer: {n: 1}}}\nC2: {work: {answer: {n: 2}}}"
     return ScriptAgent(read_script(text, "crew.yaml"), clock)
 
 
-def slow_script(_folder: Path, clock: FakeClock) -> Carrier:
+def slow_script(_folder: Path, clock: ManualClock) -> Carrier:
     text = "C1: {work: {delay: 5s, answer: {n: 1}}}\nC2: {work: {delay: 9s, answer: {n: 2}}}"
     return ScriptAgent(read_script(text, "crew.yaml"), clock)
 
@@ -92,19 +94,19 @@ def laid_out(folder: Path) -> Path:
     return folder
 
 
-def file(folder: Path, clock: FakeClock) -> Carrier:
+def file(folder: Path, clock: ManualClock) -> Carrier:
     return FileCarrier(laid_out(folder), clock)
 
 
-def polled_file(folder: Path, clock: FakeClock) -> Carrier:
+def polled_file(folder: Path, clock: ManualClock) -> Carrier:
     return FileCarrier(laid_out(folder), clock, mode="poll")
 
 
-def manual(folder: Path, clock: FakeClock) -> Carrier:
+def manual(folder: Path, clock: ManualClock) -> Carrier:
     return ManualCarrier(laid_out(folder), clock)
 
 
-def batch(folder: Path, clock: FakeClock) -> Carrier:
+def batch(folder: Path, clock: ManualClock) -> Carrier:
     gauge = ProgressGauge()
     desk = FileCarrier(laid_out(folder), clock)
     return BatchCarrier(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
@@ -144,7 +146,7 @@ class Pulled:
                 self._tasks.append(asyncio.create_task(self._desk.answer("w", said)))
 
 
-def pulled(folder: Path, clock: FakeClock) -> Carrier:
+def pulled(folder: Path, clock: ManualClock) -> Carrier:
     desk = McpCarrier(
         folder / "pull", QueryBroker(folder / "queries"), clock, ProgressGauge(), lambda: "a"
     )
@@ -152,94 +154,35 @@ def pulled(folder: Path, clock: FakeClock) -> Carrier:
     return Pulled(desk)
 
 
-Make = Callable[[], Bench]
+Make = Callable[[Path, ManualClock], Carrier]
+MAKERS: list[Make] = [
+    *(command, process, acp, human, script, slow_script, function, async_function),
+    *(file, polled_file, manual, batch, pulled),
+]
 
 
-@pytest.fixture(
-    params=[
-        *(command, process, acp, human, script, slow_script, function, async_function),
-        *(file, polled_file, manual, batch, pulled),
-    ],
-    ids=lambda each: each.__name__,
-)
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    def made() -> Bench:
-        clock = FakeClock()
-        return Bench(request.param(tmp_path, clock), clock)
+class TestEveryCarrier(CarrierContract):
+    """Each of ours keeps what the contract says."""
 
-    return made
+    answers: ClassVar[dict[int, bytes]] = {1: b'{"n":1}', 2: b'{"n":2}'}
+
+    @pytest.fixture(autouse=True, params=MAKERS, ids=lambda each: each.__name__)
+    def _choose(self, request: pytest.FixtureRequest) -> None:
+        self._make: Make = request.param
+
+    def make_carrier(self, folder: Path, clock: ManualClock) -> Carrier:
+        return self._make(folder, clock)
+
+    def test_it_can_be_started_again_after_it_was_closed(self, tmp_path: Path) -> None:
+        if self._make is not pulled:  # made anew each time: its workers connect to a process
+            super().test_it_can_be_started_again_after_it_was_closed(tmp_path)
+
+    def prepare_again(self, folder: Path) -> None:
+        leave_answer(folder, HumanAnswer(1, "ann", {"n": 1}))
 
 
 def case(number: int) -> Ask:
     return msgspec.structs.replace(ask(number), case_id=f"C{number}", case_no=number)
-
-
-def known(replies: list[Reply]) -> set[tuple[int, bytes]]:
-    return {(each.dispatch_id, each.content) for each in replies}
-
-
-ONE = (1, b'{"n":1}')
-TWO = (2, b'{"n":2}')
-
-
-async def test_the_reply_carries_the_dispatch_it_is_for(bench: Make) -> None:
-    async with bench() as made:
-        made.carrier.send([case(2)])
-        assert known(await made.until(1)) == {TWO}
-        made.carrier.settled(2)
-
-
-async def test_many_asks_have_a_reply_each(bench: Make) -> None:
-    async with bench() as made:
-        made.carrier.send([case(1), case(2)])
-        assert known(await made.until(2)) == {ONE, TWO}
-
-
-async def test_sending_the_same_ask_twice_is_harmless(bench: Make) -> None:
-    async with bench() as made:
-        made.carrier.send([case(1)])
-        made.carrier.send([case(1), case(2)])
-        await made.until(2)
-        while known(made.replies) != {ONE, TWO}:
-            await made.until(len(made.replies) + 1)
-        made.carrier.settled(1)
-        made.carrier.settled(2)
-
-
-async def test_it_can_be_asked_again_after_it_was_settled(bench: Make, tmp_path: Path) -> None:
-    async with bench() as made:
-        made.carrier.send([case(1)])
-        await made.until(1)
-        made.carrier.settled(1)
-        leave_answer(tmp_path, HumanAnswer(1, "ann", {"n": 1}))
-        made.carrier.send([case(1)])
-        assert known(await made.until(2)) == {ONE}
-
-
-async def test_settling_what_is_not_known_is_harmless(bench: Make) -> None:
-    async with bench() as made:
-        made.carrier.settled(99)
-        made.carrier.send([case(1)])
-        await made.until(1)
-        made.carrier.settled(1)
-        made.carrier.settled(1)
-        assert known(made.replies) == {ONE}
-
-
-async def test_close_leaves_nothing_behind(bench: Make) -> None:
-    async with bench() as made:
-        made.carrier.send([case(1), case(2)])
-    before = list(made.replies)
-    assert not made.clock.advance()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert made.replies == before
-    await made.carrier.close()
-
-
-async def test_close_before_anything_was_sent(bench: Make) -> None:
-    async with bench() as made:
-        pass
-    assert made.replies == []
 
 
 class Working:

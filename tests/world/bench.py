@@ -4,50 +4,24 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tests.world.clock import FakeClock
 
-from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.carrier import Ask, Carrier
+from interlock.testing.contracts import CarrierBench
 
 
 def ask(dispatch_id: int = 1, prompt: str = "{}", step: str = "work") -> Ask:
     return Ask(dispatch_id, 1, "A", step, 1, "worker", prompt)
 
 
-class Bench:
-    """`async with Bench(carrier)`: started, and closed at the end."""
+class Bench(CarrierBench):
+    """The bench of the contract, under the clock of our tests."""
+
+    clock: FakeClock
 
     def __init__(self, carrier: Carrier, clock: FakeClock | None = None) -> None:
-        self.carrier = carrier
-        self.clock = clock or FakeClock()
-        self.replies: list[Reply] = []
-        self._arrived = asyncio.Event()
-
-    async def __aenter__(self) -> Self:
-        self.carrier.start(self._take)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await asyncio.wait_for(self.carrier.close(), 20)
-
-    async def until(self, count: int) -> list[Reply]:
-        """That many replies, at least; time passes while nothing comes."""
-        while len(self.replies) < count:
-            if not self.clock.advance():
-                self._arrived.clear()
-                await asyncio.wait_for(self._arrived.wait(), 20)
-        return self.replies
-
-    def _take(self, reply: Reply) -> None:
-        self.replies.append(reply)
-        self._arrived.set()
+        super().__init__(carrier, clock or FakeClock())
 
 
 async def appears(path: Path, *, whole: bool = True) -> str:

@@ -1,47 +1,20 @@
-"""A clock that moves only when a test says so, and a way to let a loop work under it."""
+"""The clock that moves only when a test says so, and a way to let a loop work under it."""
 
 import asyncio
-import heapq
 from collections.abc import Callable, Coroutine, Iterable
-from itertools import count
 from typing import Any, TypeVar
+
+from interlock.testing.kit import ManualClock
 
 T = TypeVar("T")
 START = 1_000_000.0
 
 
-class FakeClock:
-    """A Clock. `reads` counts how often it was asked, which tells a busy loop from one at rest."""
+class FakeClock(ManualClock):
+    """A manual clock that starts where our tests expect it."""
 
     def __init__(self, now: float = START) -> None:
-        self.time = now
-        self.reads = 0
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._cancelled: set[int] = set()
-        self._numbers = count()
-
-    def now(self) -> float:
-        self.reads += 1
-        return self.time
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        number = next(self._numbers)
-        heapq.heappush(self._timers, (when, number, callback))
-        return lambda: self._cancelled.add(number)
-
-    def forget_timers(self) -> None:
-        """What a new process does not know of."""
-        self._timers = []
-
-    def advance(self) -> bool:
-        """Move to the next timer and let it ring; False if there is none."""
-        while self._timers:
-            when, number, callback = heapq.heappop(self._timers)
-            if number not in self._cancelled:
-                self.time = max(self.time, when)
-                callback()
-                return True
-        return False
+        super().__init__(now)
 
 
 async def drive(

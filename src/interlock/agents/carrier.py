@@ -7,12 +7,13 @@ dispatch id it came for. Sending the same ask twice must be harmless: after a cr
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from interlock.engine.case import Case, Usage
-from interlock.engine.circuit import CRASH, Language
+from interlock.engine.circuit import CRASH, Language, Step
 from interlock.system.errors import InterlockError
 
 MAX_ANSWER = 1024 * 1024
@@ -83,7 +84,8 @@ class Carrier(Protocol):
     """Carries asks of one or more roles."""
 
     def start(self, deliver: Deliver) -> None:
-        """Called once, before the first ask, inside the running event loop."""
+        """Called before the first ask, inside the running event loop; after `close`, again when
+        the same program goes on with the run."""
 
     def send(self, asks: Sequence[Ask]) -> None:
         """Carry these out; returns at once, replies come through `deliver`."""
@@ -129,6 +131,29 @@ class Clock(Protocol):
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back at that time, unless the returned function is called first."""
+
+
+@runtime_checkable
+class StandsStill(Protocol):
+    """A clock of tests: its time does not pass while somebody works."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Until it is left, time stands."""
+
+
+@runtime_checkable
+class TakesClock(Protocol):
+    """A carrier that a program makes before the run's clock is known, and that is given it."""
+
+    clock: Clock | None
+
+
+@runtime_checkable
+class KnowsSteps(Protocol):
+    """A carrier that is given the circuit's steps before it starts: what an answer must look like,
+    and how long it may take."""
+
+    steps: Mapping[str, Step]
 
 
 class TaskSet:

@@ -14,6 +14,7 @@ import logging
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -22,11 +23,13 @@ from interlock.agents.carrier import (
     MAX_ANSWER,
     Ask,
     Carrier,
+    Clock,
     Deliver,
     HasCapacity,
     KeepsAnswers,
     Reply,
     SharesAccount,
+    StandsStill,
     TaskSet,
 )
 from interlock.engine.circuit import CRASH, UNREADABLE, Step
@@ -35,6 +38,8 @@ from interlock.signals.answer_text import NoObject, object_in
 from interlock.system.errors import InterlockError
 
 _FENCES = (b"```", b"~~~")
+_TEXT = "text"
+"""The field of the shape that circuits call `text`."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -60,7 +65,8 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
     """What earlier steps of the case have left, as the prompt sees it. A copy as well."""
 
 
-Returned = str | Mapping[str, Any] | msgspec.Struct
+Returned = str | Mapping[str, Any] | msgspec.Struct | Reply
+"""Text, a dict or a record; or a whole reply, where usage or a rate limit is to be told."""
 Function = Callable[[Dispatch], Returned | Awaitable[Returned]]
 """An agent in Python: plain (it runs in a thread) or async (it runs on the event loop)."""
 
@@ -71,8 +77,9 @@ class FunctionCarrier:
 
     def __init__(self, function: Function) -> None:
         self.steps: Mapping[str, Step] = {}
+        self.clock: Clock | None = None
         self._function = function
-        self._tasks = TaskSet(self._call)
+        self._tasks = TaskSet(self.answer)
 
     def start(self, deliver: Deliver) -> None:
         self._tasks.start(deliver)
@@ -88,26 +95,26 @@ class FunctionCarrier:
         keeps neither the loop nor the process, and nobody hears what it returns."""
         await self._tasks.end()
 
-    async def _call(self, ask: Ask) -> Reply:
-        dispatch = build_dispatch(ask, self.steps.get(ask.step))
+    async def answer(self, ask: Ask) -> Reply:
+        """The reply to one ask; whatever the function raises is a `crash`."""
+        step = self.steps.get(ask.step)
+        dispatch = build_dispatch(ask, step)
         try:
-            if _is_async(self._function):
-                found = self._function(dispatch)
-            else:
-                found = await _run_in_thread(self._function, dispatch, f"agent-{ask.dispatch_id}")
-            value = await found if inspect.isawaitable(found) else found
-            content = encode_answer(value, ask.language)
+            with self.clock.hold() if isinstance(self.clock, StandsStill) else nullcontext():
+                if _is_async(self._function):
+                    found = self._function(dispatch)
+                else:
+                    thread = f"agent-{ask.dispatch_id}"
+                    found = await _run_in_thread(self._function, dispatch, thread)
+                value = await found if inspect.isawaitable(found) else found
+            return build_reply(ask, value, step)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return _crash(ask, error)
+            return build_crash(ask, error)
         except (Exception, SystemExit) as error:
-            return _crash(ask, error)
-        if len(content) > MAX_ANSWER:
-            reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
-            return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
-        return Reply(ask.dispatch_id, content)
+            return build_crash(ask, error)
 
 
 def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
@@ -127,6 +134,27 @@ def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
         deadline=None if timeout is None else ask.at + timeout,
         context=copy.deepcopy(dict(ask.case.context)) if ask.case else {},
     )
+
+
+def build_reply(ask: Ask, value: object, step: Step | None = None) -> Reply:
+    """The reply that carries what a function returned; TypeError for what no answer can be."""
+    if isinstance(value, Reply):
+        return msgspec.structs.replace(value, dispatch_id=ask.dispatch_id)
+    if isinstance(value, str) and step is not None and _is_plain_text(value, ask.language, step):
+        value = {_TEXT: value}
+    content = encode_answer(value, ask.language)
+    if len(content) > MAX_ANSWER:
+        reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+        return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
+    return Reply(ask.dispatch_id, content)
+
+
+def _is_plain_text(value: str, language: str, step: Step) -> bool:
+    """Whether the step asks for an object that holds a text, and this is the text alone. What
+    looks like an object was meant as one."""
+    if language != "json" or value.lstrip().startswith(("{", "```", "~~~")):
+        return False
+    return _TEXT in step.shape.fields and step.shape.problem({_TEXT: value}) is None
 
 
 def encode_answer(value: object, language: str = "json") -> bytes:
@@ -185,8 +213,9 @@ async def _run_in_thread(function: Function, dispatch: Dispatch, name: str) -> A
     return value
 
 
-def _crash(ask: Ask, error: BaseException) -> Reply:
-    """The reason is for the journal; the traceback goes to the log of whoever wants it."""
+def build_crash(ask: Ask, error: BaseException) -> Reply:
+    """The reply for what a function raised: the reason is for the journal, the traceback
+    for the log of whoever wants it."""
     _LOG.debug("dispatch %d: the function failed", ask.dispatch_id, exc_info=error)
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Reply(ask.dispatch_id, failure=CRASH, reason=reason)

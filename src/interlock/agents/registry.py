@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from interlock.agents.cli.profiles import AgentSettings, Profile
 
 GROUP = "interlock.agents"
+FUNCTION = "function"
+"""The word for a Python function, which only the program that has it can ask."""
 MCP = "mcp"
 """The carrier whose dispatches are fetched by workers."""
 FILE_CARRIERS = ("batch-file", "file", "manual")
@@ -88,6 +90,12 @@ def build_agent(words: str, context: AgentContext) -> Carrier:
     """The carrier that asks the agent of these words; SourceError if there is none."""
     kind, _, rest = words.partition(":")
     entry = list_agents().get(kind)
+    if kind == FUNCTION:
+        role = context.roles[0] if context.roles else "a role"
+        raise SourceError(
+            f"{role} was answered by the Python function {rest}; go on from the program that has "
+            f"it, or name somebody else: --agent {role}=AGENT"
+        )
     if entry is None:
         raise SourceError(
             f"{words!r} names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "

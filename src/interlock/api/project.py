@@ -5,11 +5,10 @@ of its own, so that it goes on in notebooks and beside a loop of the caller's: s
 """
 
 import hashlib
+import json
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
@@ -19,45 +18,36 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import FunctionCarrier
+from interlock.agents.registry import FUNCTION
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
+from interlock.api.base import ProjectBase
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
 from interlock.api.run import Run, RunWork
-from interlock.api.work import Display, NoDisplay, load_circuit
+from interlock.api.work import Display, load_circuit
+from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import Replayed
-from interlock.journal.database import Writer, reading, writer_of, writing
-from interlock.journal.history import counts
 from interlock.journal.runs import (
     FINISHED,
-    NewCase,
     all_runs,
     find_run,
-    newest_run,
     set_options,
-    unfinished_run,
 )
 from interlock.journal.runs import Run as RunRecord
-from interlock.runtime.agent_pool import AgentPool, build_agent_pool
+from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import flat
-from interlock.runtime.circuits import Bundle, find_circuit, parse_cases
-from interlock.runtime.settings import (
-    RunConfig,
-    Settings,
-    default_config,
-    find_database,
-    read_settings,
-)
-from interlock.system.errors import SourceError, StateError, UsageError
+from interlock.runtime.circuits import parse_cases
+from interlock.runtime.settings import DATABASE, RunConfig
+from interlock.system.errors import StateError, UsageError
 
 AgentLike = str | Carrier | Callable[..., Any]
 """Words that name an agent, a carrier, or a Python function (plain or async) that answers."""
-_FUNCTION = "function"
 
 
-class Project:
+class Project(ProjectBase):
     """A folder with an interlock.toml, or without one, and its database.
 
     A context manager: leaving it stops what still works, without losing anything.
@@ -71,19 +61,17 @@ class Project:
         clock: Clock | None = None,
         display: Display | None = None,
     ) -> None:
-        self.path = Path(path)
-        self.db = find_database(self.path, Path(db) if db is not None else None)
-        self.clock = clock
-        self.display = display or NoDisplay()
-        self._works: list[RunWork] = []
+        super().__init__(path, db=db, clock=clock, display=display)
+        self._works: dict[int, RunWork] = {}
         self._given: dict[int, Mapping[str, AgentLike]] = {}
         self._remove: Path | None = None
+        self._closed = False
 
     @classmethod
     def temporary(cls, *, clock: Clock | None = None) -> Self:
         """A project in a folder of its own, removed when it is left."""
         folder = Path(tempfile.mkdtemp(prefix="interlock-"))
-        made = cls(folder, clock=clock)
+        made = cls(folder, db=folder / DATABASE, clock=clock)  # whatever INTERLOCK_DB says
         made._remove = folder
         return made
 
@@ -99,19 +87,15 @@ class Project:
         self.close()
 
     def close(self) -> None:
-        """Stop what works in this process. What was decided is kept; `resume` goes on."""
-        for work in self._works:
+        """Stop what works in this program. What was decided is kept; `resume` goes on."""
+        self._closed = True
+        for work in self._works.values():
             work.stop(now=True)
-        for work in self._works:
+        for work in self._works.values():
             work.join()
         self._works.clear()
         if self._remove is not None:
             shutil.rmtree(self._remove, ignore_errors=True)
-
-    @property
-    def settings(self) -> Settings:
-        """What interlock.toml and the environment say now."""
-        return read_settings(self.path)
 
     # Runs.
 
@@ -135,18 +119,21 @@ class Project:
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         changed, changes = own.with_thresholds(self.settings.thresholds, set or {})
         refuse_unsound(changed.source, own.source.circuit)
-        lines = [msgspec.json.encode(dict(case), order="sorted") for case in cases]
-        new_cases = parse_cases(b"\n".join(lines), "cases")
+        lines = _encode_cases(cases)
+        new_cases = parse_cases(lines, "cases")
         agents = _by_role(agents)
-        config, given = self._take_agents(self.new_config(changed.name, changes), agents)
+        config = msgspec.structs.replace(
+            self.new_config(changed.name, changes),
+            id=id,
+            input=_digest(changed.name, changes, lines),
+        )
         config = msgspec.structs.replace(
             config,
             slots={**config.slots, **(slots or {})},
             budget={**config.budget, **flat(dict(budget or {}))},
             parallel=parallel or config.parallel,
-            id=id,
-            input=_digest(changed.name, changes, b"\n".join(lines)),
         )
+        config, given = self._take_agents(changed.source.circuit, config, agents)
         pool = self.build_pool(changed.source.circuit, config, given)
 
         def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
@@ -155,6 +142,13 @@ class Project:
             )
             return run, self.build_pool(load_circuit(run), config, given) if existed else pool
 
+        busy = self._find_busy()
+        if busy is not None:
+            with self.read() as connection:
+                same = self.find_begun(connection, config)
+            if same is None or same.run_id != busy.number:
+                raise self._refuse_second(busy)
+            return busy
         return self._work(begin, agents)
 
     def resume(
@@ -166,13 +160,19 @@ class Project:
         """Go on with an unfinished run: the newest, if none is named. Python functions that
         answered in another process have to be given again."""
         with self.read() as connection:
-            found = self.find_run(connection, run)
+            found = self.find_run(connection, _number(run))
+        busy = self._find_busy()
+        if busy is not None and busy.number == found.run_id:
+            return busy
+        if busy is not None:
+            raise self._refuse_second(busy)
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
+        circuit = load_circuit(found)
         before = msgspec.convert(found.options, RunConfig)
         agents = {**self._given.get(found.run_id, {}), **_by_role(agents)}
-        config, given = self._take_agents(before, agents)
-        pool = self.build_pool(load_circuit(found), config, given)
+        config, given = self._take_agents(circuit, before, agents)
+        pool = self.build_pool(circuit, config, given)
 
         def begin(connection: Connection) -> tuple[RunRecord, AgentPool]:
             set_options(connection, found.run_id, msgspec.to_builtins(config))
@@ -180,7 +180,7 @@ class Project:
 
         return self._work(begin, agents)
 
-    def run(self, run: "int | str | None" = None) -> Run:
+    def run(self, run: int | str | None = None) -> Run:
         """A run by its number or id; the newest, if none is named."""
         with self.read() as connection:
             found = self.find_run(connection, run)
@@ -196,13 +196,13 @@ class Project:
 
     # Questions.
 
-    def inbox(self, run: "Run | int | None" = None) -> list[Question]:
+    def inbox(self, run: "Run | int | str | None" = None) -> list[Question]:
         """What waits for a person, the oldest first; in one run, if it is named."""
         if not self.db.exists():
             return []
         with self.read() as connection:
+            wanted = self._find_number(connection, run)
             found = inbox_.list_questions(connection, self.db)
-        wanted = run.number if isinstance(run, Run) else run
         return [each for each in found if wanted in (None, each.run_id)]
 
     def answer(
@@ -225,159 +225,82 @@ class Project:
 
     # Looking.
 
-    def explain(self, case: str, run: "Run | int | None" = None) -> inspect.CaseLife:
-        """The life of a case: what was asked, what came back, what was decided and why."""
-        number = run.number if isinstance(run, Run) else run
+    def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
+        """The life of a case: what was asked, what came back, what was decided and why. In the
+        newest run that has it, if none is named."""
         with self.read() as connection:
-            return inspect.explain_case(connection, case, number)
+            return inspect.explain_case(connection, case, self._find_number(connection, run))
 
     def replay(
         self,
-        run: "Run | int | None" = None,
+        run: "Run | int | str | None" = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         case: str = "",
     ) -> list[Replayed]:
         """Decide a recorded run again with other thresholds: where would each case have gone?"""
-        number = run.number if isinstance(run, Run) else run
         with self.read() as connection:
+            number = self._find_number(connection, run)
             return inspect.replay_run(connection, number, set or {}, case)
 
-    def report(self, run: "Run | int | None" = None) -> str:
+    def report(self, run: "Run | int | str | None" = None) -> str:
         """What the run's application found, as Markdown; of any other run, its cases."""
-        number = run.number if isinstance(run, Run) else run
         with self.read() as connection:
-            return inspect.report_run(connection, find_run(connection, number))
+            return inspect.report_run(connection, self.find_run(connection, _number(run)))
 
-    def writer(self) -> Writer | None:
-        """The process that works on the database now, if one does."""
-        return writer_of(self.db)
-
-    # For applications and doors: what start and resume are made of.
-
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """The database, to be read."""
-        with reading(self.db) as connection:
-            yield connection
-
-    @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """The database, to be written; made if it is not there. StoreError if another writes."""
-        with writing(self.db) as connection:
-            yield connection
-
-    def find_run(self, connection: Connection, run: "Run | int | str | None") -> RunRecord:
-        """The record of a run by its number or id; the newest, if none is named."""
-        if isinstance(run, Run):
-            run = run.number
-        if isinstance(run, str):
-            number = newest_run(connection, _fingerprint_id(run))
-            if number is None:
-                raise StateError(f"there is no run {run!r}; 'interlock runs' lists them")
-            run = number
-        return find_run(connection, run)
-
-    def new_config(self, circuit: str, thresholds: dict[str, Any]) -> RunConfig:
-        """What a new run of a circuit is begun with, as the project's settings have it."""
-        settings = self.settings
-        terms = find_application(circuit).default_terms(settings, self.path)
-        return msgspec.structs.replace(default_config(settings, thresholds), terms=terms)
-
-    def build_pool(
-        self,
-        circuit: CircuitTable,
-        config: RunConfig,
-        given: Mapping[str, Carrier] | None = None,
-    ) -> AgentPool:
-        """Who answers a run; SourceError if somebody is missing."""
-        return build_agent_pool(
-            circuit,
-            config,
-            settings=self.settings,
-            project=self.path,
-            db=self.db,
-            complain=lambda problem: self.display.note(f"note: {problem}"),
-            given=given,
-            clock=self.clock,
-        )
-
-    def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
-        """SourceError if these words name no agent that could play the role now."""
-        steps = {name: step for name, step in circuit.steps.items() if step.role == role}
-        alone = msgspec.structs.replace(circuit, steps=steps)
-        self.build_pool(alone, RunConfig(agents={role: words}))
-
-    def begin_or_find(
-        self,
-        connection: Connection,
-        bundle: Bundle,
-        cases: Sequence[NewCase],
-        config: RunConfig,
-        *,
-        name: str,
-        new: bool = False,
-    ) -> tuple[RunRecord, bool]:
-        """The run of these cases, and whether it had begun before. A run without an id is the same
-        while it is unfinished; one with an id, for ever."""
-        digest = config.input
-        mark = _fingerprint_id(config.id) if config.id else digest
-        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
-        if found is not None and not new:
-            run = find_run(connection, found)
-            before = msgspec.convert(run.options, RunConfig)
-            if config.id and before.input != digest:
-                raise StateError(
-                    f"run {config.id!r} was started with another circuit, other thresholds or "
-                    "cases; use another id for them"
-                )
-            if run.status not in FINISHED:
-                kept = msgspec.structs.replace(config, thresholds=before.thresholds)
-                set_options(connection, found, msgspec.to_builtins(kept))
-            return find_run(connection, found), True
-        circuit = bundle.open().circuit.with_thresholds(config.thresholds)
-        run_id = find_application(circuit.name).begin(
-            connection,
-            circuit,
-            msgspec.json.encode(bundle).decode(),
-            cases,
-            source=name,
-            fingerprint=mark,
-            options=msgspec.to_builtins(config),
-            at=time.time(),
-        )
-        return find_run(connection, run_id), False
-
-    def find_bundle(self, circuit: str) -> Bundle:
-        """A circuit as it is written: the project's, an installed one, or in a file."""
-        return find_circuit(circuit, self.path)
-
-    def count_ends(self, run_id: int) -> dict[str, int]:
-        with self.read() as connection:
-            return dict(counts(connection, run_id))
+    def _find_number(self, connection: Connection, run: "Run | int | str | None") -> int | None:
+        number = _number(run)
+        if isinstance(number, str):
+            return self.find_run(connection, number).run_id
+        return number
 
     def _take_agents(
-        self, config: RunConfig, agents: Mapping[str, AgentLike]
+        self, circuit: CircuitTable, config: RunConfig, agents: Mapping[str, AgentLike]
     ) -> tuple[RunConfig, dict[str, Carrier]]:
-        """The configuration with these agents, and the carriers of those that are no words."""
+        """The configuration with these agents, and the carriers of those that are no words. One
+        under no name answers for every role that has nobody."""
         words = dict(config.agents)
         given: dict[str, Carrier] = {}
-        for role, agent in agents.items():
+        roles = {step.role for step in circuit.steps.values()}
+        own = find_application(circuit.name).own_roles
+        unknown = sorted({*agents} - roles - {""})
+        if unknown:
+            raise UsageError(
+                f"no step has the role {unknown[0]!r}; roles are {', '.join(sorted(roles))}"
+            )
+        for role in sorted(roles - {HUMAN, *own} | {*agents} - {""}):
+            agent = agents.get(role)
+            if agent is None and not _needs_agent(words, role):
+                continue
+            agent = agents.get("") if agent is None else agent
             if isinstance(agent, str):
                 words[role] = agent
-                continue
-            if not role:
-                raise SourceError(
-                    "a function answers for roles by name: agents={'critic': function}"
-                )
-            given[role] = _carrier_of(agent)
-            words[role] = f"{_FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
-        for role, word in words.items():
-            if word.partition(":")[0] == _FUNCTION and role not in given:
-                raise SourceError(
-                    f"{role} was answered by the Python function {word.partition(':')[2]}; "
+            elif agent is not None:
+                given[role] = _carrier_of(agent)
+                words[role] = f"{FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
+            elif role in words:
+                raise UsageError(
+                    f"{role} was answered by the Python function {words[role].partition(':')[2]}; "
                     "give it again: agents={" + f"{role!r}: …" + "}"
                 )
+            elif not config.files.get("dispatch"):
+                raise UsageError(
+                    f"who answers for {role}? Give somebody: agents={{{role!r}: …}}, a function "
+                    "or words such as 'claude' or 'exec:COMMAND'"
+                )
         return msgspec.structs.replace(config, agents=words), given
+
+    def _find_busy(self) -> Run | None:
+        """The run that this program works on now. One at a time: a database has one writer."""
+        if self._closed:
+            raise StateError("this project is closed; open it again to start or resume a run")
+        found = [number for number, work in self._works.items() if not work.is_over]
+        return Run(self, found[0]) if found else None
+
+    def _refuse_second(self, busy: Run) -> StateError:
+        return StateError(
+            f"run {busy.id} is still at work in this project: wait for it or stop it before "
+            "another begins, or give the other a database of its own"
+        )
 
     def _work(
         self,
@@ -385,10 +308,16 @@ class Project:
         agents: Mapping[str, AgentLike],
     ) -> Run:
         work = RunWork(self.db, begin, self.display)
-        self._works.append(work)
         number = work.wait_until_begun()
+        self._works[number] = work
         self._given[number] = agents
-        return Run(self, number, work)
+        return Run(self, number)
+
+
+def _needs_agent(words: Mapping[str, str], role: str) -> bool:
+    """Whether nobody is named for the role, or only a function that has to be given again."""
+    word = words.get(role) or words.get("", "")
+    return not word or word.partition(":")[0] == FUNCTION
 
 
 def _carrier_of(agent: Carrier | Callable[..., Any]) -> Carrier:
@@ -406,10 +335,40 @@ def _by_role(agents: Mapping[str, AgentLike] | AgentLike | None) -> dict[str, Ag
     return dict(agents) if isinstance(agents, Mapping) else {"": agents}
 
 
+def _encode_cases(cases: Iterable[Mapping[str, Any]]) -> bytes:
+    """The cases as lines; UsageError for what cannot be written as JSON, with its place."""
+    if isinstance(cases, str | bytes | Mapping):
+        raise UsageError("cases is a list of dicts, for example [{'id': 'C1', 'topic': 'rain'}]")
+    lines: list[bytes] = []
+    seen: dict[Any, int] = {}
+    for number, case in enumerate(cases, 1):
+        if not isinstance(case, Mapping):
+            raise UsageError(f"case {number} is {type(case).__name__}, not a dict with an 'id'")
+        name = case.get("id")
+        if not isinstance(name, str | int):
+            raise UsageError(f"case {number} has no id; give each case one: {{'id': 'C{number}'}}")
+        if str(name) in seen:
+            raise UsageError(f"cases {seen[str(name)]} and {number} have the same id {name!r}")
+        seen[str(name)] = number
+        lines.append(_encode_case(case, name))
+    if not lines:
+        raise UsageError("there are no cases; give at least one, for example [{'id': 'C1'}]")
+    return b"\n".join(lines)
+
+
+def _encode_case(case: Mapping[str, Any], name: str | int) -> bytes:
+    try:
+        plain = msgspec.to_builtins(dict(case))
+        json.dumps(plain, allow_nan=False)  # msgspec would silently write null for them
+        return msgspec.json.encode(plain, order="sorted")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError(f"case {name!r} cannot be written as JSON: {error}") from None
+
+
 def _digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
     kind = msgspec.json.encode([circuit, thresholds], order="sorted")
     return hashlib.sha256(kind + content).hexdigest()
 
 
-def _fingerprint_id(name: str) -> str:
-    return hashlib.sha256(f"id\0{name}".encode()).hexdigest()
+def _number(run: "Run | int | str | None") -> int | str | None:
+    return run.number if isinstance(run, Run) else run

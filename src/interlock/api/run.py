@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from interlock.api.inspect import CaseLife
 from interlock.api.work import Display, RunResult, load_circuit, work_on_run
-from interlock.journal.database import reading, writer_of, writing
+from interlock.journal.database import writer_of, writing
 from interlock.journal.history import CaseSummary, JournalLine, cases_of, counts, lines_since
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _POLL = 0.2
 """How often a run is looked at that another process works on, in seconds."""
+_FOR_PEOPLE = ("waiting", "budget")
+"""How work ends that a person's answer can move on."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -96,11 +98,13 @@ class RunWork:
             if not self._over:
                 self._changed.wait(timeout)
 
-    def result(self, timeout: float | None = None) -> RunResult:
-        """How the work came out, when it is over; TimeoutError if that takes longer."""
+    def wait_for_end(self, timeout: float) -> None:
+        """Return when the work is over, or time is up."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._over, timeout):
-                raise TimeoutError(f"run {self._run_id} is still at work after {timeout:g} s")
+            self._changed.wait_for(lambda: self._over, timeout)
+
+    def result(self) -> RunResult:
+        """How the work came out, once it is over."""
         if self._error is not None:
             raise self._error
         assert self._result is not None  # noqa: S101 - it is over and nothing was raised
@@ -157,13 +161,27 @@ class RunWork:
 class Run:
     """A handle on a run. `await run` is `run.wait()` in async code."""
 
-    def __init__(self, project: "Project", number: int, work: RunWork | None = None) -> None:
+    def __init__(self, project: "Project", number: int) -> None:
         self._project = project
-        self._work = work
         self.number = number
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {self.status}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Path, int]:
+        return (self._project.db.resolve(), self.number)
+
+    @property
+    def _work(self) -> RunWork | None:
+        """The work on it in this project, if there is or was any; all handles share it."""
+        return self._project._works.get(self.number)  # noqa: SLF001 - a handle, nothing more
 
     @property
     def id(self) -> int | str:
@@ -190,35 +208,60 @@ class Run:
 
     def events(self, after: int = 0) -> "EventStream":
         """Every decision, from the first or `after` one; ends when the run is settled: it is over,
-        or only people can move it on. An iterator, in async code an async one."""
+        or only people can move it on. An iterator, in async code an async one. Where people have
+        answered meanwhile, the run goes on first, as with `wait`."""
         return EventStream(self, after)
 
     def wait(self, timeout: float | None = None) -> RunResult:
         """Return when the run is settled: it is over, or only people can move it on. Where people
-        have answered meanwhile, the run goes on first."""
-        work = self._resume_if_settled()
-        if work is not None:
-            return work.result(timeout)
+        have answered meanwhile, the run goes on first. TimeoutError after so many seconds; the
+        work goes on all the same."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.status == "running":
-            if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"run {self.number} is still at work after {timeout:g} s")
-            time.sleep(_POLL)
+        self._go_on()
+        while True:
+            left = _POLL if deadline is None else min(_POLL, deadline - time.monotonic())
+            result = self._wait_a_moment(max(left, 0))
+            if result is not None:
+                return result
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"run {self.id} is still at work after {timeout:g} s")
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._wait_async().__await__()
+
+    async def _wait_async(self) -> RunResult:
+        await asyncio.to_thread(self._go_on)
+        # A moment at a time: a caller who gives up leaves no thread behind that waits for ever.
+        while (result := await asyncio.to_thread(self._wait_a_moment, _POLL)) is None:
+            pass
+        return result
+
+    def _wait_a_moment(self, seconds: float) -> RunResult | None:
+        """How the run came out, if it is settled within these seconds."""
+        work = self._work
+        if work is not None:
+            work.wait_for_end(seconds)
+            return work.result() if work.is_over else None
+        if self.status == "running":
+            time.sleep(seconds)
+            return None
         with self._project.read() as connection:
             return _result_of(connection, find_run(connection, self.number))
 
-    def __await__(self) -> Generator[Any, None, RunResult]:
-        return asyncio.to_thread(self.wait).__await__()
-
     def stop(self, *, now: bool = False) -> None:
         """Stop the work in this process. What was decided is kept; `resume` goes on."""
-        if self._work is None:
+        work = self._work
+        if work is None:
             raise StateError(
-                f"run {self.number} is not worked on by this process; 'interlock stop' asks the "
-                "one that does"
+                f"run {self.id} is not worked on by this program; 'interlock stop' asks the one "
+                "that does"
             )
-        self._work.stop(now=now)
-        self._work.join()
+        work.stop(now=now)
+        work.join()
+
+    def resume(self) -> "Run":
+        """Go on with this run, with the agents it had: `Project.resume`."""
+        return self._project.resume(self)
 
     def explain(self, case: str) -> CaseLife:
         """The life of a case of this run; print it, or read its fields."""
@@ -228,28 +271,33 @@ class Run:
         with self._project.read() as connection:
             return find_run(connection, self.number)
 
-    def _resume_if_settled(self) -> RunWork | None:
-        """The work to wait for. One that stopped to wait for people begins again."""
-        if self._work is None or not self._work.is_over:
-            return self._work
-        if self._work.result().status == "waiting" and self._has_answers():
-            self._work = self._project.resume(self)._work  # noqa: SLF001 - another handle on it
-        return self._work
-
-    def _has_answers(self) -> bool:
-        return any(each.answer_saved for each in self._project.inbox(self))
+    def _go_on(self) -> None:
+        """Work that stopped for people begins again once they have answered."""
+        work = self._work
+        if work is None or not work.is_over or work.result().status not in _FOR_PEOPLE:
+            return
+        if any(each.answer_saved for each in self._project.inbox(self)):
+            self._project.resume(self)
 
     def _read_events(self, after: int) -> tuple[list[Event], bool]:
         """The decisions behind `after`, and whether more may come without a person."""
         # Asked before reading: work that ends in between has left its decisions behind.
-        busy = not self._work.is_over if self._work else self.status == "running"
-        with reading(self._project.db) as connection:
+        work = self._work
+        busy = not work.is_over if work else self.status == "running"
+        with self._project.read() as connection:
             found = [_event(line) for line in lines_since(connection, self.number, after)]
         return found, busy
 
+    def _raise_failure(self) -> None:
+        """Raise what broke the work off, if anything did: a full disk, for instance."""
+        work = self._work
+        if work is not None and work.is_over:
+            work.result()
+
     def _wait_for_change(self) -> None:
-        if self._work is not None:
-            self._work.wait_for_change(_POLL)
+        work = self._work
+        if work is not None:
+            work.wait_for_change(_POLL)
         else:
             time.sleep(_POLL)
 
@@ -262,20 +310,30 @@ class EventStream:
         self._after = after
 
     def __iter__(self) -> Iterator[Event]:
-        while True:
-            found, busy = self._run._read_events(self._after)  # noqa: SLF001 - the same module
-            for event in found:
-                self._after = event.seq
-                yield event
-            if not busy:
-                return
-            if not found:
+        self._run._go_on()  # noqa: SLF001 - the same module
+        busy = True
+        while busy:
+            found, busy = self._read()
+            yield from found
+            if busy and not found:
                 self._run._wait_for_change()  # noqa: SLF001 - the same module
+        self._run._raise_failure()  # noqa: SLF001 - the same module
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        events = iter(self)
-        while (event := await asyncio.to_thread(next, events, None)) is not None:
-            yield event
+        await asyncio.to_thread(self._run._go_on)  # noqa: SLF001 - the same module
+        busy = True
+        while busy:
+            found, busy = await asyncio.to_thread(self._read)
+            for event in found:
+                yield event
+            if busy and not found:
+                await asyncio.to_thread(self._run._wait_for_change)  # noqa: SLF001 - as above
+        self._run._raise_failure()  # noqa: SLF001 - the same module
+
+    def _read(self) -> tuple[list[Event], bool]:
+        found, busy = self._run._read_events(self._after)  # noqa: SLF001 - the same module
+        self._after = found[-1].seq if found else self._after
+        return found, busy
 
 
 def _event(line: JournalLine) -> Event:
@@ -297,10 +355,12 @@ def _event(line: JournalLine) -> Event:
 
 def _result_of(connection: Connection, run: RunRecord) -> RunResult:
     """How a run stands that nobody here works on."""
-    cases = cases_of(connection, run.run_id)
+    cases, circuit = cases_of(connection, run.run_id), load_circuit(run)
+    ended = [each for each in cases if each.status == "ended"]
     tally = RunCounts(
         cases=len(cases),
-        ended=sum(each.status == "ended" for each in cases),
+        ended=len(ended),
+        unhealthy=sum(not circuit.ends.get(each.state.end) for each in ended),
         stuck=sum(each.status == "stuck" for each in cases),
     )
-    return RunResult(run.run_id, run.status, tally, run.spent, load_circuit(run))
+    return RunResult(run.run_id, run.status, tally, run.spent, circuit)

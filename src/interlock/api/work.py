@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.files.batch import Reading
+from interlock.agents.files.batch import ProgressGauge, Reading
 from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
@@ -107,53 +107,36 @@ def work_on_run(
     `changed` is called after every turn."""
     written = load_circuit(run)
     circuit = add_timeouts(written, pool.carriers)
-    config = msgspec.convert(run.options, RunConfig)
-    application = find_application(run.circuit)
-    setup = change_setup(
-        application.set_up_run(
-            connection, run, circuit, pool.carriers, config.terms, clock=pool.clock, only=only
-        )
+    terms = msgspec.convert(run.options, RunConfig).terms
+    setup = find_application(run.circuit).set_up_run(
+        connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only
     )
+    setup = change_setup(setup)
     hooks = setup.hooks
     if once:
-        free = {HUMAN, *setup.unplaced}
-        hooks = OneRound(hooks or DefaultHooks(), circuit, free)
-    connect_workers(pool.carriers, written, pool.gauge, hooks)
-    if has_mcp_carrier(pool.carriers):
-        display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    tell = _tell_everybody(display, pool)
-    connect_notifier(pool.carriers, tell)
+        hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
+    tell = _connect_carriers(pool, written, hooks, display)
     with display.show_progress() as progress:
 
         def watch(counts: RunCounts, spent: Spent) -> None:
             progress(counts, spent)
             changed()
 
-        session = RunSession(
+        session = _open_session(
             connection,
             run,
-            setup.circuit,
-            setup.carriers,
-            pool.clock,
-            roles=pool.roles,
-            parallel=pool.parallel,
-            treasury=open_budget(connection, run, pool),
-            by_hand=roles_answered_later(pool.carriers),
-            unplaced=setup.unplaced,
-            after=config.after,
-            application=hooks,
+            pool,
+            msgspec.structs.replace(setup, hooks=hooks),
+            display,
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
             tell=tell,
             watch=watch,
-            draining=lambda out: display.note(_describe_draining(out)),
         )
-        pool.gauge.read = lambda: Reading(
-            session.tally.cases, session.tally.ended + session.tally.stuck, session.spent.tokens
-        )
-        pool.gauge.enrich = setup.enrich or pool.gauge.enrich
+        _connect_gauge(pool.gauge, session, setup)
         started(session)
         status = asyncio.run(_work(session, pool))
+    by_hand = roles_written_out(pool.carriers)
     return RunResult(
         run.run_id,
         status,
@@ -161,10 +144,63 @@ def work_on_run(
         session.spent,
         circuit,
         session.stopped_by,
-        tuple(list_written_out(connection, run, circuit, roles_written_out(pool.carriers))),
-        tuple(dict.fromkeys(hooks.notes())) if hooks else (),
-        setup.hooks,
+        written_out=tuple(list_written_out(connection, run, circuit, by_hand)),
+        notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
+        hooks=setup.hooks,
     )
+
+
+def _open_session(
+    connection: Connection,
+    run: Run,
+    pool: AgentPool,
+    setup: RunSetup,
+    display: Display,
+    *,
+    wait_for_humans: bool,
+    wait_for_limits: bool,
+    tell: Callable[[Notification], None],
+    watch: Progress,
+) -> RunSession:
+    return RunSession(
+        connection,
+        run,
+        setup.circuit,
+        setup.carriers,
+        pool.clock,
+        roles=pool.roles,
+        parallel=pool.parallel,
+        treasury=open_budget(connection, run, pool),
+        by_hand=roles_answered_later(pool.carriers),
+        unplaced=setup.unplaced,
+        after=msgspec.convert(run.options, RunConfig).after,
+        application=setup.hooks,
+        wait_for_humans=wait_for_humans,
+        wait_for_limits=wait_for_limits,
+        tell=tell,
+        watch=watch,
+        draining=lambda out: display.note(_describe_draining(out)),
+    )
+
+
+def _connect_carriers(
+    pool: AgentPool, circuit: Circuit, hooks: CaseHooks | None, display: Display
+) -> Callable[[Notification], None]:
+    """Give the carriers what they need to know of the run; returns who is told what happens."""
+    connect_workers(pool.carriers, circuit, pool.gauge, hooks)
+    if has_mcp_carrier(pool.carriers):
+        display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
+    tell = _tell_everybody(display, pool)
+    connect_notifier(pool.carriers, tell)
+    return tell
+
+
+def _connect_gauge(gauge: ProgressGauge, session: RunSession, setup: RunSetup) -> None:
+    """Let batches say how far the run has come."""
+    gauge.read = lambda: Reading(
+        session.tally.cases, session.tally.ended + session.tally.stuck, session.spent.tokens
+    )
+    gauge.enrich = setup.enrich or gauge.enrich
 
 
 async def _work(session: RunSession, pool: AgentPool) -> RunStatus:

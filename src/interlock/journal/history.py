@@ -73,6 +73,11 @@ class CaseSummary(msgspec.Struct, frozen=True):
     dispatch_id: int | None
     state: State
 
+    @property
+    def end(self) -> str:
+        """The end it came to; empty while it is open."""
+        return self.state.end
+
 
 class CaseProgress(msgspec.Struct, frozen=True):
     """Where a case stands, as its row says; `role` is who is asked, if anybody is."""

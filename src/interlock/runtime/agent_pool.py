@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.carrier import Ask, Carrier, Clock, KnowsSteps, Reply, TakesClock
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
 from interlock.agents.files.file import PATIENCE, FileCarrier, ManualCarrier
-from interlock.agents.function import FunctionCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
 from interlock.agents.queries import QueryBroker
@@ -81,6 +80,9 @@ def build_agent_pool(
     words = assign_agents(circuit, config.agents, files.dispatch, own)
     inbox = HumanCarrier(answers_folder(db), clock, settings.inbox)
     carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
+    for each in given.values():
+        if isinstance(each, TakesClock):
+            each.clock = clock
     context = AgentContext(
         project=project,
         db=db,
@@ -219,7 +221,7 @@ def connect_workers(
     for each in carriers.values():
         if isinstance(each, McpCarrier):
             each.steps, each.judge, each.brief = _as_objects(circuit.steps), judge, brief
-        elif isinstance(each, FunctionCarrier):
+        elif isinstance(each, KnowsSteps):
             each.steps = circuit.steps
 
 

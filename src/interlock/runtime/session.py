@@ -7,6 +7,7 @@ from the journal. With `OneRound`, a session gives each case one agent's turn.
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -54,6 +55,8 @@ class RunSession:
         self.stopped_by: signal.Signals | None = None
         self._draining = draining
         self._running: asyncio.AbstractEventLoop | None = None
+        self._early_stops = 0
+        self._starting = threading.Lock()
         self._answers_keep = all(
             isinstance(carrier, KeepsAnswers) and carrier.keeps()
             for role, carrier in carriers.items()
@@ -94,16 +97,26 @@ class RunSession:
             open_dispatches(self._connection, self._run_id),
             holds_of(self._connection, self._circuit, self._run_id),
         )
-        self._running = running = asyncio.get_running_loop()
+        running = asyncio.get_running_loop()
+        with self._starting:
+            self._running = running
+        for _ in range(self._early_stops):
+            self._stop(signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError, RuntimeError):  # only the main thread hears signals
                 running.add_signal_handler(number, self._stop, number)
         return await self._loop.run()
 
     def stop_soon(self, *, now: bool) -> None:
-        """Stop from another thread: as the first signal does or, `now`, as the second."""
-        for _ in range(2 if now else 1):
-            if self._running is not None and not self._running.is_closed():
+        """Stop from another thread: as the first signal does or, `now`, as the second. A session
+        that has not begun yet stops when it does."""
+        times = 2 if now else 1
+        with self._starting:
+            if self._running is None:
+                self._early_stops += times
+                return
+        with suppress(RuntimeError):  # it has ended by itself meanwhile
+            for _ in range(times):
                 self._running.call_soon_threadsafe(self._stop, signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:

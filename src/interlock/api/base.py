@@ -1,0 +1,183 @@
+"""What a project is made of: its folder, its settings, its database, and how runs are begun in it.
+
+For applications and doors, which have flags or tables of their own to reckon with. Programs use
+`Project`, which is this and the use cases.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.carrier import Carrier, Clock
+from interlock.api.work import Display, NoDisplay
+from interlock.engine.circuit import Circuit as CircuitTable
+from interlock.journal.database import Writer, reading, writer_of, writing
+from interlock.journal.history import counts
+from interlock.journal.runs import (
+    FINISHED,
+    NewCase,
+    find_run,
+    newest_run,
+    set_options,
+    unfinished_run,
+)
+from interlock.journal.runs import Run as RunRecord
+from interlock.runtime.agent_pool import AgentPool, build_agent_pool
+from interlock.runtime.application import find_application
+from interlock.runtime.circuits import Bundle, find_circuit
+from interlock.runtime.settings import (
+    RunConfig,
+    Settings,
+    default_config,
+    find_database,
+    read_settings,
+)
+from interlock.system.errors import StateError
+
+
+class ProjectBase:
+    """A folder with an interlock.toml, or without one, and its database."""
+
+    def __init__(
+        self,
+        path: str | Path = ".",
+        *,
+        db: str | Path | None = None,
+        clock: Clock | None = None,
+        display: Display | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.db = find_database(self.path, Path(db) if db is not None else None)
+        self.clock = clock
+        self.display = display or NoDisplay()
+
+    @property
+    def settings(self) -> Settings:
+        """What interlock.toml and the environment say now."""
+        return read_settings(self.path)
+
+    def writer(self) -> Writer | None:
+        """The process that works on the database now, if one does."""
+        return writer_of(self.db)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """The database, to be read."""
+        with reading(self.db) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """The database, to be written; made if it is not there. StoreError if another writes."""
+        with writing(self.db) as connection:
+            yield connection
+
+    def find_run(self, connection: Connection, run: int | str | None) -> RunRecord:
+        """The record of a run by its number or id; the newest, if none is named."""
+        if isinstance(run, str):
+            number = newest_run(connection, _fingerprint_id(run))
+            if number is None:
+                raise StateError(f"there is no run {run!r}; 'interlock runs' lists them")
+            run = number
+        return find_run(connection, run)
+
+    def new_config(self, circuit: str, thresholds: dict[str, Any]) -> RunConfig:
+        """What a new run of a circuit is begun with, as the project's settings have it."""
+        settings = self.settings
+        terms = find_application(circuit).default_terms(settings, self.path)
+        return msgspec.structs.replace(default_config(settings, thresholds), terms=terms)
+
+    def build_pool(
+        self,
+        circuit: CircuitTable,
+        config: RunConfig,
+        given: Mapping[str, Carrier] | None = None,
+    ) -> AgentPool:
+        """Who answers a run; SourceError if somebody is missing."""
+        return build_agent_pool(
+            circuit,
+            config,
+            settings=self.settings,
+            project=self.path,
+            db=self.db,
+            complain=lambda problem: self.display.note(f"note: {problem}"),
+            given=given,
+            clock=self.clock,
+        )
+
+    def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
+        """SourceError if these words name no agent that could play the role now."""
+        steps = {name: step for name, step in circuit.steps.items() if step.role == role}
+        alone = msgspec.structs.replace(circuit, steps=steps)
+        self.build_pool(alone, RunConfig(agents={role: words}))
+
+    def begin_or_find(
+        self,
+        connection: Connection,
+        bundle: Bundle,
+        cases: Sequence[NewCase],
+        config: RunConfig,
+        *,
+        name: str,
+        new: bool = False,
+    ) -> tuple[RunRecord, bool]:
+        """The run of these cases, and whether it had begun before. A run without an id is the same
+        while it is unfinished; one with an id, for ever."""
+        run = None if new else self.find_begun(connection, config)
+        if run is not None:
+            if run.status not in FINISHED:
+                kept = msgspec.convert(run.options, RunConfig).thresholds
+                now = msgspec.structs.replace(config, thresholds=kept)
+                set_options(connection, run.run_id, msgspec.to_builtins(now))
+            return find_run(connection, run.run_id), True
+        circuit = bundle.open().circuit.with_thresholds(config.thresholds)
+        run_id = find_application(circuit.name).begin(
+            connection,
+            circuit,
+            msgspec.json.encode(bundle).decode(),
+            cases,
+            source=name,
+            fingerprint=_fingerprint(config),
+            options=msgspec.to_builtins(config),
+            at=self.clock.now() if self.clock else time.time(),
+        )
+        return find_run(connection, run_id), False
+
+    def find_begun(self, connection: Connection, config: RunConfig) -> RunRecord | None:
+        """The run that was begun with the same, if there is one; StateError if its id was used
+        for something else."""
+        mark = _fingerprint(config)
+        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
+        if found is None:
+            return None
+        run = find_run(connection, found)
+        before = msgspec.convert(run.options, RunConfig)
+        if config.id and before.input != config.input:
+            raise StateError(
+                f"run {config.id!r} was started with another circuit, other thresholds or "
+                "cases; use another id for them"
+            )
+        return run
+
+    def find_bundle(self, circuit: str) -> Bundle:
+        """A circuit as it is written: the project's, an installed one, or in a file."""
+        return find_circuit(circuit, self.path)
+
+    def count_ends(self, run_id: int) -> dict[str, int]:
+        with self.read() as connection:
+            return dict(counts(connection, run_id))
+
+
+def _fingerprint(config: RunConfig) -> str:
+    """What a run is found by: its id, else what it was started with."""
+    return _fingerprint_id(config.id) if config.id else config.input
+
+
+def _fingerprint_id(name: str) -> str:
+    return hashlib.sha256(f"id\0{name}".encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""What packages build on that bring an application, an agent or a carrier: one place to import.
+
+Declared as entry points: `interlock.applications` (a circuit's name, its `Application`),
+`interlock.agents` (a word, a function that takes an `AgentSpec` and an `AgentContext` and returns a
+`Carrier`) and `interlock.settings` (a table of interlock.toml, the record that it is read into).
+"""
+
+from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, ExecutionContext, Reply
+from interlock.agents.function import AsyncHandler, Dispatch, FunctionCarrier, Handler, answer
+from interlock.agents.registry import AgentContext, AgentSpec
+from interlock.engine.case import Case, Decision, Refused, Signal, Usage
+from interlock.engine.circuit import Circuit
+from interlock.journal.journal import Effect
+from interlock.journal.runs import NewCase, Run
+from interlock.runtime.application import (
+    Application,
+    CaseHooks,
+    DefaultHooks,
+    QuestionGroup,
+    RunSetup,
+)
+from interlock.runtime.settings import Settings
+
+__all__ = [
+    "AgentContext",
+    "AgentSpec",
+    "Application",
+    "Ask",
+    "AsyncHandler",
+    "Carrier",
+    "Case",
+    "CaseHooks",
+    "Circuit",
+    "Clock",
+    "Decision",
+    "DefaultHooks",
+    "Deliver",
+    "Dispatch",
+    "Effect",
+    "ExecutionContext",
+    "FunctionCarrier",
+    "Handler",
+    "NewCase",
+    "QuestionGroup",
+    "Refused",
+    "Reply",
+    "Run",
+    "RunSetup",
+    "Settings",
+    "Signal",
+    "Usage",
+    "answer",
+]

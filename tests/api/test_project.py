@@ -1,0 +1,615 @@
+"""The door for Python: start, watch, answer, go on; and every way to hold it wrongly."""
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.world.bench import appears
+from tests.world.note import AGENTS, NOTE, RAIN, author, judge
+
+import interlock
+from interlock.api.circuits import UnsoundError
+from interlock.engine.case import Usage
+from interlock.journal.database import reading
+from interlock.system.errors import SourceError, StateError, StoreError, UsageError
+from interlock.testing import FakeClock, Script, make_project
+
+PATIENCE = 60
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[interlock.Project]:
+    with make_project(tmp_path, circuits={"note": NOTE}) as made:
+        yield made
+
+
+def approve(project: interlock.Project, run: interlock.Run) -> None:
+    for question in project.inbox(run):
+        project.answer(question, "approve", by="reviewer")
+
+
+def rows(project: interlock.Project, query: str) -> list[Any]:
+    with reading(project.db) as connection:
+        return list(connection.exec_driver_sql(query))
+
+
+# The fifteen lines.
+
+
+def test_start_watch_answer_wait_explain(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, id="monday", agents=AGENTS)
+    assert [str(event) for event in run.events()] == [
+        "C1: write #1 artifact -> judge",
+        "C1: judge #1 artifact -> allow",
+    ]
+    assert (run.status, run.counts) == ("waiting", {"open": 1})
+    (question,) = project.inbox(run)
+    assert (question.case_id, question.step) == ("C1", "allow")
+    assert question.options == ("approve", "revise", "reject")
+    saved = project.answer(question, "approve", by="reviewer")
+    assert (saved.question_id, saved.run_id) == (question.question_id, run.number)
+    result = run.wait(PATIENCE)
+    assert (result.status, result.run_id) == ("done", run.number)
+    assert "came back by reviewer: artifact" in str(run.explain("C1"))
+    assert (run.id, run.counts) == ("monday", {"sent": 1})
+    assert [case.end for case in run.cases("ended")] == ["sent"]
+    assert repr(run) == "<Run monday: done>"
+
+
+async def test_the_same_in_async_code(project: interlock.Project) -> None:
+    """A loop runs in the calling thread already, as in a notebook."""
+    run = project.start("note", RAIN, agents=AGENTS)
+    seen = [event.to async for event in run.events()]
+    assert seen == ["judge", "allow"]
+    approve(project, run)
+    assert (await run).status == "done"
+    assert [event.seq async for event in run.events(after=2)] == [3, 4]
+
+
+async def test_plain_calls_work_beside_a_running_loop(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    assert run.wait(PATIENCE).status == "waiting"
+    assert len(list(run.events())) == 2
+
+
+async def test_who_gives_up_waiting_can_go_on(project: interlock.Project) -> None:
+    going = threading.Event()
+    run = project.start("note", RAIN, agents={**AGENTS, "author": until(going)})
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await run
+    going.set()
+    assert (await run).status == "waiting"
+
+
+def until(going: threading.Event) -> Any:
+    def wait(dispatch: interlock.Dispatch) -> str:
+        going.wait(PATIENCE)
+        return author(dispatch)
+
+    return wait
+
+
+def test_events_go_on_once_people_have_answered(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    last = list(run.events())[-1]
+    approve(project, run)
+    assert [event.to for event in run.events(after=last.seq)] == ["send", "sent"]
+
+
+# Functions.
+
+
+class Verdict(msgspec.Struct):
+    score: float
+
+
+@dataclasses.dataclass
+class Marks:
+    score: float
+
+
+class Judge:
+    """An object that can be called."""
+
+    async def __call__(self, dispatch: interlock.Dispatch) -> Verdict:
+        return Verdict(0.9)
+
+
+async def judge_async(dispatch: interlock.Dispatch) -> dict[str, float]:
+    await asyncio.sleep(0)
+    return {"score": 0.9}
+
+
+@pytest.mark.parametrize(
+    "critic",
+    [
+        judge,
+        judge_async,
+        Judge(),
+        lambda _: '{"score": 0.9}',
+        lambda _: '```json\n{"score": 0.9}\n```',
+        lambda _: Verdict(0.9),
+        lambda _: Marks(0.9),
+        lambda _: interlock.Reply(0, b'{"score": 0.9}', usage=Usage(tokens=120)),
+    ],
+    ids=["plain", "async", "object", "text", "fence", "record", "dataclass", "reply"],
+)
+def test_a_function_may_be_of_any_kind(project: interlock.Project, critic: Any) -> None:
+    run = project.start("note", RAIN, agents={**AGENTS, "critic": critic})
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+def test_a_reply_can_tell_what_it_cost(project: interlock.Project) -> None:
+    def critic(dispatch: interlock.Dispatch) -> interlock.Reply:
+        return interlock.Reply(dispatch.id, b'{"score": 0.9}', usage=interlock.Usage(tokens=120))
+
+    result = project.start("note", RAIN, agents={**AGENTS, "critic": critic}).wait(PATIENCE)
+    assert result.spent.tokens == 120
+
+
+def test_what_a_function_raises_is_journaled_and_the_rules_decide(
+    project: interlock.Project,
+) -> None:
+    calls: list[int] = []
+
+    def fails_once(dispatch: interlock.Dispatch) -> str:
+        calls.append(dispatch.attempt)
+        if len(calls) == 1:
+            raise ValueError("no ink")
+        return author(dispatch)
+
+    run = project.start("note", RAIN, agents={**AGENTS, "author": fails_once})
+    assert run.wait(PATIENCE).status == "waiting"
+    assert [event.signal for event in run.events()] == ["crash", "artifact", "artifact"]
+    assert 'came back: crash {"reason":"ValueError: no ink"}' in str(run.explain("C1"))
+    assert calls == [1, 2]
+
+
+def test_one_function_answers_for_every_role_that_has_nobody(project: interlock.Project) -> None:
+    roles: list[str] = []
+
+    def everybody(dispatch: interlock.Dispatch) -> dict[str, Any]:
+        roles.append(dispatch.role)
+        return {"text": "Rain.", "score": 0.9}
+
+    run = project.start("note", RAIN, agents=everybody)
+    run.wait(PATIENCE)
+    approve(project, run)
+    assert run.wait(PATIENCE).status == "done"
+    assert roles == ["author", "critic", "mailer"]
+
+
+def test_a_named_agent_goes_before_the_one_for_all(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents={"": lambda _: "Rain.", "critic": judge})
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+def test_commands_and_functions_mix(project: interlock.Project, tmp_path: Path) -> None:
+    words = """exec:sh -c 'echo "{\\"score\\": 0.9}"'"""
+    run = project.start("note", RAIN, agents={**AGENTS, "critic": words})
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+# Ids, and going on.
+
+
+def test_the_same_id_is_the_same_run(project: interlock.Project) -> None:
+    first = project.start("note", RAIN, id="monday", agents=AGENTS)
+    first.wait(PATIENCE)
+    again = project.start("note", RAIN, id="monday", agents=AGENTS)
+    assert again == first
+    again.wait(PATIENCE)
+    approve(project, first)
+    assert again.wait(PATIENCE).status == first.wait(PATIENCE).status == "done"
+    over = project.start("note", RAIN, id="monday", agents=AGENTS)
+    assert over.wait(PATIENCE).status == "done"
+    assert over.wait().counts == first.wait().counts
+    assert len({first, again, over}) == 1
+    assert len(project.runs()) == 1
+    assert rows(project, "select count(*) from journal") == [(4,)]
+
+
+def test_the_same_id_while_it_works_is_the_same_run(project: interlock.Project) -> None:
+    going = threading.Event()
+    agents = {**AGENTS, "author": until(going)}
+    run = project.start("note", RAIN, id="monday", agents=agents)
+    assert project.start("note", RAIN, id="monday", agents=agents) == run
+    assert project.resume(run) == run
+    with pytest.raises(StateError, match="another circuit, other thresholds or cases"):
+        project.start("note", [{"id": "C2", "topic": "x"}], id="monday", agents=agents)
+    with pytest.raises(StateError, match="run monday is still at work in this project"):
+        project.start("note", RAIN, id="tuesday", agents=agents)
+    going.set()
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cases": [{"id": "C1", "topic": "snow"}]},
+        {"cases": [*RAIN, {"id": "C2", "topic": "snow"}]},
+        {"set": {"good_enough": 0.7}},
+    ],
+    ids=["case", "more", "threshold"],
+)
+def test_another_input_under_the_same_id_is_refused(
+    project: interlock.Project, other: dict[str, Any]
+) -> None:
+    project.start("note", RAIN, id="monday", agents=AGENTS).wait(PATIENCE)
+    given = {"cases": RAIN, **other}
+    with pytest.raises(StateError, match="run 'monday' was started with another circuit"):
+        project.start("note", id="monday", agents=AGENTS, **given)
+
+
+def test_the_order_of_a_case_s_fields_is_no_other_input(project: interlock.Project) -> None:
+    run = project.start("note", [{"id": "C1", "topic": "rain"}], id="monday", agents=AGENTS)
+    run.wait(PATIENCE)
+    assert project.start("note", [{"topic": "rain", "id": "C1"}], id="monday", agents=AGENTS) == run
+
+
+def test_a_run_is_found_by_number_id_and_age(project: interlock.Project) -> None:
+    one = project.start("note", RAIN, id="monday", agents=AGENTS)
+    one.wait(PATIENCE)
+    two = project.start("note", RAIN, id="tuesday", agents=AGENTS)
+    two.wait(PATIENCE)
+    assert (project.run("monday"), project.run(1), project.run()) == (one, one, two)
+    assert project.runs() == [one, two]
+    assert project.runs("done") == []
+    with pytest.raises(StateError, match="there is no run 'friday'"):
+        project.run("friday")
+
+
+def test_stop_and_resume(project: interlock.Project) -> None:
+    going, asked = threading.Event(), threading.Event()
+
+    def slow(dispatch: interlock.Dispatch) -> str:
+        asked.set()
+        return str(until(going)(dispatch))
+
+    run = project.start("note", RAIN, agents={**AGENTS, "author": slow})
+    assert asked.wait(PATIENCE)
+    run.stop(now=True)
+    assert run.status == "stopped"
+    going.set()
+    assert run.resume().wait(PATIENCE).status == "waiting"
+    assert [event.attempt for event in run.events()] == [1, 1]
+
+
+def test_leaving_the_block_stops_the_work_and_loses_nothing(tmp_path: Path) -> None:
+    going, asked = threading.Event(), threading.Event()
+
+    def slow(dispatch: interlock.Dispatch) -> str:
+        asked.set()
+        return str(until(going)(dispatch))
+
+    with make_project(tmp_path, circuits={"note": NOTE}) as project:
+        run = project.start("note", RAIN, id="monday", agents={**AGENTS, "critic": slow})
+        assert asked.wait(PATIENCE)
+    assert run.status == "stopped"
+    with pytest.raises(StateError, match="this project is closed"):
+        run.resume()
+    going.set()
+    with interlock.Project(tmp_path) as project:
+        with pytest.raises(UsageError, match=r"critic was answered by the Python function .*slow"):
+            project.resume("monday", agents={"author": author, "mailer": "exec:true"})
+        again = project.resume("monday", agents=AGENTS)
+        assert again.wait(PATIENCE).status == "waiting"
+        assert [event.step for event in again.events()] == ["write", "judge"]
+
+
+def test_leaving_at_once_does_not_wait_for_anybody(tmp_path: Path) -> None:
+    """The work may not even have begun."""
+    asked = list[str]()
+
+    def author(dispatch: interlock.Dispatch) -> str:
+        asked.append(dispatch.case_id)
+        threading.Event().wait(PATIENCE)
+        return "Too late."
+
+    for number in range(5):
+        with make_project(tmp_path, circuits={"note": NOTE}) as project:
+            run = project.start("note", RAIN, id="monday", agents={**AGENTS, "author": author})
+        assert run.status == "stopped", number
+    assert len(asked) <= 5
+    assert list(run.events()) == []
+
+
+def test_what_is_over_is_not_resumed(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents={**AGENTS, "author": ValueError_})
+    assert run.wait(PATIENCE).status == "unhealthy"
+    assert interlock.Project(project.path).run().wait().counts.unhealthy == 1
+    with pytest.raises(StateError, match=r"is over \(unhealthy\); there is nothing to do"):
+        run.resume()
+
+
+def ValueError_(dispatch: interlock.Dispatch) -> str:  # noqa: N802 - an agent that only fails
+    raise ValueError
+
+
+def test_wait_gives_up_after_its_timeout(project: interlock.Project) -> None:
+    going = threading.Event()
+    run = project.start("note", RAIN, id="monday", agents={**AGENTS, "author": until(going)})
+    with pytest.raises(TimeoutError, match=r"run monday is still at work after 0\.01 s"):
+        run.wait(0.01)
+    going.set()
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+# Other processes.
+
+PROGRAM = """\
+import json, os, sys, time
+from pathlib import Path
+import interlock
+from tests.world.note import AGENTS
+
+def author(dispatch):
+    with Path("calls").open("a") as calls:
+        calls.write(f"{dispatch.id} {dispatch.case_id}\\n")
+    if dispatch.case_id == "C2" and sys.argv[1] == "hang":
+        Path("hangs").write_text("now\\n")
+        time.sleep(600)
+    return "Text."
+
+cases = [{"id": f"C{n}", "topic": "rain"} for n in (1, 2, 3)]
+with interlock.Project(".") as project:
+    run = project.start("note", cases, id="monday", parallel=1,
+                        agents={**AGENTS, "author": author})
+    print(json.dumps({"status": run.wait().status, "counts": run.counts, "run": run.number}))
+"""
+
+
+def start_program(folder: Path, word: str) -> "subprocess.Popen[str]":
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, word],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def test_a_program_that_is_killed_goes_on_under_the_same_id(
+    project: interlock.Project, tmp_path: Path
+) -> None:
+    first = start_program(tmp_path, "hang")
+    await appears(tmp_path / "hangs")
+
+    # Meanwhile another process sees the run, and may not write.
+    seen = project.run("monday")
+    assert seen.status == "running"
+    assert [event.case_id for event in project.run("monday").cases("open")] == ["C1", "C2", "C3"]
+    with pytest.raises(TimeoutError):
+        seen.wait(0.01)
+    with pytest.raises(StateError, match="not worked on by this program"):
+        seen.stop()
+    with pytest.raises(StoreError, match=f"in use by process {first.pid}"):
+        project.start("note", RAIN, id="tuesday", agents=AGENTS)
+
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert first.stdout is not None
+    first.stdout.close()
+    assert seen.status == "interrupted"
+    before = [str(event) for event in seen.events()]
+    assert len(before) >= 1
+
+    second = start_program(tmp_path, "go")
+    out, _ = second.communicate(timeout=PATIENCE)
+    assert json.loads(out) == {"status": "waiting", "counts": {"open": 3}, "run": 1}
+    events = list(seen.events())
+    assert [str(event) for event in events][: len(before)] == before
+    decided = [(event.case_id, event.step) for event in events]
+    assert sorted(decided) == sorted({*decided})  # each decision exactly once
+    assert len(decided) == 6
+    # The dispatch that was out came again under its number; none that was decided did.
+    calls = (tmp_path / "calls").read_text().split("\n")[:-1]
+    assert sorted(calls) == sorted([*{*calls}, next(c for c in calls if c.endswith("C2"))])
+
+
+def test_the_shell_says_how_a_run_with_functions_goes_on(
+    project: interlock.Project, tmp_path: Path
+) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    run.wait(PATIENCE)
+    approve(project, run)
+    words = [sys.executable, "-m", "interlock", "resume"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert found.stderr == (
+        "interlock: author was answered by the Python function author; go on from the program that "
+        "has it, or name somebody else: --agent author=AGENT\n"
+    )
+    others = [f"--agent={role}=exec:echo '{{}}'" for role in ("author", "critic", "mailer")]
+    subprocess.run([*words, *others], cwd=tmp_path, capture_output=True, check=True)
+    assert run.status == "done"
+
+
+def test_two_projects_on_one_database(tmp_path: Path) -> None:
+    going = threading.Event()
+    with (
+        make_project(tmp_path, circuits={"note": NOTE}) as one,
+        interlock.Project(tmp_path) as two,
+    ):
+        run = one.start("note", RAIN, agents={**AGENTS, "author": until(going)})
+        with pytest.raises(StoreError, match="is in use by process"):
+            two.start("note", RAIN, id="other", agents=AGENTS)
+        assert one.writer() is not None
+        going.set()
+        run.wait(PATIENCE)
+        assert one.writer() is None
+        assert two.start("note", RAIN, id="other", agents=AGENTS).wait(PATIENCE)
+
+
+# Held wrongly: a sentence each.
+
+
+@pytest.mark.parametrize(
+    ("cases", "sentence"),
+    [
+        ([], "there are no cases; give at least one"),
+        ([{"topic": "rain"}], "case 1 has no id; give each case one: {'id': 'C1'}"),
+        ([{"id": None}], "case 1 has no id"),
+        ([{"id": "C1"}, {"id": "C1"}], "cases 1 and 2 have the same id 'C1'"),
+        ([{"id": "1"}, {"id": 1}], "cases 1 and 2 have the same id 1"),
+        (["C1"], "case 1 is str, not a dict with an 'id'"),
+        ("C1", "cases is a list of dicts"),
+        ({"id": "C1"}, "cases is a list of dicts"),
+        ([{"id": "C1", "topic": object()}], "case 'C1' cannot be written as JSON: "),
+        ([{"id": "C1", "topic": float("nan")}], "case 'C1' cannot be written as JSON: "),
+        ([{"id": "C1", "topic": "\ud800"}], "case 'C1' cannot be written as JSON: "),
+        ([{"id": "a b"}], "'a b' is no case id"),
+        ([{"id": "C1", "after": ["C1"]}], "C1"),
+    ],
+    ids=str,
+)
+def test_cases_that_cannot_be_used_are_told(
+    project: interlock.Project, cases: Any, sentence: str
+) -> None:
+    with pytest.raises(interlock.InterlockError) as raised:
+        project.start("note", cases, agents=AGENTS)
+    assert sentence in str(raised.value)
+    assert "msgspec" not in str(raised.value)
+    assert not project.db.exists()
+
+
+def test_values_that_json_has_a_form_for_are_taken(project: interlock.Project) -> None:
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    run = project.start("note", [{"id": 7, "topic": when, "tags": {"a"}}], agents=AGENTS)
+    assert run.wait(PATIENCE).status == "waiting"
+    assert run.cases()[0].case_id == "7"
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "sentence"),
+    [
+        ({"agents": {"author": author}}, UsageError, "who answers for critic? Give somebody"),
+        ({}, UsageError, "who answers for author? Give somebody: agents={'author': …}"),
+        ({"agents": {**AGENTS, "critc": judge}}, UsageError, "no step has the role 'critc'"),
+        ({"agents": {**AGENTS, "critic": 7}}, UsageError, "7 is no agent"),
+        ({"agents": {**AGENTS, "critic": "nobody"}}, SourceError, "'nobody' names no agent"),
+        ({"agents": AGENTS, "set": {"good": 1}}, UsageError, "note has no threshold 'good'"),
+        ({"agents": AGENTS, "set": {"good_enough": "a"}}, UsageError, "is a number"),
+        ({"agents": AGENTS, "slots": {"critic": 0}}, SourceError, "give at least 1"),
+        ({"agents": AGENTS, "budget": {"tokns": 1}}, interlock.InterlockError, "tokns"),
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_arguments_that_cannot_be_used_are_told(
+    project: interlock.Project, given: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error) as raised:
+        project.start("note", RAIN, **given)
+    assert sentence in str(raised.value)
+    assert project.runs() == []
+
+
+def test_a_circuit_that_is_not_there_or_not_sound_is_told(project: interlock.Project) -> None:
+    with pytest.raises(SourceError, match="there is no circuit 'note2'; known are"):
+        project.start("note2", RAIN, agents=AGENTS)
+    broken = interlock.Circuit.parse(NOTE.replace("to: sent}", "to: write}"))
+    with pytest.raises(UnsoundError, match="circuit note is not sound") as raised:
+        project.start(broken, RAIN, agents=AGENTS)
+    assert raised.value.findings
+    assert not project.db.exists()
+
+
+def test_a_question_is_answered_once(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    run.wait(PATIENCE)
+    (question,) = project.inbox(run)
+    with pytest.raises(SourceError, match="nothing was saved"):
+        project.answer(question, "perhaps", by="ann")
+    project.answer(question, "approve", by="ann")
+    run.wait(PATIENCE)
+    with pytest.raises(StateError, match=r"was answered by ann at .*; the answer changes nothing"):
+        project.answer(question, "reject", by="bob")
+    with pytest.raises(SourceError, match="'x' is no question's number"):
+        project.answer("x", "approve", by="ann")
+
+
+def test_only_those_may_answer_whom_the_project_lets(tmp_path: Path) -> None:
+    settings = '[inbox]\nanswerers = ["ann"]\n'
+    with make_project(tmp_path, circuits={"note": NOTE}, settings=settings) as project:
+        run = project.start("note", RAIN, agents=AGENTS)
+        run.wait(PATIENCE)
+        with pytest.raises(StateError, match="nothing was saved"):
+            project.answer(project.inbox(run)[0], "approve", by="bob")
+
+
+def test_a_project_without_a_run_is_empty(tmp_path: Path) -> None:
+    with interlock.Project(tmp_path) as project:
+        assert (project.runs(), project.inbox()) == ([], [])
+        with pytest.raises(StoreError, match="there is no database"):
+            project.run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_project_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_DB", str(tmp_path / "mine.db"))
+    circuit = interlock.Circuit.parse(NOTE)
+    with interlock.Project.temporary() as project:
+        project.start(circuit, RAIN, agents=AGENTS).wait(PATIENCE)
+        folder = project.path
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Looking back.
+
+
+def test_replay_and_report(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents=AGENTS)
+    run.wait(PATIENCE)
+    (found,) = project.replay(run, set={"good_enough": 0.95})
+    assert (found.path_before, found.end_before) == (("write", "judge"), "allow")
+    assert found.turn is not None
+    assert project.report(run).startswith("# Run 1: note")
+
+
+def test_a_run_s_id_names_it_everywhere(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, id="monday", agents=AGENTS)
+    run.wait(PATIENCE)
+    assert project.inbox("monday") == project.inbox(run) == project.inbox(run.number) != []
+    assert str(project.explain("C1", "monday")) == str(run.explain("C1"))
+    assert project.replay("monday") == project.replay(run)
+    assert project.report("monday") == project.report(run)
+
+
+def test_settings_of_the_project_count(tmp_path: Path) -> None:
+    settings = '[agents]\nmailer = "exec:true"\n[thresholds]\ngood_enough = 0.95\n'
+    with make_project(tmp_path, circuits={"note": NOTE}, settings=settings) as project:
+        run = project.start("note", RAIN, agents={"author": author, "critic": judge})
+        assert run.wait(PATIENCE).status == "unhealthy"
+
+
+def test_a_budget_that_is_spent_is_a_question(project: interlock.Project) -> None:
+    run = project.start("note", RAIN, agents=AGENTS, budget={"dispatches": 1})
+    assert run.wait(PATIENCE).status == "budget"
+    (question,) = project.inbox(run)
+    project.answer(question, "raise", by="ann", fields={"dispatches": 9})
+    assert run.wait(PATIENCE).status == "waiting"
+
+
+def test_the_clock_of_a_project_is_the_run_s(tmp_path: Path) -> None:
+    clock = FakeClock(1_000_000.0)
+    with make_project(tmp_path, circuits={"note": NOTE}, clock=clock) as project:
+        run = project.start("note", RAIN, agents=Script({**AGENTS}))
+        run.wait(PATIENCE)
+        assert {event.at for event in run.events()} == {1_000_000.0}

@@ -1,0 +1,1 @@
+"""A package whose entry points cannot be loaded."""

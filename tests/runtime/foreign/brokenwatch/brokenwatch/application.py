@@ -1,0 +1,3 @@
+"""Needs what is not installed."""
+
+raise RuntimeError("the licence has run out")

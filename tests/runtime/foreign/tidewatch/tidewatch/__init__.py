@@ -1,0 +1,1 @@
+"""A small package that brings an application, an agent and a settings table."""

@@ -1,0 +1,100 @@
+"""Watches tides: measures by itself, asks somebody how dangerous it is, keeps a log."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock.api.extend import (
+    AgentContext,
+    AgentSpec,
+    Application,
+    Ask,
+    Carrier,
+    Case,
+    Decision,
+    DefaultHooks,
+    Dispatch,
+    Effect,
+    FunctionCarrier,
+    Handler,
+    Refused,
+    Reply,
+    RunSetup,
+    Settings,
+    Signal,
+    answer,
+)
+
+
+class Harbour(msgspec.Struct, frozen=True):
+    name: str = "Brest"
+    offset: float = 0.0
+
+
+class HarbourTables(msgspec.Struct, frozen=True):
+    """The tables of interlock.toml that are ours."""
+
+    harbour: Harbour = Harbour()
+
+
+class TideHooks(DefaultHooks):
+    def __init__(self, harbour: Harbour) -> None:
+        self._harbour = harbour
+
+    def facts(self, case_no: int, case: Case, premises: Any) -> Mapping[str, Any]:
+        return {"harbour": msgspec.to_builtins(self._harbour)}
+
+    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+        if case.step == "judge" and not 0 <= signal.data["danger"] <= 1:
+            return Refused("Range", "Danger is from 0 to 1.")
+        return signal
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        def write(connection: Any, at: float) -> None:
+            connection.execute("create table if not exists tide_log (line text not null)")
+            line = f"{case.case_id} {case.step} {decision.to}"
+            connection.execute("insert into tide_log values (?)", (line,))
+
+        return [write]
+
+
+class Tidewatch(Application):
+    own_roles = ("gauge",)
+    prompt_names = ("harbour",)
+
+    def default_terms(self, settings: Settings, project: Any) -> dict[str, Any]:
+        return {"harbour": msgspec.to_builtins(settings.read_tables(HarbourTables).harbour)}
+
+    def set_up_run(
+        self, connection: Any, run: Any, circuit: Any, carriers: Any, terms: Any, **more: Any
+    ) -> RunSetup:
+        harbour = msgspec.convert(terms["harbour"], Harbour)
+
+        def measure(ask: Ask) -> Reply:
+            assert ask.case is not None
+            return answer(ask, {"height": ask.case.input["level"] + harbour.offset})
+
+        gauge = Handler(measure)
+        return RunSetup(
+            circuit, {**carriers, "gauge": gauge}, TideHooks(harbour), unplaced=["gauge"]
+        )
+
+    def report(self, connection: Any, run: Any) -> str:
+        lines = connection.exec_driver_sql("select line from tide_log order by rowid")
+        return "\n".join(["# Tides", "", *(f"- {line}" for (line,) in lines), ""])
+
+
+def build_oracle(spec: AgentSpec, context: AgentContext) -> Carrier:
+    """`oracle:2.5`: whatever stands higher than that is dangerous."""
+    limit = float(spec.rest or 3)
+
+    def judge(dispatch: Dispatch) -> dict[str, float]:
+        height = float(dispatch.prompt.split(" stands at ")[1].split(" m")[0])
+        if dispatch.attempt == 1 and dispatch.case_id == "odd":
+            return {"danger": 7}
+        return {"danger": 0.9 if height > limit else 0.1}
+
+    return FunctionCarrier(judge)

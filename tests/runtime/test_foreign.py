@@ -1,0 +1,127 @@
+"""Somebody else's package brings an application, an agent and a settings table; or broken ones.
+
+Both are built and installed as pip installs them, and used by real processes.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOREIGN = Path(__file__).parent / "foreign"
+ROOT = Path(__file__).parents[2]
+CASES = [{"id": "low", "level": 1.5}, {"id": "high", "level": 3.0}, {"id": "odd", "level": 0.0}]
+SETTINGS = '[harbour]\nname = "Dover"\noffset = 1.0\n'
+
+
+class Installed:
+    """A folder that pip has installed packages into, and commands that see them."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self.site = folder / "site"
+        self.project = folder / "project"
+        self.project.mkdir()
+        for name in names:
+            shutil.copytree(FOREIGN / name, folder / name)
+        places = [str(folder / name) for name in names]
+        flags = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
+        self.run("-m", "pip", "install", *flags, "--target", str(self.site), *places)
+
+    def run(self, *words: str, code: int = 0) -> str:
+        path = [str(self.site), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+        found = subprocess.run(
+            [sys.executable, *words],
+            cwd=self.project,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert found.returncode == code, found.stdout + found.stderr
+        return found.stdout
+
+    def interlock(self, *words: str, code: int = 0) -> str:
+        return self.run("-m", "interlock", *words, code=code)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("foreign"), "tidewatch", "brokenwatch")
+
+
+@pytest.fixture
+def project(installed: Installed, tmp_path: Path) -> Installed:
+    installed.project = tmp_path
+    (tmp_path / "interlock.toml").write_text(SETTINGS)
+    lines = "".join(json.dumps(case) + "\n" for case in CASES)
+    (tmp_path / "cases.jsonl").write_text(lines)
+    return installed
+
+
+def test_a_foreign_application_and_agent_run_from_the_shell(project: Installed) -> None:
+    assert "tidewatch" in project.interlock("circuit", "list")
+    project.interlock("circuit", "verify", "tidewatch")
+    words = ("--cases", "cases.jsonl", "--agent", "critic=oracle:3", "--json")
+    found = json.loads(project.interlock("run", "tidewatch", *words))
+    assert found["ends"] == {"calm": 2, "warned": 1}
+    told = project.interlock("explain", "odd", "--prompts")
+    assert "The water at Dover stands at 1.0 m." in told
+    assert "refused (Range): Danger is from 0 to 1." in told
+
+
+PROGRAM = """
+import json, interlock
+from interlock.testing import assert_sound
+assert_sound("tidewatch")
+cases = [json.loads(line) for line in open("cases.jsonl")]
+with interlock.Project(".") as project:
+    run = project.start("tidewatch", cases, agents={"critic": "oracle:3"})
+    run.wait(60)
+    print(json.dumps([run.counts, project.report(run)]))
+"""
+
+
+def test_the_same_from_python(project: Installed) -> None:
+    counts, report = json.loads(project.run("-c", PROGRAM))
+    assert counts == {"calm": 2, "warned": 1}
+    assert report.startswith("# Tides\n\n- low measure judge")
+
+
+def test_a_foreign_agent_serves_other_circuits(project: Installed) -> None:
+    note = ROOT / "README.md"
+    circuit = note.read_text().split("```yaml\n")[1].split("```")[0]
+    (project.project / "circuits").mkdir()
+    (project.project / "circuits" / "note.yaml").write_text(circuit)
+    program = """
+import interlock
+with interlock.Project(".") as project:
+    run = project.start("note", [{"id": "C1", "topic": "x stands at 4 m"}],
+                        agents={"author": "oracle", "critic": "oracle", "mailer": "oracle"})
+    print(run.wait(60).status)
+"""
+    assert project.run("-c", program) == "unhealthy\n"  # its answer is of another shape
+
+
+def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Installed) -> None:
+    told = json.loads(project.interlock("doctor", "--json", code=6))
+    broken = {each["id"]: each["message"] for each in told["checks"] if not each["ok"]}
+    assert set(broken) == {
+        "application.brokenwatch",
+        "application.oldwatch",
+        "application.strangewatch",
+        "agent.broken",
+        "settings.broken",
+    }
+    assert "RuntimeError: the licence has run out" in broken["application.brokenwatch"]
+    assert "written for interface 0" in broken["application.oldwatch"]
+    assert "makes no interlock Application" in broken["application.strangewatch"]
+    assert "brokenwatch.nowhere" in broken["agent.broken"]
+
+
+def test_a_broken_agent_is_told_when_it_is_asked_for(project: Installed) -> None:
+    words = ("--cases", "cases.jsonl", "--agent", "critic=broken")
+    project.interlock("run", "tidewatch", *words, code=2)

@@ -1,0 +1,70 @@
+"""What is loaded when: a plain run loads no feature, the package itself loads next to nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.world.note import NOTE
+
+FEATURES = ("calibrate", "change", "delivery", "epic", "rca")
+LOADED = """
+import json, sys
+{code}
+print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] == "interlock")))
+"""
+SCRIPT = """
+"*": {write: {answer: {text: Rain.}}, judge: {answer: {score: 0.9}}, send: {answer: {}}}
+"""
+RUN = """
+from interlock.cli import main
+sys.argv = ["interlock", "run", "note", "--cases", "cases.jsonl", "--agent", "script:crew.yaml"]
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 4, left.code  # it waits for a person
+"""
+PYTHON = """
+import interlock
+with interlock.Project(".") as project:
+    run = project.start("note", [{"id": "C1", "topic": "rain"}], agents="script:crew.yaml")
+    assert run.wait(60).status == "waiting"
+"""
+
+
+def loaded(code: str, folder: Path) -> list[str]:
+    """Our modules that a program has loaded when it is over."""
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED.replace("{code}", code)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    names: list[str] = json.loads(found.stdout.splitlines()[-1])
+    return names
+
+
+@pytest.mark.parametrize("code", [RUN, PYTHON], ids=["shell", "python"])
+def test_a_plain_run_loads_no_feature(code: str, tmp_path: Path) -> None:
+    (tmp_path / "circuits").mkdir()
+    (tmp_path / "circuits" / "note.yaml").write_text(NOTE)
+    (tmp_path / "cases.jsonl").write_text('{"id": "C1", "topic": "rain"}\n')
+    (tmp_path / "crew.yaml").write_text(SCRIPT)
+    names = loaded(code, tmp_path)
+    assert "interlock.runtime.loop" in names
+    assert [name for name in names if name.split(".")[1:2] and name.split(".")[1] in FEATURES] == []
+
+
+def test_the_package_itself_loads_next_to_nothing(tmp_path: Path) -> None:
+    assert len(loaded("import interlock", tmp_path)) < 15
+    assert len(loaded("import interlock.testing", tmp_path)) < 15
+
+
+def test_every_name_is_there_and_nothing_else_is(tmp_path: Path) -> None:
+    code = "import interlock\nassert all(getattr(interlock, name) for name in interlock.__all__)"
+    assert loaded(code, tmp_path)
+    with pytest.raises(AssertionError, match="has no attribute 'nonsense'"):
+        loaded("import interlock\ninterlock.nonsense", tmp_path)
