@@ -17,10 +17,10 @@ import msgspec
 
 from interlock.api.work import load_circuit
 from interlock.calibrate.campaign import FOLDER
-from interlock.calibrate.tune import TuningBench, points, read_recordings
-from interlock.journal.database import reading
+from interlock.calibrate.tune import TuningBench, parse_grid, read_recordings
+from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 
@@ -77,11 +77,11 @@ def replays(folder: Path) -> tuple[int, int, float]:
     """How many points, over how many cases, in what time."""
     told = json.loads((folder / "stub.json").read_text())
     benchmark, scenario = RcaBenchmark(), find_scenario(SIXTY).scenario
-    with reading(Path(told["scorecard"]["about"]["stores"][0])) as connection:
+    with open_reader(Path(told["scorecard"]["about"]["stores"][0])) as connection:
         run = find_run(connection)
         circuit = load_circuit(run)
         found = read_recordings(benchmark, connection, run.run_id, scenario, circuit)
-    tried = points(GRID, circuit)
+    tried = parse_grid(GRID, circuit)
     bench = TuningBench(circuit, found, benchmark.closing_steps)
     began = time.monotonic()
     for point in tried:
@@ -115,9 +115,9 @@ def batched(folder: Path, responders: int, seconds: float, size: int) -> float:
 
 def at_work(store: Path) -> float:
     """Seconds from the first ask to the last decision of a run."""
-    with reading(store) as connection:
+    with open_reader(store) as connection:
         query = "select max(j.at) - (select min(at) from dispatches) from journal j"
-        (seconds,) = driver(connection).execute(query).fetchone()
+        (seconds,) = raw_connection(connection).execute(query).fetchone()
     return float(seconds)
 
 

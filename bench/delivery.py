@@ -21,11 +21,11 @@ from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler
 from interlock.agents.human import HumanCarrier
 from interlock.delivery.application import staff
-from interlock.delivery.plan.watch import cases_of, usable_plan
+from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import HUMAN
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import begin_run, find_run
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.session import RunSession
@@ -73,7 +73,7 @@ class Looks(msgspec.Struct):
 
 def measure(folder: Path, tasks: int, slots: int, answers_in: float) -> dict[str, float]:
     terms = _begin(folder, tasks)
-    with writing(folder / "interlock.db") as connection:
+    with open_writer(folder / "interlock.db") as connection:
         return asyncio.run(_worked(connection, folder, terms, slots, answers_in))
 
 
@@ -94,12 +94,12 @@ def _begin(folder: Path, tasks: int) -> DeliveryConfig:
         workspace=f"bench{os.getpid()}",
     )
     bundle = find_circuit("delivery", folder)
-    with writing(folder / "interlock.db") as connection:
+    with open_writer(folder / "interlock.db") as connection:
         begin_run(
             connection,
             bundle.open().circuit,
             msgspec.json.encode(bundle).decode(),
-            cases_of(usable_plan(terms)),
+            build_cases(load_usable_plan(terms)),
             source=str(plan),
             fingerprint="bench",
             options={"terms": msgspec.to_builtins(terms)},

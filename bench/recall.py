@@ -13,9 +13,14 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from interlock.rca.analyst.cluster import KnownFailure, cluster, recall
-from interlock.rca.analyst.masking import fingerprint
-from interlock.rca.analyst.similarity import bands_of, kept, restored, traits
+from interlock.rca.analyst.cluster import KnownFailure, cluster_failures, recall_failure
+from interlock.rca.analyst.masking import compute_fingerprint
+from interlock.rca.analyst.similarity import (
+    compute_bands,
+    decode_traits,
+    encode_traits,
+    extract_traits,
+)
 from interlock.rca.records import Failure
 
 SYMPTOMS = 1_000_000
@@ -48,7 +53,9 @@ def speeds(workdir: Path, symptoms: int = SYMPTOMS, clustered: int = CLUSTERED) 
     with sqlite3.connect(file) as connection:
         found = {**_exact(connection), **_fuzzy(connection)}
     started = time.perf_counter()
-    families = cluster([failure(cause % (clustered // 20), cause) for cause in range(clustered)])
+    families = cluster_failures(
+        [failure(cause % (clustered // 20), cause) for cause in range(clustered)]
+    )
     found["cluster_s"] = time.perf_counter() - started
     found["families"] = len(set(families))
     if found["right_share"] < 0.9 or not clustered / 40 <= found["families"] <= clustered / 10:
@@ -83,8 +90,8 @@ def _draw(text: str) -> int:
 def _fill(file: Path, symptoms: int) -> None:
     """As the store would have it after years, but made in a minute."""
     pool = [failure(cause, cause) for cause in range(min(POOL, symptoms))]
-    known = [traits(each) for each in pool]
-    texts, real = [kept(each) for each in known], [bands_of(each) for each in known]
+    known = [extract_traits(each) for each in pool]
+    texts, real = [encode_traits(each) for each in known], [compute_bands(each) for each in known]
     connection = sqlite3.connect(file)
     connection.executescript("pragma journal_mode=off; pragma synchronous=off;" + _TABLES)
     rows = ((n, _name(n, pool), texts[n % len(pool)]) for n in range(symptoms))
@@ -97,7 +104,9 @@ def _fill(file: Path, symptoms: int) -> None:
 
 
 def _name(number: int, pool: Sequence[Failure]) -> str:
-    return fingerprint(pool[number]) if number < len(pool) else f"{_draw(f's {number}'):016x}"
+    return (
+        compute_fingerprint(pool[number]) if number < len(pool) else f"{_draw(f's {number}'):016x}"
+    )
 
 
 def _all_bands(real: Sequence[tuple[int, ...]], symptoms: int) -> Iterator[tuple[int, int]]:
@@ -111,7 +120,7 @@ def _all_bands(real: Sequence[tuple[int, ...]], symptoms: int) -> Iterator[tuple
 
 
 def _exact(connection: sqlite3.Connection) -> dict[str, float]:
-    names = [fingerprint(failure(cause, cause)) for cause in range(0, POOL, POOL // ASKED)]
+    names = [compute_fingerprint(failure(cause, cause)) for cause in range(0, POOL, POOL // ASKED)]
 
     def look(name: str) -> None:
         query = "select symptom_id, features from symptoms where fingerprint = ?"
@@ -127,7 +136,7 @@ def _fuzzy(connection: sqlite3.Connection) -> dict[str, float]:
 
     def ask(cause: int) -> None:
         nonlocal right
-        found = recall(traits(failure(cause, cause + 1)), index)
+        found = recall_failure(extract_traits(failure(cause, cause + 1)), index)
         right += found.match_id is not None and int(found.match_id) % POOL == cause
 
     causes = range(0, POOL, POOL // ASKED)
@@ -140,7 +149,7 @@ class _Table:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         shared: Counter[int] = Counter()
         query = (
             "select symptom_id from symptom_bands where band = ? order by symptom_id desc limit ?"
@@ -152,7 +161,7 @@ class _Table:
             row = self._connection.execute(
                 "select features from symptoms where symptom_id = ?", (number,)
             ).fetchone()
-            yield KnownFailure(str(number), restored(row[0]))
+            yield KnownFailure(str(number), decode_traits(row[0]))
 
 
 def _timed(name: str, work: Callable[[Any], None], items: Sequence[Any]) -> dict[str, float]:

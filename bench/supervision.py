@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.process import AgentProcess, ProcessSpec, supervise
+from interlock.agents.cli.process import AgentProcess, ProcessSpec, run_supervised
 from interlock.agents.cli.tag import TAGS
-from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
-from interlock.system.process_table import ProcessSnapshot, census
+from interlock.agents.cli.timeouts import Alive, StreamSign, Timeouts
+from interlock.system.process_table import ProcessSnapshot, list_processes
 from interlock.system.process_tree import CHUNK, Lines, OutputLine
 from interlock.system.time import SystemClock
 
@@ -58,7 +58,7 @@ def parsing(workdir: Path, size: int = STREAM) -> dict[str, float]:
     }
 
 
-def read(line: OutputLine) -> tuple[Sight, ...]:
+def read(line: OutputLine) -> tuple[StreamSign, ...]:
     return (_ALIVE,) if _DECODER.decode(line.text).type else ()
 
 
@@ -74,7 +74,7 @@ async def _watching(workdir: Path, seconds: float, count: int) -> dict[str, floa
     argv = (bash, "-c", _HEARTBEAT, "agent", str(fifo), _LINE.decode())
     heard = [0]
 
-    def reader(line: OutputLine) -> tuple[Sight, ...]:
+    def reader(line: OutputLine) -> tuple[StreamSign, ...]:
         heard[0] += 1
         return read(line)
 
@@ -114,7 +114,7 @@ async def _cpu_percent(seconds: float, asked: list[AgentProcess]) -> float:
     """Once a second each of `asked` is asked how it stands, as a page that shows them does."""
     started, cpu = time.monotonic(), time.process_time()
     while (rest := started + seconds - time.monotonic()) > 0:
-        people = census(TAGS) if asked else {}
+        people = list_processes(TAGS) if asked else {}
         for agent in asked:
             if agent.standing(people).word != "working":
                 raise ValueError("an agent that speaks every second is taken for something else")
@@ -146,7 +146,7 @@ async def _through_a_pipe(workdir: Path, size: int) -> float:
         ("cat", str(file)), b"", workdir, dict(os.environ), f"bench:2:1:{os.getpid()}"
     )
     before = time.perf_counter()
-    ended = await supervise(start, Timeouts(), read, SystemClock())
+    ended = await run_supervised(start, Timeouts(), read, SystemClock())
     seconds = time.perf_counter() - before
     if ended.lines != count:
         raise ValueError(f"{ended.lines:,} of {count:,} lines came through the pipe")

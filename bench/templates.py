@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable
 
-from interlock.rca.analyst.templates import Miner
+from interlock.rca.analyst.templates import TemplateMiner
 
 LINES = 1_000_000
 MESSAGES = 5_000
@@ -114,7 +114,7 @@ def _number(chance: random.Random, length: int) -> str:
 
 
 def _speed(line: Callable[[random.Random], str], count: int) -> float:
-    chance, miner, spent = random.Random(7), Miner(), 0.0
+    chance, miner, spent = random.Random(7), TemplateMiner(), 0.0
     for _ in range(count // _BLOCK):
         block = "".join(f"{line(chance)}\n" for _ in range(_BLOCK)).encode()
         started = time.perf_counter()

@@ -12,11 +12,11 @@ from docs.pages.agents import render_agents_page
 from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
 from docs.pages.python import render_python_page
-from interlock.engine.circuit_file import circuit_schema
+from interlock.engine.circuit_file import build_circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
-from interlock.rca.prompt_data.instructions import guard_page
-from interlock.rca.report.document import document_schema
+from interlock.rca.prompt_data.instructions import render_guard_page
+from interlock.rca.report.document import build_schema
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 DOCS = Path(__file__).parent
@@ -24,11 +24,11 @@ DOCS = Path(__file__).parent
 
 def pages() -> dict[str, str]:
     """Every generated file under docs/, by its path."""
-    schemas = {"circuit": circuit_schema(), "report": document_schema()}
+    schemas = {"circuit": build_circuit_schema(), "report": build_schema()}
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
     for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
-    found["circuits/rca-guards.md"] = guard_page()
+    found["circuits/rca-guards.md"] = render_guard_page()
     found["agents.md"] = render_agents_page()
     found["reference/python.md"] = render_python_page()
     found["mcp-tools.md"] = tools_page()

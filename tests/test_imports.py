@@ -18,7 +18,7 @@ SCRIPT = """
 "*": {write: {answer: {text: Rain.}}, judge: {answer: {score: 0.9}}, send: {answer: {}}}
 """
 RUN = """
-from interlock.cli import main
+from interlock.cli.app import main
 sys.argv = ["interlock", "run", "note", "--cases", "cases.jsonl", "--agent", "script:crew.yaml"]
 try:
     main()

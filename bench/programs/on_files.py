@@ -14,9 +14,9 @@ from pathlib import Path
 from interlock.agents.files.file import FileCarrier
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.journal.runs import NewCase, begin_run, load_cases, open_dispatches
+from interlock.journal.runs import NewCase, begin_run, load_cases, load_open_dispatches
 from interlock.runtime.loop import RunLoop
 from interlock.system.time import SystemClock
 
@@ -61,7 +61,7 @@ async def work(arguments: argparse.Namespace) -> object:
     circuit = read_circuit(CIRCUIT, "one.yaml").circuit
     clock = SystemClock()
     cases = [NewCase(f"C{number}", {}) for number in range(arguments.cases)]
-    with writing(arguments.folder / "interlock.db") as connection:
+    with open_writer(arguments.folder / "interlock.db") as connection:
         run_id = begin_run(
             connection,
             circuit,
@@ -77,7 +77,7 @@ async def work(arguments: argparse.Namespace) -> object:
         desk = FileCarrier(arguments.folder / "runs", clock, mode=arguments.watch)
         loop = RunLoop(journal, circuit, Schedule(circuit.roles), {"worker": desk}, clock)
         loop.take_up(
-            load_cases(connection, circuit, run_id), open_dispatches(connection, run_id), {}
+            load_cases(connection, circuit, run_id), load_open_dispatches(connection, run_id), {}
         )
         if arguments.job == "idle":
             return {"cpu_percent": await idle(loop, arguments.seconds)}

@@ -18,10 +18,10 @@ from workload import STEPS, opening, prompt
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
-from interlock.journal.runs import NewCase, begin_run, holds_of, load_cases, open_dispatches
-from interlock.journal.sqlite import driver
+from interlock.journal.runs import NewCase, begin_run, load_cases, load_holds, load_open_dispatches
+from interlock.journal.sqlite import raw_connection
 from interlock.runtime.loop import RunLoop
 from interlock.system.time import SystemClock
 from interlock.version import __version__
@@ -76,7 +76,7 @@ class Inside:
         for ask in asks:
             self._give(ask, self._session.agent.answer(ask.case_id, ask.step))
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         pass
 
     async def close(self) -> None:
@@ -93,7 +93,7 @@ async def work(session: Session) -> None:
     text = json.dumps(CIRCUIT)
     circuit = read_circuit(text, "seven.yaml").circuit
     carrier = Inside(session)
-    with writing(session.database) as connection:
+    with open_writer(session.database) as connection:
         run_id = 1
         if session.job != "resume":
             run_id = begin_run(
@@ -116,14 +116,14 @@ async def work(session: Session) -> None:
             )
             loop.take_up(
                 load_cases(connection, circuit, run_id),
-                open_dispatches(connection, run_id),
-                holds_of(connection, circuit, run_id),
+                load_open_dispatches(connection, run_id),
+                load_holds(connection, circuit, run_id),
             )
             await loop.run()
         session.report(
             style="asyncio, decisions of many cases share a commit",
             versions={"interlock": __version__},
-            pragmas=[read_pragmas(driver(connection))],
+            pragmas=[read_pragmas(raw_connection(connection))],
         )
 
 

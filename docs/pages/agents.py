@@ -2,7 +2,7 @@
 
 import msgspec
 
-from interlock.agents.cli.profiles import OutcomeRule, Profile, profiles
+from interlock.agents.cli.profiles import OutcomeRule, Profile, list_profiles
 
 _HEAD = """# Agent CLIs
 
@@ -14,12 +14,12 @@ Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. H
 
 def render_agents_page() -> str:
     """The whole page."""
-    rows = "".join(_line(profile) for profile in profiles())
+    rows = "".join(_line(profile) for profile in list_profiles())
     table = (
         "| agent | program | prompt by | resumes | works in | mode by default |\n"
         f"|---|---|---|---|---|---|\n{rows}\n"
     )
-    return _HEAD + table + "\n".join(_section(profile) for profile in profiles())
+    return _HEAD + table + "\n".join(_section(profile) for profile in list_profiles())
 
 
 def _line(known: Profile) -> str:

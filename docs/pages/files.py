@@ -10,13 +10,13 @@ from typing import Final
 from interlock.signals.batch import (
     Briefing,
     BriefingSymptom,
-    budget_of,
+    build_budget,
     encode_budget,
     encode_manifest,
     render_briefing,
-    subagent_prompt,
+    render_worker_prompt,
 )
-from interlock.signals.catalogue import rows
+from interlock.signals.catalogue import list_signals
 from interlock.signals.signal_file import encode_artifact, encode_signal
 from interlock.signals.skills import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
 
@@ -72,7 +72,7 @@ def render_file_page() -> str:
         _PARENT,
         _fenced("", _prompt().encode()),
         _BUDGET,
-        _fenced("json", encode_budget(budget_of(100000, 45000))),
+        _fenced("json", encode_budget(build_budget(100000, 45000))),
         _SPENT,
         _BRIEFINGS,
         _fenced("markdown", render_briefing(_BRIEFING).encode()),
@@ -85,7 +85,7 @@ def _fenced(language: str, text: bytes) -> str:
 
 
 def _fields(file: str) -> str:
-    fields = next(row.payload for row in rows("file") if row.name.startswith(f"{file}:"))
+    fields = next(row.payload for row in list_signals("file") if row.name.startswith(f"{file}:"))
     lines = ["| field | type | meaning |", "|---|---|---|"]
     for field in fields:
         meaning = " or ".join(f"`{c}`" for c in field.choices) or _MEANINGS[field.name]
@@ -96,7 +96,7 @@ def _fields(file: str) -> str:
 
 def _statuses(file: str) -> str:
     lines = ["| status | written by | may become | what it asks |", "|---|---|---|---|"]
-    for row in rows("file"):
+    for row in list_signals("file"):
         owner, _, status = row.name.partition(":")
         if owner == file:
             then = ", ".join(f"`{one}`" for one in row.then)
@@ -105,7 +105,7 @@ def _statuses(file: str) -> str:
 
 
 def _prompt() -> str:
-    return subagent_prompt(
+    return render_worker_prompt(
         case_id="C1",
         step="F0_RECALL",
         briefing_path=EXAMPLE_MANIFEST.briefing_path,

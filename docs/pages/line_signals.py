@@ -4,7 +4,7 @@
 
 from typing import Final
 
-from interlock.signals.catalogue import SignalRow, rows
+from interlock.signals.catalogue import SignalRow, list_signals
 
 _RULES: Final = """\
 # Line signals
@@ -99,11 +99,13 @@ NEXT_ACTION: resume
 def render_line_page() -> str:
     lines = [
         f"| `{row.template}` | {_fields(row)} | {'yes' if row.terminal else ''} | {row.asks} |"
-        for row in rows("line")
+        for row in list_signals("line")
     ]
     head = "| signal | needs | ends the session | what it asks |\n|---|---|---|---|"
     table = "\n".join(["## The signals\n", head, *lines])
-    codes = next(f.choices for r in rows("line") for f in r.payload if f.name == "error_code")
+    codes = next(
+        f.choices for r in list_signals("line") for f in r.payload if f.name == "error_code"
+    )
     listed = "\n".join(f"- `{code}`" for code in codes)
     parts = [_RULES, table, f"## Error codes\n\n{listed}", _LEGACY]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"

@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Iterable
 
-from interlock.agents.mcp.messages import TEMPLATES, TOOLS, Tool
+from interlock.agents.mcp.messages import RESOURCE_TEMPLATES, TOOLS, Tool
 
 
 def tools_page() -> str:
     """The tools as a page of the docs."""
     rows = "\n".join(map(_row, TOOLS))
-    texts = "\n".join(f"- `{tool.name}`: {tool.about}" for tool in TOOLS)
-    resources = "\n".join(f"| `{one['uriTemplate']}` | {one['description']} |" for one in TEMPLATES)
+    texts = "\n".join(f"- `{tool.name}`: {tool.description}" for tool in TOOLS)
+    resources = "\n".join(
+        f"| `{one['uriTemplate']}` | {one['description']} |" for one in RESOURCE_TEMPLATES
+    )
     return (
         "# The tools of `interlock mcp`\n\nMade by `make docs` from the table of tools.\n\n"
         "| tool | takes (bold: needed) | gives | only reads |\n|---|---|---|---|\n"
@@ -19,8 +21,8 @@ def tools_page() -> str:
 
 
 def _row(tool: Tool) -> str:
-    takes = _fields(tool.takes["properties"], tool.takes.get("required", ()))
-    gives = _fields(tool.gives["properties"])
+    takes = _fields(tool.input_schema["properties"], tool.input_schema.get("required", ()))
+    gives = _fields(tool.output_schema["properties"])
     return f"| `{tool.name}` | {takes} | {gives} | {'yes' if tool.only_reads else 'no'} |"
 
 

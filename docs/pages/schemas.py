@@ -9,7 +9,7 @@ import msgspec
 
 from interlock.signals.batch import BatchBudget, BatchManifest
 from interlock.signals.body import Criterion, FileNote, Pair, ReportedCheck, ReviewIssue
-from interlock.signals.catalogue import Section, SignalField, SignalRow, rows
+from interlock.signals.catalogue import Section, SignalField, SignalRow, list_signals
 from interlock.signals.grammar import LONGEST_ID
 from interlock.signals.lines import CHECKPOINT, CHECKPOINT_FIELDS
 from interlock.signals.signal_file import Artifact, SignalFile
@@ -24,7 +24,7 @@ _ID: Final[Schema] = {
     "maxLength": LONGEST_ID,
 }
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_WIDE: Final = {f.name for row in rows("file") for f in row.payload if f.kind == "int64"}
+_WIDE: Final = {f.name for row in list_signals("file") for f in row.payload if f.kind == "int64"}
 FILES: Final[dict[str, type[msgspec.Struct]]] = {
     "signal.json": SignalFile,
     "artifact": Artifact,
@@ -35,8 +35,8 @@ FILES: Final[dict[str, type[msgspec.Struct]]] = {
 
 def build_schemas() -> dict[str, Schema]:
     """One schema per text and line signal, by name, and one per protocol file."""
-    signals = {row.name: _text_schema(row) for row in rows("text") if row.key != "unknown"}
-    lines = {f"SAGE_SIGNAL:{row.name}": _line_schema(row) for row in rows("line")}
+    signals = {row.name: _text_schema(row) for row in list_signals("text") if row.key != "unknown"}
+    lines = {f"SAGE_SIGNAL:{row.name}": _line_schema(row) for row in list_signals("line")}
     files = {name: _file_schema(name, record) for name, record in FILES.items()}
     return {**signals, **lines, **files}
 

@@ -8,7 +8,7 @@ The forms, roles and levels come from the catalogue.
 
 from typing import Final
 
-from interlock.signals.catalogue import WORKING, SignalRow, rows
+from interlock.signals.catalogue import WORKING, SignalRow, list_signals
 from interlock.signals.grammar import LONGEST_ID
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
@@ -179,8 +179,8 @@ Three refusals in a row end the attempt; a good signal starts the count again.
 
 
 def render_text_page() -> str:
-    said = [row for row in rows("text") if row.key != "unknown"]
-    unknown = next(row for row in rows("text") if row.key == "unknown")
+    said = [row for row in list_signals("text") if row.key != "unknown"]
+    unknown = next(row for row in list_signals("text") if row.key == "unknown")
     parts = [
         _RULES,
         _sentences(),

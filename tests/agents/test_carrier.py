@@ -12,16 +12,16 @@ from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, TaskSet
-from interlock.agents.cli.carrier import AgentHome, ProcessAgent, nonce
+from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.agents.cli.orphans import WorkspaceOwner
-from interlock.agents.cli.profiles import AgentSettings, profile
+from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.command import CommandAgent
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
 from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.function import Dispatch, FunctionCarrier
-from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.mcp.messages import Next, Submit
+from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.queries import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
@@ -48,8 +48,10 @@ def process(folder: Path, _clock: ManualClock) -> Carrier:
     )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
-    station = AgentHome(folder / "agents", folder, WorkspaceOwner("contract"), environ, nonce)
-    return ProcessAgent(profile("claude"), AgentSettings(), str(program), station, SystemClock())
+    station = AgentHome(folder / "agents", folder, WorkspaceOwner("contract"), environ, make_nonce)
+    return ProcessAgent(
+        read_profile("claude"), AgentSettings(), str(program), station, SystemClock()
+    )
 
 
 def function(_folder: Path, _clock: ManualClock) -> Carrier:
@@ -70,7 +72,7 @@ def acp(folder: Path, _clock: ManualClock) -> Carrier:
 
 def human(folder: Path, clock: ManualClock) -> Carrier:
     for number in (1, 2):
-        leave_answer(folder, HumanAnswer(number, "ann", {"n": number}))
+        write_answer(folder, HumanAnswer(number, "ann", {"n": number}))
     return HumanCarrier(folder, clock)
 
 
@@ -126,8 +128,8 @@ class Pulled:
     def send(self, asks: Sequence[Ask]) -> None:
         self._desk.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
-        self._desk.settled(dispatch_id, error)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self._desk.settle(dispatch_id, error)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -137,13 +139,13 @@ class Pulled:
 
     async def _work(self) -> None:
         while True:
-            work = await self._desk.answer("w", Next(call=1))
+            work = await self._desk.answer_call("w", NextCall(call=1))
             if work["available"]:
                 number = work["dispatch_id"]
-                said = Submit(
+                said = SubmitCall(
                     call=1, dispatch_id=number, lease=work["lease"], content=f'{{"n":{number}}}'
                 )
-                self._tasks.append(asyncio.create_task(self._desk.answer("w", said)))
+                self._tasks.append(asyncio.create_task(self._desk.answer_call("w", said)))
 
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:
@@ -178,7 +180,7 @@ class TestEveryCarrier(CarrierContract):
             super().test_it_can_be_started_again_after_it_was_closed(tmp_path)
 
     def prepare_again(self, folder: Path) -> None:
-        leave_answer(folder, HumanAnswer(1, "ann", {"n": 1}))
+        write_answer(folder, HumanAnswer(1, "ann", {"n": 1}))
 
 
 def case(number: int) -> Ask:
@@ -208,11 +210,11 @@ class Working:
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._tasks.end()
+        await self._tasks.close()
         await asyncio.sleep(0)  # what is called when a task is done is called after it
         asyncio.get_running_loop().set_exception_handler(None)
 
@@ -277,5 +279,5 @@ async def test_what_is_dropped_before_it_began_is_never_begun() -> None:
 
     async with Bench(Working(work, stop=begun.__contains__)) as bench:
         bench.carrier.send([case(1)])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
     assert begun == []

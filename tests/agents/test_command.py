@@ -126,7 +126,7 @@ async def test_what_still_runs_is_ended(command: str, end: str, tmp_path: Path) 
         bench.carrier.send([ask(prompt=MEGABYTE)])
         pid = int(await appears(tmp_path / "pid"))
         if end == "settled":
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
     assert gone(pid)
     assert bench.replies == []
 
@@ -162,7 +162,7 @@ async def test_half_a_line_counts_when_something_was_left_running() -> None:
 async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
     async with Bench(shell("sleep 300 & echo $! > $PID; wait", tmp_path / "pid")) as bench:
         bench.carrier.send([ask()])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
     pid = noted(tmp_path / "pid")
     assert not pid or gone(int(pid))
     assert bench.replies == []
@@ -171,7 +171,7 @@ async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
 async def test_sent_again_while_the_first_is_ending() -> None:
     async with Bench(shell("trap '' TERM; sleep 0.2; echo '{}'")) as bench:
         bench.carrier.send([ask()])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
         bench.carrier.send([ask()])
         assert await bench.until(1) == [Reply(1, b"{}\n")]
 
@@ -186,6 +186,6 @@ async def test_many_at_once() -> None:
 
 async def test_it_works_where_its_task_is(tmp_path: Path) -> None:
     premises = ExecutionContext(str(tmp_path), {"PORT": "4000"})
-    question = Ask(7, 2, "C-1", "work", 3, "worker", "", premises=premises)
+    question = Ask(7, 2, "C-1", "work", 3, "worker", "", execution=premises)
     reply = await reply_of(shell('echo "$PWD $PORT"'), question)
     assert reply.content == f"{tmp_path} 4000\n".encode()

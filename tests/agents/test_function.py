@@ -20,13 +20,13 @@ from interlock.agents.function import (
     FunctionCarrier,
     Handler,
     Returned,
-    answer,
+    build_answer,
     build_dispatch,
 )
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.case import Case
 from interlock.engine.circuit import Language, Step
-from interlock.engine.shape import ANYTHING, schema_of
+from interlock.engine.shape import ANYTHING, build_schema
 from interlock.system.errors import SourceError
 
 
@@ -53,7 +53,7 @@ def writes(ask: Ask) -> Reply | None:
         return None
     assert ask.case is not None
     assert (ask.case.case_id, ask.case.step) == (ask.case_id, "write")
-    return answer(ask, {"words": 5})
+    return build_answer(ask, {"words": 5})
 
 
 def test_a_program_answers_what_it_can_and_leaves_the_rest_together(world: World) -> None:
@@ -100,7 +100,7 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
 
         def settled(self, dispatch_id: int, error: str = "") -> None:
             self.out.discard(dispatch_id)
-            super().settled(dispatch_id, error)
+            super().settle(dispatch_id, error)
 
     world.begin("A", "B")
     crew = Narrow(world)
@@ -158,7 +158,7 @@ async def test_work_that_is_not_needed_any_more_is_cut_short() -> None:
     async with Bench(AsyncHandler(work)) as bench:
         bench.carrier.send([ask()])
         await begun.wait()
-        bench.carrier.settled(ask().dispatch_id)
+        bench.carrier.settle(ask().dispatch_id)
         await cut.wait()
     assert bench.replies == []
 
@@ -227,7 +227,7 @@ async def test_a_function_sees_its_dispatch_and_cannot_change_the_case() -> None
             role="critic",
             attempt=2,
             prompt="Judge it.",
-            schema=schema_of(ANYTHING),
+            schema=build_schema(ANYTHING),
             deadline=1060.0,
             context={"draft": "…"},
         )
@@ -356,7 +356,7 @@ async def test_an_async_function_is_cancelled_when_nobody_needs_it(how: str) -> 
         bench.carrier.send([ask()])
         await begun.wait()
         if how == "settled":
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
             await cancelled.wait()
     assert cancelled.is_set()
     assert bench.replies == []

@@ -8,7 +8,7 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Reply
-from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanAnswer, HumanCarrier, write_answer
 
 YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
@@ -20,7 +20,7 @@ def desk(folder: Path) -> Bench:
 
 
 def test_an_answer_is_written_whole_and_for_no_other_eyes(tmp_path: Path) -> None:
-    path = leave_answer(tmp_path / "new" / "answers", YES)
+    path = write_answer(tmp_path / "new" / "answers", YES)
     assert path.read_text() == '{"question_id":1,"by":"ann","data":{"decision":"approve"}}'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -28,13 +28,13 @@ def test_an_answer_is_written_whole_and_for_no_other_eyes(tmp_path: Path) -> Non
 
 
 def test_the_last_answer_before_it_is_taken_counts(tmp_path: Path) -> None:
-    leave_answer(tmp_path, YES)
-    path = leave_answer(tmp_path, HumanAnswer(1, "bob", {"decision": "reject"}))
+    write_answer(tmp_path, YES)
+    path = write_answer(tmp_path, HumanAnswer(1, "bob", {"decision": "reject"}))
     assert path.read_text() == '{"question_id":1,"by":"bob","data":{"decision":"reject"}}'
 
 
 async def test_an_answer_that_was_there_before_the_question(tmp_path: Path) -> None:
-    leave_answer(tmp_path / "answers", YES)
+    write_answer(tmp_path / "answers", YES)
     async with desk(tmp_path) as bench:
         assert bench.replies == []
         bench.carrier.send([ask(1)])
@@ -47,26 +47,26 @@ async def test_an_answer_that_comes_later(tmp_path: Path) -> None:
         for _ in range(10):
             assert bench.clock.advance()
         assert bench.replies == []
-        leave_answer(tmp_path / "answers", YES)
+        write_answer(tmp_path / "answers", YES)
         bench.clock.advance()
         assert bench.replies == [REPLY]
 
 
 async def test_an_answer_is_kept_until_it_is_settled(tmp_path: Path) -> None:
-    path = leave_answer(tmp_path / "answers", YES)
+    path = write_answer(tmp_path / "answers", YES)
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         assert path.exists()
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
         assert not path.exists()
 
 
 async def test_an_answer_for_a_closed_question_is_not_delivered(tmp_path: Path) -> None:
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1), ask(2)])
-        bench.carrier.settled(1)
-        leave_answer(tmp_path / "answers", YES)
-        leave_answer(tmp_path / "answers", HumanAnswer(2, "", {}))
+        bench.carrier.settle(1)
+        write_answer(tmp_path / "answers", YES)
+        write_answer(tmp_path / "answers", HumanAnswer(2, "", {}))
         bench.clock.advance()
         assert bench.replies == [Reply(2, b"{}", answered_by="somebody")]
 
@@ -74,13 +74,13 @@ async def test_an_answer_for_a_closed_question_is_not_delivered(tmp_path: Path) 
 async def test_it_looks_no_more_when_no_question_is_open(tmp_path: Path) -> None:
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1)])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
         bench.clock.advance()
         assert not bench.clock.advance()
 
 
 async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
-    path = leave_answer(tmp_path / "answers", YES)
+    path = write_answer(tmp_path / "answers", YES)
     path.write_text('{"question_id": 1, "by": "ann"')
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1)])
@@ -95,7 +95,7 @@ async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path) -> None:
-    path = leave_answer(tmp_path / "answers", YES)
+    path = write_answer(tmp_path / "answers", YES)
     path.rename(path.with_name("2.json"))
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1), ask(2)])
@@ -107,7 +107,7 @@ async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path)
 async def test_two_thousand_questions_are_looked_for_together(tmp_path: Path) -> None:
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(number) for number in range(1, 2_001)])
-        leave_answer(tmp_path / "answers", HumanAnswer(1_999, "ann", {}))
+        write_answer(tmp_path / "answers", HumanAnswer(1_999, "ann", {}))
         bench.clock.advance()
         assert [each.dispatch_id for each in bench.replies] == [1_999]
 
@@ -126,7 +126,7 @@ async def test_a_day_of_waiting_takes_few_looks_and_the_first_minute_quick_ones(
             looks, longest = looks + 1, max(longest, pause)
         assert looks < 10_000
         assert longest == pytest.approx(10.0)
-        leave_answer(tmp_path / "answers", YES)
+        write_answer(tmp_path / "answers", YES)
         bench.clock.advance()
         assert bench.replies == [REPLY]
 
@@ -149,10 +149,10 @@ POLICY = AnswerPolicy(("ann", "bob"), ("ann",), {"publish": ("bob", "cy"), "open
     ],
 )
 def test_who_may(step: str, by: str, user: str, problem: str) -> None:
-    found = POLICY.problem(step, by, user)
+    found = POLICY.find_problem(step, by, user)
     assert found.startswith(problem)
     assert bool(found) == bool(problem)
 
 
 def test_without_names_everybody_may_in_any_name() -> None:
-    assert EVERYBODY.problem("review", "ann", "eve") == ""
+    assert EVERYBODY.find_problem("review", "ann", "eve") == ""

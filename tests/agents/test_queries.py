@@ -9,27 +9,27 @@ from tests.world.bench import ask
 from interlock.agents.carrier import Reply
 from interlock.agents.human import AnswerPolicy
 from interlock.agents.queries import (
-    MOST_QUERIES,
+    MAX_QUERIES,
     PERMISSION,
     AgentQuery,
     QueryBroker,
     QueryReply,
+    check_question,
     find_query,
-    is_query,
-    next_id,
-    open_queries,
-    put_query,
-    put_reply,
-    reply_to,
-    unfit,
+    find_reply,
+    is_query_id,
+    list_open_queries,
+    next_query_id,
+    write_query,
+    write_reply,
 )
-from interlock.journal.events import Notification, as_json
+from interlock.journal.events import Notification, build_json
 from interlock.system.errors import StateError
 
 
 def put(folder: Path, dispatch_id: int, at: float = 0) -> str:
-    number = next_id(folder, dispatch_id)
-    put_query(folder, AgentQuery(number, dispatch_id, 1, "A", "look", "scout", "Why?", (), at))
+    number = next_query_id(folder, dispatch_id)
+    write_query(folder, AgentQuery(number, dispatch_id, 1, "A", "look", "scout", "Why?", (), at))
     return number
 
 
@@ -37,13 +37,13 @@ def test_asked_answered_and_kept(tmp_path: Path) -> None:
     folder = tmp_path / "queries"
     late, soon, other = put(folder, 12, 5), put(folder, 12, 1), put(folder, 3, 2)
     assert (late, soon, other) == ("12.1", "12.2", "3.1")
-    assert [each.query_id for each in open_queries(folder, {12, 3})] == ["12.2", "3.1", "12.1"]
-    assert [each.query_id for each in open_queries(folder, {3})] == ["3.1"]
-    put_reply(folder, QueryReply("12.2", "yes", "", "Ann", 9))
-    assert [each.query_id for each in open_queries(folder, {12})] == ["12.1"]
+    assert [each.query_id for each in list_open_queries(folder, {12, 3})] == ["12.2", "3.1", "12.1"]
+    assert [each.query_id for each in list_open_queries(folder, {3})] == ["3.1"]
+    write_reply(folder, QueryReply("12.2", "yes", "", "Ann", 9))
+    assert [each.query_id for each in list_open_queries(folder, {12})] == ["12.1"]
     with pytest.raises(StateError, match=r"12\.2 is already answered"):
-        put_reply(folder, QueryReply("12.2", "no", "", "Bob", 9))
-    found = reply_to(folder, "12.2")
+        write_reply(folder, QueryReply("12.2", "no", "", "Bob", 9))
+    found = find_reply(folder, "12.2")
     assert found is not None
     assert (found.decision, found.by) == ("yes", "Ann")
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -51,9 +51,9 @@ def test_asked_answered_and_kept(tmp_path: Path) -> None:
 
 
 def test_nobody_asks_for_ever(tmp_path: Path) -> None:
-    asked = [put(tmp_path, 1) for _ in range(MOST_QUERIES)]
-    assert len(set(asked)) == MOST_QUERIES
-    assert next_id(tmp_path, 1) == ""
+    asked = [put(tmp_path, 1) for _ in range(MAX_QUERIES)]
+    assert len(set(asked)) == MAX_QUERIES
+    assert next_query_id(tmp_path, 1) == ""
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b'{"query_id": "1.1"}'])
@@ -62,7 +62,7 @@ def test_what_is_no_query_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.json").write_bytes(content)
     (tmp_path / "2.1.json").mkdir()
     assert find_query(tmp_path, "1.1") is None
-    assert open_queries(tmp_path, {1, 2}) == []
+    assert list_open_queries(tmp_path, {1, 2}) == []
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def test_what_is_no_query_is_none(tmp_path: Path, content: bytes) -> None:
     ],
 )
 def test_words_that_name_no_query(tmp_path: Path, word: str) -> None:
-    assert not is_query(word)
+    assert not is_query_id(word)
     assert find_query(tmp_path, word) is None
-    assert reply_to(tmp_path, word) is None
+    assert find_reply(tmp_path, word) is None
 
 
 def test_what_can_be_asked() -> None:
-    assert unfit("Why?", ()) == ""
-    assert unfit("Why?", ["a"] * 12) == ""
-    assert unfit(" \n", ())
-    assert unfit("x" * 8001, ())
-    assert unfit("Why?", ["a"] * 13)
-    assert unfit("Why?", [""])
-    assert unfit("Why?", ["x" * 81])
+    assert check_question("Why?", ()) == ""
+    assert check_question("Why?", ["a"] * 12) == ""
+    assert check_question(" \n", ())
+    assert check_question("x" * 8001, ())
+    assert check_question("Why?", ["a"] * 13)
+    assert check_question("Why?", [""])
+    assert check_question("Why?", ["x" * 81])
 
 
 ME = getpass.getuser()
@@ -104,7 +104,7 @@ ME = getpass.getuser()
 def test_people_are_told_at_once(tmp_path: Path) -> None:
     told: list[Notification] = []
     desk = QueryBroker(tmp_path)
-    desk.tell = told.append
+    desk.notify = told.append
     desk.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
     desk.ask(ask(7), "x" * 200, (), 6.0)
     assert not desk.ask(ask(7), " ", (), 7.0).asked
@@ -112,7 +112,7 @@ def test_people_are_told_at_once(tmp_path: Path) -> None:
     assert told[0].event == "query"
     assert told[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
     assert f"{'x' * 79}… 'interlock answer 7.2 ANSWER'" in told[1].text
-    assert as_json(told[0])["questions"] == ["7.1"]
+    assert build_json(told[0])["questions"] == ["7.1"]
 
 
 @pytest.mark.parametrize(
@@ -133,19 +133,19 @@ def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: s
     desk = QueryBroker(tmp_path, policy)
     desk.refuse = refused.append
     desk.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
-    put_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
+    write_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
     assert desk.poll("7.1").answered is (not reason)
     assert [(each.dispatch_id, each.refused) for each in refused] == (
         [(7, "WrongRole")] if reason else []
     )
     assert all(reason[1:] in each.reason for each in refused)
-    assert (reply_to(tmp_path, "7.1") is None) is bool(reason), "it is open again"
+    assert (find_reply(tmp_path, "7.1") is None) is bool(reason), "it is open again"
 
 
 def test_a_reply_under_another_id_is_none(tmp_path: Path) -> None:
     desk = QueryBroker(tmp_path)
     desk.ask(ask(7), "May it?", (), 5.0)
-    put_reply(tmp_path, QueryReply("8.1", "allow", "", ME, 6.0))
+    write_reply(tmp_path, QueryReply("8.1", "allow", "", ME, 6.0))
     (tmp_path / "8.1.reply.json").rename(tmp_path / "7.1.reply.json")
-    assert desk.reply("7.1") is None
-    assert desk.reply("../7.1") is None
+    assert desk.find_reply("7.1") is None
+    assert desk.find_reply("../7.1") is None

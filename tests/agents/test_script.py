@@ -59,9 +59,9 @@ async def test_a_delay_is_kept() -> None:
 async def test_a_late_answer_comes_when_it_is_too_late() -> None:
     async with bench("A: {work: {late: true, answer: {x: 1}}}") as made:
         made.carrier.send([ask(1)])
-        made.carrier.settled(2)
+        made.carrier.settle(2)
         assert made.replies == []
-        made.carrier.settled(1)
+        made.carrier.settle(1)
         assert made.replies == [GIVEN]
 
 
@@ -89,7 +89,7 @@ A:
     ],
 )
 def test_who_is_meant(case_id: str, step: str, attempt: int, expected: Behaviour) -> None:
-    assert SCRIPT.behaviour(case_id, step, attempt) == expected
+    assert SCRIPT.find_behaviour(case_id, step, attempt) == expected
 
 
 @pytest.mark.parametrize(

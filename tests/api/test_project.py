@@ -21,7 +21,7 @@ from tests.world.note import AGENTS, NOTE, RAIN, author, judge
 import interlock
 from interlock.api.circuits import UnsoundError
 from interlock.engine.case import Usage
-from interlock.journal.database import reading
+from interlock.journal.database import open_reader
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.testing import FakeClock, Script, make_project
 
@@ -40,7 +40,7 @@ def approve(project: interlock.Project, run: interlock.Run) -> None:
 
 
 def rows(project: interlock.Project, query: str) -> list[Any]:
-    with reading(project.db) as connection:
+    with open_reader(project.db) as connection:
         return list(connection.exec_driver_sql(query))
 
 

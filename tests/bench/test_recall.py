@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench import recall
-from interlock.rca.analyst.similarity import score, traits
+from interlock.rca.analyst.similarity import extract_traits, score_similarity
 
 
 def test_speeds(tmp_path: Path) -> None:
@@ -16,4 +16,8 @@ def test_speeds(tmp_path: Path) -> None:
 def test_failures_of_one_cause_differ_but_are_alike() -> None:
     one, again, other = recall.failure(3, 1), recall.failure(3, 2), recall.failure(4, 1)
     assert one.message != again.message
-    assert score(traits(one), traits(again)) > 0.7 > score(traits(one), traits(other))
+    assert (
+        score_similarity(extract_traits(one), extract_traits(again))
+        > 0.7
+        > score_similarity(extract_traits(one), extract_traits(other))
+    )

@@ -8,11 +8,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.function import answer
+from interlock.agents.function import build_answer
 from interlock.engine.circuit import Circuit
-from interlock.engine.replay import Recorded
+from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
-from interlock.journal.history import cases_of, list_dispatches
+from interlock.journal.history import list_cases, list_dispatches
 from interlock.journal.runs import NewCase, insert_cases, insert_run
 from interlock.journal.sqlite import transaction
 from interlock.runtime.benchmark import (
@@ -174,7 +174,7 @@ class SumsBenchmark:
         self, scenario: Sums, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
         sums = {each.id: each.a + each.b for each in scenario.cases}
-        return lambda ask: answer(ask, {"sum": sums[ask.case_id], "sure": 0.9})
+        return lambda ask: build_answer(ask, {"sum": sums[ask.case_id], "sure": 0.9})
 
     def approve(self, ask: Ask) -> Reply | None:
         raise AssertionError
@@ -193,7 +193,7 @@ class SumsBenchmark:
                 for each in list_dispatches(connection, case_no=case.case_no, texts=True)
                 if each.decision is not None
             ]
-            for case in cases_of(connection, run_id)
+            for case in list_cases(connection, run_id)
         }
         return tuple(
             SumResult(case_id=case, said=found[-1]["sum"], sure=found[-1]["sure"], step_count=1)
@@ -240,7 +240,7 @@ class SumsBenchmark:
 
     def make_judge(
         self, scenario: Sums, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, Recorded], bool]:
+    ) -> Callable[[str, RecordedDecisions], bool]:
         sums = {each.id: each.a + each.b for each in scenario.cases}
         ends = {"sure"}
         return lambda case, decided: (

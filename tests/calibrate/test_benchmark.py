@@ -11,12 +11,12 @@ from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
 from interlock.calibrate.compare import compare
-from interlock.calibrate.page import scorecard_html
-from interlock.calibrate.prices import Prices, cost_bill
-from interlock.calibrate.scorecard import Calibration, calibration, calibration_json
+from interlock.calibrate.page import render_scorecard_html
+from interlock.calibrate.prices import Prices, render_cost_bill
+from interlock.calibrate.scorecard import Calibration, render_calibration_json, score_runs
 from interlock.calibrate.scorecard import read_calibration as read
-from interlock.calibrate.text import comparison_text, scorecard_text
-from interlock.calibrate.tune import TuningBench, load_recordings, points
+from interlock.calibrate.text import render_comparison_text, render_scorecard_text
+from interlock.calibrate.tune import TuningBench, load_recordings, parse_grid
 from interlock.calibrate.work import CampaignWork
 from interlock.runtime.application import Application, find_application
 from interlock.runtime.benchmark import AnyBenchmark
@@ -30,17 +30,17 @@ FOREIGN = ("defect", "M19", "Test<", "F0", "majority", "component")
 
 @pytest.fixture
 def half() -> Calibration:
-    return calibration(SUMS, FOUR, [HALF], times=50)
+    return score_runs(SUMS, FOUR, [HALF], times=50)
 
 
 def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> None:
     part = half.scorecard.parts[0]
-    assert (part.solved, part.row("all").honest) == (2, 0.5)
-    assert part.row("sure").honest == pytest.approx(1.0)
+    assert (part.solved, part.find_row("all").honest) == (2, 0.5)
+    assert part.find_row("sure").honest == pytest.approx(1.0)
     assert [(row.label, row.right, row.cases) for row in part.classes] == [("even", 2, 4)]
-    text = "\n".join(scorecard_text(half.scorecard, SUMS))
-    page = scorecard_html(half, SUMS)
-    bill = cost_bill("four", [HALF], Prices(), SUMS)
+    text = "\n".join(render_scorecard_text(half.scorecard, SUMS))
+    page = render_scorecard_html(half, SUMS)
+    bill = render_cost_bill("four", [HALF], Prices(), SUMS)
     for word in ("solved (the number is right)", "all with weights plain", "parity"):
         assert word in text
     for word in ("Right by true parity", "always nought", "<th>Sum</th>", "sum S1", "all overall"):
@@ -52,13 +52,13 @@ def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> N
 
 def test_its_results_are_read_back_and_compared(half: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "half.json"
-    path.write_text(calibration_json(half))
+    path.write_text(render_calibration_json(half))
     assert read(path, SUMS.result_type) == half
-    whole = calibration(SUMS, FOUR, [RIGHT], times=50)
+    whole = score_runs(SUMS, FOUR, [RIGHT], times=50)
     found = compare(read(path, SUMS.result_type), whole, SUMS.metrics, times=50)
     assert [each.id for each in found.differences] == ["right", "sure", "all"]
     assert found.fixed == ("S3", "S4")
-    assert comparison_text(found)[-2] == "solved in B alone: 2 (S3, S4)"
+    assert render_comparison_text(found)[-2] == "solved in B alone: 2 (S3, S4)"
 
 
 def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) -> None:
@@ -80,11 +80,13 @@ def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) ->
     assert [each.name for each in found.scorecard.parts] == ["all cases", "train", "test"]
 
     path = tmp_path / "found.json"
-    path.write_text(calibration_json(found))
+    path.write_text(render_calibration_json(found))
     recorded = load_recordings(SUMS, [path], "")
     assert len(recorded.of_split("test")) == 4
     bench = TuningBench(recorded.circuit, recorded.recordings, SUMS.closing_steps)
-    trials = [bench.trial(point) for point in points(["sure_enough=0.5,0.95"], recorded.circuit)]
+    trials = [
+        bench.try_point(point) for point in parse_grid(["sure_enough=0.5,0.95"], recorded.circuit)
+    ]
     assert [(each.right, each.known, each.changed) for each in trials] == [(8, 8, 0), (0, 8, 8)]
 
 

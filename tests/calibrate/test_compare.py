@@ -5,10 +5,10 @@ import pytest
 from tests.rca.calibration.answers import mistaken, perfect
 from tests.rca.calibration.worlds import built, small
 
-from interlock.calibrate.compare import FEWEST, Comparison, compare
+from interlock.calibrate.compare import MIN_DIFFERING, Comparison, compare
 from interlock.calibrate.metrics import ScoringRules
-from interlock.calibrate.scorecard import Calibration, Results, calibration
-from interlock.calibrate.text import comparison_text
+from interlock.calibrate.scorecard import Calibration, Results, score_runs
+from interlock.calibrate.text import render_comparison_text
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 from interlock.system.errors import UsageError
@@ -19,7 +19,7 @@ GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)
 
 
 def told(*runs: Results, rules: ScoringRules | None = None) -> Calibration:
-    return calibration(RCA, SHOP, runs, rules=rules, times=10)
+    return score_runs(RCA, SHOP, runs, rules=rules, times=10)
 
 
 def against(one: Calibration, other: Calibration) -> Comparison:
@@ -42,16 +42,18 @@ def test_a_run_that_is_half_wrong_is_worse_and_the_other_way_better() -> None:
         assert verdicts(there)[metric] == "worse"
         assert verdicts(back)[metric] == "better"
     assert (there.fixed, there.broken) == (back.broken, back.fixed)
-    assert len(there.broken) > FEWEST
+    assert len(there.broken) > MIN_DIFFERING
     one, other = there.differences[0], back.differences[0]
     assert one.difference == pytest.approx(-(other.difference or 0))
 
 
 def test_a_few_cases_never_tell() -> None:
-    few = (*GOOD[: FEWEST - 1],)
+    few = (*GOOD[: MIN_DIFFERING - 1],)
     wrong = tuple(msgspec.structs.replace(each, actual_defect_type="ti001") for each in few)
-    found = against(told(GOOD), told((*wrong, *GOOD[FEWEST - 1 :])))
-    assert next(each.differing for each in found.differences if each.id == "M1") == FEWEST - 1
+    found = against(told(GOOD), told((*wrong, *GOOD[MIN_DIFFERING - 1 :])))
+    assert (
+        next(each.differing for each in found.differences if each.id == "M1") == MIN_DIFFERING - 1
+    )
     assert verdicts(found)["M1"] == "noise"
 
 
@@ -72,7 +74,7 @@ def test_runs_may_be_more_on_one_side() -> None:
 
 def test_strangers_are_not_compared() -> None:
     other = built(small())
-    stranger = calibration(RCA, other, [perfect(other)], times=10)
+    stranger = score_runs(RCA, other, [perfect(other)], times=10)
     with pytest.raises(UsageError, match="compare runs of the same scenario"):
         against(told(GOOD), stranger)
     with pytest.raises(UsageError, match="different rules"):
@@ -83,7 +85,7 @@ def test_strangers_are_not_compared() -> None:
 
 
 def test_the_text_names_what_is_clear_and_which_cases_flipped() -> None:
-    lines = comparison_text(against(told(BAD), told(GOOD)))
+    lines = render_comparison_text(against(told(BAD), told(GOOD)))
     clear = next(line for line in lines if line.startswith("more than noise: "))
     assert "M1," in clear
     assert "M6" not in clear

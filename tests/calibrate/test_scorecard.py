@@ -9,19 +9,26 @@ from tests.rca.calibration.answers import mistaken, perfect
 from tests.rca.calibration.worlds import built, small
 
 from interlock.calibrate.metrics import ScoringRules
-from interlock.calibrate.page import scorecard_html
-from interlock.calibrate.prices import Prices, cost_bill, cost_of, lasted, money, prices_from
-from interlock.calibrate.scorecard import (
-    About,
-    Calibration,
-    calibration,
-    calibration_json,
-    read_calibration,
+from interlock.calibrate.page import render_scorecard_html
+from interlock.calibrate.prices import (
+    Prices,
+    compute_cost,
+    format_duration,
+    format_money,
+    read_prices,
+    render_cost_bill,
 )
-from interlock.calibrate.text import scorecard_text
+from interlock.calibrate.scorecard import (
+    Calibration,
+    CalibrationInfo,
+    read_calibration,
+    render_calibration_json,
+    score_runs,
+)
+from interlock.calibrate.text import render_scorecard_text
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.marks import RcaCaseResult
-from interlock.rca.calibration.scenario import find_scenario, shipped
+from interlock.rca.calibration.scenario import find_scenario, list_shipped_scenarios
 from interlock.system.errors import SourceError
 
 RCA = RcaBenchmark()
@@ -32,13 +39,15 @@ EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J" & ]]>'
 
 @pytest.fixture(scope="module")
 def half() -> Calibration:
-    return calibration(RCA, SHOP, [mistaken(SHOP, 0.4)], about=About(agent="half"), times=TIMES)
+    return score_runs(
+        RCA, SHOP, [mistaken(SHOP, 0.4)], about=CalibrationInfo(agent="half"), times=TIMES
+    )
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_the_labels_themselves_score_as_well_as_can_be(name: str) -> None:
     scenario = find_scenario(name).scenario
-    part = calibration(RCA, scenario, [perfect(scenario)], times=TIMES).scorecard.parts[0]
+    part = score_runs(RCA, scenario, [perfect(scenario)], times=TIMES).scorecard.parts[0]
     best = {row.id: row.honest for row in part.rows}
     assert [
         best[name]
@@ -66,18 +75,18 @@ def test_splits_are_told_apart_and_add_up(half: Calibration) -> None:
     assert (whole.name, train.name, test.name) == ("all cases", "train", "test")
     assert train.cases + test.cases == whole.cases == 60
     assert train.solved + test.solved == whole.solved
-    assert train.row("M1").cases + test.row("M1").cases == whole.row("M1").cases
+    assert train.find_row("M1").cases + test.find_row("M1").cases == whole.find_row("M1").cases
 
 
 def test_a_scenario_without_splits_has_one_part_and_no_results_are_no_success() -> None:
     plain = small()
     for case in plain["cases"]:
         case["split"] = ""
-    told = calibration(RCA, built(plain), [[]], times=TIMES)
+    told = score_runs(RCA, built(plain), [[]], times=TIMES)
     card = told.scorecard
     assert [part.name for part in card.parts] == ["all cases"]
     assert (card.failed, card.parts[0].solved, card.spending.per_solved) == (2, 0, None)
-    assert card.parts[0].row("M1").honest == 0.0
+    assert card.parts[0].find_row("M1").honest == 0.0
     assert not card.passed
     assert {record.result.pipeline_error for record in told.records} == {"there is no result"}
 
@@ -91,41 +100,41 @@ def test_cost_is_shared_by_the_solved_cases_alone() -> None:
         prompt_tokens_total=1_000_000,
     )
     wrong = RcaCaseResult(case_id="C2", artifact_tokens_total=100_000)
-    spent = calibration(RCA, scenario, [[right, wrong]], times=TIMES).scorecard.spending
+    spent = score_runs(RCA, scenario, [[right, wrong]], times=TIMES).scorecard.spending
     assert (spent.whole.money, spent.per_case, spent.per_solved) == (4.5, 2.25, 4.5)
 
 
 def test_runs_are_averaged_and_the_same_seed_gives_the_same_card() -> None:
     runs = [perfect(SHOP), mistaken(SHOP, 0.5)]
-    once, again = (calibration(RCA, SHOP, runs, times=TIMES) for _ in range(2))
-    assert calibration_json(once) == calibration_json(again)
-    alone = [calibration(RCA, SHOP, [run], times=TIMES).scorecard.parts[0] for run in runs]
+    once, again = (score_runs(RCA, SHOP, runs, times=TIMES) for _ in range(2))
+    assert render_calibration_json(once) == render_calibration_json(again)
+    alone = [score_runs(RCA, SHOP, [run], times=TIMES).scorecard.parts[0] for run in runs]
     both = once.scorecard.parts[0]
     for metric in ("M1", "M5", "M12", "M19"):
-        mean = sum(part.row(metric).value for part in alone) / 2
-        assert both.row(metric).value == pytest.approx(mean)
+        mean = sum(part.find_row(metric).value for part in alone) / 2
+        assert both.find_row(metric).value == pytest.approx(mean)
     assert both.solved == sum(part.solved for part in alone) / 2
-    assert both.row("M20").value > 0
+    assert both.find_row("M20").value > 0
 
 
 def test_what_is_left_out_does_not_decide() -> None:
-    card = calibration(
+    card = score_runs(
         RCA,
         SHOP,
         [mistaken(SHOP, 0.4)],
         rules=ScoringRules(RCA.metrics, left_out=("M12", "M13")),
         times=TIMES,
     ).scorecard
-    assert any("left out" in line for line in scorecard_text(card, RCA))
+    assert any("left out" in line for line in render_scorecard_text(card, RCA))
     assert card.left_out == ("M12", "M13")
 
 
 def test_the_text_says_dashes_where_nothing_was_measured_and_every_metric_once() -> None:
     scenario = built(small())
-    card = calibration(
-        RCA, scenario, [perfect(scenario)], about=About(agent="stub"), times=TIMES
+    card = score_runs(
+        RCA, scenario, [perfect(scenario)], about=CalibrationInfo(agent="stub"), times=TIMES
     ).scorecard
-    lines = scorecard_text(card, RCA)
+    lines = render_scorecard_text(card, RCA)
     skip = next(line for line in lines if "skip_accuracy" in line)
     assert skip.split()[:5] == ["M6", "skip_accuracy", "1.000", "–", "–"]  # noqa: RUF001
     for metric in card.parts[0].rows:
@@ -136,7 +145,7 @@ def test_the_text_says_dashes_where_nothing_was_measured_and_every_metric_once()
 
 def test_the_json_is_read_back_as_it_was(half: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    path.write_text(calibration_json(half))
+    path.write_text(render_calibration_json(half))
     assert read_calibration(path, RCA.result_type) == half
     assert json.loads(path.read_text())["schema_version"] == 1
 
@@ -180,8 +189,8 @@ def test_the_page_needs_nothing_and_obeys_nobody() -> None:
         actual_defect_type=EVIL,
         actual_path=(EVIL,),
     )
-    html = scorecard_html(
-        calibration(RCA, scenario, [[evil]], about=About(agent=EVIL), times=TIMES), RCA
+    html = render_scorecard_html(
+        score_runs(RCA, scenario, [[evil]], about=CalibrationInfo(agent=EVIL), times=TIMES), RCA
     )
     assert "<script" not in html
     assert "<img" not in html
@@ -193,7 +202,7 @@ def test_the_page_needs_nothing_and_obeys_nobody() -> None:
 
 
 def test_the_page_draws_its_plots(half: Calibration) -> None:
-    html = scorecard_html(half, RCA)
+    html = render_scorecard_html(half, RCA)
     assert html.count("<svg") == 4
     assert html.count('class="dot"') == len(half.scorecard.parts[0].confidence.bins)
     assert "prefers-color-scheme: dark" in html
@@ -202,12 +211,12 @@ def test_the_page_draws_its_plots(half: Calibration) -> None:
 
 def test_the_bill_adds_up_and_escapes() -> None:
     run = [msgspec.structs.replace(each, test_name="a|b`c`\n" * 9) for each in perfect(SHOP)]
-    bill = cost_bill("x | y", [run], Prices(), RCA)
+    bill = render_cost_bill("x | y", [run], Prices(), RCA)
     lines = bill.splitlines()
     assert "# Cost bill: x \\| y" in lines
     assert "| Cases | 60 |" in lines
-    total = sum(cost_of(each, Prices()).money for each in run)
-    assert f"| Cost | {money(total)} USD |" in lines
+    total = sum(compute_cost(each, Prices()).money for each in run)
+    assert f"| Cost | {format_money(total)} USD |" in lines
     steps = [line for line in lines if line.startswith(("| F", "| **TOTAL**"))]
     assert [line.split(" | ")[0] for line in steps] == [
         "| F0",
@@ -221,15 +230,15 @@ def test_the_bill_adds_up_and_escapes() -> None:
     ]
     visits = [int(line.split(" | ")[1]) for line in steps]
     assert sum(visits[:-1]) == visits[-1] == sum(each.step_count for each in run)
-    assert cost_bill("none", [[]], Prices(), RCA).count("No step") == 1
+    assert render_cost_bill("none", [[]], Prices(), RCA).count("No step") == 1
 
 
 def test_prices_come_from_the_configuration() -> None:
     result = RcaCaseResult(
         case_id="C", prompt_tokens_total=2_000_000, artifact_tokens_total=1_000_000
     )
-    assert cost_of(result, prices_from({"input": 1, "output": 2.5})).money == 4.5
-    assert prices_from({}) == Prices()
+    assert compute_cost(result, read_prices({"input": 1, "output": 2.5})).money == 4.5
+    assert read_prices({}) == Prices()
     for wrong in (
         {"input": -1},
         {"input": "dear"},
@@ -238,12 +247,17 @@ def test_prices_come_from_the_configuration() -> None:
         {"input": float("inf")},
     ):
         with pytest.raises(SourceError, match=r"calibrate\.prices"):
-            prices_from(wrong)
+            read_prices(wrong)
 
 
 def test_money_and_time_as_people_read_them() -> None:
-    assert [money(each) for each in (0, 0.0123, 1.5, 100)] == ["0.00", "0.0123", "1.50", "100.00"]
-    assert [lasted(each) for each in (0, 900, 12_000, 110_000, 7_300_000)] == [
+    assert [format_money(each) for each in (0, 0.0123, 1.5, 100)] == [
+        "0.00",
+        "0.0123",
+        "1.50",
+        "100.00",
+    ]
+    assert [format_duration(each) for each in (0, 900, 12_000, 110_000, 7_300_000)] == [
         "0.0 s",
         "0.9 s",
         "12 s",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.calibrate.tune import axis, points
+from interlock.calibrate.tune import parse_axis, parse_grid
 from interlock.runtime.circuits import find_circuit
 from interlock.system.errors import UsageError
 
@@ -14,23 +14,26 @@ RCA = find_circuit("rca", Path("/nonexistent")).open().circuit
 
 
 def test_a_span_has_both_ends_and_so_many_values() -> None:
-    name, values = axis("recall_hit=0.6..0.9/7", RCA)
+    name, values = parse_axis("recall_hit=0.6..0.9/7", RCA)
     assert name == "recall_hit"
     assert values == (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-    assert axis("max_investigate_loops=0..3/4", RCA) == ("max_investigate_loops", (0, 1, 2, 3))
-    assert axis("recall_hit=0.9,0.5,0.9", RCA)[1] == (0.9, 0.5)
+    assert parse_axis("max_investigate_loops=0..3/4", RCA) == (
+        "max_investigate_loops",
+        (0, 1, 2, 3),
+    )
+    assert parse_axis("recall_hit=0.9,0.5,0.9", RCA)[1] == (0.9, 0.5)
 
 
 @given(st.integers(2, 50), st.floats(0, 0.4), st.floats(0.5, 1))
 def test_values_rise_from_one_end_to_the_other(many: int, low: float, high: float) -> None:
-    _, values = axis(f"recall_hit={low:.4f}..{high:.4f}/{many}", RCA)
+    _, values = parse_axis(f"recall_hit={low:.4f}..{high:.4f}/{many}", RCA)
     assert len(values) == many
     assert list(values) == sorted(set(values))
     assert (values[0], values[-1]) == (round(low, 4), round(high, 4))
 
 
 def test_axes_multiply() -> None:
-    found = points(["recall_hit=0.6,0.7", "correlate_dup=0.8,0.9"], RCA)
+    found = parse_grid(["recall_hit=0.6,0.7", "correlate_dup=0.8,0.9"], RCA)
     assert len(found) == 4
     assert found[1] == {"recall_hit": 0.6, "correlate_dup": 0.9}
 
@@ -55,4 +58,4 @@ def test_axes_multiply() -> None:
 )
 def test_what_is_no_grid_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(UsageError):
-        points(words, RCA)
+        parse_grid(words, RCA)

@@ -63,7 +63,7 @@ def difference(circuit: Circuit, wanted: Behaviour) -> str:
         return f"it should be moved by {wanted.rules}, but was by {taken}"
     if wanted.holds != tuple(holds):
         return f"it should take and release {wanted.holds}, but did {holds}"
-    rule = circuit.rule(decision.rule) or circuit.otherwise
+    rule = circuit.find_rule(decision.rule) or circuit.otherwise
     if wanted.why and (rule is None or rule.why != wanted.why):
         return f"the reason should be {wanted.why!r}, but is rule {decision.rule}"
     return ""

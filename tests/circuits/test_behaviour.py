@@ -10,7 +10,7 @@ import pytest
 from tests.circuits.behaviour_tables import SHIPPED, Behaviour, behaviours, difference
 from tests.circuits.mutants import Mutant, Value, limit_mutants, rule_mutants
 
-from interlock.engine.circuit_file import circuit_on, read_circuit
+from interlock.engine.circuit_file import parse_circuit, read_circuit
 from interlock.engine.verify import verify
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import YamlDocument, read_yaml
@@ -29,7 +29,7 @@ def test_a_shipped_circuit_does_what_its_table_says(circuit: str, wanted: Behavi
     assert difference(written.circuit, wanted) == ""
     for step, answer in wanted.answers:
         if isinstance(answer, dict) and answer.keys() != {"signal", "data"}:
-            assert written.circuit.steps[step].shape.problem(answer) is None
+            assert written.circuit.steps[step].shape.find_problem(answer) is None
 
 
 @pytest.mark.parametrize("circuit", SHIPPED)
@@ -57,7 +57,7 @@ def test_every_mutant_of_a_shipped_circuit_is_noticed(
 def _noticed(text: str, wanted: list[Behaviour]) -> bool:
     """By the behaviour table, or by a finding: the unbroken circuit has none."""
     try:
-        written = circuit_on(YamlDocument("mutant.yaml", json.loads(text), {}))
+        written = parse_circuit(YamlDocument("mutant.yaml", json.loads(text), {}))
     except CircuitError:
         return True
     if any(difference(written.circuit, each) for each in wanted):

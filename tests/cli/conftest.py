@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.world import World
 
-from interlock.rca.demo.world import World as Demo
+from interlock.rca.demo.world import DemoWorld as Demo
 from interlock.rca.demo.world import build_world
 
 

@@ -12,7 +12,7 @@ from tests.world.acp_crew import GOOD
 
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.registry import workspace_id
-from interlock.system.process_table import census
+from interlock.system.process_table import list_processes
 
 CIRCUIT = """\
 circuit: one
@@ -138,7 +138,7 @@ def test_killed_with_a_question_open_it_goes_on_with_another(world: World) -> No
 def tagged(world: World) -> list[int]:
     """Agents of this workspace that are alive."""
     mark = f"{workspace_id(world.db)}:1:1:"
-    found = census(TAGS).items()
+    found = list_processes(TAGS).items()
     return [pid for pid, seen in found if seen.alive and any(t.startswith(mark) for t in seen.tags)]
 
 

@@ -10,7 +10,7 @@ from tests.cli.world import World, ended, until
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.agents.cli.profiles import NAMES
+from interlock.agents.cli.profiles import PROFILE_NAMES
 
 HELP = """Options: -p --output-format --verbose --resume --model <m>, --max-budget-usd <n>
   --allowedTools, --add-dir --permission-mode"""
@@ -48,7 +48,7 @@ def test_what_is_installed(world: World) -> None:
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"]
-    assert [line.split()[0] for line in lines[1:]] == list(NAMES)
+    assert [line.split()[0] for line in lines[1:]] == list(PROFILE_NAMES)
     assert "2.1.197  ANTHROPIC_API_KEY" in lines[1]
     assert lines[2].endswith("not installed")
     assert "secret" not in said.out

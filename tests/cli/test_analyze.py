@@ -17,8 +17,8 @@ from tests.cli.world import COMMAND, LIMIT, Said, World, until
 from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
 
 from interlock.cli.rca import by_hand_lines
-from interlock.journal.database import only_writer
-from interlock.rca.demo.world import World as Demo
+from interlock.journal.database import hold_writer_lock
+from interlock.rca.demo.world import DemoWorld as Demo
 
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"
@@ -390,7 +390,7 @@ def test_a_folder_with_other_things_is_not_written_into_and_nothing_is_analysed(
 def test_two_analyses_at_once_on_one_store(world: World) -> None:
     world.write("red.xml", junit(KEY))
     told(world, "red.xml")
-    with only_writer(world.db):
+    with hold_writer_lock(world.db):
         said = world.say("analyze", "red.xml")
         assert (said.code, said.out) == (1, "")
         assert "is in use by process PID on HOST" in said.err

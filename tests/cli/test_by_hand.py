@@ -34,7 +34,7 @@ from tests.cli.reds import (
 )
 from tests.cli.world import Said, World
 
-from interlock.journal.database import only_writer
+from interlock.journal.database import hold_writer_lock
 
 ASTERISK = (sys.executable, "-c", "from interlock.cli.app import asterisk; asterisk()")
 LOW = {**CAUSE, "convergence_score": 0.3}
@@ -331,7 +331,7 @@ def test_a_batch_writes_out_every_open_case(begun: World) -> None:
 
 
 def test_saving_while_another_process_works_leaves_the_answer_for_it(begun: World) -> None:
-    with only_writer(begun.db):
+    with hold_writer_lock(begun.db):
         said = save(begun, MISS)
         told = "saved the answer of C1 to step F0_RECALL; the running process takes it\n"
         assert said == Said(0, told, "")

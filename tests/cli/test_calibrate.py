@@ -7,7 +7,7 @@ from tests.cli.world import World
 from tests.rca.calibration.answers import mistaken, perfect
 from tests.rca.calibration.worlds import small
 
-from interlock.calibrate.scorecard import About, calibration, calibration_json
+from interlock.calibrate.scorecard import CalibrationInfo, render_calibration_json, score_runs
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 
@@ -55,10 +55,10 @@ def test_check_takes_a_shipped_name_and_refuses_what_is_no_scenario(world: World
 def results(folder: Path) -> None:
     scenario = find_scenario("web-shop").scenario
     for name, run in {"a": mistaken(scenario, 0.5), "b": perfect(scenario)}.items():
-        told = calibration(
-            RcaBenchmark(), scenario, [run], about=About(agent=f"agent {name}"), times=10
+        told = score_runs(
+            RcaBenchmark(), scenario, [run], about=CalibrationInfo(agent=f"agent {name}"), times=10
         )
-        (folder / f"{name}.json").write_text(calibration_json(told))
+        (folder / f"{name}.json").write_text(render_calibration_json(told))
 
 
 def test_two_results_are_compared(world: World) -> None:

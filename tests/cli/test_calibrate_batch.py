@@ -13,7 +13,7 @@ from tests.cli.test_watched import noted, watched
 from tests.cli.world import Said, World, until
 from tests.rca.calibration.seeds_form import scenario
 
-from interlock.rca.calibration.scenario import Scenario, find_scenario, shipped
+from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
 
 BATCH = ("--dispatch", "batch-file", "--json")
 TABLE: dict[str, Answers] = {
@@ -235,7 +235,7 @@ def marked(known: Scenario) -> Scenario:
     return msgspec.convert(plain, Scenario)
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_no_label_of_a_shipped_scenario_is_ever_written_for_an_agent(
     world: World, name: str
 ) -> None:

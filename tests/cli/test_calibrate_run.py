@@ -9,7 +9,7 @@ from tests.cli.world import Said, World
 from tests.rca.calibration.seeds_form import scenario
 from tests.rca.calibration.worlds import small
 
-from interlock.rca.calibration.scenario import shipped
+from interlock.rca.calibration.scenario import list_shipped_scenarios
 
 
 def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json") -> str:
@@ -53,7 +53,7 @@ def test_the_stub_scores_as_the_ancestor_s_did(world: World) -> None:
     assert results["C2"]["actual_convergence"] == 0.9
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_the_stub_goes_every_expected_way(world: World, name: str) -> None:
     said = world.say("calibrate", "--scenario", name, "--agent", "stub", "--json")
     found = rows(said)

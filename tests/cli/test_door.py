@@ -299,7 +299,8 @@ def test_an_environment_that_is_wrong(
 def test_help_loads_no_verb() -> None:
     heavy = ("sqlalchemy", "alembic", "jinja2", "rich.table", "mcp", "httpx", "interlock.engine")
     code = (
-        "import atexit, sys; from interlock.cli import main; sys.argv = ['interlock', '--help'];"
+        "import atexit, sys; from interlock.cli.app import main; sys.argv = "
+        "['interlock', '--help'];"
         f"atexit.register(lambda: print([name for name in {heavy} if name in sys.modules]));"
         "main()"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.cli.world import Said, World
 
 from interlock.epic.sessions.channel import Channel
-from interlock.signals.lines import LineReader, LineSignal, canonical_line
+from interlock.signals.lines import LineReader, LineSignal, format_line
 
 FOUR = "epic:story:phase:task"
 ISSUE = "issue:{issue_number}"
@@ -104,6 +104,6 @@ words = st.text("abcXYZ019-_./# ", min_size=1, max_size=12).filter(lambda t: t.s
 def test_what_is_emitted_is_read_back(kind: str, first: str, last: str) -> None:
     payload = f"{first}:{last}"
     reader = LineReader("raw")
-    (found,) = reader.feed(canonical_line(kind, payload) + "\n")
+    (found,) = reader.feed(format_line(kind, payload) + "\n")
     assert isinstance(found, LineSignal)
     assert (found.type, found.payload) == (kind, " ".join(payload.split()))

@@ -10,7 +10,7 @@ from tests.cli.world import Said, World
 from tests.epic.legacy_files import SHAPES
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.policy import Action
 from interlock.epic.recovery.recover import recover
@@ -238,7 +238,7 @@ def test_a_stash_is_shown_kept_and_restored(world: World, repo: GitRepo) -> None
     assert (none.code, none.out) == (1, "")
     assert "no such stash is recorded for epic-3: there is none" in none.err
     repo.write({"a.txt": "half\n"})
-    kept = Checkpoints(find_place(world.folder))
+    kept = Checkpoints(find_state_folder(world.folder))
     outcome = recover(kept, "epic-3", lambda _: None, "T")
     assert (outcome.action, (world.folder / "a.txt").read_text()) == (Action.STASH, "one\n")
     assert f"  recovery 1 set work aside: {outcome.stash[:12]}\n" in do(world, "show").out
@@ -251,7 +251,7 @@ def test_a_stash_is_shown_kept_and_restored(world: World, repo: GitRepo) -> None
 def test_clearing_names_what_was_set_aside(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     repo.write({"a.txt": "half\n"})
-    kept = Checkpoints(find_place(world.folder))
+    kept = Checkpoints(find_state_folder(world.folder))
     stash = recover(kept, "epic-3", lambda _: None, "T").stash
     assert f"still there: git stash apply {stash}\n" in do(world, "clear").err
 

@@ -14,7 +14,7 @@ from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.status import Status
@@ -441,7 +441,7 @@ def test_a_checkpoint_that_cannot_be_written_is_fatal_and_never_a_restart(
 
 def test_an_epic_that_was_cancelled_is_not_begun_again(project: Project) -> None:
     project.run([WRITE], [])
-    kept = Checkpoints(find_place(project.world.folder))
+    kept = Checkpoints(find_state_folder(project.world.folder))
     kept.update("epic-3", _cancelled, "2026-01-01T00:00:00+00:00")
     said = project.resume([DONE])
 

@@ -93,11 +93,11 @@ def case_at(step: str, **more: Any) -> Case:
 
 
 def made(case: Case, brief: TaskContext) -> dict[str, Any]:
-    return parameters.parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
+    return parameters.build_parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
 
 
 def filled(case: Case, brief: TaskContext) -> str:
-    return prompts.fill(CIRCUIT, case, made(case, brief))
+    return prompts.render_prompt(CIRCUIT, case, made(case, brief))
 
 
 def outside(text: str) -> str:

@@ -15,9 +15,9 @@ from interlock.engine.simulate import AnswerSampler, simulate
 from interlock.engine.verify import verify
 from interlock.engine.verify.finding import Hop
 from interlock.engine.verify.proof import Proof
-from interlock.engine.verify.routes import paths_from, signals_at, target_of
+from interlock.engine.verify.routes import find_paths, list_step_signals, resolve_target
 from interlock.runtime.circuits import list_installed_circuits
-from interlock.signals.catalogue import legal_for, rows
+from interlock.signals.catalogue import list_role_signals, list_signals
 from interlock.system.yaml_text import read_yaml
 
 FILE = list_installed_circuits()["delivery"]
@@ -49,9 +49,9 @@ def ways() -> dict[Spot, list[tuple[Hop, Spot]]]:
         if spot in found or step in CIRCUIT.ends:
             continue
         found[spot] = []
-        for signal in signals_at(CIRCUIT, step):
-            for rule in table.taken(step, signal):
-                target = target_of(rule, step, stack[-1] if stack else "")
+        for signal in list_step_signals(CIRCUIT, step):
+            for rule in table.find_taken(step, signal):
+                target = resolve_target(rule, step, stack[-1] if stack else "")
                 left = stack[:-1] if rule.to == BACK else stack
                 after = (target, (*left, step) if rule.detour else left)
                 found[spot].append((Hop(step, signal, rule.id, target), after))
@@ -73,8 +73,8 @@ def test_nothing_completes_without(step: str, start: str) -> None:
     starts = [spot for spot in WAYS if spot[0] == start]
     assert starts
     for spot in starts:
-        assert "COMPLETE" not in {each for each, _ in paths_from(spot, without)}
-        assert "COMPLETE" in {each for each, _ in paths_from(spot, WAYS)}
+        assert "COMPLETE" not in {each for each, _ in find_paths(spot, without)}
+        assert "COMPLETE" in {each for each, _ in find_paths(spot, WAYS)}
 
 
 def test_one_rule_alone_completes() -> None:
@@ -96,13 +96,13 @@ def test_judges_are_others_than_authors_and_programs_judge_what_can_be_checked()
 )
 def test_a_step_takes_all_that_its_role_may_say_and_has_a_row_for_each(step: str) -> None:
     place = CIRCUIT.steps[step]
-    assert set(place.signals) == {row.name for row in legal_for(place.role)}
-    assert all(CIRCUIT.rows(step, signal) for signal in CIRCUIT.legal_signals(step))
+    assert set(place.signals) == {row.name for row in list_role_signals(place.role)}
+    assert all(CIRCUIT.find_rules(step, signal) for signal in CIRCUIT.list_legal_signals(step))
 
 
 def test_all_nineteen_signals_have_a_row() -> None:
     said = {signal for rule in CIRCUIT.rules for signal in rule.on}
-    assert {row.name for row in rows("text") if row.roles} <= said
+    assert {row.name for row in list_signals("text") if row.roles} <= said
 
 
 def test_every_step_and_rule_says_why() -> None:
@@ -149,7 +149,7 @@ def test_the_suite_is_held_exactly_while_it_is_repaired(seed: int) -> None:
     PLAYER.chance = random.Random(seed)
     case, held = open_case(CIRCUIT, "t", {}), False
     while case.status == OPEN:
-        signal = PLAYER.answer(case.step)
+        signal = PLAYER.make_answer(case.step)
         decision = advance(CIRCUIT, case, signal)
         case = apply(CIRCUIT, case, decision, signal.data)
         held = (held or bool(decision.hold)) and not decision.release

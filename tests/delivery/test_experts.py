@@ -9,7 +9,7 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, develop, plan, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.task_context import Experts, is_name
+from interlock.delivery.task_context import ExpertFiles, is_expert_name
 from interlock.delivery.terms import DeliverySettings
 
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
@@ -22,7 +22,7 @@ def known(yard: Yard) -> None:
 
 
 def advises(ask: Ask, _folder: Path) -> str:
-    return sayings.advice(ask.premises.request_id)
+    return sayings.advice(ask.execution.request_id)
 
 
 def test_an_expert_of_the_project_is_asked(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_three_experts_who_cannot_help_lead_to_a_human(tmp_path: Path) -> None:
     yard.begin()
 
     def helpless(ask: Ask, _folder: Path) -> str:
-        return sayings.no_advice(ask.premises.request_id)
+        return sayings.no_advice(ask.execution.request_id)
 
     asks = says(sayings.expert_request("maths"))
     assert yard.work({"developer": asks, "expert": helpless}) == "waiting"
@@ -108,8 +108,8 @@ def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../../tmp/evil", "a/b", "a/../../b", "-x", "", "ä"])
 def test_a_name_that_leads_elsewhere_is_none(tmp_path: Path, name: str) -> None:
-    assert not is_name(name)
-    assert not Experts(tmp_path, tmp_path).known(name)
+    assert not is_expert_name(name)
+    assert not ExpertFiles(tmp_path, tmp_path).has(name)
 
 
 def test_a_request_for_an_impossible_expert_is_refused(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_texts_that_make_nobody_an_expert(tmp_path: Path) -> None:
     (tmp_path / "huge.md").write_text("x" * 300_000)
     (tmp_path / "link.md").symlink_to(tmp_path / "good.md")
     (tmp_path / "good.md").write_text(TEXT)
-    experts = Experts(tmp_path, tmp_path / "made")
-    assert [each.name for each in experts.all()] == ["good"]
-    assert experts.all()[0].domain == "numbers"
-    assert not experts.known("link")
+    experts = ExpertFiles(tmp_path, tmp_path / "made")
+    assert [each.name for each in experts.list_experts()] == ["good"]
+    assert experts.list_experts()[0].domain == "numbers"
+    assert not experts.has("link")

@@ -43,7 +43,7 @@ def test_blocks_of_ports_are_legal_and_whole(
 ) -> None:
     here = ground(workspace, DeliverySettings(first_port=first, ports=ports))
     for case_no in cases:
-        found = here.ports(case_no)
+        found = here.ports_of(case_no)
         assert found is not None
         assert found[1] == ports
         assert (found[0] - first) % ports == 0
@@ -51,23 +51,23 @@ def test_blocks_of_ports_are_legal_and_whole(
 
 
 def test_no_ports_unless_asked_for(workspace: DeliveryWorkspace) -> None:
-    assert ground(workspace, DeliverySettings()).ports(7) is None
+    assert ground(workspace, DeliverySettings()).ports_of(7) is None
 
 
 def test_a_task_is_checked_where_it_says(workspace: DeliveryWorkspace) -> None:
     here = ground(workspace, DeliverySettings())
-    assert [cell.pair for cell in here.cells(here.task("one"))] == [
+    assert [cell.pair for cell in here.build_cells(here.find_task("one"))] == [
         ("Tests", "Desk"),
         ("Tests", "Box"),
         ("Lint", "Desk"),
     ]
-    assert [cell.pair for cell in here.cells(here.task("two"))] == [("Tests", "Box")]
-    assert len(here.cells()) == 3
+    assert [cell.pair for cell in here.build_cells(here.find_task("two"))] == [("Tests", "Box")]
+    assert len(here.build_cells()) == 3
 
 
 def test_a_task_that_is_not_there_is_an_error_that_says_so(workspace: DeliveryWorkspace) -> None:
     with pytest.raises(SourceError, match="not in the plan any more"):
-        ground(workspace, DeliverySettings()).task("three")
+        ground(workspace, DeliverySettings()).find_task("three")
 
 
 def test_a_repair_has_a_tree_of_its_own(workspace: DeliveryWorkspace) -> None:

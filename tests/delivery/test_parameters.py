@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.parameters import LONGEST_POINT, tell
+from interlock.delivery.parameters import LONGEST_POINT, format_points
 from interlock.delivery.task_context import Point
 
 POINTS = st.lists(
@@ -18,25 +18,27 @@ POINTS = st.lists(
 
 
 def test_the_newest_point_comes_first() -> None:
-    told = tell([Point("critic", 1, "name it"), Point("checks", 2, "tests fail")], 1_000)
+    told = format_points([Point("critic", 1, "name it"), Point("checks", 2, "tests fail")], 1_000)
     assert told.text == "[checks, look 2]\ntests fail\n\n[critic, look 1]\nname it"
     assert (told.shown, told.total, told.cut) == (2, 2, 0)
 
 
 def test_what_has_no_room_is_counted() -> None:
-    told = tell([Point("critic", number, f"point {number}") for number in range(1, 100)], 300)
+    told = format_points(
+        [Point("critic", number, f"point {number}") for number in range(1, 100)], 300
+    )
     assert told.text.startswith("[critic, look 99]\npoint 99\n")
     assert told.text.endswith(f"[... {99 - told.shown} older points are not shown ...]")
     assert told.cut == sum(len(f"point {number}") for number in range(1, 100 - told.shown))
 
 
 def test_no_points_are_no_text() -> None:
-    assert tell([], 1_000).text == ""
+    assert format_points([], 1_000).text == ""
 
 
 @given(POINTS, st.integers(LONGEST_POINT + 200, 20_000))
 def test_it_is_bounded_and_shows_the_newest(points: list[Point], most: int) -> None:
-    told = tell(points, most)
+    told = format_points(points, most)
     assert len(told.text) <= most
     assert told.total == len(points)
     assert bool(told.shown) == bool(points)

@@ -30,11 +30,11 @@ from tests.runtime.test_fence import HOSTILE
 from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
 from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
-from interlock.runtime.prompts import FACTS, unfillable
-from interlock.runtime.sandbox import Sandbox
-from interlock.signals.catalogue import legal_for
+from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
+from interlock.runtime.sandbox import PromptSandbox
+from interlock.signals.catalogue import list_role_signals
 from interlock.signals.reading import Accepted, SignalRefused
-from interlock.signals.skills import signal_block
+from interlock.signals.skills import render_signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import lint_prompt
 
@@ -113,14 +113,16 @@ def test_a_prompt_can_be_filled_with_much_and_with_little(step: str, brief: Task
 
 @pytest.mark.parametrize("step", PROMPTED)
 def test_a_template_reads_only_what_it_is_given(step: str) -> None:
-    assert unfillable(CIRCUIT.steps[step].prompt, (*FACTS, *NAMES)) == ""
-    assert unfillable(CIRCUIT.steps[step].prompt) != ""
+    assert check_prompt(CIRCUIT.steps[step].prompt, (*PROMPT_NAMES, *NAMES)) == ""
+    assert check_prompt(CIRCUIT.steps[step].prompt) != ""
 
 
 def test_every_name_and_every_block_is_shown_to_somebody() -> None:
     texts = [CIRCUIT.steps[step].prompt for step in PROMPTED]
     read = {
-        name for text in texts for name in meta.find_undeclared_variables(Sandbox().parse(text))
+        name
+        for text in texts
+        for name in meta.find_undeclared_variables(PromptSandbox().parse(text))
     }
     assert read == set(NAMES)
     for name in BLOCKS:
@@ -132,7 +134,7 @@ def test_every_name_and_every_block_is_shown_to_somebody() -> None:
 @pytest.mark.parametrize("step", SPOKEN)
 def test_an_agent_is_told_its_own_signals_in_the_catalogues_words(step: str) -> None:
     role = CIRCUIT.steps[step].role
-    block = signal_block(role, task_id="1-2").replace("[request_id]", "r-7")
+    block = render_signal_block(role, task_id="1-2").replace("[request_id]", "r-7")
     assert block in filled(case_at(step), RICH)
     strict = msgspec.structs.replace(RICH, nonce="n0nce")
     assert "Dispatch: n0nce" in filled(case_at(step), strict)
@@ -165,7 +167,7 @@ def test_a_prompt_that_is_echoed_says_nothing(step: str, golden: Path) -> None:
     assert isinstance(read_message(text, role=role, task_id="1-2"), SignalRefused)
     alone = read_message(words, role=role, task_id="1-2", request_id="1-2")
     said = re.match(r"[A-Z_ ]+(?:: (?:UN)?HEALTHY$)?", words, re.MULTILINE)
-    legal = said is not None and said[0] in {row.name for row in legal_for(role)}
+    legal = said is not None and said[0] in {row.name for row in list_role_signals(role)}
     assert isinstance(alone, Accepted) == legal
 
 

@@ -121,7 +121,7 @@ def test_files_are_copied_the_set_up_is_run_and_ports_are_given(tmp_path: Path) 
     seen: dict[str, str] = {}
 
     def looks(ask: Ask, folder: Path) -> str:
-        seen.update(ask.premises.variables)
+        seen.update(ask.execution.variables)
         assert (folder / "ready").exists()
         return develop(ask, folder)
 

@@ -151,7 +151,7 @@ def test_strict_answers_carry_the_mark_of_their_dispatch(tmp_path: Path) -> None
     def marked(agent: Agent) -> Agent:
         def answer(ask: Ask, folder: Path) -> str:
             line, rest = agent(ask, folder).split("\n", 1)
-            return f"{line}\nDispatch: {ask.premises.nonce}\n{rest}"
+            return f"{line}\nDispatch: {ask.execution.nonce}\n{rest}"
 
         return answer
 

@@ -5,7 +5,12 @@ from typing import Any
 from tests.delivery.briefs import CIRCUIT
 
 from interlock.delivery.rule_tags import read_rule_tags
-from interlock.delivery.task_context import PastDecision, guidance, last_of, open_points
+from interlock.delivery.task_context import (
+    PastDecision,
+    find_guidance,
+    find_last_answer,
+    find_open_points,
+)
 from interlock.engine.case import OPEN, Decision
 
 TAGS = read_rule_tags(CIRCUIT)
@@ -22,8 +27,10 @@ def test_a_judge_takes_back_only_its_own_points() -> None:
         past("CHECK", "failing", summary="red"),
         past("CHECK", "checked"),
     ]
-    assert [(point.by, point.text) for point in open_points(story)] == [("critic", "odd names")]
-    assert open_points([*story, past("REVIEW", "reviewed")]) == ()
+    assert [(point.by, point.text) for point in find_open_points(story)] == [
+        ("critic", "odd names")
+    ]
+    assert find_open_points([*story, past("REVIEW", "reviewed")]) == ()
 
 
 def test_what_humans_said_in_order() -> None:
@@ -33,7 +40,7 @@ def test_what_humans_said_in_order() -> None:
         past("INFRA_GATE", "retry", decision="retry"),
         past("REVIEW", "rework-review", text="not a human"),
     ]
-    assert guidance(said) == ("one", "two")
+    assert find_guidance(said) == ("one", "two")
 
 
 def test_the_latest_look_is_one_that_came_to_something() -> None:
@@ -41,5 +48,5 @@ def test_the_latest_look_is_one_that_came_to_something() -> None:
         past("CHECK", "failing", snapshot="a"),
         past("CHECK", "attempt-lost", signal="timeout", reason="late"),
     ]
-    assert last_of(story, "CHECK", "PROVE") == {"snapshot": "a"}
-    assert last_of([], "CHECK") == {}
+    assert find_last_answer(story, "CHECK", "PROVE") == {"snapshot": "a"}
+    assert find_last_answer([], "CHECK") == {}

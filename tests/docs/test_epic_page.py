@@ -6,7 +6,7 @@ import msgspec
 
 from interlock.cli.epic import _CODES
 from interlock.engine.circuit_file import read_circuit
-from interlock.epic.status import ENDINGS, LOCKED_EXIT, table
+from interlock.epic.status import LOCKED_EXIT, OUTCOMES, list_exit_codes
 from interlock.epic.terms import EpicSettings
 from interlock.runtime.circuits import list_installed_circuits
 
@@ -14,16 +14,16 @@ PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_te
 
 
 def test_every_outcome_is_in_the_page_and_in_the_help_with_its_code() -> None:
-    for name, code, means in table():
+    for name, code, means in list_exit_codes():
         assert f"| {code} | `{name}` | {means.partition(';')[0]}" in PAGE
         assert f" {code} " in f" {_CODES.replace('.', ' ').replace(',', ' ')} "
-    codes = [each.exit_code for each in ENDINGS.values()]
+    codes = [each.exit_code for each in OUTCOMES.values()]
     assert len({*codes, LOCKED_EXIT}) == len(codes) + 1, "each outcome has a code of its own"
 
 
 def test_the_circuit_ends_as_the_table_says() -> None:
     file = list_installed_circuits()["epic"]
-    assert set(read_circuit(file.read_text(), "epic").circuit.ends) == set(ENDINGS)
+    assert set(read_circuit(file.read_text(), "epic").circuit.ends) == set(OUTCOMES)
 
 
 def test_every_setting_is_in_the_page() -> None:

@@ -14,9 +14,9 @@ import msgspec
 from docs.pages.protocols import render_pages
 from docs.pages.schemas import build_schemas
 
-from interlock.signals.catalogue import rows
+from interlock.signals.catalogue import list_signals
 from interlock.signals.reading import Reason
-from interlock.testing.transcript import Record, TranscriptVerdict, judge, read_record
+from interlock.testing.transcript import Record, TranscriptVerdict, check_transcript, read_record
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
 LINES = CORPUS.read_text(encoding="utf-8").splitlines()
@@ -44,7 +44,7 @@ def read(line: str, expected: object) -> object:
     record = read_record(line.encode(), Record(id=""))
     if isinstance(record, str):
         return record
-    judged = judge(record)
+    judged = check_transcript(record)
     if isinstance(expected, list):
         return None if judged.lines is None else [word(one) for one in judged.lines]
     return word(judged.message)
@@ -61,7 +61,7 @@ def test_every_signal_and_every_reason_is_there() -> None:
     flat = [
         e for row in ROWS for e in (row["expect"] if row["rule"][0] == "l" else [row["expect"]])
     ]
-    assert {row.name for row in rows("text") if row.key != "unknown"} <= set(flat)
+    assert {row.name for row in list_signals("text") if row.key != "unknown"} <= set(flat)
     assert {reason.value for reason in Reason} <= set(flat)
 
 
@@ -70,7 +70,7 @@ def test_what_is_accepted_fits_its_published_schema() -> None:
     for line in LINES:
         record = read_record(line.encode(), Record(id=""))
         assert isinstance(record, Record)
-        judged = judge(record)
+        judged = check_transcript(record)
         for verdict in [judged.message, *(judged.lines or ())]:
             if verdict and verdict.accepted:
                 name = verdict.accepted["signal"]
@@ -89,11 +89,11 @@ def test_the_pages_number_their_rules_as_the_corpus_cites_them() -> None:
 
 def test_no_pass_is_heard_from_a_record_that_expects_none() -> None:
     """What is no pass for its own task is none for another task either."""
-    passing = {row.name for row in rows("text") if row.passing}
+    passing = {row.name for row in list_signals("text") if row.passing}
     for line, row in zip(LINES, ROWS, strict=True):
         if row["rule"].startswith("text") and row["expect"] not in passing:
             record = read_record(line.encode(), Record(id=""))
             assert isinstance(record, Record)
-            other = judge(msgspec.structs.replace(record, task_id="other-task"))
+            other = check_transcript(msgspec.structs.replace(record, task_id="other-task"))
             heard = word(other.message)
             assert heard not in passing - {"REMEDIATION_COMPLETE", "HEALTH_AUDIT: HEALTHY"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from docs.pages.protocols import render_pages
 
-from interlock.signals.catalogue import WORKING, rows
+from interlock.signals.catalogue import WORKING, list_signals
 from interlock.signals.reading import SignalRefused
 from interlock.signals.text import read_message
 
@@ -21,12 +21,12 @@ def test_the_committed_pages_are_current() -> None:
 
 def test_every_signal_is_explained() -> None:
     pages = render_pages()
-    for row in rows("text"):
+    for row in list_signals("text"):
         assert f"### `{row.name}`" in pages["text-signals.md"]
         assert row.asks in pages["text-signals.md"]
-    for row in rows("line"):
+    for row in list_signals("line"):
         assert f"`{row.template}`" in pages["line-signals.md"]
-    for row in rows("file"):
+    for row in list_signals("file"):
         assert row.asks in pages["files.md"]
 
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from docs.pages.schemas import build_schemas, name_schema_file
 
-from interlock.signals.catalogue import rows
+from interlock.signals.catalogue import list_signals
 from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import Accepted
 from interlock.signals.text import read_message
-from interlock.testing.transcript import line_verdict
+from interlock.testing.transcript import build_line_verdict
 
 GOLDEN = Path(__file__).parents[1] / "signals" / "golden"
 SAID = [
@@ -37,8 +37,8 @@ def test_every_schema_is_one() -> None:
 
 def test_there_is_a_schema_for_every_signal() -> None:
     names = set(build_schemas())
-    assert {row.name for row in rows("text") if row.key != "unknown"} <= names
-    assert {f"SAGE_SIGNAL:{row.name}" for row in rows("line")} <= names
+    assert {row.name for row in list_signals("text") if row.key != "unknown"} <= names
+    assert {f"SAGE_SIGNAL:{row.name}" for row in list_signals("line")} <= names
 
 
 @pytest.mark.parametrize(("role", "text"), SAID)
@@ -61,7 +61,7 @@ def test_line_signals_fit_their_schema() -> None:
     assert len(found) == 2
     for one in found:
         assert isinstance(one, LineSignal)
-        accepted = line_verdict(one).accepted
+        accepted = build_line_verdict(one).accepted
         jsonschema.validate(accepted, build_schemas()[f"SAGE_SIGNAL:{one.type}"])
 
 

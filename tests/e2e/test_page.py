@@ -10,8 +10,8 @@ from tests.rca.report.reading import Page
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings
-from interlock.rca.report.outline import outline
-from interlock.rca.report.page import page_of
+from interlock.rca.report.outline import build_outline
+from interlock.rca.report.page import render_page
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installe
 def seen(folder: Path, findings: Findings, address: str = "") -> Page:
     """The page at that address, after its script has run without a word on the console."""
     file = folder / "report.html"
-    file.write_text(page_of(outline(findings)), encoding="utf-8")
+    file.write_text(render_page(build_outline(findings)), encoding="utf-8")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom")
     own = f"--user-data-dir={folder / 'browser'}"
     done = subprocess.run(

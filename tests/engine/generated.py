@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from interlock.engine.case import Signal
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.circuit_file import CircuitSource, read_circuit
-from interlock.engine.verify.routes import signals_at
+from interlock.engine.verify.routes import list_step_signals
 
 FIELDS: dict[str, Any] = {
     "type": "object",
@@ -85,6 +85,6 @@ def signals(circuit: Circuit, step: str) -> st.SearchStrategy[Signal]:
     given = {"x": st.integers(0, 4), "y": st.booleans()}
     answers = st.fixed_dictionaries(given, optional={"z": st.sampled_from(["", "q", "r"])})
     reasons = st.fixed_dictionaries({"reason": st.just("no luck")})
-    return st.sampled_from(signals_at(circuit, step)).flatmap(
+    return st.sampled_from(list_step_signals(circuit, step)).flatmap(
         lambda name: st.builds(Signal, st.just(name), reasons if name in FAILURES else answers)
     )

@@ -9,12 +9,12 @@ from tests.engine.circuits import one_step, press
 from tests.engine.generated import ANSWER_GUARDS, circuits, signals
 
 from interlock.engine.advance import MAX_DETOURS, advance, apply, open_case
-from interlock.engine.case import ENDED, OPEN, STUCK, Case, Passed, Signal
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, PassedRule, Signal
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource, read_circuit
 from interlock.engine.verify import verify
 from interlock.engine.verify.cells import OutcomeTable
-from interlock.engine.verify.domains import placed
+from interlock.engine.verify.domains import place_values
 from interlock.system.errors import StateError
 
 Answer = tuple[str, dict[str, Any]]
@@ -52,7 +52,7 @@ def test_first_match_wins_and_what_was_passed_over_is_kept() -> None:
     case = play(circuit, ("artifact", {"text": "t"}))
     decision = advance(circuit, case, Signal("artifact", BAD))
     assert (decision.rule, decision.to, decision.loop) == ("rework", "draft", "rework")
-    assert decision.passed == (Passed("good", "false"),)
+    assert decision.passed == (PassedRule("good", "false"),)
     assert decision.read == {"verdict": "fail", "score": 0.9, "passing": 0.8}
 
 
@@ -62,7 +62,7 @@ def test_a_spent_loop_is_passed_over() -> None:
     case = play(circuit, *rounds, ("artifact", {"text": "t"}))
     decision = advance(circuit, case, Signal("artifact", BAD))
     assert decision.rule == "hopeless"
-    assert Passed("rework", "spent") in decision.passed
+    assert PassedRule("rework", "spent") in decision.passed
     assert apply(circuit, case, decision, BAD).end == "abandoned"
 
 
@@ -219,9 +219,9 @@ def test_an_exact_worst_case_can_be_walked(written: CircuitSource) -> None:
         taking = [
             region
             for region in cell.regions
-            if (rule := table.chosen(cell, region, spent)) and rule.id == hop.rule
+            if (rule := table.choose_rule(cell, region, spent)) and rule.id == hop.rule
         ]
-        data = {"x": 0, "y": False, **placed(taking[0].values).get("answer", {})}
+        data = {"x": 0, "y": False, **place_values(taking[0].values).get("answer", {})}
         case = apply(circuit, case, advance(circuit, case, Signal(hop.signal, data)), data)
         assert case.step == hop.to
     assert not worst.exact or case.moves == worst.dispatches

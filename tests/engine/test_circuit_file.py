@@ -5,7 +5,7 @@ import pytest
 from tests.engine.circuits import SOUND, changed, press
 
 from interlock.engine.circuit import FAILURES
-from interlock.engine.circuit_file import circuit_schema, read_circuit, seconds_of
+from interlock.engine.circuit_file import build_circuit_schema, parse_duration, read_circuit
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import read_yaml
 
@@ -19,12 +19,12 @@ def test_a_circuit_is_read_whole() -> None:
     assert circuit.steps["approve"].gate
     assert circuit.steps["approve"].timeout == 7 * 24 * 3600
     assert circuit.steps["review"].judges == ("draft",)
-    assert [rule.id for rule in circuit.rows("review", "artifact")] == [
+    assert [rule.id for rule in circuit.find_rules("review", "artifact")] == [
         "good",
         "rework",
         "hopeless",
     ]
-    assert [rule.id for rule in circuit.rows("approve", "timeout")] == [
+    assert [rule.id for rule in circuit.find_rules("approve", "timeout")] == [
         "expired",
         "retry",
         "give-up",
@@ -35,9 +35,11 @@ def test_a_circuit_is_read_whole() -> None:
 
 def test_legal_signals() -> None:
     circuit = press().circuit
-    assert circuit.legal_signals("draft") == ("artifact", "timeout", "crash", "unreadable")
-    assert circuit.legal_signals("approve") == ("artifact", "timeout"), "a human does not crash"
-    assert set(circuit.legal_signals("draft")) - {"artifact"} <= set(FAILURES)
+    assert circuit.list_legal_signals("draft") == ("artifact", "timeout", "crash", "unreadable")
+    assert circuit.list_legal_signals("approve") == ("artifact", "timeout"), (
+        "a human does not crash"
+    )
+    assert set(circuit.list_legal_signals("draft")) - {"artifact"} <= set(FAILURES)
 
 
 def test_thresholds_can_be_changed_without_touching_the_original() -> None:
@@ -54,7 +56,7 @@ def test_a_rule_keeps_the_tags_of_its_application() -> None:
 
 
 def test_the_published_schema_accepts_what_is_read() -> None:
-    schema = circuit_schema()
+    schema = build_circuit_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     page = read_yaml(SOUND)
     jsonschema.Draft202012Validator(schema).validate(page.value)
@@ -128,7 +130,7 @@ def test_what_is_no_circuit_at_all(text: str) -> None:
     [("90s", 90), ("1.5m", 90), ("2h", 7200), ("7d", 604800), ("250ms", 0.25), (3, 3)],
 )
 def test_durations(text: str | float, seconds: float) -> None:
-    assert seconds_of(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 def test_a_gate_brings_no_role_but_human() -> None:

@@ -3,7 +3,7 @@
 from tests.engine.circuits import press
 
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.draw import draw, draw_text, escaped
+from interlock.engine.draw import draw, draw_text, escape_mermaid
 
 SMALL = """\
 circuit: small
@@ -93,7 +93,7 @@ def test_every_rule_and_place_is_in_both_pictures() -> None:
 
 
 def test_labels_cannot_break_out() -> None:
-    assert escaped('a"b<c>d&e#f\n\tg') == "a#quot;b#lt;c#gt;d#amp;e#35;f g"
+    assert escape_mermaid('a"b<c>d&e#f\n\tg') == "a#quot;b#lt;c#gt;d#amp;e#35;f g"
 
 
 def test_a_broken_circuit_is_drawn_as_it_stands() -> None:

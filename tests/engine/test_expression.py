@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.expression import MAX_DEPTH, MAX_LENGTH, Scope, brief, parse
+from interlock.engine.expression import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    Scope,
+    parse_expression,
+    shorten_value,
+)
 from interlock.system.errors import ExpressionError
 
 VALUES: dict[str, Any] = {
@@ -42,20 +48,20 @@ VALUES: dict[str, Any] = {
     ],
 )
 def test_value(text: str, value: object) -> None:
-    assert parse(text).value(Scope(VALUES)) == value
+    assert parse_expression(text).evaluate(Scope(VALUES)) == value
 
 
 def test_reads_and_asks_are_known_before_anything_runs() -> None:
-    expression = parse("has(a.b) and len(c) > 2 and d in [1, 2]")
+    expression = parse_expression("has(a.b) and len(c) > 2 and d in [1, 2]")
     assert expression.reads == ("c", "d")
     assert expression.asks == ("a.b",)
 
 
 def test_every_value_read_is_recorded_and_no_other() -> None:
     scope = Scope(VALUES)
-    parse("yes or n > 1").value(scope)
+    parse_expression("yes or n > 1").evaluate(scope)
     assert scope.seen == {"yes": True}
-    parse("has(m) or len(tags) > 1 and n == 3").value(scope)
+    parse_expression("has(m) or len(tags) > 1 and n == 3").evaluate(scope)
     assert scope.seen == {"yes": True, "has(m)": False, "len(tags)": 2, "n": 3}
 
 
@@ -72,7 +78,7 @@ def test_every_value_read_is_recorded_and_no_other() -> None:
 )
 def test_what_cannot_be_read_says_which(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as caught:
-        parse(text).value(Scope(VALUES))
+        parse_expression(text).evaluate(Scope(VALUES))
     assert words in str(caught.value)
 
 
@@ -121,25 +127,25 @@ NO_NAME = ["().__class__", "'a'.upper", "has(1)", "has('x')", "len('abc')", "len
 @pytest.mark.parametrize("text", NOT_ALLOWED)
 def test_what_could_run_code_is_not_allowed(text: str) -> None:
     with pytest.raises(ExpressionError, match=r"is not allowed in .*; use names, constants"):
-        parse(text)
+        parse_expression(text)
 
 
 @pytest.mark.parametrize("text", UNDERSCORED)
 def test_nothing_hidden_can_be_reached(text: str) -> None:
     with pytest.raises(ExpressionError, match="names do not start with an underscore"):
-        parse(text)
+        parse_expression(text)
 
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_text_is_no_expression(text: str) -> None:
     with pytest.raises(ExpressionError, match="is not an expression"):
-        parse(text)
+        parse_expression(text)
 
 
 @pytest.mark.parametrize("text", NO_NAME)
 def test_fields_and_sizes_are_of_names_only(text: str) -> None:
     with pytest.raises(ExpressionError, match="is not a name"):
-        parse(text)
+        parse_expression(text)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +161,13 @@ def test_fields_and_sizes_are_of_names_only(text: str) -> None:
 )
 def test_limits(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as caught:
-        parse(text)
+        parse_expression(text)
     assert words in str(caught.value)
 
 
 def complaint(text: str) -> str:
     try:
-        return "" if parse(text).text == text.strip() else "read as something else"
+        return "" if parse_expression(text).text == text.strip() else "read as something else"
     except ExpressionError as error:
         return str(error)
 
@@ -175,11 +181,13 @@ def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
 @given(st.integers(-5, 5), st.integers(-5, 5), st.booleans())
 def test_agrees_with_python(a: int, b: int, c: bool) -> None:
     scope = Scope({"a": a, "b": b, "c": c})
-    assert parse("a < b and c or not a == b").value(scope) == ((a < b and c) or a != b)
+    assert parse_expression("a < b and c or not a == b").evaluate(scope) == (
+        (a < b and c) or a != b
+    )
 
 
 def test_large_values_are_kept_by_their_size() -> None:
-    assert brief("x" * 500).endswith("… (500 characters)")
-    assert brief(list(range(100))) == "list of 100"
-    assert brief({"b": 1, "a": 2}) == "object with a, b"
-    assert brief(["a", 1]) == ["a", 1]
+    assert shorten_value("x" * 500).endswith("… (500 characters)")
+    assert shorten_value(list(range(100))) == "list of 100"
+    assert shorten_value({"b": 1, "a": 2}) == "object with a, b"
+    assert shorten_value(["a", 1]) == ["a", 1]

@@ -9,7 +9,7 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import Decision, Signal
 from interlock.engine.circuit import TIMEOUT
 from interlock.engine.circuit_file import read_circuit
-from interlock.engine.replay import Divergence, Replayed, replay, standing
+from interlock.engine.replay import Divergence, ReplayedCase, describe_position, replay
 
 CIRCUIT = read_circuit(PAPER).circuit
 START = open_case(CIRCUIT, "A", {})
@@ -26,10 +26,10 @@ def recorded(answers: Answers) -> tuple[list[tuple[Decision, dict[str, Any]]], s
         decision = advance(CIRCUIT, case, Signal(name, data))
         record.append((decision, data))
         case = apply(CIRCUIT, case, decision, data)
-    return record, standing(case)
+    return record, describe_position(case)
 
 
-def replayed(answers: Answers, **thresholds: int) -> Replayed:
+def replayed(answers: Answers, **thresholds: int) -> ReplayedCase:
     record, end = recorded(answers)
     return replay(CIRCUIT.with_thresholds(thresholds), START, record, end)
 
@@ -44,7 +44,7 @@ TIMED_OUT: Answers = [TIMEOUT, WRITTEN, {"mark": 4}, {"decision": "approve"}]
 @pytest.mark.parametrize("good", [3, 4], ids=["same threshold", "another that changes nothing"])
 def test_nothing_changes(good: int) -> None:
     path = ("write", "judge", "sign")
-    assert replayed(SIGNED, good=good) == Replayed("A", None, 3, 3, path, path, "done", "done")
+    assert replayed(SIGNED, good=good) == ReplayedCase("A", None, 3, 3, path, path, "done", "done")
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_the_same_thresholds_change_nothing(
     answers: Answers, path: tuple[str, ...], stands: str
 ) -> None:
     size = len(path)
-    assert replayed(answers) == Replayed("A", None, size, size, path, path, stands, stands)
+    assert replayed(answers) == ReplayedCase("A", None, size, size, path, path, stands, stands)
 
 
 def test_a_lower_threshold_saves_a_rework() -> None:
     turn = Divergence("judge", 1, "rework", "good", "write", "sign", {"mark": 2, "good": 2})
-    assert replayed(REWORKED, good=2) == Replayed(
+    assert replayed(REWORKED, good=2) == ReplayedCase(
         case_id="A",
         turn=turn,
         dispatches_before=5,
@@ -80,7 +80,7 @@ def test_a_lower_threshold_saves_a_rework() -> None:
 
 def test_a_lower_threshold_asks_for_an_answer_that_was_never_given() -> None:
     turn = Divergence("judge", 3, "worn-out", "good", "dropped", "sign", {"mark": 2, "good": 2})
-    assert replayed(WORN_OUT, good=2) == Replayed(
+    assert replayed(WORN_OUT, good=2) == ReplayedCase(
         case_id="A",
         turn=turn,
         dispatches_before=6,
@@ -95,7 +95,7 @@ def test_a_lower_threshold_asks_for_an_answer_that_was_never_given() -> None:
 
 def test_a_higher_threshold_wants_another_draft() -> None:
     turn = Divergence("judge", 1, "good", "rework", "sign", "write", {"mark": 4, "good": 5})
-    assert replayed(SIGNED, good=5) == Replayed(
+    assert replayed(SIGNED, good=5) == ReplayedCase(
         case_id="A",
         turn=turn,
         dispatches_before=3,

@@ -13,10 +13,10 @@ from interlock.engine.schedule import (
     Budget,
     Schedule,
     Spent,
-    dispatches_left,
+    check_dependencies,
+    compute_shares,
+    count_dispatches_left,
     ready,
-    refuse_cycles,
-    used,
 )
 from interlock.system.errors import StateError
 
@@ -32,7 +32,7 @@ def suite(
     for case_id, _ in pairs:
         made.add(case_id, needs=needs.get(case_id, ()))
     for case_id, role in pairs:
-        made.wants(case_id, role)
+        made.enqueue(case_id, role)
     return made
 
 
@@ -54,21 +54,21 @@ def test_places(slots: int | None, places: int | None, out: int, goes: str) -> N
     roles = {**ROLES, "author": Role("author", slots)}
     made = suite(*(f"{name}:author" for name in "ABCD"), roles=roles, places=places)
     for name in "ABCD"[:out]:
-        made.sent(name, "author")
+        made.mark_sent(name, "author")
     assert ready(made) == [name for name in goes if name not in "ABCD"[:out]]
 
 
 def test_an_answer_frees_its_place() -> None:
     made = suite("A:author", "B:author", places=1)
-    made.sent("A", "author")
+    made.mark_sent("A", "author")
     assert ready(made) == []
-    made.answered("A")
+    made.mark_answered("A")
     assert ready(made) == ["B"]
 
 
 def test_a_human_takes_no_place_and_costs_no_budget() -> None:
     made = suite("A:human", "B:human", "C:author", places=1)
-    made.sent("A", HUMAN)
+    made.mark_sent("A", HUMAN)
     assert (ready(made), ready(made, 0), made.busy) == (["B", "C"], ["B"], 0)
 
 
@@ -97,12 +97,15 @@ def test_the_budget_limits_how_many_go(left: int | None, goes: str) -> None:
     ],
 )
 def test_dispatches_left(limits: Budget, spent: Spent, left: int | None) -> None:
-    assert dispatches_left(limits, spent) == left
+    assert count_dispatches_left(limits, spent) == left
 
 
 def test_used_names_every_limit_and_no_other() -> None:
     limits = Budget(dispatches=4, money=0.0)
-    assert used(limits, Spent(dispatches=1, tokens=7)) == {"dispatches": 0.25, "money": 1.0}
+    assert compute_shares(limits, Spent(dispatches=1, tokens=7)) == {
+        "dispatches": 0.25,
+        "money": 1.0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_order(arrange: Callable[[Callable[..., None]], Any], order: str) -> Non
 
     arrange(add)
     for name, role in wanted:
-        made.wants(name, role)
+        made.enqueue(name, role)
     assert ready(made) == [*order]
 
 
@@ -142,11 +145,11 @@ def test_only_the_holder_goes_until_it_releases() -> None:
     made = suite("A:author", "B:author", "C:critic")
     made.hold("fix", "B")
     assert ready(made) == ["B"]
-    made.sent("B", "author")
+    made.mark_sent("B", "author")
     assert ready(made) == []
-    made.answered("B")
+    made.mark_answered("B")
     made.release("fix")
-    made.wants("B", "author")
+    made.enqueue("B", "author")
     assert ready(made) == ["A", "C", "B"]
 
 
@@ -154,9 +157,9 @@ def test_only_the_holder_goes_until_it_releases() -> None:
 def test_a_hold_ends_with_its_holder(healthy: bool) -> None:
     made = suite("A:author", "B:author")
     made.hold("fix", "B")
-    made.sent("B", "author")
-    made.answered("B")
-    made.ended("B", healthy)
+    made.mark_sent("B", "author")
+    made.mark_answered("B")
+    made.mark_ended("B", healthy)
     assert ready(made) == ["A"]
 
 
@@ -165,7 +168,7 @@ def test_a_hold_belongs_to_the_first_who_took_it() -> None:
     made.hold("fix", "A")
     made.hold("fix", "B")
     assert ready(made) == ["A"]
-    made.ended("B", True)
+    made.mark_ended("B", True)
     assert made.holds == {"fix": "A"}
 
 
@@ -181,17 +184,17 @@ def test_a_case_starts_when_all_it_needs_ended_well() -> None:
     assert ready(made) == ["A", "B"]
     for name in "AB":
         assert "C" not in ready(made)
-        made.sent(name, "author")
-        made.answered(name)
-        made.ended(name, True)
+        made.mark_sent(name, "author")
+        made.mark_answered(name)
+        made.mark_ended(name, True)
     assert ready(made) == ["C"]
 
 
 def test_a_failed_case_blocks_its_dependents_and_nothing_else() -> None:
     made = suite("A:author", "B:author", "C:author", B=["A"])
-    made.sent("A", "author")
-    made.answered("A")
-    made.ended("A", False)
+    made.mark_sent("A", "author")
+    made.mark_answered("A")
+    made.mark_ended("A", False)
     assert ready(made) == ["C"]
     assert made.parked == {"B": "author"}
 
@@ -215,7 +218,7 @@ def test_a_failed_case_blocks_its_dependents_and_nothing_else() -> None:
 )
 def test_circles_and_missing_names_are_refused(after: dict[str, str], message: str) -> None:
     with pytest.raises(StateError) as caught:
-        refuse_cycles({name: [*needs] for name, needs in after.items()})
+        check_dependencies({name: [*needs] for name, needs in after.items()})
     assert str(caught.value) == message
 
 
@@ -223,13 +226,13 @@ LONG = 20_000
 
 
 def test_a_long_chain_is_no_circle() -> None:
-    refuse_cycles({"0": [], **{str(n): [str(n - 1)] for n in range(1, LONG)}})
+    check_dependencies({"0": [], **{str(n): [str(n - 1)] for n in range(1, LONG)}})
 
 
 def test_a_long_circle_is_told_in_few_words() -> None:
     circle = {str(n): [str((n + 1) % LONG)] for n in range(LONG)}
     with pytest.raises(StateError) as caught:
-        refuse_cycles(circle)
+        check_dependencies(circle)
     assert str(caught.value) == (
         "these cases wait for each other: 0 after 1 after 2 after 3 after 4 after … after "
         "19996 after 19997 after 19998 after 19999 after 0"
@@ -237,7 +240,7 @@ def test_a_long_circle_is_told_in_few_words() -> None:
 
 
 def test_a_diamond_is_no_circle() -> None:
-    refuse_cycles({"A": [], "B": ["A"], "C": ["A"], "D": ["B", "C"]})
+    check_dependencies({"A": [], "B": ["A"], "C": ["A"], "D": ["B", "C"]})
 
 
 @given(st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 6), max_size=3), max_size=7))
@@ -247,7 +250,7 @@ def test_refused_exactly_when_there_is_no_order_to_do_it_in(graph: dict[int, lis
     while more := [name for name in after if name not in done and done.issuperset(after[name])]:
         done.update(more)
     try:
-        refuse_cycles(after)
+        check_dependencies(after)
     except StateError:
         assert done != set(after)
     else:
@@ -310,7 +313,7 @@ class Suites(RuleBasedStateMachine):
     def want(self, data: st.DataObject, role: str) -> None:
         name = data.draw(st.sampled_from(self.free()))
         self.wanting[name] = role
-        self.suite.wants(name, role)
+        self.suite.enqueue(name, role)
 
     @rule(left=st.none() | st.integers(0, 3))
     def send(self, left: int | None) -> None:
@@ -319,19 +322,19 @@ class Suites(RuleBasedStateMachine):
             assert self.well >= self.needs[name]
             assert not self.suite.holds or name in self.suite.holds.values()
             self.out[name] = role
-            self.suite.sent(name, role)
+            self.suite.mark_sent(name, role)
 
     @precondition(lambda self: self.out)
     @rule(data=st.data(), how=st.sampled_from(["goes on", "well", "badly"]))
     def answer(self, data: st.DataObject, how: str) -> None:
         name = data.draw(st.sampled_from(sorted(self.out)))
         del self.out[name]
-        self.suite.answered(name)
+        self.suite.mark_answered(name)
         if how != "goes on":
             self.over.add(name)
             if how == "well":
                 self.well.add(name)
-            self.suite.ended(name, how == "well")
+            self.suite.mark_ended(name, how == "well")
 
     @precondition(lambda self: len(self.over) < len(NAMES))
     @rule(data=st.data(), name=st.sampled_from(["one", "two"]))
@@ -361,7 +364,7 @@ class Suites(RuleBasedStateMachine):
     @invariant()
     def idle_when_nothing_waits_and_nothing_is_out(self) -> None:
         waits = [name for name in self.wanting if self.well >= self.needs[name]]
-        assert self.suite.idle() == (not waits and not self.out)
+        assert self.suite.is_idle() == (not waits and not self.out)
 
 
 TestSuites = Suites.TestCase
@@ -372,7 +375,7 @@ def by_hand(*wants: str, places: int | None = None) -> Schedule:
     for want in wants:
         case_id, role = want.split(":")
         made.add(case_id)
-        made.wants(case_id, role)
+        made.enqueue(case_id, role)
     return made
 
 
@@ -380,10 +383,10 @@ def test_what_is_answered_by_hand_takes_no_place() -> None:
     made = by_hand("A:critic", "B:critic", "C:author", "D:author", "E:human", places=1)
     assert ready(made) == ["E", "A", "B", "C"]
     for case_id, role in (("A", "critic"), ("B", "critic"), ("E", HUMAN), ("C", "author")):
-        made.sent(case_id, role)
-    assert (made.busy, made.awaited()) == (1, 3)
+        made.mark_sent(case_id, role)
+    assert (made.busy, made.count_awaited()) == (1, 3)
     assert ready(made) == []
-    made.answered("C")
+    made.mark_answered("C")
     assert ready(made) == ["D"]
 
 
@@ -404,10 +407,10 @@ def test_a_human_whom_an_agent_stands_for_takes_a_place_like_any_other() -> None
     made = Schedule(ROLES, 2, frozenset())
     for case_id, role in (("A", HUMAN), ("B", HUMAN), ("C", HUMAN)):
         made.add(case_id)
-        made.wants(case_id, role)
+        made.enqueue(case_id, role)
     assert ready(made) == ["A", "B"]
-    made.sent("A", HUMAN)
-    assert (made.busy, made.awaited()) == (1, 0)
+    made.mark_sent("A", HUMAN)
+    assert (made.busy, made.count_awaited()) == (1, 0)
     assert ready(made) == ["B"]
     assert ready(made, 0) == []
 
@@ -416,16 +419,16 @@ def test_our_own_programs_take_no_place_from_an_agent() -> None:
     made = Schedule(ROLES, 1, unplaced={"critic"})
     for name in "ABC":
         made.add(name)
-    made.wants("A", "critic")
-    made.wants("B", "author")
-    made.wants("C", "author")
+    made.enqueue("A", "critic")
+    made.enqueue("B", "author")
+    made.enqueue("C", "author")
     assert ready(made) == ["A", "B"]
-    made.sent("A", "critic")
-    made.sent("B", "author")
+    made.mark_sent("A", "critic")
+    made.mark_sent("B", "author")
     assert (made.busy, made.taken) == (2, 1)
     assert ready(made) == []
-    made.answered("A")
+    made.mark_answered("A")
     assert ready(made) == []
-    made.answered("B")
+    made.mark_answered("B")
     assert ready(made) == ["C"]
     assert (made.busy, made.taken) == (0, 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.shape import MAX_PARTS, schema_of, shape_of
+from interlock.engine.shape import MAX_PARTS, build_schema, read_shape
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
 from interlock.system.errors import CircuitError
 
@@ -55,7 +55,7 @@ PERSON: dict[str, Any] = {
     ],
 )
 def test_problem(value: Any, problem: str | None) -> None:
-    assert shape_of(PERSON).problem(value) == problem
+    assert read_shape(PERSON).find_problem(value) == problem
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_problem(value: Any, problem: str | None) -> None:
 )
 def test_a_schema_that_cannot_be_honoured_is_refused(schema: Any, words: str) -> None:
     with pytest.raises(CircuitError) as caught:
-        shape_of(schema)
+        read_shape(schema)
     assert words in str(caught.value)
 
 
@@ -93,12 +93,14 @@ def test_references_do_not_explode() -> None:
     }
     bomb = {"$ref": "#/$defs/n0", "$defs": {**definitions, "n8": {"type": "string"}}}
     with pytest.raises(CircuitError, match=f"more than {MAX_PARTS:,} parts"):
-        shape_of(bomb)
+        read_shape(bomb)
 
 
 def test_references_are_followed() -> None:
     schema = {"properties": {"x": {"$ref": "#/$defs/y"}}, "$defs": {"y": {"type": "integer"}}}
-    assert shape_of(schema).problem({"x": "1"}) == "answer.x must be an integer, not a string"
+    assert (
+        read_shape(schema).find_problem({"x": "1"}) == "answer.x must be an integer, not a string"
+    )
 
 
 PLAIN = st.recursive(
@@ -117,7 +119,7 @@ def test_agrees_with_json_schema(value: Any) -> None:
     if any(isinstance(age, float) and age.is_integer() for age in ages):
         return  # JSON Schema calls 1.0 an integer; an agent that writes 1.0 is asked for 1
     official = jsonschema.Draft202012Validator(PERSON).is_valid(value)
-    assert (shape_of(PERSON).problem(value) is None) == official
+    assert (read_shape(PERSON).find_problem(value) is None) == official
 
 
 _LEAVES = st.sampled_from(
@@ -154,18 +156,18 @@ _SCHEMAS = st.recursive(
 
 @given(_SCHEMAS)
 def test_read_back_it_is_the_same_shape(schema: dict[str, Any]) -> None:
-    shape = shape_of(schema)
-    assert shape_of(schema_of(shape)) == shape
+    shape = read_shape(schema)
+    assert read_shape(build_schema(shape)) == shape
 
 
 @pytest.mark.parametrize("name", sorted(list_installed_circuits()))
 def test_every_answer_of_our_circuits_can_be_told(name: str) -> None:
     for step in load_bundle(list_installed_circuits()[name]).open().circuit.steps.values():
-        assert shape_of(schema_of(step.shape)) == step.shape
+        assert read_shape(build_schema(step.shape)) == step.shape
 
 
 def test_lengths_are_those_of_the_kind() -> None:
-    texts = schema_of(shape_of({"type": "string", "minLength": 2}))
-    lists = schema_of(shape_of({"type": "array", "minItems": 2}))
+    texts = build_schema(read_shape({"type": "string", "minLength": 2}))
+    lists = build_schema(read_shape({"type": "array", "minItems": 2}))
     assert texts == {"type": "string", "minLength": 2}
     assert lists == {"type": "array", "minItems": 2}

@@ -9,7 +9,7 @@ from tests.engine.generated import circuits
 
 from interlock.engine.circuit import FAILURES
 from interlock.engine.circuit_file import CircuitSource
-from interlock.engine.simulate import AnswerSampler, Spread, simulate, spread_of
+from interlock.engine.simulate import AnswerSampler, Spread, compute_spread, simulate
 from interlock.engine.verify import verify
 
 
@@ -48,21 +48,21 @@ def test_what_guards_read_of_the_case_is_made_up_too() -> None:
 
 
 def test_spread() -> None:
-    assert spread_of([]) == Spread()
-    assert spread_of([3]) == Spread(3, 3, 3, 3, 3.0)
-    assert spread_of(list(range(1, 101))) == Spread(1, 50, 95, 100, 50.5)
+    assert compute_spread([]) == Spread()
+    assert compute_spread([3]) == Spread(3, 3, 3, 3, 3.0)
+    assert compute_spread(list(range(1, 101))) == Spread(1, 50, 95, 100, 50.5)
 
 
 @given(circuits(), st.integers(0, 99))
 def test_made_up_answers_are_legal(written: CircuitSource, seed: int) -> None:
     player = AnswerSampler(written.circuit, Random(seed))
     for step in written.circuit.steps.values():
-        signal = player.answer(step.name)
+        signal = player.make_answer(step.name)
         if signal.name in FAILURES:
             assert signal.data["reason"]
         else:
             assert signal.name in step.signals
-            assert step.shape.problem(signal.data) is None
+            assert step.shape.find_problem(signal.data) is None
 
 
 @given(circuits(), st.integers(0, 99))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
 
 
@@ -19,4 +19,4 @@ def repo(tmp_path: Path) -> GitRepo:
 
 @pytest.fixture
 def kept(repo: GitRepo) -> Checkpoints:
-    return Checkpoints(find_place(repo.folder))
+    return Checkpoints(find_state_folder(repo.folder))

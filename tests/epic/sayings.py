@@ -2,23 +2,23 @@
 
 from pathlib import Path
 
-from interlock.epic.checkpoints.place import find_place
-from interlock.epic.checkpoints.record import Checkpoint, StatedPosition, moved
+from interlock.epic.checkpoints.place import find_state_folder
+from interlock.epic.checkpoints.record import Checkpoint, StatedPosition, apply_position
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
-from interlock.epic.recovery.git_state import current_work
+from interlock.epic.recovery.git_state import read_git_work
 
 AT = "2026-01-02T03:04:05Z"
 EPIC = "epic-3"
 
 
 def checkpoints(folder: Path) -> Checkpoints:
-    return Checkpoints(find_place(folder))
+    return Checkpoints(find_state_folder(folder))
 
 
 def write(kept: Checkpoints, task: str = "5", epic_id: str = EPIC) -> LoadedCheckpoint:
-    work = current_work(kept.place.root)
+    work = read_git_work(kept.place.root)
     said = StatedPosition(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
-    return kept.update(epic_id, lambda before: moved(before, said, work, AT), AT)
+    return kept.update(epic_id, lambda before: apply_position(before, said, work, AT), AT)
 
 
 def loaded(kept: Checkpoints, epic_id: str = EPIC) -> LoadedCheckpoint:

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from interlock.epic.checkpoints.record import Checkpoint, Epic, GitWork, Hitl, Position, Story
 from interlock.epic.progress import (
-    contradicts,
+    apply_announced_position,
+    apply_answer,
+    apply_stories,
+    build_mark,
+    explain_contradiction,
+    has_written,
     is_unanswered,
-    is_written,
-    mark_of,
-    not_done,
-    reached,
-    with_answer,
-    with_place,
-    with_stories,
+    list_unfinished,
+    reach_status,
 )
 from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status
@@ -36,32 +36,32 @@ def place(story: str = "1", task: str = "1") -> HeardSignal:
 
 def test_the_same_place_has_the_same_mark_whatever_else_was_written() -> None:
     again = msgspec.structs.replace(EPIC, generation=7, updated="later")
-    assert mark_of(EPIC) == mark_of(again) != mark_of(None)
+    assert build_mark(EPIC) == build_mark(again) != build_mark(None)
     for other in (
         msgspec.structs.replace(EPIC, note="x"),
         msgspec.structs.replace(EPIC, position=Position(story_id="1")),
         msgspec.structs.replace(EPIC, git=GitWork(commit="a" * 40)),
         msgspec.structs.replace(EPIC, stories=()),
     ):
-        assert mark_of(other) != mark_of(EPIC)
+        assert build_mark(other) != build_mark(EPIC)
 
 
 def test_a_story_that_was_only_planned_is_begun_by_a_checkpoint() -> None:
-    found = with_place(EPIC, place(), GitWork(), AT)
+    found = apply_announced_position(EPIC, place(), GitWork(), AT)
     assert found.stories[0].status == Status.IN_PROGRESS
     assert found.position == Position(story_id="1", phase="p", task="1")
 
 
 def test_a_story_that_is_done_stays_done_under_a_checkpoint() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
-    assert with_place(done, place(), GitWork(), AT).stories[0].status == Status.DONE
+    assert apply_announced_position(done, place(), GitWork(), AT).stories[0].status == Status.DONE
 
 
 def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
-    found, notes = with_stories(done, [said("STORY_STARTED", story_id="1")])
+    found, notes = apply_stories(done, [said("STORY_STARTED", story_id="1")])
     assert (found, notes) == (done, ["story 1 is done, so it was not made in_progress"])
-    odd, told = with_stories(EPIC, [said("STORY_COMPLETE", story_id="1", status="purple")])
+    odd, told = apply_stories(EPIC, [said("STORY_COMPLETE", story_id="1", status="purple")])
     assert odd == EPIC
     assert "'purple' is no status" in told[0]
 
@@ -73,21 +73,21 @@ def test_words_that_do_not_count_change_nothing() -> None:
         said("STORY_COMPLETE"),
         said("PHASE_TRANSITION", from_phase="a"),
     ]
-    assert with_stories(EPIC, heard) == (EPIC, [])
+    assert apply_stories(EPIC, heard) == (EPIC, [])
 
 
 def test_more_stories_than_anybody_has_are_not_noted() -> None:
     many = [said("STORY_STARTED", story_id=f"s-{n}") for n in range(2_000)]
-    found, notes = with_stories(EPIC, many)
+    found, notes = apply_stories(EPIC, many)
     assert (len(found.stories), len(notes)) == (1_000, 20)
 
 
 def test_a_checkpoint_counts_as_written_only_if_it_is_that_one_and_new() -> None:
-    written = with_place(EPIC, place(), GitWork(), AT)
-    assert is_written(mark_of(EPIC), written, place())
-    assert not is_written(mark_of(written), written, place())
-    assert not is_written(mark_of(EPIC), written, place(task="2"))
-    assert not is_written("none", None, place())
+    written = apply_announced_position(EPIC, place(), GitWork(), AT)
+    assert has_written(build_mark(EPIC), written, place())
+    assert not has_written(build_mark(written), written, place())
+    assert not has_written(build_mark(EPIC), written, place(task="2"))
+    assert not has_written("none", None, place())
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_only_an_approval_or_a_revision_lets_the_work_go_on(response: str, open_
     asked = msgspec.structs.replace(EPIC, hitl=Hitl(response=response))
     assert is_unanswered(asked) is open_
     assert not is_unanswered(EPIC)
-    assert not is_unanswered(with_answer(asked, "approve", "", AT))
+    assert not is_unanswered(apply_answer(asked, "approve", "", AT))
 
 
 def test_a_broken_story_contradicts_success_and_an_open_one_is_only_told() -> None:
     broken = EPIC.with_story(Story(id="2", status=Status.BLOCKED))
-    assert contradicts(broken) == "success was said, but story 2 is blocked"
-    assert (contradicts(EPIC), not_done(EPIC)) == ("", "1")
+    assert explain_contradiction(broken) == "success was said, but story 2 is blocked"
+    assert (explain_contradiction(EPIC), list_unfinished(EPIC)) == ("", "1")
 
 
 @given(st.sampled_from(Status), st.sampled_from(Status))
 def test_a_status_is_reached_by_legal_steps_alone(before: Status, after: Status) -> None:
-    found = reached(before, after)
+    found = reach_status(before, after)
     legal = {before} | {
         status
         for status in Status

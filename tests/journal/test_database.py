@@ -18,8 +18,15 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
-from interlock.journal.database import HEAD, Writer, only_writer, reading, writer_of, writing
-from interlock.journal.sqlite import driver, revision, transaction
+from interlock.journal.database import (
+    HEAD,
+    Writer,
+    find_writer,
+    hold_writer_lock,
+    open_reader,
+    open_writer,
+)
+from interlock.journal.sqlite import raw_connection, read_revision, transaction
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +38,7 @@ def pragma(raw: sqlite3.Connection, name: str) -> object:
 
 
 def made(path: Path) -> Path:
-    with writing(path) as connection, transaction(connection) as raw:
+    with open_writer(path) as connection, transaction(connection) as raw:
         raw.execute(BLOB, (1,))
     return path
 
@@ -43,8 +50,8 @@ def dangle(raw: sqlite3.Connection) -> None:
 
 
 def test_what_is_acknowledged_survives_a_power_cut(tmp_path: Path) -> None:
-    with writing(tmp_path / "i.db") as connection:
-        raw = driver(connection)
+    with open_writer(tmp_path / "i.db") as connection:
+        raw = raw_connection(connection)
         names = ("journal_mode", "synchronous", "foreign_keys")
         assert [pragma(raw, name) for name in names] == ["wal", 2, 1]
 
@@ -54,9 +61,9 @@ def test_a_new_database_is_made_where_it_is_wanted(tmp_path: Path, name: str) ->
     path = made(tmp_path / name)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {each.name for each in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
-    with reading(path) as connection:
-        assert revision(connection) == HEAD
-        assert driver(connection).execute("select count(*) from blobs").fetchone() == (1,)
+    with open_reader(path) as connection:
+        assert read_revision(connection) == HEAD
+        assert raw_connection(connection).execute("select count(*) from blobs").fetchone() == (1,)
 
 
 def test_killed_while_it_is_made_it_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -77,22 +84,22 @@ def test_killed_while_it_is_made_it_is_whole_or_not_there(tmp_path: Path) -> Non
 def test_a_reader_sees_what_is_committed_and_nothing_else(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
     count = "select count(*) from blobs"
-    with writing(path) as writer, reading(path) as reader:
+    with open_writer(path) as writer, open_reader(path) as reader:
         with transaction(writer) as raw:
             raw.execute(BLOB, (2,))
-            assert driver(reader).execute(count).fetchone() == (1,)
-        assert driver(reader).execute(count).fetchone() == (2,)
+            assert raw_connection(reader).execute(count).fetchone() == (1,)
+        assert raw_connection(reader).execute(count).fetchone() == (2,)
 
 
 def test_a_reader_can_change_nothing(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
-    with pytest.raises(StoreError, match="it is read-only"), reading(path) as connection:
-        driver(connection).execute(BLOB, (2,))
+    with pytest.raises(StoreError, match="it is read-only"), open_reader(path) as connection:
+        raw_connection(connection).execute(BLOB, (2,))
 
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
-    with writing(path) as connection:
+    with open_writer(path) as connection:
         with pytest.raises(sqlite3.IntegrityError), transaction(connection) as raw:
             raw.executemany(BLOB, [(2,), (1,)])
         with transaction(connection) as raw:
@@ -101,7 +108,7 @@ def test_a_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_commit_that_fails_leaves_nothing_and_the_connection_usable(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
-    with writing(path) as connection:
+    with open_writer(path) as connection:
         with pytest.raises(sqlite3.IntegrityError), transaction(connection) as raw:
             dangle(raw)
         with transaction(connection) as raw:
@@ -151,7 +158,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("open_it", [reading, writing])
+@pytest.mark.parametrize("open_it", [open_reader, open_writer])
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_cannot_be_used_is_refused_and_left_as_it_is(
     tmp_path: Path, name: str, open_it: Callable[..., object]
@@ -180,7 +187,7 @@ def test_a_truncated_database_is_told_before_or_by_the_audit(tmp_path: Path, par
     assert told
 
 
-@pytest.mark.parametrize("open_it", [reading, writing])
+@pytest.mark.parametrize("open_it", [open_reader, open_writer])
 def test_a_folder_is_no_database(tmp_path: Path, open_it: Callable[..., object]) -> None:
     with pytest.raises(StoreError) as caught, open_it(tmp_path):  # type: ignore[attr-defined]
         pass
@@ -189,7 +196,7 @@ def test_a_folder_is_no_database(tmp_path: Path, open_it: Callable[..., object])
 
 def test_a_missing_database_is_told_to_readers(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
-    with pytest.raises(StoreError) as caught, reading(path):
+    with pytest.raises(StoreError) as caught, open_reader(path):
         pass
     assert str(caught.value) == f"there is no database at {path}; 'interlock run' makes one"
     assert list(tmp_path.iterdir()) == []
@@ -287,8 +294,8 @@ def test_a_folder_of_our_own_is_kept_out_of_git(tmp_path: Path) -> None:
 HOLD = """\
 import sys
 from pathlib import Path
-from interlock.journal.database import writing
-with writing(Path(sys.argv[1])):
+from interlock.journal.database import open_writer
+with open_writer(Path(sys.argv[1])):
     print("holding", flush=True)
     sys.stdin.read()
 """
@@ -315,14 +322,14 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
     with holder(path) as process:
         who = Writer(process.pid, socket.gethostname(), f"-c {path}")
-        assert writer_of(path) == who
-        with pytest.raises(StoreError) as caught, writing(path):
+        assert find_writer(path) == who
+        with pytest.raises(StoreError) as caught, open_writer(path):
             pass
         assert str(caught.value) == (
             f"{path} is in use by process {process.pid} on {who.host} (-c {path}); "
             "wait for it, or 'interlock stop' it"
         )
-        with reading(path):
+        with open_reader(path):
             pass
 
 
@@ -331,31 +338,31 @@ def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
     with holder(path) as process:
         process.kill()
         process.wait(timeout=20)
-        assert writer_of(path) is None
-        with writing(path):
-            found = writer_of(path)
+        assert find_writer(path) is None
+        with open_writer(path):
+            found = find_writer(path)
             assert found is not None
             assert found.pid == os.getpid()
 
 
 def test_a_writer_that_is_done_leaves_no_name(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
-    with writing(path):
+    with open_writer(path):
         pass
-    assert writer_of(path) is None
+    assert find_writer(path) is None
     assert path.with_name("i.db.lock").read_text() == ""
 
 
 def test_nobody_writes_to_what_is_not_there(tmp_path: Path) -> None:
-    assert writer_of(tmp_path / "i.db") is None
+    assert find_writer(tmp_path / "i.db") is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_holder_that_left_no_name_is_another_process(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
-    with only_writer(path):
+    with hold_writer_lock(path):
         path.with_name("i.db.lock").write_text("{")
-        with pytest.raises(StoreError) as caught, only_writer(path):
+        with pytest.raises(StoreError) as caught, hold_writer_lock(path):
             pass
     assert str(caught.value) == (
         f"{path} is in use by another process; wait for it, or 'interlock stop' it"
@@ -368,5 +375,5 @@ def test_somebody_who_only_looks_does_not_keep_a_writer_out(tmp_path: Path) -> N
         fcntl.flock(looker, fcntl.LOCK_SH)
         moment = threading.Timer(0.02, fcntl.flock, (looker, fcntl.LOCK_UN))
         moment.start()
-        with only_writer(path):
+        with hold_writer_lock(path):
             moment.join()

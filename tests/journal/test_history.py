@@ -10,12 +10,12 @@ from interlock.engine.schedule import Budget
 from interlock.journal.history import (
     OpenGate,
     RefusalRecord,
-    counts,
+    count_ends,
     find_case,
-    lines_since,
     list_dispatches,
-    open_questions,
-    refusals_of,
+    list_lines,
+    list_open_questions,
+    list_refusals,
 )
 from interlock.system.errors import StoreError
 
@@ -60,7 +60,7 @@ def test_the_life_of_a_case(world: World) -> None:
 
 def test_who_signed_is_part_of_the_life(world: World) -> None:
     with world.reading() as connection:
-        (question,) = (each for each in open_questions(connection) if each.case_id == "A")
+        (question,) = (each for each in list_open_questions(connection) if each.case_id == "A")
     world.answer(question.question_id, "approve")
     world.work(CREW, desk=True)
     with world.reading() as connection:
@@ -72,7 +72,7 @@ def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> Non
     world.begin("Z")
     world.work(CREW, run_id=2, desk=True)
     with world.reading() as connection:
-        found = open_questions(connection)
+        found = list_open_questions(connection)
     assert [(each.run_id, each.case_id, each.step) for each in found] == [
         (1, "A", "sign"),
         (1, "B", "sign"),
@@ -82,24 +82,24 @@ def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> Non
     world.clock.time += 61
     world.work(CREW, desk=True)
     with world.reading() as connection:
-        assert [each.case_id for each in open_questions(connection)] == ["Z"]
+        assert [each.case_id for each in list_open_questions(connection)] == ["Z"]
 
 
 def test_lines_since_a_point(world: World) -> None:
     with world.reading() as connection:
-        everything = lines_since(connection, 1, 0)
+        everything = list_lines(connection, 1, 0)
         assert [each.case_id for each in everything] == ["A", "A", "B", "B", "B"]
-        assert lines_since(connection, 1, everything[2].seq) == everything[3:]
-        assert lines_since(connection, 1, everything[-1].seq) == []
-        assert lines_since(connection, 1, 0, "B") == everything[2:]
-        assert lines_since(connection, 2, 0) == []
+        assert list_lines(connection, 1, everything[2].seq) == everything[3:]
+        assert list_lines(connection, 1, everything[-1].seq) == []
+        assert list_lines(connection, 1, 0, "B") == everything[2:]
+        assert list_lines(connection, 2, 0) == []
 
 
 def test_counts_and_refusals(world: World) -> None:
     with world.reading() as connection:
-        assert counts(connection, 1) == Counter(open=2)
-        assert [each.content for each in refusals_of(connection, 1)] == ["ü?"]
-        assert refusals_of(connection, 2) == []
+        assert count_ends(connection, 1) == Counter(open=2)
+        assert [each.content for each in list_refusals(connection, 1)] == ["ü?"]
+        assert list_refusals(connection, 2) == []
 
 
 def test_a_case_is_found_in_the_newest_run_that_has_it(world: World) -> None:

@@ -21,8 +21,8 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource
-from interlock.journal.database import writing
-from interlock.journal.history import cases_of
+from interlock.journal.database import open_writer
+from interlock.journal.history import list_cases
 from interlock.journal.journal import (
     BlobWriter,
     CaseRow,
@@ -31,12 +31,12 @@ from interlock.journal.journal import (
     NewDispatch,
     Refusal,
     TurnWrites,
-    hash_of,
+    build_state,
+    hash_blob,
     read_blob,
-    state_of,
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.system.errors import StoreError
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
@@ -48,12 +48,12 @@ def connection(tmp_path: Path) -> Iterator[Connection]:
     """A run with the cases 1 and 2."""
     world = World(tmp_path)
     world.begin("A", "B")
-    with writing(world.db) as opened:
+    with open_writer(world.db) as opened:
         yield opened
 
 
 def everything(connection: Connection) -> dict[str, list[tuple[object, ...]]]:
-    raw = driver(connection)
+    raw = raw_connection(connection)
     return {name: raw.execute(f"select * from {name}").fetchall() for name in TABLES}
 
 
@@ -71,7 +71,7 @@ def test_a_batch_is_written_whole(connection: Connection) -> None:
         at=5.0,
         entries=[entry(1), JournalEntry(2, 2, DECISION, b"{}", Usage(), "ann")],
         dispatches=[dispatch(1), dispatch(2, 2, human=True), dispatch(3)],
-        standings={1: CaseRow(1, case, 3)},
+        cases={1: CaseRow(1, case, 3)},
         refusals=[Refusal(1, 9, "Stale", "Too late.", b"?")],
         seconds=2.5,
         status="waiting",
@@ -87,7 +87,7 @@ def test_a_batch_is_written_whole(connection: Connection) -> None:
     assert found["questions"] == [(2, 2, 5.0, "ann")]
     assert [row[1:7] for row in found["refusals"]] == [(1, 1, 9, 5.0, "Stale", "Too late.")]
     assert [row[8] for row in found["cases"]] == [3, None]
-    assert driver(connection).execute("select status, seconds from runs").fetchone() == (
+    assert raw_connection(connection).execute("select status, seconds from runs").fetchone() == (
         "waiting",
         2.5,
     )
@@ -137,15 +137,15 @@ def test_a_huge_refused_answer_is_kept_in_part(connection: Connection) -> None:
         TurnWrites(at=5.0, refusals=[Refusal(1, 9, "Malformed", "No.", b"x" * 10_000_000)])
     )
     query = "select length(b.data) < 1000, b.packed from refusals r join blobs b on blob_id=content"
-    assert driver(connection).execute(query).fetchone() == (1, 1)
+    assert raw_connection(connection).execute(query).fetchone() == (1, 1)
 
 
 def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connection) -> None:
     first = Journal(connection, 1)
-    numbers = [first.new_dispatch_id() for _ in range(3)]
+    numbers = [first.take_dispatch_id() for _ in range(3)]
     first.commit(TurnWrites(at=5.0, dispatches=[dispatch(number) for number in numbers]))
     assert numbers == [1, 2, 3]
-    assert [Journal(connection, 2).new_dispatch_id(), first.new_dispatch_id()] == [4, 4]
+    assert [Journal(connection, 2).take_dispatch_id(), first.take_dispatch_id()] == [4, 4]
 
 
 def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
@@ -158,14 +158,14 @@ def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Co
 
     journal = Journal(connection, 1)
     before = everything(connection)
-    journal.carry_out(look, 5.0)
-    journal.carry_out(look, 5.0)
+    journal.apply_effect(look, 5.0)
+    journal.apply_effect(look, 5.0)
     assert seen == [(0, 5.0, True), (1, 5.0, True)]
-    driver(connection).rollback()
+    raw_connection(connection).rollback()
     assert everything(connection) == before
-    journal.carry_out(look, 6.0)
+    journal.apply_effect(look, 6.0)
     journal.commit(TurnWrites(at=6.0, dispatches=[dispatch(1)], entries=[entry(1)]))
-    assert not driver(connection).in_transaction
+    assert not raw_connection(connection).in_transaction
     assert [row[4] for row in everything(connection)["cases"]] == [3, 3]
     assert len(everything(connection)["journal"]) == 1
 
@@ -179,23 +179,23 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
 
     journal = Journal(connection, 1)
     before = everything(connection)
-    journal.carry_out(half, 5.0)
+    journal.apply_effect(half, 5.0)
     with pytest.raises(ValueError, match="no"):
-        journal.carry_out(fail, 5.0)
+        journal.apply_effect(fail, 5.0)
     assert everything(connection) == before
-    assert not driver(connection).in_transaction
-    journal.carry_out(half, 5.0)
+    assert not raw_connection(connection).in_transaction
+    journal.apply_effect(half, 5.0)
     with pytest.raises(sqlite3.IntegrityError):
         journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
     assert everything(connection) == before
-    journal.carry_out(half, 5.0)
+    journal.apply_effect(half, 5.0)
     journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
 
 
 def begun(folder: str, circuit: Circuit) -> World:
     world = World(Path(folder))
-    with writing(world.db) as connection:
+    with open_writer(world.db) as connection:
         begin_run(
             connection,
             circuit,
@@ -216,10 +216,10 @@ def test_the_fold_of_the_journal_is_the_state(written: CircuitSource, data: st.D
     case = open_case(circuit, "A", {"id": "A"})
     with TemporaryDirectory() as folder:
         world = begun(folder, circuit)
-        with writing(world.db) as connection:
+        with open_writer(world.db) as connection:
             journal = Journal(connection, 1)
             while case.status == OPEN and case.moves <= 12:
-                number = journal.new_dispatch_id()
+                number = journal.take_dispatch_id()
                 step = circuit.steps[case.step]
                 asked = NewDispatch(number, 1, case.step, case.attempt, step.role, "", step.gate)
                 signal: Signal = data.draw(signals(circuit, case.step))
@@ -233,9 +233,9 @@ def test_the_fold_of_the_journal_is_the_state(written: CircuitSource, data: st.D
                     )
                 )
             (loaded,) = load_cases(connection, circuit, 1, whole=True)
-            (row,) = cases_of(connection, 1)
+            (row,) = list_cases(connection, 1)
         assert loaded.case == case
-        assert (row.status, row.step, row.state) == (case.status, case.step, state_of(case))
+        assert (row.status, row.step, row.state) == (case.status, case.step, build_state(case))
 
 
 TEXT = b"the same words again and again, " * 40
@@ -244,8 +244,8 @@ NOISE = random.Random(1).randbytes(600)
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with writing(tmp_path / "i.db") as connection:
-        yield driver(connection)
+    with open_writer(tmp_path / "i.db") as connection:
+        yield raw_connection(connection)
 
 
 def rows(raw: sqlite3.Connection) -> list[tuple[int, int, int]]:
@@ -277,7 +277,7 @@ def test_the_hash_is_of_what_was_meant(raw: sqlite3.Connection) -> None:
     writer.flush(raw)
     expected = blake2b(TEXT, digest_size=16).digest()
     assert raw.execute("select hash from blobs").fetchone() == (expected,)
-    assert hash_of(TEXT) == expected
+    assert hash_blob(TEXT) == expected
 
 
 def test_numbers_go_on_with_the_next_writer(raw: sqlite3.Connection) -> None:

@@ -8,20 +8,20 @@ from tests.world.world import World
 
 from interlock.engine.advance import open_case
 from interlock.engine.schedule import Budget, Spent
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import (
     LoadedCase,
     NewCase,
     OpenDispatch,
     Run,
     add_cases,
-    all_runs,
     find_run,
-    holds_of,
+    find_unfinished_run,
+    list_runs,
     load_cases,
-    open_dispatches,
+    load_holds,
+    load_open_dispatches,
     set_options,
-    unfinished_run,
 )
 from interlock.system.errors import StoreError
 
@@ -60,7 +60,7 @@ def test_runs_are_found_by_number_or_as_the_newest(world: World) -> None:
     world.begin("A")
     world.begin("B")
     with world.reading() as connection:
-        assert [each.run_id for each in all_runs(connection)] == [1, 2]
+        assert [each.run_id for each in list_runs(connection)] == [1, 2]
         assert [find_run(connection).run_id, find_run(connection, 1).run_id] == [2, 1]
         for number in (3, 0, -1, 10**30):
             with pytest.raises(StoreError) as caught:
@@ -69,7 +69,7 @@ def test_runs_are_found_by_number_or_as_the_newest(world: World) -> None:
 
 
 def test_no_runs_yet(world: World) -> None:
-    with writing(world.db) as connection, pytest.raises(StoreError) as caught:
+    with open_writer(world.db) as connection, pytest.raises(StoreError) as caught:
         find_run(connection)
     assert str(caught.value) == "there are no runs yet; 'interlock runs' lists them"
 
@@ -79,13 +79,13 @@ def test_the_newest_unfinished_run_of_the_same_mark(world: World) -> None:
         world.begin("A")
     world.work(run_id=3)
     with world.reading() as connection:
-        assert unfinished_run(connection, "mark") == 2
-        assert unfinished_run(connection, "another") is None
+        assert find_unfinished_run(connection, "mark") == 2
+        assert find_unfinished_run(connection, "another") is None
 
 
 def test_options_can_change(world: World) -> None:
     world.begin("A")
-    with writing(world.db) as connection:
+    with open_writer(world.db) as connection:
         set_options(connection, 1, {"parallel": 3})
     assert world.run().options == {"parallel": 3}
 
@@ -95,7 +95,7 @@ def test_what_is_open_is_found_again(world: World) -> None:
     world.work('"*": {write: {answer: {words: 5}}}', desk=True, budget=Budget(dispatches=1))
     world.work(desk=True)
     with world.reading() as connection:
-        found = list(open_dispatches(connection, 1))
+        found = list(load_open_dispatches(connection, 1))
         cases = {each.case.case_id: each for each in load_cases(connection, world.circuit, 1)}
     assert [
         (each.dispatch_id, each.case_id, each.step, each.attempt, each.role) for each in found
@@ -123,12 +123,12 @@ def test_a_hold_ends_with_its_case_and_the_next_may_hold(tmp_path: Path) -> None
     for limit, held in ((1, {"repair": "A"}), (2, {}), (3, {"repair": "B"}), (9, {})):
         world.work(crew, places=1, budget=Budget(dispatches=limit), wait=True)
         with world.reading() as connection:
-            assert holds_of(connection, world.circuit, 1) == held
+            assert load_holds(connection, world.circuit, 1) == held
     assert world.ends() == {"A": "done", "B": "done"}
 
 
 def more(world: World, *names: str, run_id: int = 1) -> list[int]:
-    with writing(world.db) as connection:
+    with open_writer(world.db) as connection:
         cases = [NewCase(name, {"id": name, "late": True}) for name in names]
         return add_cases(connection, world.circuit, run_id, cases, AT + 5)
 

@@ -17,9 +17,9 @@ from tests.world.world import World
 
 import interlock.journal
 from interlock.journal import schema as kernel
-from interlock.journal.database import HEAD, writing
+from interlock.journal.database import HEAD, open_writer
 from interlock.journal.runs import NewCase, begin_run
-from interlock.journal.sqlite import driver, revision
+from interlock.journal.sqlite import raw_connection, read_revision
 from interlock.rca.knowledge import schema as rca
 from interlock.rca.knowledge.intake import OpenedSuite
 from interlock.system.errors import StoreError
@@ -75,12 +75,12 @@ def details(connection: Connection) -> set[tuple[str, str]]:
 
 def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
-    with engine.connect() as migrated, writing(tmp_path / "new.db") as new:
+    with engine.connect() as migrated, open_writer(tmp_path / "new.db") as new:
         command.upgrade(config(migrated), "head")
         assert structure(migrated) == structure(new)
         assert details(migrated) == details(new)
         assert ("symptom_bands", "without rowid") in details(new)
-        assert revision(migrated) == revision(new) == HEAD
+        assert read_revision(migrated) == read_revision(new) == HEAD
         assert compare_metadata(MigrationContext.configure(migrated), DECLARED) == []
         assert compare_metadata(MigrationContext.configure(new), DECLARED) == []
     engine.dispose()
@@ -92,7 +92,7 @@ def old_database(path: Path) -> None:
     with engine.connect() as connection:
         command.upgrade(config(connection), "0001")
         connection.commit()
-        driver(connection).isolation_level = None
+        raw_connection(connection).isolation_level = None
         begin_run(
             connection,
             World(path.parent).circuit,

@@ -17,11 +17,11 @@ from tests.world.caseroom import (
 )
 from tests.world.git_repo import GitRepo
 
-from interlock.agents.carrier import NO_PREMISES
+from interlock.agents.carrier import NO_CONTEXT
 from interlock.engine.case import Case
 from interlock.engine.schedule import Budget
 from interlock.journal.journal import read_blob
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.config import RcaConfig
 from interlock.rca.records import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS
@@ -48,7 +48,7 @@ def prompts(room: Caseroom, case_no: int) -> dict[str, str]:
     """The last prompt of each step."""
     found: dict[str, str] = {}
     with room.reading() as connection:
-        raw = driver(connection)
+        raw = raw_connection(connection)
         query = "select step, prompt from dispatches where case_no = ? order by dispatch_id"
         for step, blob in raw.execute(query, (case_no,)).fetchall():
             found[step] = read_blob(raw, blob).decode()
@@ -79,7 +79,7 @@ def test_no_failure_is_its_own_sibling(room: Caseroom) -> None:
 
         for number, name in ((1, "alpha"), (2, "beta")):
             case = Case(f"C{number}", F1, input={"id": name, "test_name": name})
-            shown = work.facts(number, case, NO_PREMISES)["siblings"]
+            shown = work.prompt_values(number, case, NO_CONTEXT)["siblings"]
             assert [each["id"] for each in shown["list"]] == [f"C{3 - number}"]
             assert (shown["total"], shown["left_out"]) == (1, 0)
 
@@ -121,7 +121,7 @@ def test_fences_of_prompts_differ(room: Caseroom) -> None:
 
         assert ours.hooks is not None
         for _ in range(5):
-            facts = ours.hooks.facts(1, Case("C1", F1, input={"id": "alpha"}), NO_PREMISES)
+            facts = ours.hooks.prompt_values(1, Case("C1", F1, input={"id": "alpha"}), NO_CONTEXT)
             fences.add(facts["fence"]["mark"])
 
     room.take_in(launch(told("alpha")))
@@ -133,8 +133,8 @@ def test_nothing_is_gathered_for_prompts_that_nobody_reads(room: Caseroom) -> No
     def meet(ours: RunSetup) -> None:
 
         assert ours.hooks is not None
-        assert ours.hooks.facts(1, Case("C1", F1), NO_PREMISES) == {}
-        assert ours.hooks.facts(1, Case("C1", F5, input={"id": "alpha"}), NO_PREMISES) != {}
+        assert ours.hooks.prompt_values(1, Case("C1", F1), NO_CONTEXT) == {}
+        assert ours.hooks.prompt_values(1, Case("C1", F5, input={"id": "alpha"}), NO_CONTEXT) != {}
 
     room.take_in(launch(told("alpha")))
     room.sit(None, meet=meet)

@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.agents.files.case_folder import Papers
+from interlock.agents.files.case_folder import DispatchFiles
 from interlock.engine.schedule import Budget
-from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS, enriched, names, phase_of
+from interlock.rca.briefing import (
+    CALIBRATE_FOLDER,
+    INVESTIGATIONS_FOLDER,
+    add_findings,
+    choose_names,
+    find_phase,
+)
 from interlock.rca.config import RcaConfig
-from interlock.rca.families import Families
+from interlock.rca.families import FamilyQueue
 from interlock.rca.steps import F0, F1, F3, STEPS
 from interlock.runtime.application import RunSetup
 from interlock.signals.batch import Briefing, Phase
@@ -70,29 +76,33 @@ def test_it_grows_with_triage_and_then_with_causes(room: Caseroom) -> None:
 
 def test_clusters_are_told_when_they_are_investigated(room: Caseroom) -> None:
     with room.reading() as connection:
-        families = Families({"C1": "k", "C2": "k", "C3": "o"})
-        families.remember("C1", "F3_INVESTIGATE", "open", worked=True)
-        families.remember("C2", "F3_INVESTIGATE", "open", worked=True)
-        (cluster,) = enriched(blank(), connection, 1, families).clusters
+        families = FamilyQueue({"C1": "k", "C2": "k", "C3": "o"})
+        families.restore("C1", "F3_INVESTIGATE", "open", worked=True)
+        families.restore("C2", "F3_INVESTIGATE", "open", worked=True)
+        (cluster,) = add_findings(blank(), connection, 1, families).clusters
         assert (cluster.representative, cluster.members) == ("C1", ("C1", "C2"))
-        assert enriched(blank("triage"), connection, 1, families).clusters == ()
-        assert enriched(blank(), connection, 1, None).clusters == ()
+        assert add_findings(blank("triage"), connection, 1, families).clusters == ()
+        assert add_findings(blank(), connection, 1, None).clusters == ()
 
 
 def test_prompts_are_numbered_in_the_manual_flow_only() -> None:
-    assert names(Path(INVESTIGATIONS))(F3, 2) == Papers("prompt-f3-loop-2.md", "artifact.json")
-    for root in (Path(CALIBRATE), Path("elsewhere"), Path("/x/investigations/more")):
-        assert names(root)(F3, 2) == Papers("prompt-investigate-loop-1.md", "artifact.json")
-    assert names(Path("/abs") / INVESTIGATIONS)(F0, 1).prompt == "prompt-f0.md"
+    assert choose_names(Path(INVESTIGATIONS_FOLDER))(F3, 2) == DispatchFiles(
+        "prompt-f3-loop-2.md", "artifact.json"
+    )
+    for root in (Path(CALIBRATE_FOLDER), Path("elsewhere"), Path("/x/investigations/more")):
+        assert choose_names(root)(F3, 2) == DispatchFiles(
+            "prompt-investigate-loop-1.md", "artifact.json"
+        )
+    assert choose_names(Path("/abs") / INVESTIGATIONS_FOLDER)(F0, 1).prompt == "prompt-f0.md"
 
 
 def test_no_two_papers_of_a_case_have_one_name() -> None:
-    for root in (Path(CALIBRATE), Path(INVESTIGATIONS)):
-        papers = [names(root)(step, attempt) for step in STEPS for attempt in (1, 2, 3)]
+    for root in (Path(CALIBRATE_FOLDER), Path(INVESTIGATIONS_FOLDER)):
+        papers = [choose_names(root)(step, attempt) for step in STEPS for attempt in (1, 2, 3)]
         assert len({each.prompt for each in papers}) == 3 * len(STEPS)
         assert len({each.artifact for each in papers}) == len(STEPS)
 
 
 def test_recall_and_triage_are_one_phase() -> None:
-    assert {step for step in STEPS if phase_of(step) == "triage"} == {F0, F1}
-    assert {phase_of(step) for step in STEPS} == {"triage", "investigation"}
+    assert {step for step in STEPS if find_phase(step) == "triage"} == {F0, F1}
+    assert {find_phase(step) for step in STEPS} == {"triage", "investigation"}

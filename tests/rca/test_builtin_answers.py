@@ -12,9 +12,9 @@ from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, Yard
 from tests.world.caseroom import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
-from interlock.journal.database import writing
-from interlock.journal.sqlite import driver
-from interlock.rca.builtin_answers import fails_in_set_up
+from interlock.journal.database import open_writer
+from interlock.journal.sqlite import raw_connection
+from interlock.rca.builtin_answers import is_setup_failure
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.causes import DAY, set_rca_status, sweep_dormant
 from interlock.rca.records import Failure, Repo
@@ -191,7 +191,7 @@ def test_in_another_version_it_is_a_hit_and_the_version_is_noted(room: Caseroom)
 def test_what_slept_is_a_candidate(room: Caseroom) -> None:
     known(room)
     room.clock.time += 100 * DAY
-    with writing(room.db) as connection:
+    with open_writer(room.db) as connection:
         assert sweep_dormant(connection, room.clock.time) == 1
     assert recalled(room, told("alpha")) == ("H3", 0.475)
     assert room.cases(2)["C1"].is_regression
@@ -200,7 +200,7 @@ def test_what_slept_is_a_candidate(room: Caseroom) -> None:
 @pytest.mark.parametrize("statuses", [["resolved"], ["resolved", "verified"]])
 def test_what_was_resolved_is_never_a_hit(room: Caseroom, statuses: list[str]) -> None:
     known(room)
-    with writing(room.db) as connection:
+    with open_writer(room.db) as connection:
         for status in statuses:
             set_rca_status(connection, 1, status, room.clock.time)
     assert recalled(room, told("alpha")) == ("H3", 0.6)
@@ -209,9 +209,9 @@ def test_what_was_resolved_is_never_a_hit(room: Caseroom, statuses: list[str]) -
 
 def test_a_resolved_symptom_is_never_a_hit(room: Caseroom) -> None:
     known(room)
-    with writing(room.db) as connection:
-        driver(connection).execute("update symptoms set status = 'resolved'")
-        driver(connection).commit()
+    with open_writer(room.db) as connection:
+        raw_connection(connection).execute("update symptoms set status = 'resolved'")
+        raw_connection(connection).commit()
     assert recalled(room, told("alpha")) == ("H3", 0.6)
 
 
@@ -273,16 +273,16 @@ def test_an_agents_cause_is_not_overwritten_by_ours(room: Caseroom) -> None:
     ],
 )
 def test_the_set_up_is_known_by_its_names(text: str) -> None:
-    assert fails_in_set_up(Failure(id="a", stack=text))
-    assert fails_in_set_up(Failure(id="a", message=text))
-    assert fails_in_set_up(Failure(id="a", test_name=text))
+    assert is_setup_failure(Failure(id="a", stack=text))
+    assert is_setup_failure(Failure(id="a", message=text))
+    assert is_setup_failure(Failure(id="a", test_name=text))
 
 
 @pytest.mark.parametrize("text", ["", "test_setup_fee_is_added", "the hull leaks", "setuptools"])
 def test_other_words_are_no_set_up(text: str) -> None:
-    assert not fails_in_set_up(Failure(id="a", test_name=text, message=text, stack=text))
+    assert not is_setup_failure(Failure(id="a", test_name=text, message=text, stack=text))
 
 
 def test_a_log_and_the_depth_of_a_huge_stack_say_nothing() -> None:
-    assert not fails_in_set_up(Failure(id="a", log="setUpClass"))
-    assert not fails_in_set_up(Failure(id="a", stack="x" * 2_000_000 + " setUpClass"))
+    assert not is_setup_failure(Failure(id="a", log="setUpClass"))
+    assert not is_setup_failure(Failure(id="a", stack="x" * 2_000_000 + " setUpClass"))

@@ -8,8 +8,8 @@ import pytest
 from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
 
 from interlock.engine.schedule import Budget
-from interlock.journal.history import cases_of, list_dispatches
-from interlock.rca.case_folder import REGRESSIONS, STATE, project, state_of
+from interlock.journal.history import list_cases, list_dispatches
+from interlock.rca.case_folder import REGRESSIONS_FILE, STATE_FILE, build_state, write_case_folders
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5
 
 
@@ -23,12 +23,12 @@ def room(tmp_path: Path) -> Caseroom:
 def projected(room: Caseroom, tmp_path: Path, **more: Any) -> Path:
     root = tmp_path / "papers"
     with room.reading() as connection:
-        project(connection, root, 1, 1, room.circuit, "# no regressions\n", **more)
+        write_case_folders(connection, root, 1, 1, room.circuit, "# no regressions\n", **more)
     return root / "1"
 
 
 def state(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / STATE).read_text())
+    found: dict[str, Any] = json.loads((folder / STATE_FILE).read_text())
     return found
 
 
@@ -40,8 +40,8 @@ def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) 
     room.sit(crew({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
     folder = projected(room, tmp_path) / "1"
     assert {path.name for path in folder.iterdir()} == {
-        STATE,
-        REGRESSIONS,
+        STATE_FILE,
+        REGRESSIONS_FILE,
         "recall-result.json",
         "triage-result.json",
         "resolve-result.json",
@@ -79,10 +79,10 @@ def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
         )
     )
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
+        case, life = list_cases(connection, 1)[0], list_dispatches(connection, case_no=1)
     told_of = {
         (entry.heuristic_id, entry.step): entry.outcome
-        for entry in state_of(case, life, 1, room.circuit).history
+        for entry in build_state(case, life, 1, room.circuit).history
     }
     assert told_of["retry", F1].startswith("unreadable: Answer lacks the field 'symptom_category'.")
     assert told_of["H7", F1] == (
@@ -103,8 +103,10 @@ def test_what_was_changed_in_an_answer_is_told(room: Caseroom) -> None:
     answers = {F0: NEW | odd, F1: PRODUCT | {"symptom_category": "Crash"}, F3: sure, F4: OWN | odd}
     room.sit(crew(answers))
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
-    told_of = {entry.step: entry.outcome for entry in state_of(case, life, 1, room.circuit).history}
+        case, life = list_cases(connection, 1)[0], list_dispatches(connection, case_no=1)
+    told_of = {
+        entry.step: entry.outcome for entry in build_state(case, life, 1, room.circuit).history
+    }
     assert told_of[F1].endswith(" Note: category 'Crash' was read as unknown.")
     assert told_of[F3].endswith(" Note: score 0.9 lowered to 0.5: it cites no evidence.")
     assert "Note" not in told_of[F0] + told_of[F4]
@@ -116,9 +118,11 @@ def test_of_several_findings_the_last_ones_change_is_told(room: Caseroom) -> Non
     unsure = CAUSE | {"convergence_score": 0.8, "evidence_refs": []}
     room.sit(crew({F1: several, F2: places, F3: [CAUSE, unsure]}))
     with room.reading() as connection:
-        case, life = cases_of(connection, 1)[0], list_dispatches(connection, case_no=1)
+        case, life = list_cases(connection, 1)[0], list_dispatches(connection, case_no=1)
     first, second = (
-        entry.outcome for entry in state_of(case, life, 1, room.circuit).history if entry.step == F3
+        entry.outcome
+        for entry in build_state(case, life, 1, room.circuit).history
+        if entry.step == F3
     )
     assert "Note" not in first
     assert second.endswith(" Note: score 0.8 lowered to 0.5: it cites no evidence.")
@@ -150,8 +154,8 @@ def test_a_case_elsewhere_says_where(
 ) -> None:
     room.sit(crew(answers))
     with room.reading() as connection:
-        case = cases_of(connection, 1)[0]
-        found = state_of(case, list_dispatches(connection, case_no=1), 1, room.circuit)
+        case = list_cases(connection, 1)[0]
+        found = build_state(case, list_dispatches(connection, case_no=1), 1, room.circuit)
     assert (found.status, found.current_step) == (status, step)
     assert all(entry.outcome and entry.timestamp for entry in found.history)
 
@@ -159,9 +163,9 @@ def test_a_case_elsewhere_says_where(
 def test_between_two_sittings_a_case_is_running(room: Caseroom) -> None:
     room.sit(crew(), budget=Budget(dispatches=2))
     with room.reading() as connection:
-        case = cases_of(connection, 1)[0]
+        case = list_cases(connection, 1)[0]
         life = list_dispatches(connection, case_no=1)
-        assert state_of(case, life, 1, room.circuit).status == "running"
+        assert build_state(case, life, 1, room.circuit).status == "running"
 
 
 def test_the_artifact_of_an_open_step_is_left_to_whoever_answers(

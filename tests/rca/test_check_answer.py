@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.engine.case import Case
-from interlock.rca.check_answer import WITHOUT_EVIDENCE, Examined, examine, selected_repos, vague
+from interlock.rca.check_answer import (
+    MAX_SCORE_WITHOUT_EVIDENCE,
+    CheckedAnswer,
+    check_answer,
+    is_vague,
+    list_selected_repos,
+)
 from interlock.rca.records import Evidence
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.rca.taxonomy import TAXONOMY
@@ -44,16 +50,16 @@ def at(
     check: Any = FOUND,
     context: Mapping[str, Any] | None = None,
     again: bool = False,
-) -> Examined:
+) -> CheckedAnswer:
     case = Case("C1", step, complaint="no" if again else "", context=context or {})
-    return examine(case, data, check, TAXONOMY)
+    return check_answer(case, data, check, TAXONOMY)
 
 
 # F1
 
 
 def test_a_triage_in_our_words_stays_as_it_is() -> None:
-    assert at(F1, TRIAGE) == Examined(TRIAGE)
+    assert at(F1, TRIAGE) == CheckedAnswer(TRIAGE)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_other_words_for_categories_are_read_and_said(word: str, category: str, 
 
 
 def test_case_and_spaces_of_a_category_are_not_worth_a_note() -> None:
-    assert at(F1, TRIAGE | {"symptom_category": " Product"}) == Examined(TRIAGE)
+    assert at(F1, TRIAGE | {"symptom_category": " Product"}) == CheckedAnswer(TRIAGE)
 
 
 def test_a_word_of_any_length_makes_a_short_note() -> None:
@@ -129,7 +135,7 @@ def test_without_evidence_a_score_is_capped_and_the_claim_kept(
     refs: list[str], check: Any, why: str
 ) -> None:
     found = at(F3, FINDING | {"evidence_refs": refs}, check=check).data
-    assert (found["convergence_score"], found["claimed_score"]) == (WITHOUT_EVIDENCE, 0.9)
+    assert (found["convergence_score"], found["claimed_score"]) == (MAX_SCORE_WITHOUT_EVIDENCE, 0.9)
     assert found["notes"] == [f"score 0.9 lowered to 0.5: {why}"]
 
 
@@ -158,14 +164,14 @@ def test_no_score_is_ever_raised_and_none_above_the_cap_without_evidence(
     finding = FINDING | {"convergence_score": score, "evidence_refs": refs}
     found = at(F3, finding, check=check).data["convergence_score"]
     supported = any(said != "missing" for said in verdicts)
-    assert found == (score if supported else min(score, WITHOUT_EVIDENCE))
+    assert found == (score if supported else min(score, MAX_SCORE_WITHOUT_EVIDENCE))
 
 
 @pytest.mark.parametrize(
     "message", ["The test failed.", "unknown error", "!!!", "It is a bug in the product code", "…"]
 )
 def test_a_message_that_says_nothing_is_refused_once_then_taken_with_a_note(message: str) -> None:
-    assert vague(message)
+    assert is_vague(message)
     first = at(F3, FINDING | {"rca_message": message})
     assert first.refused.startswith("rca_message says nothing that can be checked; name the")
     second = at(F3, FINDING | {"rca_message": message}, again=True)
@@ -178,7 +184,7 @@ def test_a_message_that_says_nothing_is_refused_once_then_taken_with_a_note(mess
     ["error 500 from the gateway", "Keel.weigh() fails", "船が沈んだ", "mooring_line was cut"],
 )
 def test_a_message_that_names_something_is_not_vague(message: str) -> None:
-    assert not vague(message)
+    assert not is_vague(message)
 
 
 def test_agents_cannot_write_the_fields_of_the_machine() -> None:
@@ -246,14 +252,17 @@ def test_a_capped_claim_does_not_speak_for_the_others() -> None:
 
 def test_a_repository_named_twice_is_looked_into_once() -> None:
     named = [{"name": "hull", "reason": "a"}, {"name": "hull", "reason": "b"}, {"name": "sail"}]
-    assert [each["name"] for each in selected_repos({"selected_repos": named})] == ["hull", "sail"]
-    assert selected_repos({"selected_repos": named})[0]["reason"] == "a"
+    assert [each["name"] for each in list_selected_repos({"selected_repos": named})] == [
+        "hull",
+        "sail",
+    ]
+    assert list_selected_repos({"selected_repos": named})[0]["reason"] == "a"
     assert [each["repos_left"] for each in looked_into(named, [FINDING, FINDING])] == [1, 0]
 
 
 def test_one_repository_or_none_needs_no_merge() -> None:
-    assert selected_repos({}) == []
-    assert selected_repos({"selected_repos": ["hull"]})[0]["name"] == "hull"
+    assert list_selected_repos({}) == []
+    assert list_selected_repos({"selected_repos": ["hull"]})[0]["name"] == "hull"
     for repos in ([], ["hull"], [{"name": "hull"}, {"name": "hull"}]):
         assert "findings" not in at(F3, FINDING, context={"selected_repos": repos}).data
 
@@ -302,10 +311,10 @@ def test_a_reviewers_unknown_code_is_never_taken(again: bool) -> None:
     ],
 )
 def test_a_review_without_a_code_stays_as_it_is(said: dict[str, Any]) -> None:
-    assert at(F5, said) == Examined(said)
+    assert at(F5, said) == CheckedAnswer(said)
 
 
 @pytest.mark.parametrize("step", [F0, F2, F4, F6])
 def test_other_answers_pass_untouched(step: str) -> None:
     data = {"match": True, "notes": ["mine"], "repos_left": 3}
-    assert at(step, data) == Examined(data)
+    assert at(step, data) == CheckedAnswer(data)

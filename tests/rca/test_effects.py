@@ -20,8 +20,8 @@ from interlock.rca.effects import (
     SentBack,
     Triaged,
     check_effects,
-    consequences,
-    title_of,
+    list_effects,
+    make_title,
 )
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
@@ -57,8 +57,8 @@ def after(
     """The rule that is taken, and what it writes."""
     case = Case("C1", step, visits={step: 2}, **standing)
     decision = advance(CIRCUIT, case, Signal(signal, data))
-    effects = consequences(CIRCUIT, case, decision, data, "ann", TAXONOMY)
-    assert consequences(UNTAGGED, case, decision, data, "ann", TAXONOMY) == effects
+    effects = list_effects(CIRCUIT, case, decision, data, "ann", TAXONOMY)
+    assert list_effects(UNTAGGED, case, decision, data, "ann", TAXONOMY) == effects
     return decision.rule, effects
 
 
@@ -257,6 +257,6 @@ def test_an_effect_that_nobody_knows_is_refused() -> None:
 
 
 def test_a_title_is_one_short_line() -> None:
-    assert title_of("a\n  b\tc") == "a b c"
-    assert title_of("x" * 80) == "x" * 80
-    assert title_of("word " * 40) == f"{('word ' * 40)[:79].rstrip()}…"
+    assert make_title("a\n  b\tc") == "a b c"
+    assert make_title("x" * 80) == "x" * 80
+    assert make_title("word " * 40) == f"{('word ' * 40)[:79].rstrip()}…"

@@ -12,132 +12,134 @@ from tests.world.caseroom import PRODUCT, Caseroom, crew, launch, told
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
-from interlock.rca.families import Families, reviewed_with, reviews_of
+from interlock.rca.families import FamilyQueue, list_reviewed_with, list_reviews
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 
 
 def at(
-    families: Families, case_id: str, step: str, *, first: bool = True, over: bool = False
+    families: FamilyQueue, case_id: str, step: str, *, first: bool = True, over: bool = False
 ) -> bool:
     case = Case(case_id, step, status="ended" if over else "open")
-    return families.held(case, first=first, healthy=True)
+    return families.must_wait(case, first=first, healthy=True)
 
 
 def test_nobody_goes_on_before_everybody_is_triaged() -> None:
-    families = Families({"A": "one", "B": "two"})
+    families = FamilyQueue({"A": "one", "B": "two"})
     assert not at(families, "A", F0)
     assert not at(families, "B", F0)
     assert at(families, "A", F2)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     assert not at(families, "B", F1)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     assert at(families, "B", F3)
-    assert families.let_go() == ["A", "B"]
+    assert families.release_cases() == ["A", "B"]
 
 
 def test_one_of_a_family_goes_first_and_the_others_follow_at_its_review() -> None:
-    families = Families(dict.fromkeys("ABC", "one"))
+    families = FamilyQueue(dict.fromkeys("ABC", "one"))
     assert [at(families, name, F2) for name in "ABC"] == [True] * 3
-    assert families.let_go() == ["A"]
+    assert families.release_cases() == ["A"]
     for step in (F3, F2, F3):
         assert not at(families, "A", step, first=False)
-        assert families.let_go() == []
+        assert families.release_cases() == []
     assert at(families, "A", F4, first=False)
-    assert families.let_go() == ["A"]
+    assert families.release_cases() == ["A"]
     assert not at(families, "A", F5)
-    assert families.let_go() == ["B", "C"]
-    assert list(families.stand_in("C")) == ["A"]
+    assert families.release_cases() == ["B", "C"]
+    assert list(families.list_investigated("C")) == ["A"]
 
 
 def test_reviews_by_agents_wait_for_the_triage_of_all() -> None:
-    families = Families({"A": "one", "B": "two"}, together=True)
+    families = FamilyQueue({"A": "one", "B": "two"}, together=True)
     assert not at(families, "B", F1)
     assert at(families, "A", F5)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     assert at(families, "B", F2)
-    assert families.let_go() == ["B", "A"]
+    assert families.release_cases() == ["B", "A"]
 
 
 def test_a_member_waits_for_the_review_of_the_one_that_stands_for_it() -> None:
-    families = Families(dict.fromkeys("AB", "one"), together=True)
+    families = FamilyQueue(dict.fromkeys("AB", "one"), together=True)
     linked = {"linked": {"representative": "A", "linked_rca_id": 1}}
     member = Case("B", F5, context=linked, visits={F5: 1})
     assert at(families, "A", F5)
-    assert families.let_go() == ["A"]
-    assert families.held(member, first=True, healthy=True)
-    assert families.let_go() == []
+    assert families.release_cases() == ["A"]
+    assert families.must_wait(member, first=True, healthy=True)
+    assert families.release_cases() == []
     assert not at(families, "A", F2, first=False)
-    assert families.let_go() == [], "sent back: its review is still open"
+    assert families.release_cases() == [], "sent back: its review is still open"
     assert not at(families, "A", F6)
-    assert families.let_go() == ["B"]
+    assert families.release_cases() == ["B"]
     sent_back = Case("B", F5, context=linked, visits={F5: 2})
-    assert families.held(sent_back, first=False, healthy=True)
-    assert families.let_go() == ["B"], "it is reviewed by itself from then on"
+    assert families.must_wait(sent_back, first=False, healthy=True)
+    assert families.release_cases() == ["B"], "it is reviewed by itself from then on"
 
 
 def test_a_member_is_reviewed_by_itself_when_the_one_that_stands_for_it_ends_badly() -> None:
-    families = Families(dict.fromkeys("AB", "one"), together=True)
+    families = FamilyQueue(dict.fromkeys("AB", "one"), together=True)
     assert at(families, "A", F5)
-    assert families.let_go() == ["A"]
+    assert families.release_cases() == ["A"]
     linked = {"linked": {"representative": "A", "linked_rca_id": 1}}
-    assert families.held(Case("B", F5, context=linked, visits={F5: 1}), first=True, healthy=True)
-    assert families.let_go() == []
-    families.held(Case("A", F5, status="ended"), first=False, healthy=False)
-    assert families.let_go() == ["B"]
+    assert families.must_wait(
+        Case("B", F5, context=linked, visits={F5: 1}), first=True, healthy=True
+    )
+    assert families.release_cases() == []
+    families.must_wait(Case("A", F5, status="ended"), first=False, healthy=False)
+    assert families.release_cases() == ["B"]
 
 
 def test_findings_are_compared_when_nobody_looks_any_more() -> None:
-    families = Families({"A": "one", "B": "two"})
+    families = FamilyQueue({"A": "one", "B": "two"})
     assert [at(families, name, F2) for name in "AB"] == [True, True]
-    assert families.let_go() == ["A", "B"]
+    assert families.release_cases() == ["A", "B"]
     assert at(families, "A", F4)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     assert not at(families, "B", F2, first=False)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     assert at(families, "B", F4)
-    assert families.let_go() == ["A", "B"]
+    assert families.release_cases() == ["A", "B"]
 
 
 def test_when_the_first_fails_the_next_is_investigated() -> None:
-    families = Families(dict.fromkeys("ABC", "one"))
+    families = FamilyQueue(dict.fromkeys("ABC", "one"))
     for name in "ABC":
         at(families, name, F2)
-    assert families.let_go() == ["A"]
-    families.held(Case("A", F3, status="ended", end="FAILED"), first=False, healthy=False)
-    assert families.let_go() == ["B"]
-    assert list(families.stand_in("C")) == []
+    assert families.release_cases() == ["A"]
+    families.must_wait(Case("A", F3, status="ended", end="FAILED"), first=False, healthy=False)
+    assert families.release_cases() == ["B"]
+    assert list(families.list_investigated("C")) == []
 
 
 def test_a_case_that_is_sent_back_is_not_held_again() -> None:
-    families = Families({"A": "one"})
+    families = FamilyQueue({"A": "one"})
     at(families, "A", F2)
-    families.let_go()
+    families.release_cases()
     at(families, "A", F5)
     assert not at(families, "A", F2, first=False)
     assert not at(families, "A", F3, first=True)
 
 
 def test_after_a_restart_the_one_at_work_is_waited_for() -> None:
-    families = Families(dict.fromkeys("ABC", "one"))
-    families.remember("A", F3, "open", worked=True)
-    families.remember("B", F2, "open", worked=False)
+    families = FamilyQueue(dict.fromkeys("ABC", "one"))
+    families.restore("A", F3, "open", worked=True)
+    families.restore("B", F2, "open", worked=False)
     assert at(families, "B", F2)
     assert at(families, "C", F2)
-    assert families.let_go() == []
+    assert families.release_cases() == []
     at(families, "A", F5)
-    assert families.let_go() == ["B", "C"]
+    assert families.release_cases() == ["B", "C"]
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30))
 def test_everybody_is_let_go_exactly_once(kin: list[int]) -> None:
     family_of = {f"C{index}": f"K{family}" for index, family in enumerate(kin)}
-    families = Families(family_of)
+    families = FamilyQueue(family_of)
     for name in family_of:
         at(families, name, F0)
     for name in family_of:
         at(families, name, F2)
     gone: list[str] = []
-    while out := families.let_go():
+    while out := families.release_cases():
         gone += out
         for name in out:
             at(families, name, F5)
@@ -160,7 +162,7 @@ class Walk:
 
     def __init__(self, kin: list[int]) -> None:
         self.family_of = {f"C{index}": f"K{family}" for index, family in enumerate(kin)}
-        self.families = Families(self.family_of)
+        self.families = FamilyQueue(self.family_of)
         self.visits = {name: {F0: 1} for name in self.family_of}
         self.active: list[str] = []
         self.held: set[str] = set()
@@ -170,7 +172,7 @@ class Walk:
     def place(self, case: Case) -> None:
         visits = self.visits[case.case_id]
         first = visits.get(F2, 0) + visits.get(F3, 0) == 1
-        held = self.families.held(case, first=first, healthy=case.end == "DONE")
+        held = self.families.must_wait(case, first=first, healthy=case.end == "DONE")
         if case.status == "open":
             (self.held.add if held else self.active.append)(case.case_id)
 
@@ -189,7 +191,7 @@ class Walk:
             self.place(Case(name, at[name], status="ended", end=to))
 
     def let_go(self) -> None:
-        gone = self.families.let_go()
+        gone = self.families.release_cases()
         assert len(set(gone)) == len(gone)
         assert set(gone) <= self.held, "nobody is let go who was not held"
         self.held -= {*gone}
@@ -233,14 +235,14 @@ def test_a_restart_at_any_moment_leaves_nobody_waiting(
             walk.let_go()
     again = Walk.__new__(Walk)
     again.family_of, again.visits = walk.family_of, walk.visits
-    again.families = Families(walk.family_of)
+    again.families = FamilyQueue(walk.family_of)
     again.active, again.held = [], set()
     open_ones = {*walk.active, *walk.held}
     for name, visits in walk.visits.items():
         came = visits.get(F2, 0) + visits.get(F3, 0)
         begun = name in walk.active or at[name] not in (F2, F3) or came > 1
         status = "open" if name in open_ones else "ended"
-        again.families.remember(name, at[name], status, worked=came > 0 and begun)
+        again.families.restore(name, at[name], status, worked=came > 0 and begun)
     for name in walk.family_of:
         if name in walk.active:
             again.active.append(name)
@@ -269,23 +271,23 @@ def test_cases_of_one_cause_are_one_review(room: Caseroom) -> None:
     room.sit(crew(), RcaConfig(families=True), desk=True)
     asked = room.questions()
     with room.reading() as connection:
-        reviews = reviews_of(connection, 1)
+        reviews = list_reviews(connection, 1)
         assert {tuple(each.case_ids) for each in reviews} == {("C1", "C2"), ("C3",)}
         assert {each.about[:12] for each in reviews} == {"Keel.weigh()"}
         assert sorted(number for each in reviews for number in each.question_ids) == sorted(
             asked.values()
         )
-        assert reviewed_with(connection, 1, asked["C1"]) == {asked["C2"]: "C2"}
-        assert reviewed_with(connection, 1, asked["C3"]) == {}
-        assert reviewed_with(connection, 1, 999) == {}
-        assert reviewed_with(connection, 2, asked["C1"]) == {}
+        assert list_reviewed_with(connection, 1, asked["C1"]) == {asked["C2"]: "C2"}
+        assert list_reviewed_with(connection, 1, asked["C3"]) == {}
+        assert list_reviewed_with(connection, 1, 999) == {}
+        assert list_reviewed_with(connection, 2, asked["C1"]) == {}
 
 
 def test_without_a_cause_those_alike_are_one_review(room: Caseroom) -> None:
     skipped = {F1: PRODUCT | {"symptom_category": "infra"}}
     room.sit(crew(skipped), desk=True)
     with room.reading() as connection:
-        reviews = reviews_of(connection, 1)
+        reviews = list_reviews(connection, 1)
         assert [each.case_ids for each in reviews] == [["C1", "C2"], ["C3"]]
         assert reviews[0].about == ANCHOR
 
@@ -295,8 +297,8 @@ def test_who_was_answered_is_asked_no_more(room: Caseroom) -> None:
     room.say(room.questions()["C1"], decision="approve")
     room.sit(crew(), RcaConfig(families=True), desk=True)
     with room.reading() as connection:
-        assert [each.case_ids for each in reviews_of(connection, 1)] == [["C2"], ["C3"]] or [
-            each.case_ids for each in reviews_of(connection, 1)
+        assert [each.case_ids for each in list_reviews(connection, 1)] == [["C2"], ["C3"]] or [
+            each.case_ids for each in list_reviews(connection, 1)
         ] == [["C3"], ["C2"]]
 
 
@@ -305,14 +307,14 @@ def test_questions_of_another_run_are_not_touched(room: Caseroom) -> None:
     room.sit(crew(), desk=True)
     room.sit(crew(), run_id=2, desk=True)
     with room.reading() as connection:
-        (other,) = reviews_of(connection, 2)
-        assert len(reviews_of(connection, 1)) == 3
-        assert reviewed_with(connection, 2, other.question_ids[0]) == {}
+        (other,) = list_reviews(connection, 2)
+        assert len(list_reviews(connection, 1)) == 3
+        assert list_reviewed_with(connection, 2, other.question_ids[0]) == {}
 
 
 def test_a_run_that_is_no_investigation_has_no_reviews(tmp_path: Path) -> None:
     room = Caseroom(tmp_path)
     room.begin("A")
     with room.reading() as connection:
-        assert reviews_of(connection, 1) == []
-        assert reviews_of(connection, 77) == []
+        assert list_reviews(connection, 1) == []
+        assert list_reviews(connection, 77) == []

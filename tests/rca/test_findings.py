@@ -11,8 +11,8 @@ import pytest
 from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
 
 from interlock.rca.config import RcaConfig
-from interlock.rca.findings import suspects_in, updates
-from interlock.rca.knowledge.suites import suite_cases
+from interlock.rca.findings import collect_updates, read_suspects
+from interlock.rca.knowledge.suites import list_suite_cases
 from interlock.rca.records import Evidence, Findings, Repo, Suspect
 from interlock.rca.steps import F0, F1, F3, F4, F5, F6
 
@@ -150,7 +150,7 @@ def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
     ],
 )
 def test_what_is_no_suspect_is_passed_over(said: dict[str, Any]) -> None:
-    assert suspects_in(said) == ()
+    assert read_suspects(said) == ()
 
 
 def test_an_agents_odd_suspects_do_not_spoil_a_report(room: Caseroom) -> None:
@@ -174,8 +174,8 @@ def pushed(
     portal_room: Caseroom, findings: Findings | None = None
 ) -> tuple[list[int], dict[str, int]]:
     with portal_room.reading() as connection:
-        cases = suite_cases(connection, 1)
-    found, left = updates(findings or portal_room.findings(), cases, "ann")
+        cases = list_suite_cases(connection, 1)
+    found, left = collect_updates(findings or portal_room.findings(), cases, "ann")
     return [each.item_id for each in found], left
 
 
@@ -189,7 +189,9 @@ def test_reviewed_cases_are_told_each_with_its_own_words(portal_room: Caseroom) 
     other = {F5: {"decision": "overturn", "human_override": {"defect_type": "ab001"}}}
     portal_room.sit(crew({}, C2=other))
     with portal_room.reading() as connection:
-        found, left = updates(portal_room.findings(), suite_cases(connection, 1), "ann")
+        found, left = collect_updates(
+            portal_room.findings(), list_suite_cases(connection, 1), "ann"
+        )
     assert [(each.item_id, each.defect_type) for each in found] == [(10, "pb001"), (11, "ab001")]
     assert all(str(CAUSE["rca_message"]) in each.comment for each in found)
     assert all(each.launch_id == "77" for each in found)
@@ -202,8 +204,10 @@ def test_both_status_and_decision_must_say_so(
 ) -> None:
     portal_room.sit(crew())
     with portal_room.reading() as connection:
-        cases = [msgspec.structs.replace(each, **change) for each in suite_cases(connection, 1)]
-    assert updates(portal_room.findings(), cases, "ann") == ([], {"not reviewed": 3})
+        cases = [
+            msgspec.structs.replace(each, **change) for each in list_suite_cases(connection, 1)
+        ]
+    assert collect_updates(portal_room.findings(), cases, "ann") == ([], {"not reviewed": 3})
 
 
 def test_one_that_was_sent_back_is_told_no_more(portal_room: Caseroom) -> None:
@@ -235,8 +239,8 @@ def test_only_evidence_that_was_found_is_linked(portal_room: Caseroom) -> None:
     bare = portal_room.findings()
     cases = tuple(msgspec.structs.replace(each, evidence=(there, gone)) for each in bare.cases)
     with portal_room.reading() as connection:
-        found, _ = updates(
-            msgspec.structs.replace(bare, cases=cases), suite_cases(connection, 1), "ann"
+        found, _ = collect_updates(
+            msgspec.structs.replace(bare, cases=cases), list_suite_cases(connection, 1), "ann"
         )
     assert "commit/aaaaaaaaaa" in found[0].comment
     assert "commit/bbbbbbbbbb" not in found[0].comment

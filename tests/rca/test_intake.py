@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.caseroom import Caseroom, crew, launch, told
 
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase
 from interlock.rca.intake import (
     KnownFailures,
@@ -139,7 +139,7 @@ def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, A
 
 
 def begun(room: Caseroom, *written: NewCase) -> int:
-    with writing(room.db) as connection:
+    with open_writer(room.db) as connection:
         return begin_cases(
             *(connection, room.circuit, room.text, written),
             source="cases.jsonl",

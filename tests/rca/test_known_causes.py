@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
-from interlock.rca.analyst.cluster import UNSURE
-from interlock.rca.knowledge.suites import place_of
+from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
+from interlock.rca.knowledge.suites import find_position
 from interlock.rca.known_causes import (
-    EXACT,
-    NEAREST,
-    NOT_SURE_ENOUGH,
-    OTHER_VERSION,
+    EXACT_CONFIDENCE,
+    MAX_MATCHES,
+    MAX_RESOLVED_CONFIDENCE,
+    OTHER_VERSION_FACTOR,
     KnownCauses,
     PriorMatch,
     StoredMatch,
-    recall_answer,
+    build_recall_answer,
 )
 from interlock.rca.steps import F3, F5
 
@@ -33,11 +33,11 @@ def room(tmp_path: Path) -> Caseroom:
     return Caseroom(tmp_path)
 
 
-def memories(room: Caseroom, case_no: int, most: int = NEAREST) -> list[StoredMatch]:
+def memories(room: Caseroom, case_no: int, most: int = MAX_MATCHES) -> list[StoredMatch]:
     with room.reading() as connection:
-        place = place_of(connection, case_no)
+        place = find_position(connection, case_no)
         assert place is not None
-        return KnownCauses(connection).memories(place, most)
+        return KnownCauses(connection).find_matches(place, most)
 
 
 def test_where_nothing_is_known_there_are_no_memories(room: Caseroom) -> None:
@@ -117,11 +117,11 @@ def near(likeness: float, **more: Any) -> PriorMatch:
 
 
 def test_the_same_fingerprint_is_a_hit() -> None:
-    assert recall_answer([memory()]) == {
+    assert build_recall_answer([memory()]) == {
         "match": True,
         "prior_rca_id": 7,
         "symptom_id": 3,
-        "confidence": EXACT,
+        "confidence": EXACT_CONFIDENCE,
         "reasoning": "root cause 7 (the anchor is counted twice) explained symptom 3; "
         "its fingerprint is the same",
         "is_regression": False,
@@ -129,20 +129,20 @@ def test_the_same_fingerprint_is_a_hit() -> None:
 
 
 def test_in_another_version_it_is_worth_less_and_a_hit_all_the_same() -> None:
-    found = recall_answer([memory(is_other_version=True)])
-    assert found["confidence"] == pytest.approx(EXACT * OTHER_VERSION)
-    assert HIT < found["confidence"] < EXACT
+    found = build_recall_answer([memory(is_other_version=True)])
+    assert found["confidence"] == pytest.approx(EXACT_CONFIDENCE * OTHER_VERSION_FACTOR)
+    assert HIT < found["confidence"] < EXACT_CONFIDENCE
     assert "it was seen in another version" in found["reasoning"]
 
 
 def test_what_slept_is_worth_half_and_a_regression() -> None:
-    found = recall_answer([memory(is_dormant=True)])
-    assert found["confidence"] == round(EXACT / 2, 3) < HIT
+    found = build_recall_answer([memory(is_dormant=True)])
+    assert found["confidence"] == round(EXACT_CONFIDENCE / 2, 3) < HIT
     assert found["is_regression"]
     assert "worth half" in found["reasoning"]
 
 
-@given(st.floats(UNSURE, 1), st.booleans(), st.booleans(), st.booleans())
+@given(st.floats(UNSURE_THRESHOLD, 1), st.booleans(), st.booleans(), st.booleans())
 def test_what_was_resolved_is_never_a_hit(
     likeness: float, exact: bool, dormant: bool, other_version: bool
 ) -> None:
@@ -153,33 +153,33 @@ def test_what_was_resolved_is_never_a_hit(
         is_other_version=other_version,
         is_resolved=True,
     )
-    found = recall_answer([resolved])
+    found = build_recall_answer([resolved])
     assert found["match"]
     assert found["is_regression"]
-    assert found["confidence"] <= NOT_SURE_ENOUGH < HIT
+    assert found["confidence"] <= MAX_RESOLVED_CONFIDENCE < HIT
 
 
 def test_a_near_one_is_as_sure_as_it_is_alike() -> None:
-    found = recall_answer([near(0.6)])
+    found = build_recall_answer([near(0.6)])
     assert (found["match"], found["confidence"]) == (True, 0.6)
     assert "alike in message 1.00" in found["reasoning"]
-    assert recall_answer([near(0.999)])["confidence"] == EXACT
+    assert build_recall_answer([near(0.999)])["confidence"] == EXACT_CONFIDENCE
 
 
 def test_of_several_the_surest_is_named() -> None:
-    found = recall_answer([memory(is_resolved=True), near(0.9, symptom_id=5, rca_id=9)])
+    found = build_recall_answer([memory(is_resolved=True), near(0.9, symptom_id=5, rca_id=9)])
     assert (found["symptom_id"], found["prior_rca_id"]) == (5, 9)
-    tie = recall_answer([memory(symptom_id=1), memory(symptom_id=2)])
+    tie = build_recall_answer([memory(symptom_id=1), memory(symptom_id=2)])
     assert tie["symptom_id"] == 1
 
 
 def test_what_is_too_far_or_unknown_is_no_match() -> None:
     nothing = {"match": False, "confidence": 0.0, "reasoning": "nothing like it is known"}
-    assert recall_answer([]) == nothing
-    assert recall_answer([near(UNSURE - 0.01)]) == nothing
+    assert build_recall_answer([]) == nothing
+    assert build_recall_answer([near(UNSURE_THRESHOLD - 0.01)]) == nothing
 
 
 def test_seen_but_never_explained_is_no_match_and_said() -> None:
-    found = recall_answer([memory(rca_id=0)])
+    found = build_recall_answer([memory(rca_id=0)])
     assert not found["match"]
     assert found["reasoning"] == "seen 4 times before, but nobody has agreed on a cause"

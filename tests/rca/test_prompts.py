@@ -28,11 +28,11 @@ from tests.runtime.test_fence import HOSTILE
 
 from interlock.engine.case import Case
 from interlock.rca.prompt_data.groups import CLOCK_PLANE_NOTE
-from interlock.rca.prompt_data.subject import NAMES, PromptLimits
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, Launch, PriorKnowledge, Sibling
 from interlock.rca.steps import FAMILIES
-from interlock.runtime.prompts import FACTS
-from interlock.runtime.sandbox import Sandbox
+from interlock.runtime.prompts import PROMPT_NAMES
+from interlock.runtime.sandbox import PromptSandbox
 
 GOLDEN = Path(__file__).parent / "golden"
 CANARY = "qzcanaryzq"
@@ -167,8 +167,8 @@ def test_what_one_block_does_not_need_others_get(short: str) -> None:
 
 @pytest.mark.parametrize("short", SHORTS)
 def test_a_template_reads_only_what_there_is(short: str) -> None:
-    tree = Sandbox().parse(template(short))
-    assert meta.find_undeclared_variables(tree) <= {*NAMES, *FACTS}
+    tree = PromptSandbox().parse(template(short))
+    assert meta.find_undeclared_variables(tree) <= {*PARAMETER_NAMES, *PROMPT_NAMES}
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from interlock.agents.function import Handler
 from interlock.agents.human import HumanCarrier
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import find_run
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.hooks import RcaHooks
-from interlock.rca.prompt_data.subject import NAMES
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.runtime.application import RunSetup, find_application
 from interlock.runtime.settings import Settings
 from interlock.system.errors import SourceError
@@ -38,7 +38,7 @@ def staffed(
 ) -> tuple[RunSetup, Mapping[str, Carrier]]:
     given: dict[str, Carrier] = dict.fromkeys(room.circuit.roles, agent)
     given[HUMAN] = HumanCarrier(room.answers, room.clock)
-    with writing(room.db) as connection:
+    with open_writer(room.db) as connection:
         run = find_run(connection, 1)
         ours = Rca("rca").set_up_run(
             connection, run, room.circuit, given, msgspec.to_builtins(terms), clock=room.clock
@@ -83,7 +83,7 @@ def test_our_programs_go_before_agents_only_where_that_was_agreed(
         assert (found is not given[role]) == expected, role
         if expected:
             assert isinstance(found, Handler)
-            assert found.otherwise is given[role]
+            assert found.fallback is given[role]
     assert ours.circuit.steps == room.circuit.steps
 
 
@@ -91,7 +91,7 @@ def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.begin("A")
     given: dict[str, Carrier] = {"author": BuiltinAnalystRole()}
-    with writing(world.db) as connection:
+    with open_writer(world.db) as connection:
         ours = find_application("paper").set_up_run(
             connection, find_run(connection, 1), world.circuit, given, {}, clock=FakeClock()
         )
@@ -122,5 +122,5 @@ def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom)
 
 
 def test_the_prompts_of_rca_read_more_names_than_those_of_other_circuits() -> None:
-    assert find_application("rca").prompt_names == NAMES
+    assert find_application("rca").prompt_names == PARAMETER_NAMES
     assert find_application("change").prompt_names == ()

@@ -13,10 +13,10 @@ CATEGORIES = ["product", "automation", "infra", "flake", "firmware", "unknown"]
 
 @pytest.mark.parametrize(("category", "code"), list(zip(CATEGORIES, CODES, strict=True)))
 def test_category_and_code_map_there_and_back(category: str, code: str) -> None:
-    assert TAXONOMY.code_of(category) == code
-    assert TAXONOMY.category_of(code) == category
-    assert TAXONOMY.hints(category) == (code,)
-    assert TAXONOMY.note(category) == ""
+    assert TAXONOMY.find_code_of_category(category) == code
+    assert TAXONOMY.find_category_of_code(code) == category
+    assert TAXONOMY.find_hints(category) == (code,)
+    assert TAXONOMY.explain_word(category) == ""
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_category_and_code_map_there_and_back(category: str, code: str) -> None:
     ],
 )
 def test_a_code_is_found_by_itself_and_by_its_alias(word: str, code: str | None) -> None:
-    assert TAXONOMY.code(word) == code
+    assert TAXONOMY.find_code(word) == code
 
 
 @pytest.mark.parametrize(
@@ -50,28 +50,28 @@ def test_a_code_is_found_by_itself_and_by_its_alias(word: str, code: str | None)
     ],
 )
 def test_words_of_other_times(word: str, category: str | None, hints: tuple[str, ...]) -> None:
-    assert TAXONOMY.category(word) == category
-    assert TAXONOMY.hints(word) == hints
+    assert TAXONOMY.find_category(word) == category
+    assert TAXONOMY.find_hints(word) == hints
 
 
 def test_who_uses_a_word_of_the_surface_is_told() -> None:
-    assert TAXONOMY.note("timeout") == (
+    assert TAXONOMY.explain_word("timeout") == (
         "'timeout' says how it looks, not where the fault lives; often si001 or ab001"
     )
-    assert TAXONOMY.note("environment") == "'environment' is called 'infra' here"
-    assert TAXONOMY.note("weather") == "this is not a category"
+    assert TAXONOMY.explain_word("environment") == "'environment' is called 'infra' here"
+    assert TAXONOMY.explain_word("weather") == "this is not a category"
 
 
 def test_an_infrastructure_bug_is_understood_and_not_offered() -> None:
-    assert TAXONOMY.category_of("ib003") == "infra"
-    assert "ib003" not in TAXONOMY.text()
+    assert TAXONOMY.find_category_of_code("ib003") == "infra"
+    assert "ib003" not in TAXONOMY.format_all()
 
 
 @given(st.text())
 def test_reading_a_word_twice_changes_nothing(word: str) -> None:
-    code, category = TAXONOMY.code(word), TAXONOMY.category(word)
-    assert code is None or TAXONOMY.code(code) == code
-    assert category is None or TAXONOMY.category(category) == category
+    code, category = TAXONOMY.find_code(word), TAXONOMY.find_category(word)
+    assert code is None or TAXONOMY.find_code(code) == code
+    assert category is None or TAXONOMY.find_category(category) == category
 
 
 @given(
@@ -82,20 +82,20 @@ def test_reading_a_word_twice_changes_nothing(word: str) -> None:
 def test_own_codes_are_added_and_nothing_is_lost(own: dict[str, str]) -> None:
     taxonomy = TAXONOMY.with_codes(own)
     for code, category in own.items():
-        assert taxonomy.code(code) == code
-        assert taxonomy.category_of(code) == category
-        assert f"- `{code}`: " in taxonomy.text()
+        assert taxonomy.find_code(code) == code
+        assert taxonomy.find_category_of_code(code) == category
+        assert f"- `{code}`: " in taxonomy.format_all()
     for word in (*CODES, "au001", "en001", "ib003"):
         if word not in own:
-            assert taxonomy.code(word) == TAXONOMY.code(word)
-    assert TAXONOMY.code("zz998") is None
+            assert taxonomy.find_code(word) == TAXONOMY.find_code(word)
+    assert TAXONOMY.find_code("zz998") is None
 
 
 def test_an_alias_may_become_a_code_of_its_own() -> None:
     own = TAXONOMY.with_codes({"au001": Defect("automation", "Our\n test  bug")})
-    assert own.code("au001") == "au001"
-    assert own.code("en001") == "si001"
-    assert "- `au001`: Our test bug (automation)" in own.code_text().split("\n")
+    assert own.find_code("au001") == "au001"
+    assert own.find_code("en001") == "si001"
+    assert "- `au001`: Our test bug (automation)" in own.format_codes().split("\n")
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ def test_a_bad_code_of_a_project_is_refused(own: dict[str, str], said: str) -> N
 
 
 def test_the_lines_of_a_prompt() -> None:
-    lines = TAXONOMY.text().split("\n")
+    lines = TAXONOMY.format_all().split("\n")
     for code in CODES:
         assert sum(line.startswith(f"- `{code}`: ") for line in lines) == 1
     for category in CATEGORIES:
         assert sum(line.startswith(f"- `{category}`: ") for line in lines) == 1
     for alias in ("au001", "en001", "timeout", "environment"):
-        assert alias not in TAXONOMY.text()
+        assert alias not in TAXONOMY.format_all()

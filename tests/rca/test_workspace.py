@@ -28,7 +28,7 @@ def workspace(boat: GitRepo, green: str = "") -> CheckoutSet:
 
 
 def subjects(room: CheckoutSet, launch: Launch | None) -> list[str]:
-    return [each.subject for each in room.commits(room.repositories["boat"], launch)]
+    return [each.subject for each in room.list_new_commits(room.repositories["boat"], launch)]
 
 
 def launched(**more: object) -> Launch:
@@ -53,7 +53,7 @@ def launched(**more: object) -> Launch:
 def test_what_was_tested_is_what_the_launch_says_if_it_is_known(
     boat: GitRepo, launch: Launch | None, tested: str
 ) -> None:
-    assert workspace(boat).tested("boat", launch) == tested
+    assert workspace(boat).find_tested("boat", launch) == tested
 
 
 def test_what_is_new_is_counted_from_the_last_green_to_the_tested(boat: GitRepo) -> None:
@@ -82,25 +82,25 @@ def test_a_green_revision_for_all_counts_where_none_is_named(boat: GitRepo) -> N
 def test_without_a_green_revision_the_newest_are_looked_at_and_it_is_said(boat: GitRepo) -> None:
     room = workspace(boat)
     assert subjects(room, None) == ["Two", "One"]
-    assert any("no last green commit is known" in each for each in room.problems())
+    assert any("no last green commit is known" in each for each in room.list_problems())
 
 
 def test_what_cannot_be_read_is_there_and_says_why(tmp_path: Path) -> None:
     room = CheckoutSet(RcaConfig(repos=(Repo(name="boat", path=str(tmp_path / "gone")),)))
     repository = room.repositories["boat"]
-    assert room.commits(repository, launched(branch="main")) == []
-    assert room.tested("boat", launched(branch="main")) == ""
-    assert room.tested("unheard-of", launched(branch="main")) == ""
-    (problem,) = room.problems()
+    assert room.list_new_commits(repository, launched(branch="main")) == []
+    assert room.find_tested("boat", launched(branch="main")) == ""
+    assert room.find_tested("unheard-of", launched(branch="main")) == ""
+    (problem,) = room.list_problems()
     assert problem.startswith("repository boat: ")
 
 
 def test_evidence_is_looked_up_at_what_was_tested(boat: GitRepo) -> None:
     room = workspace(boat)
     refs = ["boat:keel.py:1", "boat:keel.py:2", "boat:gone.py:1"]
-    found = room.check(refs, launched(branch="release"), "")
+    found = room.check_evidence(refs, launched(branch="release"), "")
     assert [each.verdict for each in found] == ["found", "missing", "missing"]
-    assert room.check([], None, "") == []
+    assert room.check_evidence([], None, "") == []
 
 
 def test_a_launch_may_name_the_revision_of_each_repository(boat: GitRepo) -> None:
@@ -108,12 +108,14 @@ def test_a_launch_may_name_the_revision_of_each_repository(boat: GitRepo) -> Non
     longer = boat.commit("Longer", {})
     room = workspace(boat)
     at_release = launched(attributes={"boat.commit": "release"}, commit="main")
-    assert room.check(["boat:keel.py:2"], at_release, "")[0].verdict == "missing"
-    assert room.check(["boat:keel.py:2"], launched(commit=longer), "")[0].verdict == "found"
+    assert room.check_evidence(["boat:keel.py:2"], at_release, "")[0].verdict == "missing"
+    assert (
+        room.check_evidence(["boat:keel.py:2"], launched(commit=longer), "")[0].verdict == "found"
+    )
 
 
 def test_without_repositories_nothing_is_checked() -> None:
-    (found,) = CheckoutSet(RcaConfig()).check(["boat:keel.py:1"], None, "")
+    (found,) = CheckoutSet(RcaConfig()).check_evidence(["boat:keel.py:1"], None, "")
     assert found.verdict == "unchecked"
 
 
@@ -121,15 +123,15 @@ def test_agents_are_told_what_is_looked_at_what_last_passed_and_where_to_browse(
     boat: GitRepo,
 ) -> None:
     boat.git("remote", "add", "origin", "git@github.com:yard/boat.git")
-    (told,) = workspace(boat, "green").told(launched(branch="release"))
+    (told,) = workspace(boat, "green").list_checkouts(launched(branch="release"))
     assert told.url == "https://github.com/yard/boat"
     assert told.commit == boat.git("rev-parse", "release").strip()
     assert told.last_green == boat.git("rev-parse", "green^{commit}").strip()
-    (told,) = workspace(boat).told(None)
+    (told,) = workspace(boat).list_checkouts(None)
     assert (told.commit, told.last_green) == (boat.git("rev-parse", "HEAD").strip(), "")
 
 
 def test_of_a_repository_that_cannot_be_read_no_revision_is_told(tmp_path: Path) -> None:
     repo = Repo(name="boat", path=str(tmp_path / "none"))
-    (told,) = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"})).told(None)
+    (told,) = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"})).list_checkouts(None)
     assert told == Checkout(name="boat", path=repo.path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import interlock.rca as rca
 from interlock.engine.case import Case
-from interlock.rca.prompt_data.parameters import parameters
+from interlock.rca.prompt_data.parameters import build_parameters
 from interlock.rca.records import (
     Checkout,
     Failure,
@@ -208,7 +208,7 @@ def case_at(short: str, *, all_answers: bool = False, **more: Any) -> Case:
 
 def made(short: str, facts: dict[str, Any], case: Case | None = None) -> dict[str, Any]:
     at = family(short).step
-    return parameters(
+    return build_parameters(
         **{"case": Case(case_id="17", step=at), "step": at, **facts}
         | ({"case": case} if case else {})
     )
@@ -222,7 +222,7 @@ def rendered(short: str, facts: dict[str, Any], case: Case | None = None) -> str
     """The whole prompt, through the machinery that fills prompts in a run."""
     loops = case.loops if case else {}
     known = {"loops": loops, "thresholds": THRESHOLDS, **made(short, facts, case)}
-    return prompts._render(template(short), known, family(short).step)
+    return prompts._render_with_jinja(template(short), known, family(short).step)
 
 
 def outside(text: str, mark: str = FENCE) -> str:

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from interlock.agents.carrier import MAX_ANSWER, ExecutionContext, Reply
-from interlock.engine.case import Refused, Signal, Usage
+from interlock.engine.case import RefusedAnswer, Signal, Usage
 from interlock.engine.circuit import FAILURES, Step
-from interlock.engine.shape import shape_of
-from interlock.runtime.answers import absorb
+from interlock.engine.shape import read_shape
+from interlock.runtime.answers import decode_answer
 
-SHAPE = shape_of({"type": "object", "properties": {"mark": {"type": "integer"}}})
+SHAPE = read_shape({"type": "object", "properties": {"mark": {"type": "integer"}}})
 STEP = Step("judge", "critic", SHAPE, signals=("artifact", "question"))
 LEGAL = "artifact, question"
 
@@ -58,7 +58,7 @@ LEGAL = "artifact, question"
     ],
 )
 def test_taken(content: bytes, signal: Signal) -> None:
-    assert absorb(Reply(1, content), STEP) == signal
+    assert decode_answer(Reply(1, content), STEP) == signal
 
 
 @pytest.mark.parametrize(
@@ -147,39 +147,39 @@ def test_taken(content: bytes, signal: Signal) -> None:
     ],
 )
 def test_refused(content: bytes, reason: str, sentence: str) -> None:
-    assert absorb(Reply(1, content), STEP) == Refused(reason, sentence)
+    assert decode_answer(Reply(1, content), STEP) == RefusedAnswer(reason, sentence)
 
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_an_agent_may_not_claim_a_signal_of_the_engine(name: str) -> None:
     step = Step("judge", "critic", SHAPE, signals=("artifact", name))
     claimed = Reply(1, f'{{"signal": "{name}", "data": {{}}}}'.encode())
-    found = absorb(claimed, step)
-    assert isinstance(found, Refused)
+    found = decode_answer(claimed, step)
+    assert isinstance(found, RefusedAnswer)
     assert found.reason == "Unknown"
 
 
 def test_a_failure_of_the_carrier_is_a_signal() -> None:
     reply = Reply(1, failure="crash", reason="exit code 3", usage=Usage(tokens=5))
-    assert absorb(reply, STEP) == Signal("crash", {"reason": "exit code 3"}, usage=Usage(5))
+    assert decode_answer(reply, STEP) == Signal("crash", {"reason": "exit code 3"}, usage=Usage(5))
 
 
 def test_what_a_human_wrote_and_nobody_can_read_is_refused() -> None:
     reply = Reply(1, failure="unreadable", reason="1.json: cut off", answered_by="ann")
-    assert absorb(reply, STEP) == Refused(
+    assert decode_answer(reply, STEP) == RefusedAnswer(
         "Malformed", "The answer cannot be read (1.json: cut off)."
     )
 
 
 def test_the_usage_travels_with_the_signal() -> None:
     reply = Reply(1, b"{}", usage=Usage(tokens=7, money=0.5))
-    assert absorb(reply, STEP) == Signal("artifact", {}, usage=Usage(7, 0.5))
+    assert decode_answer(reply, STEP) == Signal("artifact", {}, usage=Usage(7, 0.5))
 
 
 WORK = Step(
     "work",
     "developer",
-    shape_of({"type": "object"}),
+    read_shape({"type": "object"}),
     signals=("READY_FOR_REVIEW", "INFRA_BLOCKED"),
     language="text",
 )
@@ -189,7 +189,7 @@ READY = "All done.\n\nREADY_FOR_REVIEW: t1\n\nSummary: it works\n"
 @pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in a field"])
 def test_a_message_is_read_for_its_signal(wrapped: bool) -> None:
     content = msgspec.json.encode({"text": READY}) if wrapped else READY.encode()
-    found = absorb(Reply(1, content, usage=Usage(3)), WORK, "t1")
+    found = decode_answer(Reply(1, content, usage=Usage(3)), WORK, "t1")
     fields = {"summary": "it works", "text": READY}
     assert found == Signal("READY_FOR_REVIEW", fields, "t1", Usage(3))
 
@@ -209,14 +209,14 @@ def test_a_message_is_read_for_its_signal(wrapped: bool) -> None:
     ],
 )
 def test_a_message_that_is_no_answer(content: bytes, reason: str) -> None:
-    found = absorb(Reply(1, content), WORK, "t1")
-    assert isinstance(found, Refused)
+    found = decode_answer(Reply(1, content), WORK, "t1")
+    assert isinstance(found, RefusedAnswer)
     assert found.reason == reason
 
 
 def test_a_strict_message_names_its_dispatch() -> None:
     strict = ExecutionContext(nonce="n1", strict=True)
-    assert absorb(Reply(1, READY.encode()), WORK, "t1", strict) != Signal("READY_FOR_REVIEW")
+    assert decode_answer(Reply(1, READY.encode()), WORK, "t1", strict) != Signal("READY_FOR_REVIEW")
     marked = READY.replace("Summary", "Dispatch: n1\nSummary").encode()
-    found = absorb(Reply(1, marked), WORK, "t1", strict)
+    found = decode_answer(Reply(1, marked), WORK, "t1", strict)
     assert isinstance(found, Signal)

@@ -11,7 +11,7 @@ from tests.world.paper import PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import ExecutionContext
-from interlock.engine.case import Case, Decision, Refused, Signal
+from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.journal.history import list_dispatches
 from interlock.journal.journal import Effect
 from interlock.runtime.application import DefaultHooks
@@ -75,12 +75,12 @@ class Strict(DefaultHooks):
     def __init__(self) -> None:
         self.seen = 0
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if case.step != "judge":
             return signal
         self.seen += 1
         if self.seen == 1:
-            return Refused("Malformed", "Look again.")
+            return RefusedAnswer("Malformed", "Look again.")
         return msgspec.structs.replace(signal, data={**signal.data, "mark": 5})
 
 
@@ -98,7 +98,9 @@ def test_rules_see_an_answer_as_it_was_examined(world: World) -> None:
 
 
 class Facts(DefaultHooks):
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         return {"weather": f"rain on {case_no}"}
 
 
@@ -116,13 +118,13 @@ class Convoy(DefaultHooks):
         self._size = size
         self._there: list[str] = []
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         if case.step != "judge" or case.status != "open":
             return False
         self._there.append(case.case_id)
         return True
 
-    def let_go(self) -> Iterable[str]:
+    def released_cases(self) -> Iterable[str]:
         if len(self._there) < self._size:
             return ()
         gone, self._there = self._there, []

@@ -9,8 +9,15 @@ from tests.world.paper import ONE_STEP
 from tests.world.world import World
 
 from interlock.engine.schedule import Budget, Spent
-from interlock.journal.usage import open_inquiries, spent_by_role, spent_on
-from interlock.runtime.budget import BudgetLimits, BudgetUsage, RunBudget, flat, parts, read_limits
+from interlock.journal.usage import list_open_inquiries, sum_day_usage, sum_role_usage
+from interlock.runtime.budget import (
+    BudgetLimits,
+    BudgetUsage,
+    RunBudget,
+    compute_limit_shares,
+    flatten_limits,
+    read_limits,
+)
 from interlock.runtime.loop import RunLoop
 from interlock.system.errors import SourceError
 
@@ -49,13 +56,13 @@ def test_a_role_that_is_not_there() -> None:
 
 def test_tables_of_a_project_are_the_same_words() -> None:
     table: dict[str, Any] = {"tokens": 1, "role": {"author": {"money": 2.5}}, "day": {"time": "8h"}}
-    assert flat(table) == {"tokens": 1, "role.author.money": 2.5, "day.time": "8h"}
+    assert flatten_limits(table) == {"tokens": 1, "role.author.money": 2.5, "day.time": "8h"}
 
 
 def test_parts_are_named_by_their_words() -> None:
     limits = read_limits({"time": 10, "role.author.tokens": 4, "day.dispatches": 0, "money": 8})
     spending = BudgetUsage(Spent(money=2.0, seconds=20.0), {"author": Spent(tokens=3)})
-    assert parts(limits, spending) == {
+    assert compute_limit_shares(limits, spending) == {
         "money": 0.25,
         "time": 2.0,
         "role.author.tokens": 0.75,
@@ -120,7 +127,7 @@ def world(tmp_path: Path) -> World:
 def asked(world: World) -> list[tuple[int, str]]:
     """What the treasury asks, and is not answered."""
     with world.reading() as connection:
-        return [(each.question_id, each.about) for each in open_inquiries(connection)]
+        return [(each.question_id, each.about) for each in list_open_inquiries(connection)]
 
 
 def spends(world: World, budget: str, **more: Any) -> tuple[str, int]:
@@ -152,7 +159,7 @@ def test_a_role_without_budget_does_not_keep_others_waiting(tmp_path: Path) -> N
     assert world.work(CREW, budget="role.author.dispatches=2") == "budget"
     assert world.ends() == {"A": "done", "B": "done", "C": "open"}
     with world.reading() as connection:
-        spent = spent_by_role(connection, 1)
+        spent = sum_role_usage(connection, 1)
     assert spent == {"author": Spent(2, 20, 1.0), "critic": Spent(2, 2, 0.5)}
 
 
@@ -162,8 +169,8 @@ def test_time_is_counted_for_the_run_the_role_and_the_day(tmp_path: Path) -> Non
     slow = '"*": {work: {delay: 4s, answer: {}}}'
     assert world.work(slow, budget="role.worker.time=8") == "done"
     with world.reading() as connection:
-        assert spent_by_role(connection, 1) == {"worker": Spent(dispatches=2, seconds=8.0)}
-        today = spent_on(connection, "hour 997200", 997200, 1000800)
+        assert sum_role_usage(connection, 1) == {"worker": Spent(dispatches=2, seconds=8.0)}
+        today = sum_day_usage(connection, "hour 997200", 997200, 1000800)
     assert today == Spent(dispatches=2, seconds=4.0)
     world.begin("A", "B", "C")
     status = world.work(slow, run_id=2, budget="role.worker.time=7", places=2)

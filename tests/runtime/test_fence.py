@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.world import FENCE, outside
 
-from interlock.runtime.fence import MISSING, PromptFence, clean, is_noisy, outline, shorten
+from interlock.runtime.fence import (
+    MISSING,
+    PromptFence,
+    clean_foreign_text,
+    format_outline,
+    is_noisy,
+    shorten_text,
+)
 
 HERE = PromptFence(FENCE)
 END = f"--- end {FENCE} ---"
@@ -38,7 +45,7 @@ HOSTILE = st.lists(st.text() | NASTY, max_size=12).map("".join)
 
 @given(HOSTILE, st.integers(0, 400), st.sampled_from([0.4, 0.5, 0.7, 1]))
 def test_a_block_has_one_beginning_one_end_and_a_bound(text: str, most: int, head: float) -> None:
-    piece = HERE.block("log", text, most, head)
+    piece = HERE.enclose("log", text, most, head)
     lines = piece.text.split("\n")
     assert lines[0] == f"--- data {FENCE}: log ---"
     assert lines[-1] == END
@@ -50,7 +57,7 @@ def test_a_block_has_one_beginning_one_end_and_a_bound(text: str, most: int, hea
 
 @given(HOSTILE, st.integers(10, 400))
 def test_a_line_is_one_harmless_line(text: str, most: int) -> None:
-    line = HERE.line(text, most)
+    line = HERE.format_line(text, most)
     assert len(line) <= max(most, len(MISSING))
     assert len(line.splitlines()) == 1
     assert "`" not in line
@@ -62,7 +69,7 @@ def test_a_line_is_one_harmless_line(text: str, most: int) -> None:
 
 @given(HOSTILE)
 def test_cleaning_twice_changes_nothing_that_matters(text: str) -> None:
-    cleaned = clean(text)
+    cleaned = clean_foreign_text(text)
     assert "\x1b" not in cleaned
     assert "\r" not in cleaned
     assert not any(ord(letter) < 32 and letter not in "\n\t" for letter in cleaned)
@@ -89,15 +96,15 @@ def test_cleaning_twice_changes_nothing_that_matters(text: str) -> None:
     ],
 )
 def test_noise_is_removed(raw: str, plain: str) -> None:
-    assert clean(raw) == plain
+    assert clean_foreign_text(raw) == plain
 
 
 @given(st.lists(st.sampled_from([*"ab1 {}%#`>&;\\x\x1b[3m27u0|~\"'$-_"]), max_size=14).map("".join))
 def test_a_line_that_is_harmless_already_stays_as_it_is(text: str) -> None:
-    line = HERE.line(text)
-    assert HERE.line(line) == line
+    line = HERE.format_line(text)
+    assert HERE.format_line(line) == line
     if line == text:
-        assert clean(text) == text
+        assert clean_foreign_text(text) == text
 
 
 def test_noise_is_noticed_at_both_ends() -> None:
@@ -108,7 +115,7 @@ def test_noise_is_noticed_at_both_ends() -> None:
 
 def test_what_is_cut_is_counted() -> None:
     text = "\n".join(f"line {number}" for number in range(1_000))
-    piece = shorten(text, 500)
+    piece = shorten_text(text, 500)
     lines = piece.text.split("\n")
     assert len(piece.text) <= 500
     assert lines[0] == "line 0"
@@ -123,18 +130,18 @@ def test_what_is_cut_is_counted() -> None:
 
 def test_a_list_is_cut_at_its_end() -> None:
     text = "\n".join(f"- row {number}" for number in range(100))
-    piece = shorten(text, 300, 1)
+    piece = shorten_text(text, 300, 1)
     assert piece.text.startswith("- row 0\n- row 1\n")
     assert piece.text.endswith("characters cut here ...]")
 
 
 def test_a_text_that_fits_is_whole() -> None:
-    assert shorten("x" * 500, 500).cut == 0
-    assert shorten("x" * 501, 500).cut > 0
+    assert shorten_text("x" * 500, 500).cut == 0
+    assert shorten_text("x" * 501, 500).cut > 0
 
 
 def test_a_giant_of_noise_does_not_hide_that_it_was_cut() -> None:
-    piece = shorten("a" + "\x00" * 5_000_000 + "b", 1_000)
+    piece = shorten_text("a" + "\x00" * 5_000_000 + "b", 1_000)
     assert (
         piece.text
         == "a\n[... 4,999,998 characters cut here ...]\n".replace("4,999,998", f"{piece.cut:,}")
@@ -167,24 +174,24 @@ def test_a_fence_needs_a_mark_of_chance(mark: str) -> None:
     ],
 )
 def test_a_value_in_one_line(value: object, line: str) -> None:
-    assert HERE.line(value) == line
+    assert HERE.format_line(value) == line
 
 
 def test_a_tidy_value_is_bounded_in_every_direction() -> None:
     wild = {"a\nb": ["x" * 9_000] * 50, "deep": {"er": {"and": {"deeper": {"still": [1]}}}}}
-    tidy = HERE.tidy(wild, 100)
+    tidy = HERE.clean_value(wild, 100)
     assert list(tidy) == ["a b", "deep"]
     assert len(tidy["a b"]) == 30
     assert len(tidy["a b"][0]) == 100
     assert isinstance(tidy["deep"]["er"]["and"]["deeper"], str)
-    assert HERE.tidy(1 << 70) == "1.18059e+21"
-    assert HERE.tidy(True) is True
-    assert HERE.tidy(0.5) == 0.5
+    assert HERE.clean_value(1 << 70) == "1.18059e+21"
+    assert HERE.clean_value(True) is True
+    assert HERE.clean_value(0.5) == 0.5
 
 
 def test_an_outline() -> None:
     value = {"yes": True, "none": None, "list": ["a", {"b": 1, "c": ["d", "e"]}], "in": {"n": 0}}
-    assert outline(value) == (
+    assert format_outline(value) == (
         "yes: yes\nnone: (missing)\nlist:\n  - a\n  - b: 1; c: d, e\nin:\n  n: 0"
     )
-    assert outline({"empty": []}) == "empty: (missing)"
+    assert format_outline({"empty": []}) == "empty: (missing)"

@@ -75,7 +75,7 @@ def test_a_foreign_application_and_agent_run_from_the_shell(project: Installed) 
 
 PROGRAM = """
 import json, interlock
-from interlock.testing import assert_sound
+from interlock.testing.kit import assert_sound
 assert_sound("tidewatch")
 cases = [json.loads(line) for line in open("cases.jsonl")]
 with interlock.Project(".") as project:

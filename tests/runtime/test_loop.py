@@ -57,10 +57,10 @@ class Witness:
         self.seen += [f"asked {each.dispatch_id in open_now}" for each in asks]
         self._agent.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         settled = {row[0] for row in self._world.rows("select dispatch_id from journal")}
         self.seen.append(f"settled {dispatch_id in settled}")
-        self._agent.settled(dispatch_id, error)
+        self._agent.settle(dispatch_id, error)
 
     async def close(self) -> None:
         await self._agent.close()

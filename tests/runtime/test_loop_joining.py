@@ -28,11 +28,13 @@ class Editor(DefaultHooks):
         self._after = after
         self._is_time = False
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> dict[str, object]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> dict[str, object]:
         self._is_time = self._is_time or (case.case_id, case.step) == (self._after, "judge")
         return {}
 
-    def news(self) -> Iterable[NewCase]:
+    def new_cases(self) -> Iterable[NewCase]:
         if not self._is_time:
             return ()
         news, self._news = self._news, ()

@@ -17,7 +17,13 @@ from tests.world.world import World
 
 from interlock.journal.events import Notification
 from interlock.journal.runs import NewCase
-from interlock.runtime.notify import MOST_WAITING, PATIENCE, RETRIES, Notifier, WebhookTarget
+from interlock.runtime.notify import (
+    DELIVERY_SECONDS,
+    MAX_DELIVERIES,
+    RETRY_SECONDS,
+    Notifier,
+    WebhookTarget,
+)
 
 STUCK = PAPER.replace("otherwise: dropped\n", "")
 
@@ -145,7 +151,7 @@ async def post(*answers: Answer) -> AsyncIterator[Post]:
 
 
 async def until(
-    true: Callable[[], object], clock: FakeClock | None = None, most: float = PATIENCE
+    true: Callable[[], object], clock: FakeClock | None = None, most: float = DELIVERY_SECONDS
 ) -> None:
     """Let real sockets and processes work; with a clock, time passes too, but never `most` seconds
     at once: who is answered in time must not seem late."""
@@ -172,7 +178,7 @@ def herald(**more: Any) -> tuple[Notifier, FakeClock, list[str]]:
 async def test_a_notice_is_posted_once_and_signed() -> None:
     async with post(status(204, b"")) as server:
         made, _, said = herald(address=WebhookTarget(server.url, b"secret"))
-        made.tell(OVER)
+        made.notify(OVER)
         await made.close()
     ((fields, body),) = server.got
     mark = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
@@ -186,7 +192,7 @@ async def test_a_notice_is_posted_once_and_signed() -> None:
 async def test_without_a_secret_nothing_is_signed() -> None:
     async with post(status(200)) as server:
         made, _, _ = herald(address=WebhookTarget(server.url))
-        made.tell(OVER)
+        made.notify(OVER)
         await made.close()
     assert "x-interlock-signature" not in server.got[0][0]
 
@@ -195,12 +201,12 @@ async def test_a_family_is_one_notice() -> None:
     async with post(status(200)) as server:
         made, clock, _ = herald(address=WebhookTarget(server.url))
         for number, name in enumerate("ABC", 1):
-            made.tell(gate(name, number))
-        made.tell(gate("Z", 9, "other"))
+            made.notify(gate(name, number))
+        made.notify(gate("Z", 9, "other"))
         assert clock.advance()
         assert clock.advance()
         await until(lambda: len(server.got) == 2)
-        made.tell(gate("D", 4))
+        made.notify(gate("D", 4))
         await made.close()
     told = sorted(server.told, key=lambda each: each["questions"])
     assert [each["cases"] for each in told] == [["A", "B", "C"], ["D"], ["Z"]]
@@ -211,7 +217,7 @@ async def test_a_family_is_one_notice() -> None:
 async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
     async with post(status(500), status(503), status(200)) as server:
         made, clock, said = herald(address=WebhookTarget(server.url))
-        made.tell(OVER)
+        made.notify(OVER)
         await until(lambda: len(server.got) == 3 and not made._tasks, clock)
         await made.close()
     assert said == []
@@ -221,21 +227,23 @@ async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
 @pytest.mark.parametrize(
     ("answer", "tries", "problem"),
     [
-        pytest.param(status(500), 1 + len(RETRIES), "webhook: the address answered 500", id="500"),
+        pytest.param(
+            status(500), 1 + len(RETRY_SECONDS), "webhook: the address answered 500", id="500"
+        ),
         pytest.param(status(404), 1, "webhook: the address answered 404", id="404"),
         pytest.param(status(301), 1, "webhook: the address answered 301", id="elsewhere"),
-        pytest.param(rude, 1 + len(RETRIES), "webhook: RemoteProtocolError", id="nonsense"),
-        pytest.param(silent, 1 + len(RETRIES), "webhook: it took too long", id="silent"),
+        pytest.param(rude, 1 + len(RETRY_SECONDS), "webhook: RemoteProtocolError", id="nonsense"),
+        pytest.param(silent, 1 + len(RETRY_SECONDS), "webhook: it took too long", id="silent"),
     ],
 )
 async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, problem: str) -> None:
     async with post(answer) as server:
         made, clock, said = herald(address=WebhookTarget(server.url))
-        made.tell(OVER)
+        made.notify(OVER)
         await until(lambda: len(server.got) == 1)
-        most = float("inf") if answer is silent else PATIENCE
+        most = float("inf") if answer is silent else DELIVERY_SECONDS
         await until(lambda: not made._tasks, clock, most)
-        made.tell(OVER)
+        made.notify(OVER)
         await until(lambda: not made._tasks, clock, most)
         await made.close()
         if answer is not silent:
@@ -247,7 +255,7 @@ async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, prob
 async def test_an_endless_answer_is_not_read() -> None:
     async with post(huge) as server:
         made, _, said = herald(address=WebhookTarget(server.url))
-        made.tell(OVER)
+        made.notify(OVER)
         await until(lambda: not made._tasks)
         await made.close()
     assert said == []
@@ -255,7 +263,7 @@ async def test_an_endless_answer_is_not_read() -> None:
 
 async def test_nobody_there() -> None:
     made, clock, said = herald(address=WebhookTarget("http://127.0.0.1:1/hook"))
-    made.tell(OVER)
+    made.notify(OVER)
     await until(lambda: not made._tasks, clock)
     assert said[0].startswith("webhook: ConnectError")
 
@@ -263,7 +271,7 @@ async def test_nobody_there() -> None:
 async def test_the_end_waits_only_so_long() -> None:
     async with post(silent) as server:
         made, clock, said = herald(address=WebhookTarget(server.url))
-        made.tell(OVER)
+        made.notify(OVER)
         await until(lambda: server.got)
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
@@ -273,12 +281,12 @@ async def test_the_end_waits_only_so_long() -> None:
 async def test_too_many_at_once_are_dropped_and_said_once() -> None:
     async with post(silent) as server:
         made, clock, said = herald(address=WebhookTarget(server.url))
-        for _ in range(MOST_WAITING + 50):
-            made.tell(OVER)
-        assert len(made._tasks) == MOST_WAITING
+        for _ in range(MAX_DELIVERIES + 50):
+            made.notify(OVER)
+        assert len(made._tasks) == MAX_DELIVERIES
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said[0] == f"more than {MOST_WAITING} notifications are under way; others are dropped"
+    assert said[0] == f"more than {MAX_DELIVERIES} notifications are under way; others are dropped"
     assert len(said) == 2
 
 
@@ -288,7 +296,7 @@ COPY = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + chr(10))"
 async def test_a_command_gets_the_notice_on_its_stdin(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     made, _, said = herald(command=[sys.executable, "-c", COPY, str(heard)])
-    made.tell(OVER)
+    made.notify(OVER)
     await until(lambda: not made._tasks)
     await made.close()
     (line,) = heard.read_text().splitlines()
@@ -298,11 +306,11 @@ async def test_a_command_gets_the_notice_on_its_stdin(tmp_path: Path) -> None:
 async def test_a_command_that_fails_is_named_once(tmp_path: Path) -> None:
     made, _, said = herald(command=[sys.executable, "-c", "raise SystemExit(3)"])
     for _ in range(2):
-        made.tell(OVER)
+        made.notify(OVER)
     await until(lambda: not made._tasks)
     assert said == [f"notify command {sys.executable!r}: exit code 3"]
     gone, _, lost = herald(command=[str(tmp_path / "nobody")])
-    gone.tell(OVER)
+    gone.notify(OVER)
     await until(lambda: not gone._tasks)
     assert lost == [f"notify command {str(tmp_path / 'nobody')!r}: No such file or directory"]
 
@@ -314,7 +322,7 @@ async def test_a_command_that_never_ends_is_ended_with_all_it_started(tmp_path: 
         "open(sys.argv[1], 'w').write(f'{os.getpid()} {child.pid}\\n'); time.sleep(600)"
     )
     made, clock, said = herald(command=[sys.executable, "-c", script, str(pids)])
-    made.tell(OVER)
+    made.notify(OVER)
     await until(lambda: pids.exists() and pids.read_text().endswith("\n"))
     await until(clock.advance)
     await until(lambda: not made._tasks)

@@ -19,7 +19,13 @@ from interlock.engine.circuit import RATE_LIMIT
 from interlock.engine.schedule import Budget, Spent
 from interlock.journal.journal import Pause
 from interlock.runtime.loop import RunLoop
-from interlock.runtime.outbox import BACK_OFF, LONGEST, CarrierCapacity, Deadlines, RateLimitPauses
+from interlock.runtime.outbox import (
+    BACK_OFF,
+    LONGEST_LIMIT,
+    CarrierCapacity,
+    Deadlines,
+    RateLimitPauses,
+)
 
 
 def made() -> tuple[FakeClock, Deadlines, list[float]]:
@@ -146,7 +152,7 @@ class Login:
             usage=Usage(10, 0.5),
         )
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self.stopped.append(dispatch_id)
 
     async def close(self) -> None:
@@ -267,7 +273,7 @@ def test_the_schedule_goes_on_after_a_restart_and_begins_anew_after_an_answer(
 
 
 @pytest.mark.parametrize(
-    "until", [float("nan"), float("inf"), -5.0, 0.0, 1.0 + LONGEST, START * 1000]
+    "until", [float("nan"), float("inf"), -5.0, 0.0, 1.0 + LONGEST_LIMIT, START * 1000]
 )
 def test_an_end_that_cannot_be_is_not_believed(world: World, until: float) -> None:
     world.begin("A")
@@ -309,8 +315,8 @@ def test_carriers_say_whose_account_it_is(world: World) -> None:
     script: Carrier = ScriptAgent(read_script("{}", "x"), world.clock)
     assert isinstance(login, SharesAccount)
     assert not isinstance(script, SharesAccount)
-    assert Handler(lambda _ask: None, login).account("worker") == "me"
-    assert Handler(lambda _ask: None, script).account("worker") == ""
+    assert Handler(lambda _ask: None, login).account_of("worker") == "me"
+    assert Handler(lambda _ask: None, script).account_of("worker") == ""
 
 
 Steps = st.lists(st.tuples(st.integers(0, 4000), st.none() | st.integers(1, 4000)), max_size=12)
@@ -328,13 +334,13 @@ def test_an_account_rests_until_its_latest_known_end_and_never_for_ever(
         clock.time += later
         until = clock.time + after if after else 0.0
         reply = Reply(1, failure=RATE_LIMIT, reason="429", until=until)
-        pause, _ = pauses.limit(ask, reply, clock.time)
+        pause, _ = pauses.add_limit(ask, reply, clock.time)
         assert clock.time < pause.until <= clock.time + max(4000, BACK_OFF[-1])
         ends = pause.until
     clock.time = max(clock.time, ends)
-    pauses.look(clock.time)
+    pauses.refresh(clock.time)
     assert (pauses.closed_roles, pauses.until) == (frozenset(), 0.0)
-    assert [each.dispatch_id for each in pauses.due()] == ([1] if plan else [])
+    assert [each.dispatch_id for each in pauses.list_due()] == ([1] if plan else [])
 
 
 def test_old_pauses_of_others_mean_nothing(world: World) -> None:
@@ -386,9 +392,9 @@ class Ferry:
         self._aboard |= {ask.dispatch_id for ask in asks}
         self._inside.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._aboard.discard(dispatch_id)
-        self._inside.settled(dispatch_id, error)
+        self._inside.settle(dispatch_id, error)
 
     async def close(self) -> None:
         await self._inside.close()
@@ -442,7 +448,7 @@ def test_roles_with_one_carrier_share_its_room(tmp_path: Path) -> None:
     assert isinstance(boat, HasCapacity)
     assert not isinstance(script, HasCapacity)
     rations = CarrierCapacity({"a": boat, "b": boat, "c": script})
-    rations.ask()
+    rations.refresh()
     assert [rations.reserve(role) for role in ("a", "c", "b", "a", "c")] == [
         *(True, True, True, False, True)
     ]

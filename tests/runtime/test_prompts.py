@@ -9,7 +9,7 @@ from tests.world.paper import PAPER
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import read_circuit
-from interlock.runtime.prompts import fill
+from interlock.runtime.prompts import render_prompt
 from interlock.system.errors import CircuitError
 
 CIRCUIT = read_circuit(PAPER).circuit
@@ -56,11 +56,11 @@ def with_prompt(template: str) -> Circuit:
     ],
 )
 def test_filled(template: str, prompt: str) -> None:
-    assert fill(with_prompt(template), CASE) == prompt
+    assert render_prompt(with_prompt(template), CASE) == prompt
 
 
 def test_without_a_template_the_facts_are_json() -> None:
-    prompt = fill(CIRCUIT, CASE)
+    prompt = render_prompt(CIRCUIT, CASE)
     assert prompt.startswith('{\n  "circuit": "paper",\n  "case_id": "A-1",\n  "step": "judge",')
     assert msgspec.json.decode(prompt) == {
         "circuit": "paper",
@@ -119,7 +119,7 @@ def test_without_a_template_the_facts_are_json() -> None:
 )
 def test_unfillable(template: str, problem: str | None) -> None:
     with pytest.raises(CircuitError) as caught:
-        fill(with_prompt(template), CASE)
+        render_prompt(with_prompt(template), CASE)
     start = "the prompt of step 'judge' cannot be filled: "
     assert str(caught.value).startswith(start)
     if problem is not None:
@@ -128,7 +128,7 @@ def test_unfillable(template: str, problem: str | None) -> None:
 
 def test_every_filling_starts_with_a_fresh_allowance() -> None:
     circuit = with_prompt("{% for a in range(60000) %}{% endfor %}x")
-    assert [fill(circuit, CASE) for _ in range(3)] == ["x", "x", "x"]
+    assert [render_prompt(circuit, CASE) for _ in range(3)] == ["x", "x", "x"]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_every_filling_starts_with_a_fresh_allowance() -> None:
 )
 def test_who_is_asked_again_is_told_why(template: str, prompt: str) -> None:
     case = msgspec.structs.replace(CASE, complaint="Answer lacks the field 'score'.")
-    assert fill(with_prompt(template), case) == prompt
+    assert render_prompt(with_prompt(template), case) == prompt
 
 
 PIECES = st.sampled_from(
@@ -167,7 +167,7 @@ def test_the_short_way_and_jinjas_way_say_the_same(template: str) -> None:
     outcomes = []
     for way in (template, "{{ '' }}" + template):
         try:
-            outcomes.append(fill(with_prompt(way or "x"), CASE))
+            outcomes.append(render_prompt(with_prompt(way or "x"), CASE))
         except CircuitError as error:
             outcomes.append(str(error))
     assert outcomes[0] == (outcomes[1] if template else "x")

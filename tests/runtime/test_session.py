@@ -13,7 +13,7 @@ import pytest
 from tests.world.paper import ONE_STEP, PAPER
 from tests.world.world import World
 
-from interlock.agents.carrier import NO_PREMISES
+from interlock.agents.carrier import NO_CONTEXT
 from interlock.engine.case import Case
 from interlock.engine.circuit_file import read_circuit
 from interlock.runtime.application import CaseHooks, DefaultHooks
@@ -145,7 +145,7 @@ class Lets(DefaultHooks):
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def let_go(self) -> Iterable[str]:
+    def released_cases(self) -> Iterable[str]:
         return self.names
 
 
@@ -159,25 +159,25 @@ def round_of(inner: CaseHooks) -> OneRound:
 
 def test_after_an_agents_turn_a_case_goes_on_only_to_our_own_programs() -> None:
     once = round_of(DefaultHooks())
-    assert not once.held(1, at("WRITE"))
-    assert once.premises(1, at("WRITE"), 7) == NO_PREMISES
-    assert not once.held(1, at("CHECK"))
-    once.premises(1, at("CHECK"), 8)
-    assert once.held(1, at("READ"))
-    assert not once.held(2, at("READ", "b"))
+    assert not once.must_wait(1, at("WRITE"))
+    assert once.context_for(1, at("WRITE"), 7) == NO_CONTEXT
+    assert not once.must_wait(1, at("CHECK"))
+    once.context_for(1, at("CHECK"), 8)
+    assert once.must_wait(1, at("READ"))
+    assert not once.must_wait(2, at("READ", "b"))
 
 
 def test_a_case_that_is_over_is_not_held() -> None:
     once = round_of(DefaultHooks())
-    once.premises(1, at("READ"), 7)
-    assert not once.held(1, Case("a", "READ", status="ended", end="OVER"))
+    once.context_for(1, at("READ"), 7)
+    assert not once.must_wait(1, Case("a", "READ", status="ended", end="OVER"))
 
 
 def test_whom_the_application_lets_go_rests_if_it_had_its_turn() -> None:
     once = round_of(Lets("a", "b"))
-    once.premises(1, at("WRITE"), 7)
-    once.held(1, at("READ"))
-    once.held(2, at("READ", "b"))
-    assert list(once.let_go()) == ["b"]
-    once.held(1, at("CHECK"))
-    assert list(once.let_go()) == ["a", "b"]
+    once.context_for(1, at("WRITE"), 7)
+    once.must_wait(1, at("READ"))
+    once.must_wait(2, at("READ", "b"))
+    assert list(once.released_cases()) == ["b"]
+    once.must_wait(1, at("CHECK"))
+    assert list(once.released_cases()) == ["a", "b"]

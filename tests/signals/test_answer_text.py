@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.answer_text import NoObject, object_in
+from interlock.signals.answer_text import NoObject, find_answer_object
 
 LIMIT = 1 << 20
 
@@ -54,19 +54,19 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "content"), FOUND.values(), ids=FOUND)
 def test_what_is_found(text: str, content: bytes) -> None:
-    assert object_in(text, LIMIT) == content
+    assert find_answer_object(text, LIMIT) == content
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused(text: str, words: str) -> None:
-    found = object_in(text, LIMIT)
+    found = find_answer_object(text, LIMIT)
     assert isinstance(found, NoObject)
     assert words in found.sentence
 
 
 @given(st.text(alphabet='`~{}"json \n\r>ü\ud800', max_size=80))
 def test_it_never_fails_and_never_invents(text: str) -> None:
-    found = object_in(text, LIMIT)
+    found = find_answer_object(text, LIMIT)
     if isinstance(found, bytes):
         said = found.decode(errors="surrogatepass")
         assert said in text.replace("\r\n", "\n") or said in text

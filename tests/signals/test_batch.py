@@ -20,20 +20,20 @@ from interlock.signals.batch import (
     BriefingSymptom,
     Cluster,
     ErrorPattern,
-    allowed_size,
-    budget_of,
+    build_budget,
+    build_manifest,
+    clean_log_text,
     close_batch,
     encode_budget,
     encode_manifest,
-    harmless,
+    limit_batch_size,
     merge_claims,
     move_entry,
     move_manifest,
-    new_manifest,
     read_budget,
     read_manifest,
     render_briefing,
-    subagent_prompt,
+    render_worker_prompt,
 )
 from interlock.signals.catalogue import WORKING
 from interlock.signals.reading import SignalRefused
@@ -43,7 +43,7 @@ from interlock.system.strict_json import Problem
 GOLDEN = Path(__file__).parent / "golden"
 AT = "2026-02-17T10:00:00Z"
 LATER = "2026-02-17T10:05:00Z"
-PENDING = new_manifest(
+PENDING = build_manifest(
     1,
     "triage",
     AT,
@@ -189,8 +189,8 @@ def test_a_skill_cannot_end_the_batch_or_swap_a_signal() -> None:
 
 def test_a_budget_is_written_as_the_seed_shows_it() -> None:
     golden = (GOLDEN / "budget-status.json").read_bytes()
-    assert encode_budget(budget_of(100000, 45000)) == golden
-    assert read_budget(golden) == budget_of(100000, 45000)
+    assert encode_budget(build_budget(100000, 45000)) == golden
+    assert read_budget(golden) == build_budget(100000, 45000)
 
 
 @pytest.mark.parametrize(
@@ -206,14 +206,14 @@ def test_a_budget_is_written_as_the_seed_shows_it() -> None:
     ],
 )
 def test_the_budget_limits_the_batch(total: int, used: int, size: int) -> None:
-    assert allowed_size(4, budget_of(total, used)) == size
-    assert allowed_size(0, budget_of(total, used)) == 0
-    assert allowed_size(4, None) == 4
+    assert limit_batch_size(4, build_budget(total, used)) == size
+    assert limit_batch_size(0, build_budget(total, used)) == 0
+    assert limit_batch_size(4, None) == 4
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_budget_figures_agree(total: int, used: int) -> None:
-    budget = budget_of(total, used)
+    budget = build_budget(total, used)
     assert budget.remaining == total - used
     assert (budget.percent_used >= 100) == (total > 0 and used >= total)
     assert read_budget(encode_budget(budget)) == budget
@@ -221,7 +221,7 @@ def test_budget_figures_agree(total: int, used: int) -> None:
 
 
 def test_the_worker_gets_the_seeds_prompt() -> None:
-    prompt = subagent_prompt(
+    prompt = render_worker_prompt(
         case_id="C1", step="F0_RECALL", briefing_path="b.md", signal_path="s.json", dispatch_id=7
     )
     assert prompt == (GOLDEN / "subagent-prompt.txt").read_text()
@@ -287,7 +287,7 @@ def test_triage_has_no_clusters() -> None:
     ],
 )
 def test_text_from_logs_is_made_harmless(text: str, plain: str) -> None:
-    assert harmless(text) == plain
+    assert clean_log_text(text) == plain
 
 
 @given(st.lists(st.text(max_size=300), max_size=5), st.sampled_from(WORKING))

@@ -8,10 +8,10 @@ import pytest
 from interlock.signals.catalogue import (
     WORKING,
     SignalRow,
-    legal_for,
-    role_named,
-    row_of,
-    rows,
+    find_signal,
+    list_role_signals,
+    list_signals,
+    normalize_role,
 )
 
 GOLDEN = Path(__file__).parent / "golden" / "text"
@@ -37,11 +37,11 @@ HANDLERS = {
     "checkpoint": "PROCESS_CHECKPOINT",
     "unknown": "REQUEST_CLARIFICATION",
 }
-TEXT = [row for row in rows("text") if row.key != "unknown"]
+TEXT = [row for row in list_signals("text") if row.key != "unknown"]
 
 
 def test_the_keys_and_handlers_of_the_seed_are_all_there() -> None:
-    assert {row.key: row.handler for row in rows("text")} == HANDLERS
+    assert {row.key: row.handler for row in list_signals("text")} == HANDLERS
 
 
 @pytest.mark.parametrize("row", TEXT, ids=lambda row: row.key)
@@ -63,12 +63,12 @@ def test_required_sections_exist_and_sections_stand_in_the_template(row: SignalR
 
 
 def test_names_are_unique_within_a_protocol() -> None:
-    names = [(row.protocol, row.name) for row in rows()]
+    names = [(row.protocol, row.name) for row in list_signals()]
     assert len(names) == len(set(names))
-    assert {row.protocol for row in rows()} == {"text", "line", "file"}
+    assert {row.protocol for row in list_signals()} == {"text", "line", "file"}
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.protocol}-{row.name}")
+@pytest.mark.parametrize("row", list_signals(), ids=lambda row: f"{row.protocol}-{row.name}")
 def test_every_row_says_what_it_asks_in_one_sentence(row: SignalRow) -> None:
     assert re.fullmatch(r"[A-Z][^.]*(?:\.\w[^.]*)*\.", row.asks)
 
@@ -96,17 +96,17 @@ def test_passes_and_verdicts() -> None:
 
 def test_nobody_may_pass_their_own_work() -> None:
     for role in WORKING:
-        names = {row.name for row in legal_for(role)}
+        names = {row.name for row in list_role_signals(role)}
         assert len(names & {"READY_FOR_REVIEW", "REVIEW_PASSED", "AUDIT_PASSED"}) <= 1
 
 
 def test_baseline_agents_may_ask_and_experts_may_not() -> None:
     for name in ("SEEKING_DIVINE_CLARIFICATION", "EXPERT_REQUEST"):
-        row = row_of("text", name)
+        row = find_signal("text", name)
         assert row is not None
         assert row.roles == WORKING[:-2]
         assert WORKING[-2:] == ("expert", "expert-creator")
-    assert row_of("text", "SAY_WHAT") is None
+    assert find_signal("text", "SAY_WHAT") is None
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_baseline_agents_may_ask_and_experts_may_not() -> None:
     ],
 )
 def test_roles_have_one_spelling(spelt: str, role: str) -> None:
-    assert role_named(spelt) == role
+    assert normalize_role(spelt) == role
 
 
 def test_statuses_that_may_follow_exist() -> None:
-    for row in rows("file"):
+    for row in list_signals("file"):
         file = row.name.partition(":")[0]
-        assert all(row_of("file", f"{file}:{status}") for status in row.then)
+        assert all(find_signal("file", f"{file}:{status}") for status in row.then)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.outcome import reset_time
+from interlock.agents.cli.outcome import parse_reset_time
 
 NOW = datetime(2026, 3, 10, 9, 0, 30, tzinfo=UTC)
 EAST = timezone(timedelta(hours=2))
@@ -57,12 +57,12 @@ UNTOLD = [
 
 @pytest.mark.parametrize(("text", "when"), TOLD.items(), ids=TOLD)
 def test_what_is_told(text: str, when: float) -> None:
-    assert reset_time(text, NOW.timestamp(), zones) == when
+    assert parse_reset_time(text, NOW.timestamp(), zones) == when
 
 
 @pytest.mark.parametrize("text", UNTOLD)
 def test_what_is_not_told(text: str) -> None:
-    assert reset_time(text, NOW.timestamp(), zones) is None
+    assert parse_reset_time(text, NOW.timestamp(), zones) is None
 
 
 WORDS = ("resets", "again", "at", "in", "3", "9:49", "am", "(UTC)", "Mar", "14", "2026", "|hours")
@@ -71,5 +71,5 @@ WORDS = ("resets", "again", "at", "in", "3", "9:49", "am", "(UTC)", "Mar", "14",
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.text(max_size=30))
 def test_it_is_never_in_the_past_nor_far_away(words: list[str], noise: str) -> None:
     now = NOW.timestamp()
-    found = reset_time(" ".join(words) + noise, now, zones)
+    found = parse_reset_time(" ".join(words) + noise, now, zones)
     assert found is None or now - 120 <= found <= now + 366 * 86400

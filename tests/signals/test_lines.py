@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import rows
-from interlock.signals.lines import LineReader, LineRefusal, LineSignal, canonical_line
+from interlock.signals.catalogue import list_signals
+from interlock.signals.lines import LineReader, LineRefusal, LineSignal, format_line
 
 RULE = "=" * 44
 BAR = "═" * 44
@@ -200,8 +200,8 @@ def test_other_lines_are_nothing(line: str, mode: Literal["raw", "message"]) -> 
 
 def test_every_row_of_the_catalogue_is_read() -> None:
     shown = {kind for _, kind, _ in SINGLE}
-    assert {row.name for row in rows("line")} <= shown
-    assert len(rows("line")) == 20
+    assert {row.name for row in list_signals("line")} <= shown
+    assert len(list_signals("line")) == 20
 
 
 def test_an_unknown_type_is_journaled_as_unknown() -> None:
@@ -324,7 +324,7 @@ def test_the_second_time_is_marked(mode: Literal["raw", "message"]) -> None:
     ],
 )
 def test_emits_the_canonical_line(kind: str, payload: Any, line: str) -> None:
-    assert canonical_line(kind, payload) == line
+    assert format_line(kind, payload) == line
 
 
 @pytest.mark.parametrize(
@@ -340,7 +340,7 @@ def test_emits_the_canonical_line(kind: str, payload: Any, line: str) -> None:
 )
 def test_emits_nothing_that_would_be_refused(kind: str, payload: Any) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        canonical_line(kind, payload)
+        format_line(kind, payload)
 
 
 pieces = st.sampled_from(
@@ -387,5 +387,5 @@ def test_how_the_stream_is_cut_never_matters(
 @given(st.sampled_from(SINGLE), st.integers(0, 3))
 def test_what_is_emitted_is_read_back(row: tuple[str, str, dict[str, Any]], blanks: int) -> None:
     _, kind, fields = row
-    line = canonical_line(kind, {name: str(value) for name, value in fields.items()})
+    line = format_line(kind, {name: str(value) for name, value in fields.items()})
     assert heard("\n" * blanks + line + "\n") == [(kind, fields)]

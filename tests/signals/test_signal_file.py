@@ -14,11 +14,11 @@ from interlock.signals.signal_file import (
     SignalFile,
     encode_artifact,
     encode_signal,
+    find_responder_error,
     may_follow,
     move_signal,
     read_artifact,
     read_signal,
-    responder_error,
 )
 from interlock.system.strict_json import Problem
 
@@ -43,15 +43,15 @@ def test_a_signal_is_written_as_the_seed_shows_it() -> None:
 def test_a_responder_may_write_the_fields_in_its_own_order() -> None:
     read = read_signal((GOLDEN / "signal-error.json").read_bytes())
     assert isinstance(read, SignalFile)
-    assert responder_error(WAITING, read) == "description of what went wrong"
+    assert find_responder_error(WAITING, read) == "description of what went wrong"
 
 
 def test_an_error_of_another_dispatch_is_not_ours() -> None:
     other = msgspec.structs.replace(WAITING, dispatch_id=2, status="error", error="x")
-    assert responder_error(WAITING, other) is None
-    assert responder_error(WAITING, WAITING) is None
+    assert find_responder_error(WAITING, other) is None
+    assert find_responder_error(WAITING, WAITING) is None
     silent = msgspec.structs.replace(WAITING, status="error")
-    assert responder_error(WAITING, silent) == "the responder gave no reason"
+    assert find_responder_error(WAITING, silent) == "the responder gave no reason"
 
 
 def test_an_artifact_is_written_as_the_seed_shows_it() -> None:

@@ -5,11 +5,11 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import WORKING, legal_for, row_of, rows
+from interlock.signals.catalogue import WORKING, find_signal, list_role_signals, list_signals
 from interlock.signals.reading import Accepted, SignalRefused
 from interlock.signals.text import read_message
 
-SIGNALS = [row for row in rows("text") if row.key != "unknown"]
+SIGNALS = [row for row in list_signals("text") if row.key != "unknown"]
 FILLED = {
     "READY_FOR_REVIEW": "Summary: done",
     "TASK_INCOMPLETE": "Blocker: no key",
@@ -30,7 +30,7 @@ SUBJECTS = {"task": ": t1", "request": ": r1", "expert": ": x1", "path": ": src/
 
 
 def said(name: str) -> str:
-    row = row_of("text", name)
+    row = find_signal("text", name)
     assert row is not None
     return f"{row.name}{SUBJECTS[row.subject]}\n\n{FILLED.get(name, '')}\n"
 
@@ -81,7 +81,7 @@ prose = st.text(string.ascii_lowercase + " .\n", max_size=40)
 
 @given(names, st.data())
 def test_every_signal_can_be_said_by_each_of_its_roles(name: str, data: st.DataObject) -> None:
-    row = row_of("text", name)
+    row = find_signal("text", name)
     assert row is not None
     role = data.draw(st.sampled_from(row.roles))
     reading = read_message(said(name), role=role, task_id="t1")
@@ -98,14 +98,14 @@ def test_any_text_gives_exactly_one_reading(text: str, role: str) -> None:
 def test_a_role_is_never_heard_saying_what_it_may_not(text: str, role: str) -> None:
     reading = read_message(text, role=role, task_id="t1")
     if isinstance(reading, Accepted):
-        assert reading.signal in {row.name for row in legal_for(role)}
+        assert reading.signal in {row.name for row in list_role_signals(role)}
 
 
 @given(messages, roles)
 def test_the_accepted_task_is_the_one_that_was_dispatched(text: str, role: str) -> None:
     reading = read_message(text, role=role, task_id="t2")
     if isinstance(reading, Accepted):
-        row = row_of("text", reading.signal)
+        row = find_signal("text", reading.signal)
         assert row is not None
         assert row.subject != "task"
 
@@ -130,7 +130,7 @@ def test_the_accepted_task_is_the_one_that_was_dispatched(text: str, role: str) 
 def test_a_wrapped_signal_is_never_accepted(
     name: str, before: str, wrapper: tuple[str, str], data: st.DataObject
 ) -> None:
-    row = row_of("text", name)
+    row = find_signal("text", name)
     assert row is not None
     inner = said(name).replace("---DELEGATION PROMPT END---", "")
     text = f"{before}\n\n{wrapper[0]}{inner}{wrapper[1]}"
@@ -140,7 +140,7 @@ def test_a_wrapped_signal_is_never_accepted(
 
 @given(names, st.sampled_from(["> ", "    ", "\t", " ", "- ", "+ "]), st.data())
 def test_a_prefixed_signal_is_never_accepted(name: str, mark: str, data: st.DataObject) -> None:
-    row = row_of("text", name)
+    row = find_signal("text", name)
     assert row is not None
     text = "".join(f"{mark}{line}\n" for line in said(name).split("\n"))
     reading = read_message(text, role=data.draw(st.sampled_from(row.roles)), task_id="t1")
@@ -172,7 +172,7 @@ def test_without_its_nonce_nothing_passes_a_strict_reader(text: str, role: str) 
 
 @given(names, st.data())
 def test_with_its_nonce_every_signal_passes_a_strict_reader(name: str, data: st.DataObject) -> None:
-    row = row_of("text", name)
+    row = find_signal("text", name)
     assert row is not None
     role = data.draw(st.sampled_from(row.roles))
     line, _, body = said(name).partition("\n")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.text import ClippedText, bounded
+from interlock.system.text import ClippedText, clip_text
 
 MARK = 60
 """Room for the line that says what was cut."""
@@ -32,4 +32,4 @@ def test_pieces_and_the_whole_give_the_same(text: str, bound: int) -> None:
     kept = ClippedText(bound)
     for sign in text:
         kept.add(sign)
-    assert (kept.text(), kept.truncated) == bounded(text, bound)
+    assert (kept.text(), kept.truncated) == clip_text(text, bound)

@@ -3,12 +3,12 @@
 import pytest
 
 from interlock.system.file_kinds import (
-    holds_tests,
+    find_kind,
+    find_language,
+    has_tests,
     is_comment,
     is_document,
     is_test,
-    kind_of,
-    language_of,
 )
 
 TESTS = """
@@ -88,16 +88,16 @@ def test_comments(line: str, path: str, expected: bool) -> None:
     ],
 )
 def test_kinds(path: str, kind: str) -> None:
-    assert kind_of(path) == kind
+    assert find_kind(path) == kind
 
 
 def test_files_that_hold_tests() -> None:
-    assert holds_tests("tests/test_a.py")
-    assert not holds_tests("tests/conftest.py")
-    assert not holds_tests("tests/data.json")
-    assert not holds_tests("tests/test_a.png")
+    assert has_tests("tests/test_a.py")
+    assert not has_tests("tests/conftest.py")
+    assert not has_tests("tests/data.json")
+    assert not has_tests("tests/test_a.png")
 
 
 def test_languages() -> None:
     names = ("a.tsx", "Dockerfile", ".env", "a", "a.kt")
-    assert [language_of(name) for name in names] == ["javascript", "shell", "data", "", "java"]
+    assert [find_language(name) for name in names] == ["javascript", "shell", "data", "", "java"]

@@ -11,12 +11,12 @@ from interlock.system.files import (
     UnreadableFile,
     append_line,
     move_aside,
+    move_into,
     open_log,
-    place_file,
-    put_aside,
     read_file,
     read_stamp,
-    remove,
+    remove_tree,
+    rename_synced,
     save_file,
     write_file,
     write_files,
@@ -99,7 +99,7 @@ def test_what_a_crash_left_is_overwritten(tmp_path: Path) -> None:
 
 def test_a_file_made_by_others_takes_its_place(tmp_path: Path) -> None:
     (tmp_path / "made").write_bytes(b"database")
-    place_file(tmp_path / "made", tmp_path / "file")
+    rename_synced(tmp_path / "made", tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"database"
     assert names(tmp_path) == ["file"]
 
@@ -157,7 +157,7 @@ def test_putting_aside_numbers_what_it_moves(tmp_path: Path) -> None:
     for _ in range(2):
         (tmp_path / "tree").mkdir()
         (tmp_path / "tree" / "file").write_text("kept")
-        put_aside(tmp_path / "tree", tmp_path / "aside")
+        move_into(tmp_path / "tree", tmp_path / "aside")
     assert names(tmp_path / "aside") == ["tree.1", "tree.2"]
 
 
@@ -190,7 +190,7 @@ def test_removing_follows_no_link_and_opens_closed_folders(tmp_path: Path) -> No
     (gone / "closed" / "file").write_text("gone")
     (gone / "link").symlink_to(kept)
     (gone / "closed").chmod(0o500)
-    remove(gone)
-    remove(tmp_path / "never")
+    remove_tree(gone)
+    remove_tree(tmp_path / "never")
     assert names(tmp_path) == ["kept"]
     assert (kept / "file").read_text() == "kept"

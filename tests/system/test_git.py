@@ -18,8 +18,8 @@ from interlock.system.git import (
     Git,
     GitResult,
     SeedCommit,
+    build_environment,
     check_out,
-    environment,
     read_user_setting,
     seed_repository,
 )
@@ -35,11 +35,11 @@ def world(tmp_path: Path) -> GitRepo:
 
 def test_output_is_bounded_and_says_that_it_was_cut(world: GitRepo) -> None:
     ran = Git(world.folder).run("show", "HEAD:cart.py", most=100)
-    assert (len(ran.out), ran.cut, ran.fine) == (100, True, True)
+    assert (len(ran.stdout), ran.cut, ran.is_ok) == (100, True, True)
 
 
 def test_output_of_just_the_bound_is_whole_or_cut_but_never_more(world: GitRepo) -> None:
-    assert len(Git(world.folder).run("show", "HEAD:cart.py", most=10_000).out) == 10_000
+    assert len(Git(world.folder).run("show", "HEAD:cart.py", most=10_000).stdout) == 10_000
 
 
 def test_patience_ends(world: GitRepo) -> None:
@@ -65,13 +65,13 @@ def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
 def test_much_input_and_much_output_do_not_stop_each_other(world: GitRepo) -> None:
     head = world.git("rev-parse", "HEAD")
     ran = Git(world.folder).run("cat-file", "--batch-check", feed=f"{head}\n".encode() * 20_000)
-    assert ran.out.count(b"\n") == 20_000
+    assert ran.stdout.count(b"\n") == 20_000
 
 
 def test_the_surroundings_do_not_redirect_git() -> None:
     around = {"PATH": "/bin", "GIT_DIR": "/x", "GIT_EXTERNAL_DIFF": "/x", "HOME": "/root"}
-    assert environment(READ, around).keys() & around.keys() == {"PATH"}
-    assert environment(READ, around)["GIT_CONFIG_GLOBAL"] == "/dev/null"
+    assert build_environment(READ, around).keys() & around.keys() == {"PATH"}
+    assert build_environment(READ, around)["GIT_CONFIG_GLOBAL"] == "/dev/null"
 
 
 def test_the_line_that_tells_most_of_a_complaint() -> None:
@@ -86,16 +86,16 @@ def clone(world: GitRepo) -> Git:
 
 def test_output_is_cut_and_said_to_be(clone: Git) -> None:
     ran = clone.run("show", "HEAD:cart.py", most=1_000)
-    assert (len(ran.out), ran.cut, ran.fine) == (1_000, True, True)
+    assert (len(ran.stdout), ran.cut, ran.is_ok) == (1_000, True, True)
     exact = clone.run("show", "HEAD:cart.py", most=10_000)
-    assert (len(exact.out), exact.cut) == (10_000, False)
+    assert (len(exact.stdout), exact.cut) == (10_000, False)
 
 
 def test_a_failure_is_a_sentence(clone: Git) -> None:
     with pytest.raises(SourceError, match=r"git rev-parse failed in .*Needed a single revision"):
-        clone.ask("rev-parse", "--verify", "nothing")
+        clone.read_line("rev-parse", "--verify", "nothing")
     with pytest.raises(SourceError, match="git ls-tree failed"):
-        clone.paths("ls-tree", "-z", "nothing")
+        clone.read_paths("ls-tree", "-z", "nothing")
     with pytest.raises(SourceError, match="cannot be run"):
         clone.run("show", "nul\0")
 
@@ -117,17 +117,17 @@ def test_the_user_s_settings_count_in_their_own_tree_alone(
     monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     asked = ("config", "--get", "user.name")
-    assert Git(world.folder, USER_TREE).line(*asked) == "Ada"
-    assert Git(world.folder, USER_TREE).line("config", "--get", "core.hooksPath") == "/dev/null"
+    assert Git(world.folder, USER_TREE).try_line(*asked) == "Ada"
+    assert Git(world.folder, USER_TREE).try_line("config", "--get", "core.hooksPath") == "/dev/null"
     assert read_user_setting(world.folder, "core.hooksPath") == "/h"
     for policy in (READ, SEED):
-        assert Git(world.folder, policy).line(*asked) == ""
+        assert Git(world.folder, policy).try_line(*asked) == ""
     assert read_user_setting(tmp_path / "gone", "user.name") == ""
 
 
 def test_a_step_is_told_before_it_is_taken(world: GitRepo) -> None:
     told: list[str] = []
-    Git(world.folder / ".git", OWN_CLONE, heed=told.append).ask("rev-parse", "HEAD")
+    Git(world.folder / ".git", OWN_CLONE, heed=told.append).read_line("rev-parse", "HEAD")
     assert told == ["git rev-parse"]
 
 
@@ -150,7 +150,7 @@ def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
         found.append(seed_repository(tmp_path / name, commits))
     assert found[0] == found[1]
     assert found[0].keys() == {"one", "t", "HEAD"}
-    said = Git(tmp_path / "first", SEED).ask("log", "-1", "--format=%an %aI %cn %s|%b")
+    said = Git(tmp_path / "first", SEED).read_line("log", "-1", "--format=%an %aI %cn %s|%b")
     assert said == "B 2026-09-07T08:12:41+02:00 B Rename|For a reason.\n"
     check_out(tmp_path / "first", found[0]["one"], tmp_path / "ci" / "r")
     assert (tmp_path / "ci" / "r" / "a b" / "ü.txt").read_text() == "x\n"
@@ -159,12 +159,12 @@ def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
 
 def ask_everything(folder: Path, cache: Path) -> Repository:
     repository = Repository(Repo(name="shop", path=str(folder)), cache=cache)
-    for commit in repository.commits_since(None):
-        repository.change_of(commit)
-        repository.on_branch(commit.hash)
+    for commit in repository.list_commits_since(None):
+        repository.read_change(commit)
+        repository.is_on_branch(commit.hash)
     repository.blame_line("cart.py", 1)
-    repository.files_named("cart.py")
-    repository.entry("cart.py")
+    repository.find_files("cart.py")
+    repository.read_entry("cart.py")
     assert repository.browse is None
     return repository
 
@@ -190,7 +190,7 @@ def test_programs_named_in_a_repository_s_settings_are_not_run(
     for name in ("post-checkout", "reference-transaction", "pre-auto-gc"):
         (hooks / name).write_bytes(trap.read_bytes())
         (hooks / name).chmod(0o755)
-    assert ask_everything(world.folder, tmp_path / "cache").readable
+    assert ask_everything(world.folder, tmp_path / "cache").is_readable
     assert not (tmp_path / "sprung").exists()
 
 

@@ -1,12 +1,12 @@
 """Who belongs to an agent, over censuses of our own making."""
 
 from interlock.system.process_table import (
-    Census,
     Process,
+    ProcessTable,
     SeenProcess,
-    descendants,
-    family,
-    line_above,
+    find_ancestors,
+    find_descendants,
+    find_relatives,
 )
 
 TAG = "w:1:1:a"
@@ -17,12 +17,12 @@ def person(pid: int, parent: int, *tags: str, session: int = 0, state: str = "S"
     return SeenProcess(Process(pid, pid), parent, session or pid, state, 0.0, "x", tags)
 
 
-def people(*seen: SeenProcess) -> Census:
+def people(*seen: SeenProcess) -> ProcessTable:
     return {each.process.pid: each for each in seen}
 
 
 def kin(*seen: SeenProcess, known: tuple[Process, ...] = ()) -> list[int]:
-    return sorted(process.pid for process in family(people(*seen), TAG, LEADER, known))
+    return sorted(process.pid for process in find_relatives(people(*seen), TAG, LEADER, known))
 
 
 AGENT = person(10, 1, TAG)
@@ -61,11 +61,11 @@ def test_who_was_known_stays_known_but_not_his_number() -> None:
 def test_circles_end() -> None:
     """A census is no moment: parents may change while it is taken."""
     census = people(person(10, 12, TAG), person(11, 10), person(12, 11))
-    assert len(descendants(census, census.values())) == 3
-    assert len(line_above(census, 10)) == 3
+    assert len(find_descendants(census, census.values())) == 3
+    assert len(find_ancestors(census, 10)) == 3
 
 
 def test_the_line_above() -> None:
     census = people(person(1, 0), person(5, 1), person(6, 5), person(7, 5))
-    assert line_above(census, 6) == {Process(6, 6), Process(5, 5), Process(1, 1)}
-    assert line_above(census, 99) == set()
+    assert find_ancestors(census, 6) == {Process(6, 6), Process(5, 5), Process(1, 1)}
+    assert find_ancestors(census, 99) == set()

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.text import code, code_list, fence, link, prose
+from interlock.system.text import (
+    escape_markdown,
+    format_code,
+    format_code_list,
+    format_fence,
+    format_link,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,19 +33,19 @@ from interlock.system.text import code, code_list, fence, link, prose
     ],
 )
 def test_prose(text: str, written: str) -> None:
-    assert prose(text) == written
+    assert escape_markdown(text) == written
 
 
 @given(st.text())
 def test_prose_has_no_open_markup_and_one_line(text: str) -> None:
-    said = re.sub(r"\\.", "", prose(text))
+    said = re.sub(r"\\.", "", escape_markdown(text))
     assert not set(said) & set("*_`[]|~<>\n")
     assert "://" not in said
 
 
 @given(st.text(max_size=80))
 def test_a_code_span_cannot_be_left(text: str) -> None:
-    said = code(text)
+    said = format_code(text)
     if said.startswith("`"):
         ticks = re.match("`+", said)
         assert ticks
@@ -50,21 +56,21 @@ def test_a_code_span_cannot_be_left(text: str) -> None:
 
 
 def test_code_with_bars_and_ticks() -> None:
-    assert code("a`b") == "``a`b``"
-    assert code("`a`") == "`` `a` ``"
-    assert code("a|b<c>") == "<code>a&#124;b&lt;c&gt;</code>"
-    assert code("") == ""
-    assert code_list(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
+    assert format_code("a`b") == "``a`b``"
+    assert format_code("`a`") == "`` `a` ``"
+    assert format_code("a|b<c>") == "<code>a&#124;b&lt;c&gt;</code>"
+    assert format_code("") == ""
+    assert format_code_list(["a", "b", "c"], 2) == "`a`, `b` and 1 more"
 
 
 @given(st.text())
 def test_a_fence_cannot_be_closed_from_inside(text: str) -> None:
-    first, *inner, last = fence(text).split("\n")
+    first, *inner, last = format_fence(text).split("\n")
     assert first == f"{last}text"
     assert all(last not in row for row in inner)
 
 
 def test_links_are_safe_also_in_tables() -> None:
-    assert link("a", "https://x.example/b|c") == "[a](<https://x.example/b%7Cc>)"
-    assert link("a", "javascript:alert(1)") == "a"
-    assert link("", "https://x.example") == ""
+    assert format_link("a", "https://x.example/b|c") == "[a](<https://x.example/b%7Cc>)"
+    assert format_link("a", "javascript:alert(1)") == "a"
+    assert format_link("", "https://x.example") == ""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.system.time import after, rfc3339
+from interlock.system.time import add_seconds, format_rfc3339
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from interlock.system.time import after, rfc3339
     ],
 )
 def test_every_form_becomes_rfc_3339_in_utc_and_nonsense_nothing(value: Any, written: str) -> None:
-    assert rfc3339(value) == written
+    assert format_rfc3339(value) == written
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_every_form_becomes_rfc_3339_in_utc_and_nonsense_nothing(value: Any, wri
     ],
 )
 def test_an_end_is_a_start_and_seconds(start: str, seconds: float, end: str) -> None:
-    assert after(start, seconds) == end
+    assert add_seconds(start, seconds) == end

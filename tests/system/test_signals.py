@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from interlock.system import process_tree
-from interlock.system.process_table import Process, look
-from interlock.system.process_tree import send
+from interlock.system.process_table import Process, read_process
+from interlock.system.process_tree import send_signal
 
 
 def child() -> "subprocess.Popen[bytes]":
@@ -17,20 +17,20 @@ def child() -> "subprocess.Popen[bytes]":
 
 def test_it_arrives() -> None:
     process = child()
-    seen = look(process.pid)
+    seen = read_process(process.pid)
     assert seen is not None
-    assert send(seen.process, signal.SIGTERM)
+    assert send_signal(seen.process, signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
-    assert not send(seen.process, signal.SIGTERM), "it is gone"
+    assert not send_signal(seen.process, signal.SIGTERM), "it is gone"
 
 
 def test_a_reused_number_is_somebody_else() -> None:
     process = child()
-    seen = look(process.pid)
+    seen = read_process(process.pid)
     assert seen is not None
     before = Process(process.pid, seen.process.started - 1)
-    assert not send(before, signal.SIGKILL)
-    assert not process_tree._by_psutil(before, signal.SIGKILL)
+    assert not send_signal(before, signal.SIGKILL)
+    assert not process_tree._send_by_psutil(before, signal.SIGKILL)
     assert process.poll() is None
     process.kill()
     process.wait()
@@ -39,13 +39,13 @@ def test_a_reused_number_is_somebody_else() -> None:
 def test_psutil_does_the_same() -> None:
     process = child()
     met = Process(process.pid, psutil.Process(process.pid).create_time())
-    assert process_tree._by_psutil(met, signal.SIGTERM)
+    assert process_tree._send_by_psutil(met, signal.SIGTERM)
     assert process.wait() == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**31 - 1])
 def test_numbers_of_nobody(pid: int) -> None:
-    assert not send(Process(pid, 1), signal.SIGKILL)
+    assert not send_signal(Process(pid, 1), signal.SIGKILL)
 
 
 def test_a_group() -> None:

@@ -5,8 +5,8 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-from interlock.system.process_table import Process, SeenProcess, look
-from interlock.system.process_tree import KillReport, Kin, Survivor, kill_tree
+from interlock.system.process_table import Process, SeenProcess, read_process
+from interlock.system.process_tree import KillReport, Relatives, Survivor, kill_tree
 from interlock.system.time import SystemClock
 
 
@@ -32,7 +32,7 @@ def trapping(command: str = "trap '' TERM; echo; while :; do sleep 300; done") -
     child.stdout.readline()
     child.stdout.close()
     CHILDREN[child.pid] = child
-    seen = look(child.pid)
+    seen = read_process(child.pid)
     assert seen is not None
     return seen.process
 
@@ -47,7 +47,7 @@ def bury(process: Process) -> int:
 
 
 async def alive(*processes: Process) -> dict[Process, SeenProcess]:
-    found = (look(process.pid) for process in processes)
+    found = (read_process(process.pid) for process in processes)
     return {seen.process: seen for seen in found if seen is not None and seen.alive}
 
 
@@ -75,7 +75,7 @@ async def test_one_that_is_born_meanwhile_ends_too() -> None:
 async def test_one_that_cannot_be_killed_is_told() -> None:
     """It is always found, and no signal reaches it, like one that hangs in the kernel."""
 
-    async def find(stop: bool) -> Kin:
+    async def find(stop: bool) -> Relatives:
         return {GHOST.process: GHOST}
 
     felled = await kill_tree(await find(False), find, HastyClock(), grace=3)
@@ -87,7 +87,7 @@ async def test_a_group_that_forks_away_from_every_look_ends_at_one_stroke() -> N
     process = trapping()
     looks = iter([GHOST])
 
-    async def find(stop: bool) -> Kin:
+    async def find(stop: bool) -> Relatives:
         """Whoever is found is gone already, and somebody else runs on in the group."""
         return {seen.process: seen for seen in looks}
 

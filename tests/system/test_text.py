@@ -5,18 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.system.text import (
-    block,
-    clean,
-    columns,
-    counted,
-    day,
-    first_line,
-    fitted,
-    lasted,
-    line,
-    moment,
-    when,
-    writable,
+    clean_text,
+    clip_block,
+    count_columns,
+    find_first_line,
+    fit_columns,
+    format_day,
+    format_elapsed,
+    format_line,
+    format_time,
+    parse_time,
+    plural,
+    replace_unencodable,
 )
 
 _ANY = st.text(st.characters(exclude_categories=()))
@@ -37,53 +37,53 @@ _ANY = st.text(st.characters(exclude_categories=()))
     ],
 )
 def test_what_misleads_is_made_visible(raw: str, shown: str) -> None:
-    assert clean(raw) == shown
+    assert clean_text(raw) == shown
 
 
 @given(_ANY)
 def test_clean_text_has_nothing_a_terminal_obeys_and_can_be_written(text: str) -> None:
-    shown = clean(text)
+    shown = clean_text(text)
     assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in shown)
     assert "\x7f" not in shown
-    assert clean(shown) == shown
+    assert clean_text(shown) == shown
     shown.encode()
 
 
 @given(_ANY, st.integers(2, 60))
 def test_a_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
-    shown = line(text, limit)
+    shown = format_line(text, limit)
     assert len(shown) <= limit
     assert shown == " ".join(shown.split())
 
 
 @given(_ANY, st.integers(0, 60))
 def test_fitted_text_fits(text: str, width: int) -> None:
-    assert columns(fitted(clean(text), width)) <= width
+    assert count_columns(fit_columns(clean_text(text), width)) <= width
 
 
 def test_wide_signs_take_two_columns_and_marks_none() -> None:
-    assert [columns(text) for text in ("abc", "漢字", "e\u0301", "")] == [3, 4, 1, 0]
-    assert fitted("漢字漢字", 5) == "漢字…"
-    assert fitted("abcdef", 4) == "abc…"
+    assert [count_columns(text) for text in ("abc", "漢字", "e\u0301", "")] == [3, 4, 1, 0]
+    assert fit_columns("漢字漢字", 5) == "漢字…"
+    assert fit_columns("abcdef", 4) == "abc…"
 
 
 def test_a_cut_block_says_how_much_is_missing() -> None:
-    assert block("abcdef", 4) == ("abcd", 2)
-    assert block("abc", 4) == ("abc", 0)
+    assert clip_block("abcdef", 4) == ("abcd", 2)
+    assert clip_block("abc", 4) == ("abc", 0)
 
 
 def test_the_first_line_that_says_something() -> None:
-    assert first_line("\n  \n second\nthird") == "second"
-    assert first_line(" \n ") == ""
+    assert find_first_line("\n  \n second\nthird") == "second"
+    assert find_first_line(" \n ") == ""
 
 
 def test_times_are_shown_in_utc_and_odd_ones_as_they_came() -> None:
-    assert when("2031-03-04T01:30:00+02:00") == "2031-03-03 23:30 UTC"
-    assert when("2031-03-04T01:30:00") == "2031-03-04 01:30 UTC"
-    assert when("yesterday\x1b[31m") == "yesterday"
-    assert day("2031-03-04T23:30:00Z") == "2031-03-04"
-    assert moment("0001-01-01T00:00:00+14:00") is None
-    assert moment("") is None
+    assert format_time("2031-03-04T01:30:00+02:00") == "2031-03-03 23:30 UTC"
+    assert format_time("2031-03-04T01:30:00") == "2031-03-04 01:30 UTC"
+    assert format_time("yesterday\x1b[31m") == "yesterday"
+    assert format_day("2031-03-04T23:30:00Z") == "2031-03-04"
+    assert parse_time("0001-01-01T00:00:00+14:00") is None
+    assert parse_time("") is None
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_times_are_shown_in_utc_and_odd_ones_as_they_came() -> None:
     ],
 )
 def test_how_long_it_took(start: str, end: str, said: str) -> None:
-    assert lasted(start, end) == said
+    assert format_elapsed(start, end) == said
 
 
 def test_counting() -> None:
-    assert counted(1, "cause") == "1 cause"
-    assert counted(12_345, "launch", "launches") == "12,345 launches"
+    assert plural(1, "cause") == "1 cause"
+    assert plural(12_345, "launch", "launches") == "12,345 launches"
 
 
 def test_what_utf8_cannot_hold_is_replaced() -> None:
-    assert writable("a\ud800b") == "a?b"
+    assert replace_unencodable("a\ud800b") == "a?b"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.desk import turn
 
-from interlock.system.folder_watch import FAST, SAFETY, FolderWatch, Inotify, Mode, file_system
+from interlock.system.folder_watch import FAST, SAFETY, FolderWatch, Inotify, Mode, find_file_system
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 MOUNTS = """\
@@ -23,8 +23,8 @@ MOUNTS = """\
 def test_the_file_system_of_a_folder(tmp_path: Path, folder: str, kind: str) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
-    assert file_system(Path(folder), mounts) == kind
-    assert file_system(Path(folder), tmp_path / "none") == ""
+    assert find_file_system(Path(folder), mounts) == kind
+    assert find_file_system(Path(folder), tmp_path / "none") == ""
 
 
 @pytest.mark.parametrize(("mode", "interval"), [("inotify", SAFETY), ("poll", FAST)])

@@ -27,7 +27,7 @@ class Echo:
                 self._out.add(ask.dispatch_id)
                 self._clock.call_at(self._clock.now() + 1, lambda ask=ask: self._give(ask))  # type: ignore[misc]
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._out.discard(dispatch_id)
 
     async def close(self) -> None:

@@ -7,10 +7,10 @@ from docs.pages.protocols import render_pages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.catalogue import ANYONE, WORKING, rows
+from interlock.signals.catalogue import ANYONE, WORKING, list_signals
 from interlock.signals.lines import LineReader, LineSignal
 from interlock.signals.reading import SignalRefused
-from interlock.signals.skills import signal_block
+from interlock.signals.skills import render_signal_block
 from interlock.signals.text import read_message
 from interlock.testing.lint import LARGEST, MOST_FINDINGS, is_prompt, lint_prompt
 
@@ -88,9 +88,11 @@ def test_every_finding_says_what_to_do(one: object) -> None:
 @pytest.mark.parametrize("role", WORKING)
 @pytest.mark.parametrize("taught", WORKING)
 def test_a_role_is_taught_only_its_own(role: str, taught: str) -> None:
-    own = {row.name for row in rows("text") if role in row.roles}
-    shown = {row.name for row in rows("text") if taught in row.roles}
-    wrong = [one for one in lint_prompt(signal_block(taught), role) if one.id != "signal.none"]
+    own = {row.name for row in list_signals("text") if role in row.roles}
+    shown = {row.name for row in list_signals("text") if taught in row.roles}
+    wrong = [
+        one for one in lint_prompt(render_signal_block(taught), role) if one.id != "signal.none"
+    ]
     assert {one.id for one in wrong} <= {"signal.wrong-role"}
     assert bool(wrong) == bool(shown - own)
 
@@ -125,8 +127,8 @@ def test_tells_prompts_from_transcripts(text: str, prompt: bool) -> None:
 
 pieces = st.sampled_from(
     [
-        *(f"{row.grammar}\n" for row in rows("text") if row.template),
-        *(f"{row.template}\n" for row in rows("line")),
+        *(f"{row.grammar}\n" for row in list_signals("text") if row.template),
+        *(f"{row.template}\n" for row in list_signals("line")),
         "READY_FOR_REVIEW: t1\n",
         "FILE CONFLICT: a.py\n",
         "HEALTH_AUDIT: HEALTHY\n",

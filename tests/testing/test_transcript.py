@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.testing.transcript import JudgedTranscript, Record, format_of, judge, read_record
+from interlock.testing.transcript import (
+    JudgedTranscript,
+    Record,
+    check_transcript,
+    detect_format,
+    read_record,
+)
 
 READY = "READY_FOR_REVIEW: t1\n\nFiles Modified:\n- a.py: new\n"
 INIT = {"type": "system", "subtype": "init", "session_id": "s"}
@@ -20,11 +26,11 @@ def result(text: str) -> dict[str, Any]:
 def read(fields: object, **defaults: Any) -> JudgedTranscript:
     record = read_record(json.dumps(fields).encode(), Record(id="", **defaults))
     assert isinstance(record, Record), record
-    return judge(record)
+    return check_transcript(record)
 
 
 def test_a_text_is_told_whole() -> None:
-    assert read({"id": "a", "role": "developer", "task_id": "t1", "text": READY}).plain() == {
+    assert read({"id": "a", "role": "developer", "task_id": "t1", "text": READY}).to_plain() == {
         "id": "a",
         "accepted": {
             "signal": "READY_FOR_REVIEW",
@@ -38,7 +44,7 @@ def test_a_text_is_told_whole() -> None:
 
 
 def test_a_refusal_is_told_whole() -> None:
-    plain = read({"id": 7, "role": "critic", "task_id": "t1", "text": READY}).plain()
+    plain = read({"id": 7, "role": "critic", "task_id": "t1", "text": READY}).to_plain()
     assert plain == {
         "id": 7,
         "accepted": None,
@@ -55,19 +61,19 @@ def test_lines_are_a_list() -> None:
     )
     judged = read({"id": "l", "format": "lines", "stream": stream})
     story = {"signal": "STORY_STARTED", "subject": "3-1", "fields": {"story_id": "3-1"}}
-    plain = judged.plain()
+    plain = judged.to_plain()
     assert set(plain) == {"id", "lines"}
     first, second, third = plain["lines"]
     assert first == {"accepted": story, "refused": None, "sentence": None, "where": 2}
     assert (second["accepted"], second["refused"], second["where"]) == (None, "Malformed", 3)
     assert third["accepted"] == story
     assert "no effect" in third["sentence"]
-    assert judged.refused
+    assert judged.is_refused
 
 
 def test_the_subject_of_a_line_is_its_first_id() -> None:
     stream = "SAGE_SIGNAL:HITL_REQUIRED:issue:42\nSAGE_SIGNAL:RECOVERY_FAILED:git\n"
-    lines = read({"id": "l", "format": "lines", "stream": stream}).plain()["lines"]
+    lines = read({"id": "l", "format": "lines", "stream": stream}).to_plain()["lines"]
     assert [one["accepted"]["subject"] for one in lines] == ["42", None]
 
 
@@ -76,7 +82,7 @@ def test_a_stream_with_a_role_is_its_last_message() -> None:
     stream = [INIT, {"type": "assistant", "message": {"id": "m", "content": READY}}, result(READY)]
     as_text = "".join(json.dumps(event) + "\n" for event in stream)
     for recorded in (stream, as_text, [json.dumps(event) for event in stream]):
-        plain = read({**fields, "stream": recorded}).plain()
+        plain = read({**fields, "stream": recorded}).to_plain()
         assert plain["accepted"]["signal"] == "READY_FOR_REVIEW"
         assert "lines" not in plain
 
@@ -88,8 +94,8 @@ def test_a_stream_without_a_role_is_a_session() -> None:
         "message": {"id": "m", "content": [{"type": "text", "text": text}]},
     }
     judged = read({"id": "s", "format": "claude-stream-json", "stream": [INIT, said, result(text)]})
-    assert [one["accepted"]["signal"] for one in judged.plain()["lines"]] == ["EPIC_COMPLETE"]
-    assert not judged.refused
+    assert [one["accepted"]["signal"] for one in judged.to_plain()["lines"]] == ["EPIC_COMPLETE"]
+    assert not judged.is_refused
 
 
 def test_pieces_of_one_message_are_one_message() -> None:
@@ -99,21 +105,23 @@ def test_pieces_of_one_message_are_one_message() -> None:
         for piece in pieces
     ]
     judged = read({"id": "s", "format": "claude-stream-json", "stream": [*events, result("x")]})
-    assert [one["accepted"]["subject"] for one in judged.plain()["lines"]] == ["2"]
+    assert [one["accepted"]["subject"] for one in judged.to_plain()["lines"]] == ["2"]
 
 
 def test_flags_are_defaults_that_a_record_goes_before() -> None:
-    assert read({"id": "a", "text": READY}, role="developer", task_id="t1").refused is False
-    assert read({"id": "a", "text": READY, "task_id": "t2"}, role="developer", task_id="t1").refused
+    assert read({"id": "a", "text": READY}, role="developer", task_id="t1").is_refused is False
+    assert read(
+        {"id": "a", "text": READY, "task_id": "t2"}, role="developer", task_id="t1"
+    ).is_refused
     strict = {"role": "developer", "nonce": "n1", "strict": True}
-    assert read({"id": "a", "text": READY}, **strict).plain()["refused"] == "Stale"
-    assert not read({"id": "a", "text": READY + "\nDispatch: n1\n"}, **strict).refused
+    assert read({"id": "a", "text": READY}, **strict).to_plain()["refused"] == "Stale"
+    assert not read({"id": "a", "text": READY + "\nDispatch: n1\n"}, **strict).is_refused
 
 
 @pytest.mark.parametrize("kind", ["text", "claude-stream-json", "codex-jsonl"])
 def test_a_session_that_was_cut_off_says_nothing(kind: str) -> None:
     fields = {"id": "a", "role": "developer", "format": kind, "stream": READY}
-    plain = read({**fields, "ended_by_itself": False}).plain()
+    plain = read({**fields, "ended_by_itself": False}).to_plain()
     assert (plain["accepted"], plain["refused"]) == (None, "Missing")
     assert plain["sentence"].startswith("There is no final message: ")
 
@@ -160,12 +168,12 @@ def test_a_broken_record_is_told(raw: bytes, sentence: str) -> None:
     ],
 )
 def test_a_stream_is_known_by_its_first_event(text: str, kind: str) -> None:
-    assert format_of(text) == kind
+    assert detect_format(text) == kind
 
 
 @given(
     st.text(max_size=80), st.sampled_from(["text", "claude-stream-json", "codex-jsonl", "lines"])
 )
 def test_any_stream_gets_a_verdict(text: str, kind: str) -> None:
-    plain = read({"id": "a", "format": kind, "stream": text}).plain()
+    plain = read({"id": "a", "format": kind, "stream": text}).to_plain()
     assert set(plain) <= {"id", "accepted", "refused", "sentence", "where", "lines"}

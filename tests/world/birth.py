@@ -15,8 +15,8 @@ import msgspec
 from tests.world.crash import in_a_process_of_its_own
 
 from interlock.journal import database, sqlite
-from interlock.journal.database import reading, writing
-from interlock.journal.sqlite import driver
+from interlock.journal.database import open_reader, open_writer
+from interlock.journal.sqlite import raw_connection
 
 TIMES = 40
 
@@ -39,14 +39,14 @@ class Death:
 
 def make(path: Path, death: Death) -> None:
     sys.settrace(death.watch)
-    with writing(path):
+    with open_writer(path):
         sys.settrace(None)
 
 
 def tables(path: Path) -> int:
-    with reading(path) as connection:
+    with open_reader(path) as connection:
         query = "select count(*) from sqlite_master where type = 'table'"
-        return int(driver(connection).execute(query).fetchone()[0])
+        return int(raw_connection(connection).execute(query).fetchone()[0])
 
 
 def main(home: Path) -> None:

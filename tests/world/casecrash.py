@@ -59,9 +59,9 @@ class Mortal(ScriptAgent):
         self._death.moment()
         super().send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._death.moment()
-        super().settled(dispatch_id, error)
+        super().settle(dispatch_id, error)
 
 
 def work(folder: Path, death: Death) -> None:

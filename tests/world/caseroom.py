@@ -14,19 +14,24 @@ from tests.world.clock import FakeClock, drive
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
-from interlock.rca.findings import findings_of
+from interlock.rca.findings import read_findings
 from interlock.rca.intake import KnownFailures, arrivals
 from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
-from interlock.rca.knowledge.suites import SuiteCase, find_suite, looks_of, suite_cases
+from interlock.rca.knowledge.suites import (
+    SuiteCase,
+    find_suite,
+    iterate_case_views,
+    list_suite_cases,
+)
 from interlock.rca.records import Failure, Findings, Launch
 from interlock.rca.sources.read import SourceLaunch
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
@@ -103,7 +108,7 @@ class Caseroom(World):
         self.tally = RunCounts()
 
     def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             return begin_suite(
                 *(connection, self.circuit, self.text, arrivals(intakes)),
                 name=name,
@@ -115,10 +120,10 @@ class Caseroom(World):
 
     def add(self, *intakes: SourceLaunch, suite_id: int = 1) -> list[int]:
         """What is new in these, for a suite that is there."""
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             known = [
                 KnownFailures(look.input["content"], look.features, look.input["family"])
-                for look in looks_of(connection, suite_id)
+                for look in iterate_case_views(connection, suite_id)
             ]
             new = arrivals(intakes, known)
             return extend_suite(connection, self.circuit, suite_id, new, self.clock.time)
@@ -169,12 +174,12 @@ class Caseroom(World):
                 application=ours.hooks,
                 wait_for_humans=wait,
             )
-            self.tally = found.tally
-            return await drive(found.work(), self.clock)
+            self.tally = found.counts
+            return await drive(found.run(), self.clock)
 
         try:
-            with writing(self.db) as connection:
-                driver(connection).set_trace_callback(statement)
+            with open_writer(self.db) as connection:
+                raw_connection(connection).set_trace_callback(statement)
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()
@@ -188,7 +193,7 @@ class Caseroom(World):
 
     def say(self, question_id: int, **data: Any) -> None:
         """Ann answers a question."""
-        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
+        write_answer(self.answers, HumanAnswer(question_id, "ann", data))
 
     def questions(self) -> dict[str, int]:
         """The open question of each case."""
@@ -200,7 +205,7 @@ class Caseroom(World):
 
     def cases(self, suite_id: int = 1) -> dict[str, SuiteCase]:
         with self.reading() as connection:
-            return {each.case_id: each for each in suite_cases(connection, suite_id)}
+            return {each.case_id: each for each in list_suite_cases(connection, suite_id)}
 
     def statuses(self, suite_id: int = 1) -> dict[str, str]:
         return {each.case_id: each.status for each in self.cases(suite_id).values()}
@@ -209,7 +214,7 @@ class Caseroom(World):
         with self.reading() as connection:
             suite = find_suite(connection, suite_id=suite_id)
             assert suite is not None
-            return findings_of(
+            return read_findings(
                 connection, suite, self.circuit, terms, at=self.clock.time, agent="script"
             )
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from tests.world.powerless import give_up_powers
 
-from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import Checkpoint, Epic
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.system.errors import InterlockError
@@ -75,7 +75,7 @@ def deaths(kept: Checkpoints) -> dict[str, Any]:
 
 
 def main(how: str, folder: Path, number: int) -> None:
-    kept = Checkpoints(find_place(folder))
+    kept = Checkpoints(find_state_folder(folder))
     if how == "powerless":
         give_up_powers()
     if how == "full":

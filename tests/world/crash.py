@@ -66,9 +66,9 @@ class Mortal:
         self._death.moment()
         self._agent.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._death.moment()
-        self._agent.settled(dispatch_id, error)
+        self._agent.settle(dispatch_id, error)
 
     async def close(self) -> None:
         await self._agent.close()

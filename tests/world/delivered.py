@@ -6,7 +6,7 @@ from interlock.delivery.checks.claims import AgentClaim, ClaimComparison
 from interlock.delivery.report.records import (
     AgentStatement,
     CheckEvidence,
-    Delivered,
+    DeliveryReport,
     Move,
     NeedsHuman,
     TaskReport,
@@ -76,7 +76,7 @@ def told(word: str = "complete", text: str = "", **more: Any) -> TaskReport:
     return TaskReport(**{**facts, **more})
 
 
-def delivered(*tasks: TaskReport, text: str = "", **more: Any) -> Delivered:
+def delivered(*tasks: TaskReport, text: str = "", **more: Any) -> DeliveryReport:
     facts: dict[str, Any] = {
         "run_id": 3,
         "title": f"Calculator{text}",
@@ -99,18 +99,18 @@ def delivered(*tasks: TaskReport, text: str = "", **more: Any) -> Delivered:
         ),
         "notes": (f"a note{text}",),
     }
-    return Delivered(**{**facts, **more})
+    return DeliveryReport(**{**facts, **more})
 
 
-def example() -> Delivered:
+def example() -> DeliveryReport:
     words = ("complete", "failed", "asks", "blocked", "at work", "waits")
     tasks = [told(word, task_id=f"t-{at}") for at, word in enumerate(words)]
     return delivered(*tasks)
 
 
-def hostile() -> Delivered:
+def hostile() -> DeliveryReport:
     return delivered(told("failed", HOSTILE), told("asks", HOSTILE), text=HOSTILE)
 
 
-def many(number: int) -> Delivered:
+def many(number: int) -> DeliveryReport:
     return delivered(*(told(task_id=f"t{at}") for at in range(number)))

@@ -14,10 +14,10 @@ from tests.world.crash import Death, in_a_process_of_its_own
 from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.engine.case import Decision
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
-from interlock.journal.sqlite import driver
-from interlock.rca.knowledge.writer import effect_of
+from interlock.journal.sqlite import raw_connection
+from interlock.rca.knowledge.writer import bind_effect
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
 LEFT = (
@@ -29,11 +29,11 @@ LEFT = (
 
 
 def commit(db: Path, moment: Callable[[str], None]) -> None:
-    with writing(db) as connection:
+    with open_writer(db) as connection:
         journal = Journal(connection, 1)
-        driver(connection).set_trace_callback(moment)
+        raw_connection(connection).set_trace_callback(moment)
         for each in EFFECTS:
-            journal.carry_out(effect_of(1, each), 2e9)
+            journal.apply_effect(bind_effect(1, each), 2e9)
         journal.commit(
             TurnWrites(
                 at=2e9,
@@ -43,7 +43,7 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
                 ],
             )
         )
-        driver(connection).set_trace_callback(None)
+        raw_connection(connection).set_trace_callback(None)
 
 
 def main(home: Path) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import Connection
 from tests.world.world import World
 
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
-from interlock.rca.knowledge.writer import effect_of
+from interlock.rca.knowledge.writer import bind_effect
 from interlock.rca.records import Failure, Launch
 
 
@@ -87,7 +87,7 @@ class Inquiry(World):
         self.at = self.clock.time
 
     def open(self, *arrivals: Arrival, name: str = "suite") -> OpenedSuite:
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             return self.open_on(connection, arrivals, name)
 
     def open_on(
@@ -105,10 +105,10 @@ class Inquiry(World):
     def effect(self, case_no: int, *effects: Effect) -> None:
         """A second later, one batch."""
         self.at += 1.0
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             journal = Journal(connection, 1)
             for each in effects:
-                journal.carry_out(effect_of(case_no, each), self.at)
+                journal.apply_effect(bind_effect(case_no, each), self.at)
             journal.commit(TurnWrites(at=self.at))
 
     def one(self, query: str) -> Any:
@@ -124,5 +124,5 @@ class Inquiry(World):
 
     def change(self, statement: str) -> None:
         """What nobody's code does: straight into the tables, foreign keys on."""
-        with writing(self.db) as connection:
-            driver(connection).execute(statement)
+        with open_writer(self.db) as connection:
+            raw_connection(connection).execute(statement)

@@ -7,7 +7,7 @@ import ctypes
 import sys
 from pathlib import Path
 
-from interlock.journal.database import reading, writing
+from interlock.journal.database import open_reader, open_writer
 from interlock.journal.sqlite import transaction
 from interlock.system.errors import StoreError
 
@@ -30,10 +30,10 @@ def main(how: str, db: Path) -> None:
     give_up_powers()
     try:
         if how == "read":
-            with reading(db):
+            with open_reader(db):
                 pass
         else:
-            with writing(db) as connection, transaction(connection) as raw:
+            with open_writer(db) as connection, transaction(connection) as raw:
                 raw.execute("insert into blobs values (1, x'00', 0, x'00')")
     except StoreError as error:
         sys.stdout.write(f"{error}\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.cli.world import World
 
-from interlock.journal.database import reading
+from interlock.journal.database import open_reader
 from interlock.journal.history import DispatchRecord, find_case, list_dispatches
 
 CIRCUIT = """\
@@ -96,7 +96,7 @@ class Project:
         return [line.reason for each in self.life(case_id) for line in each.refused]
 
     def life(self, case_id: str) -> list[DispatchRecord]:
-        with reading(self.folder / ".interlock" / "interlock.db") as connection:
+        with open_reader(self.folder / ".interlock" / "interlock.db") as connection:
             case_no = find_case(connection, case_id).case_no
             return list_dispatches(connection, case_no=case_no)
 

@@ -19,7 +19,7 @@ from interlock.agents.cli.timeouts import (
     Alive,
     RateLimited,
     ResultSeen,
-    Sight,
+    StreamSign,
     Timeouts,
     ToolBegan,
     ToolEnded,
@@ -230,7 +230,7 @@ class Ear:
                 self._more.clear()
                 await self._more.wait()
 
-    def __call__(self, line: OutputLine) -> Iterator[Sight]:
+    def __call__(self, line: OutputLine) -> Iterator[StreamSign]:
         if len(self.lines) < self._most:
             self.lines.append(line)
             self._more.set()

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.cli.process import By
+from interlock.agents.cli.process import EndedBy
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC).timestamp()
 GOOD = '{"n": 1}'
@@ -17,7 +17,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Any]
     late: list[Any] = []
     code: int | None = 0
-    by: By = "itself"
+    by: EndedBy = "itself"
     stderr: str = ""
     left: bool = False
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.world.world import World
 
 from interlock.agents.command import CommandAgent
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import find_run
 from interlock.runtime.session import RunSession
 from interlock.system.time import SystemClock
@@ -20,7 +20,7 @@ AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
 
 
 def main(db: Path) -> None:
-    with writing(db) as connection:
+    with open_writer(db) as connection:
         found = find_run(connection)
         circuit = World.circuit_of(found)
         agent = CommandAgent(AGENT, os.environ)
@@ -34,7 +34,7 @@ def main(db: Path) -> None:
             parallel=2,
             wait_for_humans=True,
         )
-        status = asyncio.run(sitting.work())
+        status = asyncio.run(sitting.run())
         by = sitting.stopped_by.name if sitting.stopped_by else "nobody"
         sys.stdout.write(f"{status} by {by}\n")
 

@@ -10,7 +10,7 @@ from tests.world.git_repo import START, GitRepo
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
-from interlock.system.git import Heed, unheeded
+from interlock.system.git import OnStep, ignore_step
 
 SLUG = "plan"
 
@@ -26,8 +26,8 @@ class Workbench:
         self.source.commit("Begin", files)
         self.home = folder / "home"
 
-    def open_workspace(self, heed: Heed = unheeded, slug: str = SLUG) -> DeliveryWorkspace:
-        return DeliveryWorkspace.found(
+    def open_workspace(self, heed: OnStep = ignore_step, slug: str = SLUG) -> DeliveryWorkspace:
+        return DeliveryWorkspace.create(
             self.source.folder, self.home, slug, clock=lambda: START + 1_000, heed=heed
         )
 

@@ -15,20 +15,22 @@ from pathlib import Path
 
 from interlock.delivery.worktrees.merge_branch import Conflict, TaskChange
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
-from interlock.system.git import Heed, unheeded
+from interlock.system.git import OnStep, ignore_step
 
 START = 1_700_001_000
 
 
-def run(folder: Path, heed: Heed) -> None:
+def run(folder: Path, heed: OnStep) -> None:
     """Two tasks in conflict with each other: prepared, recorded, merged, replanted, published.
 
     What is written down by `noted` is what a journal would know: nothing is taken from memory.
     """
     source, home = folder / "shop", folder / "home"
-    with DeliveryWorkspace.found(source, home, "plan", clock=lambda: START, heed=heed) as workspace:
+    with DeliveryWorkspace.create(
+        source, home, "plan", clock=lambda: START, heed=heed
+    ) as workspace:
         for task_id in ("one", "two"):
-            tree = workspace.tree(task_id)
+            tree = workspace.open_tree(task_id)
             tree.prepare([".env"], [sys.executable, "-I", "-S", "-c", "open('x.log', 'w')"])
             sha = noted(folder, f"{task_id}-work")
             if not sha:
@@ -38,25 +40,27 @@ def run(folder: Path, heed: Heed) -> None:
                 sha = note(folder, f"{task_id}-work", f"{tree.snapshot('Work').sha} {tree.base}")
         for task_id in ("one", "two"):
             merge(workspace, folder, task_id)
-        said = workspace.line.publish()
+        said = workspace.merge_branch.publish()
         assert said.is_done, said.sentence
 
 
 def merge(workspace: DeliveryWorkspace, folder: Path, task_id: str) -> None:
     sha, base = noted(folder, f"{task_id}-work").split()
     change = TaskChange(task_id=task_id, dispatch_id="1", sha=sha, base=base)
-    found = workspace.line.merge(change, lambda tree: "" if (tree / "a.txt").exists() else "gone")
+    found = workspace.merge_branch.merge(
+        change, lambda tree: "" if (tree / "a.txt").exists() else "gone"
+    )
     if not isinstance(found, Conflict):
         return
-    tree = workspace.tree(task_id)
+    tree = workspace.open_tree(task_id)
     if not noted(folder, f"{task_id}-resolved"):
-        workspace.line.replant(tree, sha, base)
+        workspace.merge_branch.rebase(tree, sha, base)
         (tree.root / "a.txt").write_text("by both\n")
         taken = tree.snapshot("Resolved")
         note(folder, f"{task_id}-resolved", f"{taken.sha} {tree.base}")
     sha, base = noted(folder, f"{task_id}-resolved").split()
     change = TaskChange(task_id=task_id, dispatch_id="2", sha=sha, base=base)
-    workspace.line.merge(change, lambda _: "")
+    workspace.merge_branch.merge(change, lambda _: "")
 
 
 def note(folder: Path, name: str, text: str) -> str:
@@ -69,7 +73,7 @@ def noted(folder: Path, name: str) -> str:
     return (folder / name).read_text() if (folder / name).exists() else ""
 
 
-def dying(number: int) -> Heed:
+def dying(number: int) -> OnStep:
     count = 0
 
     def heed(_: str) -> None:
@@ -81,7 +85,7 @@ def dying(number: int) -> Heed:
     return heed
 
 
-def forked(folder: Path, heed: Heed) -> int:
+def forked(folder: Path, heed: OnStep) -> int:
     child = os.fork()
     if child == 0:
         try:
@@ -99,7 +103,7 @@ def main(folder: Path, first: int, step: int) -> None:
         place = folder / f"run-{number}"
         shutil.copytree(folder / "shop", place / "shop")
         died = forked(place, dying(number))
-        ended = forked(place, unheeded)
+        ended = forked(place, ignore_step)
         sys.stdout.write(json.dumps([number, died, ended]) + "\n")
         sys.stdout.flush()
         if died == 0:

@@ -12,15 +12,15 @@ from tests.world.clock import FakeClock, drive
 from tests.world.paper import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget, Schedule
 from interlock.journal.audit import Fault, audit
-from interlock.journal.database import reading, writing
+from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
-from interlock.journal.history import cases_of, digest_of, lines_since, refusals_of
+from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals
 from interlock.journal.journal import Journal
 from interlock.journal.runs import (
     NewCase,
@@ -28,16 +28,21 @@ from interlock.journal.runs import (
     RunStatus,
     begin_run,
     find_run,
-    holds_of,
     load_cases,
-    open_dispatches,
+    load_holds,
+    load_open_dispatches,
 )
-from interlock.journal.sqlite import driver
-from interlock.journal.usage import last_inquiry, newest_pauses, spent_by_role, spent_on
+from interlock.journal.sqlite import raw_connection
+from interlock.journal.usage import (
+    find_last_inquiry,
+    list_newest_pauses,
+    sum_day_usage,
+    sum_role_usage,
+)
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.runtime.application import CaseHooks
 from interlock.runtime.budget import (
-    KIND,
+    BUDGET_INQUIRY,
     BudgetLimits,
     BudgetQuestion,
     BudgetUsage,
@@ -68,7 +73,7 @@ class World:
 
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             return begin_run(
                 connection,
                 self.circuit,
@@ -121,22 +126,22 @@ class World:
                 wait_for_humans=wait,
                 wait_for_limits=patient,
                 application=application,
-                pauses=newest_pauses(connection),
+                pauses=list_newest_pauses(connection),
                 tell=self.notices.append,
             )
-            loop.take_up(
+            loop.restore(
                 load_cases(connection, self.circuit, run_id),
-                open_dispatches(connection, run_id),
-                holds_of(connection, self.circuit, run_id),
+                load_open_dispatches(connection, run_id),
+                load_holds(connection, self.circuit, run_id),
             )
-            self.tally = loop.tally
+            self.tally = loop.counts
             return await drive(loop.run(), self.clock, [partial(thing, loop) for thing in at_rest])
 
         try:
-            with writing(self.db) as connection:
-                driver(connection).set_trace_callback(statement)
+            with open_writer(self.db) as connection:
+                raw_connection(connection).set_trace_callback(statement)
                 if pages is not None:
-                    driver(connection).execute(f"pragma max_page_count={pages}")
+                    raw_connection(connection).execute(f"pragma max_page_count={pages}")
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()
@@ -147,8 +152,8 @@ class World:
         """Limits for the run as a record, or all kinds in words; what was raised goes before."""
         spending = BudgetUsage(
             run.spent,
-            spent_by_role(connection, run.run_id),
-            spent_on(connection, *hours(self.clock.time)),
+            sum_role_usage(connection, run.run_id),
+            sum_day_usage(connection, *hours(self.clock.time)),
         )
         given = dict(
             pair.split("=") for pair in (budget if isinstance(budget, str) else "").split()
@@ -159,16 +164,16 @@ class World:
             RunBudget(limits, spending, self.clock.time, hours),
             words,
             HumanCarrier(self.answers, self.clock) if desk else None,
-            last_inquiry(connection, run.run_id, KIND),
+            find_last_inquiry(connection, run.run_id, BUDGET_INQUIRY),
         )
 
     def answer(self, question_id: int, decision: str, **more: object) -> None:
         data = {"decision": decision, **more}
-        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
+        write_answer(self.answers, HumanAnswer(question_id, "ann", data))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with reading(self.db) as connection:
+        with open_reader(self.db) as connection:
             yield connection
 
     def story(self, run_id: int = 1) -> list[str]:
@@ -177,18 +182,19 @@ class World:
             return [
                 f"{line.case_id} {line.decision.step}#{line.decision.attempt}"
                 f" {line.decision.signal} {line.decision.rule}"
-                for line in lines_since(connection, run_id, 0)
+                for line in list_lines(connection, run_id, 0)
             ]
 
     def ends(self, run_id: int = 1) -> dict[str, str]:
         with self.reading() as connection:
             return {
-                line.case_id: line.state.end or line.status for line in cases_of(connection, run_id)
+                line.case_id: line.state.end or line.status
+                for line in list_cases(connection, run_id)
             }
 
     def refused(self, run_id: int = 1) -> list[str]:
         with self.reading() as connection:
-            return [line.reason for line in refusals_of(connection, run_id)]
+            return [line.reason for line in list_refusals(connection, run_id)]
 
     def run(self, run_id: int = 1) -> Run:
         with self.reading() as connection:
@@ -196,7 +202,7 @@ class World:
 
     def digest(self, run_id: int = 1) -> str:
         with self.reading() as connection:
-            return digest_of(connection, run_id)
+            return compute_digest(connection, run_id)
 
     def faults(self) -> list[Fault]:
         with self.reading() as connection:
@@ -204,7 +210,7 @@ class World:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:
-            return driver(connection).execute(query).fetchall()
+            return raw_connection(connection).execute(query).fetchall()
 
     @staticmethod
     def circuit_of(run: Run) -> Circuit:

@@ -12,18 +12,24 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
-from interlock.agents.function import AsyncHandler, Labour
-from interlock.agents.human import HumanAnswer, HumanCarrier, leave_answer
+from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
+from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.delivery.application import Delivery
 from interlock.delivery.hooks import DeliveryHooks
-from interlock.delivery.plan.watch import cases_of, usable_plan
+from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig, DeliverySettings
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.journal.database import reading, writing
-from interlock.journal.history import cases_of as case_lines
-from interlock.journal.history import lines_since
-from interlock.journal.runs import RunStatus, begin_run, find_run, journal_of, open_dispatches
+from interlock.journal.database import open_reader, open_writer
+from interlock.journal.history import list_cases as case_lines
+from interlock.journal.history import list_lines
+from interlock.journal.runs import (
+    RunStatus,
+    begin_run,
+    find_run,
+    load_decisions,
+    load_open_dispatches,
+)
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import RunSession
@@ -122,7 +128,7 @@ def audit(ask: Ask, _folder: Path) -> str:
     )
 
 
-def _two_times(labour: Labour) -> Labour:
+def _two_times(labour: AsyncHandlerFunction) -> AsyncHandlerFunction:
     async def done_again(ask: Ask) -> Reply:
         await labour(ask)
         return await labour(ask)
@@ -189,12 +195,12 @@ class Yard:
     def begin(self, work: DeliverySettings | None = None, **more: Any) -> int:
         bundle = find_circuit("delivery", self.folder)
         terms = self.terms(work or DeliverySettings(), **more)
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             return begin_run(
                 connection,
                 bundle.open().circuit,
                 msgspec.json.encode(bundle).decode(),
-                cases_of(usable_plan(terms)),
+                build_cases(load_usable_plan(terms)),
                 source=str(self.plan),
                 fingerprint="mark",
                 options={"terms": msgspec.to_builtins(terms)},
@@ -215,7 +221,7 @@ class Yard:
         if thresholds:
             circuit = circuit.with_thresholds(thresholds)
         agents: Mapping[str, Agent] = {**GOOD, **(crew or {})}
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             return asyncio.run(self._sat(connection, circuit, agents, parallel, twice))
 
     async def _sat(
@@ -230,7 +236,7 @@ class Yard:
             self.asked.append(ask)
             if ask.role not in agents:
                 raise SourceError(f"nobody plays {ask.role}")
-            folder = Path(ask.premises.folder)
+            folder = Path(ask.execution.folder)
             said = await asyncio.to_thread(agents[ask.role], ask, folder)
             return Reply(ask.dispatch_id, said.encode())
 
@@ -244,7 +250,7 @@ class Yard:
         )
         foreman = ours.hooks
         assert isinstance(foreman, DeliveryHooks)
-        again = AsyncHandler(_two_times(foreman.labours), foreman.ground.shop.close)
+        again = AsyncHandler(_two_times(foreman.labours), foreman.ground.workspace.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = RunSession(
             connection,
@@ -257,37 +263,37 @@ class Yard:
             application=ours.hooks,
             unplaced=ours.unplaced,
         )
-        status = await sitting.work()
-        self.tally = sitting.tally
+        status = await sitting.run()
+        self.tally = sitting.counts
         self.notes = [*foreman.notes()]
         return status
 
     def question(self) -> int:
         """The number of the oldest open question to a human."""
-        with reading(self.db) as connection:
-            out = open_dispatches(connection, find_run(connection).run_id)
+        with open_reader(self.db) as connection:
+            out = load_open_dispatches(connection, find_run(connection).run_id)
             return min(each.dispatch_id for each in out if each.role == HUMAN)
 
     def findings(self, case_id: str, step: str) -> list[dict[str, Any]]:
         """What was answered at a step of a task, oldest first."""
-        with reading(self.db) as connection:
+        with open_reader(self.db) as connection:
             run_id = find_run(connection).run_id
             numbers = {line.case_id: line.case_no for line in case_lines(connection, run_id)}
-            found = [*journal_of(connection, numbers[case_id])]
+            found = [*load_decisions(connection, numbers[case_id])]
         return [dict(answer) for decision, answer in found if decision.step == step]
 
     def answer(self, question_id: int = 0, decision: str = "answer", text: str = "") -> None:
         """To that question; without a number to the oldest one that is open."""
         question_id = question_id or self.question()
         data = {"decision": decision, "text": text}
-        leave_answer(self.answers, HumanAnswer(question_id, "ann", data))
+        write_answer(self.answers, HumanAnswer(question_id, "ann", data))
 
     def story(self, case_id: str) -> list[str]:
         """`STEP signal rule` of every decision about a task."""
-        with reading(self.db) as connection:
+        with open_reader(self.db) as connection:
             return [
                 f"{line.decision.step} {line.decision.signal} {line.decision.rule}"
-                for line in lines_since(connection, find_run(connection).run_id, 0)
+                for line in list_lines(connection, find_run(connection).run_id, 0)
                 if line.case_id == case_id
             ]
 
@@ -295,7 +301,7 @@ class Yard:
         return [line.split()[-1] for line in self.story(case_id)]
 
     def ends(self) -> dict[str, str]:
-        with reading(self.db) as connection:
+        with open_reader(self.db) as connection:
             run_id = find_run(connection).run_id
             return {
                 line.case_id: line.state.end or line.status

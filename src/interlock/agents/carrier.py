@@ -35,7 +35,7 @@ class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """What an expert's answer names."""
 
 
-NO_PREMISES = ExecutionContext()
+NO_CONTEXT = ExecutionContext()
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -55,7 +55,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     case: Case | None = None
     """The case as it stood when it was asked about, for those of our own programs that answer."""
     language: Language = "json"
-    premises: ExecutionContext = NO_PREMISES
+    execution: ExecutionContext = NO_CONTEXT
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class Carrier(Protocol):
     def send(self, asks: Sequence[Ask]) -> None:
         """Carry these out; returns at once, replies come through `deliver`."""
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         """The dispatch is decided, by its answer or, as `error` says, without one: stop what still
         runs for it."""
 
@@ -102,7 +102,7 @@ class Carrier(Protocol):
 class HasCapacity(Protocol):
     """A carrier that takes asks only now and then, and then only so many."""
 
-    def room(self) -> int:
+    def free_capacity(self) -> int:
         """How many it takes at this moment. Room opens when one of its dispatches is settled."""
 
 
@@ -110,7 +110,7 @@ class HasCapacity(Protocol):
 class SharesAccount(Protocol):
     """A carrier whose asks share a limit with others: a login, a key, a subscription."""
 
-    def account(self, role: str) -> str:
+    def account_of(self, role: str) -> str:
         """The name of what the role's asks are charged to; empty if it has none of its own. The
         same name in another run or another process is the same account."""
 
@@ -119,7 +119,7 @@ class SharesAccount(Protocol):
 class KeepsAnswers(Protocol):
     """A carrier whose answers may lie where they are until somebody comes for them."""
 
-    def keeps(self) -> bool:
+    def keeps_answers(self) -> bool:
         """Whether nothing is lost if nobody waits for what is out."""
 
 
@@ -134,7 +134,7 @@ class Clock(Protocol):
 
 
 @runtime_checkable
-class StandsStill(Protocol):
+class HoldsTime(Protocol):
     """A clock of tests: its time does not pass while somebody works."""
 
     def hold(self) -> AbstractContextManager[None]:
@@ -203,7 +203,7 @@ class TaskSet:
         if task is not None and not self._stop(dispatch_id):
             task.cancel()
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """Drop everything and wait until it is over."""
         for dispatch_id in list(self._current):
             self.drop(dispatch_id)

@@ -12,92 +12,97 @@ from math import inf
 from pathlib import Path
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply, TaskSet
-from interlock.agents.cli.orphans import NOBODYS, WorkspaceOwner
+from interlock.agents.cli.orphans import NO_WORKSPACE, WorkspaceOwner
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
-from interlock.agents.cli.timeouts import Sight, Timeouts
-from interlock.agents.function import unfence
+from interlock.agents.cli.timeouts import StreamSign, Timeouts
+from interlock.agents.function import unwrap_fence
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.system.process_tree import OutputLine
 
-_TAIL = 2_000
-_CLOCKS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
+_MAX_STDERR = 2_000
+_TIMEOUTS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
 class CommandAgent:
     """A carrier that starts one process for each ask."""
 
     def __init__(
-        self, argv: Sequence[str], environment: Mapping[str, str], ours: WorkspaceOwner = NOBODYS
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        ours: WorkspaceOwner = NO_WORKSPACE,
     ) -> None:
         self._argv = tuple(argv)
         self._environment = dict(environment)
-        self._ours = ours
-        self._talks: dict[int, _Talk] = {}
-        self._tasks = TaskSet(self._work, self._stop)
+        self._owner = ours
+        self._running: dict[int, _RunningCommand] = {}
+        self._tasks = TaskSet(self._run_dispatch, self._stop)
 
     def start(self, deliver: Deliver) -> None:
-        self._tasks.start(deliver, self._ours.reap(LoopClock(), _CLOCKS.grace))
+        self._tasks.start(deliver, self._owner.cleanup_orphans(LoopClock(), _TIMEOUTS.grace))
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._tasks.end()
+        await self._tasks.close()
 
-    async def _work(self, ask: Ask) -> Reply:
-        talk = self._talks[ask.dispatch_id] = _Talk(self._start(ask))
+    async def _run_dispatch(self, ask: Ask) -> Reply:
+        talk = self._running[ask.dispatch_id] = _RunningCommand(self._build_spec(ask))
         try:
-            return talk.reply(ask, await talk.agent.run())
+            return talk.build_reply(ask, await talk.process.run())
         finally:
-            if self._talks.get(ask.dispatch_id) is talk:
-                del self._talks[ask.dispatch_id]
+            if self._running.get(ask.dispatch_id) is talk:
+                del self._running[ask.dispatch_id]
 
     def _stop(self, dispatch_id: int) -> bool:
-        talk = self._talks.pop(dispatch_id, None)
+        talk = self._running.pop(dispatch_id, None)
         if talk is not None:
-            talk.agent.stop()
+            talk.process.stop()
         return talk is not None
 
-    def _start(self, ask: Ask) -> ProcessSpec:
-        tag = self._ours.tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
-        environment = {**self._environment, **variables_of(ask)}
-        folder = Path(ask.premises.folder)
+    def _build_spec(self, ask: Ask) -> ProcessSpec:
+        tag = self._owner.make_tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
+        environment = {**self._environment, **build_variables(ask)}
+        folder = Path(ask.execution.folder)
         return ProcessSpec(self._argv, ask.prompt.encode(), folder, environment, tag)
 
 
-class _Talk:
+class _RunningCommand:
     """One process and what it says. Over when it exits, says too much, or is not needed any
     more."""
 
     def __init__(self, start: ProcessSpec) -> None:
-        self._said = bytearray()
-        self.agent = AgentProcess(
+        self._output = bytearray()
+        self.process = AgentProcess(
             start,
-            _CLOCKS,
-            self._hear,
+            _TIMEOUTS,
+            self._on_line,
             LoopClock(),
             longest_line=MAX_ANSWER + 1,
             most_stdout=MAX_ANSWER,
         )
 
-    def reply(self, ask: Ask, ended: ProcessEnd) -> Reply:
+    def build_reply(self, ask: Ask, ended: ProcessEnd) -> Reply:
         dispatch_id = ask.dispatch_id
-        if len(self._said) > MAX_ANSWER:
+        if len(self._output) > MAX_ANSWER:
             reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
             return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
         if ended.exit_code != 0:
-            words = ended.stderr[-_TAIL:].decode(errors="replace").strip()
+            words = ended.stderr[-_MAX_STDERR:].decode(errors="replace").strip()
             told = f": {words}" if words else ""
-            return Reply(dispatch_id, failure=CRASH, reason=f"{_exit(ended.exit_code)}{told}")
-        return Reply(dispatch_id, unfence(bytes(self._said), ask.language))
+            return Reply(
+                dispatch_id, failure=CRASH, reason=f"{_describe_exit(ended.exit_code)}{told}"
+            )
+        return Reply(dispatch_id, unwrap_fence(bytes(self._output), ask.language))
 
-    def _hear(self, line: OutputLine) -> Iterable[Sight]:
+    def _on_line(self, line: OutputLine) -> Iterable[StreamSign]:
         """Half a line counts too, also when what the command left behind was ended after it."""
-        if (not line.late or line.half) and len(self._said) <= MAX_ANSWER:
-            self._said += line.text if line.half else line.text + b"\n"
+        if (not line.late or line.half) and len(self._output) <= MAX_ANSWER:
+            self._output += line.text if line.half else line.text + b"\n"
         return ()
 
 
@@ -111,13 +116,13 @@ class LoopClock:
         return asyncio.get_running_loop().call_at(when, callback).cancel
 
 
-def _exit(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None:
         return "it cannot be waited for"
     return f"exit code {code}" if code > 0 else f"killed by signal {-code}"
 
 
-def variables_of(ask: Ask) -> dict[str, str]:
+def build_variables(ask: Ask) -> dict[str, str]:
     """What a process is told of its ask."""
     return {
         "INTERLOCK_DISPATCH_ID": str(ask.dispatch_id),
@@ -126,5 +131,5 @@ def variables_of(ask: Ask) -> dict[str, str]:
         "INTERLOCK_STEP": ask.step,
         "INTERLOCK_ATTEMPT": str(ask.attempt),
         "INTERLOCK_ROLE": ask.role,
-        **ask.premises.variables,
+        **ask.execution.variables,
     }

@@ -26,15 +26,15 @@ from interlock.agents.carrier import (
     Clock,
     Deliver,
     HasCapacity,
+    HoldsTime,
     KeepsAnswers,
     Reply,
     SharesAccount,
-    StandsStill,
     TaskSet,
 )
 from interlock.engine.circuit import CRASH, UNREADABLE, Step
-from interlock.engine.shape import schema_of
-from interlock.signals.answer_text import NoObject, object_in
+from interlock.engine.shape import build_schema
+from interlock.signals.answer_text import NoObject, find_answer_object
 from interlock.system.errors import InterlockError
 
 _FENCES = (b"```", b"~~~")
@@ -87,20 +87,20 @@ class FunctionCarrier:
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
         """An async function is cancelled. A plain one cannot be: it runs on in its thread, which
         keeps neither the loop nor the process, and nobody hears what it returns."""
-        await self._tasks.end()
+        await self._tasks.close()
 
     async def answer(self, ask: Ask) -> Reply:
         """The reply to one ask; whatever the function raises is a `crash`."""
         step = self.steps.get(ask.step)
         dispatch = build_dispatch(ask, step)
         try:
-            with self.clock.hold() if isinstance(self.clock, StandsStill) else nullcontext():
+            with self.clock.hold() if isinstance(self.clock, HoldsTime) else nullcontext():
                 if _is_async(self._function):
                     found = self._function(dispatch)
                 else:
@@ -130,7 +130,7 @@ def build_dispatch(ask: Ask, step: Step | None = None) -> Dispatch:
         role=ask.role,
         attempt=ask.attempt,
         prompt=ask.prompt,
-        schema=schema_of(step.shape) if step and ask.language == "json" else None,
+        schema=build_schema(step.shape) if step and ask.language == "json" else None,
         deadline=None if timeout is None else ask.at + timeout,
         context=copy.deepcopy(dict(ask.case.context)) if ask.case else {},
     )
@@ -154,13 +154,13 @@ def _is_plain_text(value: str, language: str, step: Step) -> bool:
     looks like an object was meant as one."""
     if language != "json" or value.lstrip().startswith(("{", "```", "~~~")):
         return False
-    return _TEXT in step.shape.fields and step.shape.problem({_TEXT: value}) is None
+    return _TEXT in step.shape.fields and step.shape.find_problem({_TEXT: value}) is None
 
 
 def encode_answer(value: object, language: str = "json") -> bytes:
     """The answer's bytes; TypeError for what no answer can be made of."""
     if isinstance(value, str):
-        return unfence(value.encode(errors="surrogatepass"), language)
+        return unwrap_fence(value.encode(errors="surrogatepass"), language)
     is_record = isinstance(value, Mapping | msgspec.Struct) or (
         dataclasses.is_dataclass(value) and not isinstance(value, type)
     )
@@ -170,11 +170,11 @@ def encode_answer(value: object, language: str = "json") -> bytes:
     return msgspec.json.encode(value)
 
 
-def unfence(answer: bytes, language: str) -> bytes:
+def unwrap_fence(answer: bytes, language: str) -> bytes:
     """Models like to put their one object into a fence; anything else stays as it is."""
     if language != "json" or not answer.lstrip().startswith(_FENCES):
         return answer
-    found = object_in(answer.decode(errors="replace"), MAX_ANSWER)
+    found = find_answer_object(answer.decode(errors="replace"), MAX_ANSWER)
     return answer if isinstance(found, NoObject) else found
 
 
@@ -221,7 +221,7 @@ def build_crash(ask: Ask, error: BaseException) -> Reply:
     return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
 
 
-Program = Callable[[Ask], Reply | None]
+HandlerFunction = Callable[[Ask], Reply | None]
 """The answer to an ask, or None if somebody else must be asked."""
 
 
@@ -229,52 +229,52 @@ class Handler:
     """A carrier whose answers are computed at once, in this process. What the program leaves to
     another carrier goes on together, so that a carrier of batches gets one batch."""
 
-    def __init__(self, program: Program, otherwise: Carrier | None = None) -> None:
-        self.otherwise = otherwise
-        self._program = program
+    def __init__(self, program: HandlerFunction, otherwise: Carrier | None = None) -> None:
+        self.fallback = otherwise
+        self._function = program
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        if self.otherwise is not None:
-            self.otherwise.start(deliver)
+        if self.fallback is not None:
+            self.fallback.start(deliver)
 
-    def room(self) -> int:
-        return self.otherwise.room() if isinstance(self.otherwise, HasCapacity) else sys.maxsize
+    def free_capacity(self) -> int:
+        return self.fallback.room() if isinstance(self.fallback, HasCapacity) else sys.maxsize
 
-    def account(self, role: str) -> str:
-        return self.otherwise.account(role) if isinstance(self.otherwise, SharesAccount) else ""
+    def account_of(self, role: str) -> str:
+        return self.fallback.account(role) if isinstance(self.fallback, SharesAccount) else ""
 
-    def keeps(self) -> bool:
-        return self.otherwise is None or (
-            isinstance(self.otherwise, KeepsAnswers) and self.otherwise.keeps()
+    def keeps_answers(self) -> bool:
+        return self.fallback is None or (
+            isinstance(self.fallback, KeepsAnswers) and self.fallback.keeps_answers()
         )
 
     def send(self, asks: Sequence[Ask]) -> None:
         others: list[Ask] = []
         for ask in asks:
-            reply = self._reply(ask)
+            reply = self._run_function(ask)
             if reply is None:
                 others.append(ask)
             else:
                 self._deliver(reply)
-        if others and self.otherwise is not None:
-            self.otherwise.send(others)
+        if others and self.fallback is not None:
+            self.fallback.send(others)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
-        if self.otherwise is not None:
-            self.otherwise.settled(dispatch_id, error)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        if self.fallback is not None:
+            self.fallback.settle(dispatch_id, error)
 
     async def close(self) -> None:
-        if self.otherwise is not None:
-            await self.otherwise.close()
+        if self.fallback is not None:
+            await self.fallback.close()
 
-    def _reply(self, ask: Ask) -> Reply | None:
+    def _run_function(self, ask: Ask) -> Reply | None:
         try:
-            reply = self._program(ask)
+            reply = self._function(ask)
         except InterlockError as error:
             return Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        if reply is None and self.otherwise is None:
+        if reply is None and self.fallback is None:
             reason = f"the program has no answer for step {ask.step}"
             return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
         return reply
@@ -284,21 +284,23 @@ class PromptlessHandler(Handler):
     """A program that looks things up itself and reads no prompts."""
 
 
-def answer(ask: Ask, data: object, by: str = "") -> Reply:
+def build_answer(ask: Ask, data: object, by: str = "") -> Reply:
     """A reply with this answer."""
     return Reply(ask.dispatch_id, msgspec.json.encode(data), answered_by=by)
 
 
-Labour = Callable[[Ask], Awaitable[Reply]]
+AsyncHandlerFunction = Callable[[Ask], Awaitable[Reply]]
 """The answer to an ask, after some work. Done twice for the same ask, it must do no harm."""
 
 
 class AsyncHandler:
     """A carrier whose answers are worked for, each in a task of its own."""
 
-    def __init__(self, labour: Labour, leave: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, labour: AsyncHandlerFunction, leave: Callable[[], None] = lambda: None
+    ) -> None:
         """`leave` is called when no work is under way any more and none will be."""
-        self._leave = leave
+        self._on_close = leave
         self._tasks = TaskSet(labour)
 
     def start(self, deliver: Deliver) -> None:
@@ -307,9 +309,9 @@ class AsyncHandler:
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._tasks.end()
-        self._leave()
+        await self._tasks.close()
+        self._on_close()

@@ -29,7 +29,7 @@ class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: Mapping[str, tuple[str, ...]] = {}
     """Who may answer at a step instead; `budget` is the question for more budget."""
 
-    def problem(self, step: str, by: str, user: str) -> str:
+    def find_problem(self, step: str, by: str, user: str) -> str:
         """Why an answer that `user` gives in the name of `by` does not count; empty if it does."""
         names = self.step.get(step, self.answerers)
         if not names:
@@ -48,8 +48,8 @@ EVERYBODY = AnswerPolicy()
 
 
 _POLL = 0.25
-_LONGEST_POLL = 10.0
-_PART = 60
+_MAX_POLL = 10.0
+_POLL_FRACTION = 60
 """A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 _SOMEBODY = "somebody"
@@ -65,7 +65,7 @@ class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """The run whose question it is, if that is known."""
 
 
-def leave_answer(folder: Path, answer: HumanAnswer) -> Path:
+def write_answer(folder: Path, answer: HumanAnswer) -> Path:
     """Put an answer where the run will find it; it appears whole or not at all."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{answer.question_id}.json"
@@ -82,7 +82,7 @@ class HumanCarrier:
         self._policy = policy
         self._open: dict[int, Ask] = {}
         self._runs: set[int] = set()
-        self._foreign: set[tuple[str, int]] = set()
+        self._seen_foreign: set[tuple[str, int]] = set()
         self._asked_at = 0.0
         self._cancel: Callable[[], None] | None = None
         self._deliver: Deliver
@@ -94,9 +94,9 @@ class HumanCarrier:
         self._open |= {ask.dispatch_id: ask for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
         self._asked_at = self._clock.now()
-        self._look()
+        self._check_folder()
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._open.pop(dispatch_id, None)
         (self._folder / f"{dispatch_id}.json").unlink(missing_ok=True)
 
@@ -105,36 +105,36 @@ class HumanCarrier:
             self._cancel()
             self._cancel = None
 
-    def _look(self) -> None:
+    def _check_folder(self) -> None:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
         for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
             if _NUMBER.fullmatch(path.stem) and path.is_file():
-                self._take(path, int(path.stem))
+                self._read_file(path, int(path.stem))
         if self._open:
             now = self._clock.now()
-            pause = min(max((now - self._asked_at) / _PART, _POLL), _LONGEST_POLL)
-            self._cancel = self._clock.call_at(now + pause, self._look)
+            pause = min(max((now - self._asked_at) / _POLL_FRACTION, _POLL), _MAX_POLL)
+            self._cancel = self._clock.call_at(now + pause, self._check_folder)
 
-    def _take(self, path: Path, question_id: int) -> None:
+    def _read_file(self, path: Path, question_id: int) -> None:
         """What a file says to one of our questions; files of others are left alone."""
         ask = self._open.get(question_id)
         mark = (path.name, path.stat().st_mtime_ns)
-        if ask is None and mark in self._foreign:
+        if ask is None and mark in self._seen_foreign:
             return
-        found = _read(path, question_id)
+        found = _read_answer(path, question_id)
         if ask is None:
-            self._foreign.add(mark)
+            self._seen_foreign.add(mark)
             if isinstance(found, HumanAnswer) and found.run_id in self._runs:
-                self._hand_over(found)
+                self._deliver_answer(found)
                 path.unlink(missing_ok=True)
             return
         if isinstance(found, Reply):
             del self._open[question_id]
             self._deliver(found)
             return
-        problem = self._policy.problem(ask.step, found.by or _SOMEBODY, owner_of(path))
+        problem = self._policy.find_problem(ask.step, found.by or _SOMEBODY, find_owner(path))
         if problem:
             content = msgspec.json.encode(found.data)
             reason = f"{problem[:1].upper()}{problem[1:]}."
@@ -142,26 +142,26 @@ class HumanCarrier:
             self._deliver(Reply(question_id, content, refused="WrongRole", reason=reason))
             return
         del self._open[question_id]
-        self._hand_over(found)
+        self._deliver_answer(found)
 
-    def _hand_over(self, answer: HumanAnswer) -> None:
+    def _deliver_answer(self, answer: HumanAnswer) -> None:
         content = msgspec.json.encode(answer.data)
         self._deliver(Reply(answer.question_id, content, answered_by=answer.by or _SOMEBODY))
 
 
-def _read(path: Path, question_id: int) -> HumanAnswer | Reply:
+def _read_answer(path: Path, question_id: int) -> HumanAnswer | Reply:
     """The answer in a file, or the reply that says why there is none."""
     try:
         with path.open("rb") as file:
             answer = msgspec.json.decode(file.read(MAX_ANSWER), type=HumanAnswer)
     except (OSError, ValueError, RecursionError) as error:
-        return _unreadable(question_id, f"{path.name}: {error}")
+        return _build_unreadable(question_id, f"{path.name}: {error}")
     if answer.question_id != question_id:
-        return _unreadable(question_id, f"{path.name} answers question {answer.question_id}")
+        return _build_unreadable(question_id, f"{path.name} answers question {answer.question_id}")
     return answer
 
 
-def owner_of(path: Path) -> str:
+def find_owner(path: Path) -> str:
     """Whose file it is, by the system's word."""
     try:
         return path.owner()
@@ -169,5 +169,5 @@ def owner_of(path: Path) -> str:
         return "somebody unknown"
 
 
-def _unreadable(question_id: int, reason: str) -> Reply:
+def _build_unreadable(question_id: int, reason: str) -> Reply:
     return Reply(question_id, failure=UNREADABLE, reason=reason, answered_by=_SOMEBODY)

@@ -18,17 +18,17 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.human import EVERYBODY, AnswerPolicy, owner_of
-from interlock.journal.events import Notification, Tell, silence
+from interlock.agents.human import EVERYBODY, AnswerPolicy, find_owner
+from interlock.journal.events import Notification, Tell, ignore_notification
 from interlock.system.errors import InterlockError, SourceError, StateError
 from interlock.system.files import UnreadableFile, read_file, write_file
 
-MOST_QUERIES: Final = 20
-LONGEST_TEXT: Final = 8_000
-MOST_OPTIONS: Final = 12
-_LARGEST: Final = 256 * 1024
+MAX_QUERIES: Final = 20
+MAX_QUESTION: Final = 8_000
+MAX_OPTIONS: Final = 12
+_MAX_FILE: Final = 256 * 1024
 _T = TypeVar("_T")
-_ID: Final = re.compile(r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,2})", re.ASCII)
+_QUERY_ID: Final = re.compile(r"([1-9][0-9]{0,15})\.([1-9][0-9]{0,2})", re.ASCII)
 
 
 QUERY: Final = "query"
@@ -76,19 +76,19 @@ class QueryReply(msgspec.Struct, frozen=True):
     at: float
 
 
-def is_query(word: str) -> bool:
+def is_query_id(word: str) -> bool:
     """Whether this names a query, such as 12.1: the first about dispatch 12."""
-    return _ID.fullmatch(word) is not None
+    return _QUERY_ID.fullmatch(word) is not None
 
 
-def unfit(question: str, options: Collection[str]) -> str:
+def check_question(question: str, options: Collection[str]) -> str:
     """Why this cannot be asked; nothing if it can."""
     if not question.strip():
         return "Ask something: the question is empty."
-    if len(question) > LONGEST_TEXT:
-        return f"A question may have at most {LONGEST_TEXT:,} characters."
-    if len(options) > MOST_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
-        return f"Give at most {MOST_OPTIONS} options of 1 to 80 characters."
+    if len(question) > MAX_QUESTION:
+        return f"A question may have at most {MAX_QUESTION:,} characters."
+    if len(options) > MAX_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
+        return f"Give at most {MAX_OPTIONS} options of 1 to 80 characters."
     return ""
 
 
@@ -101,10 +101,10 @@ def ask_question(
     kind: str = QUERY,
 ) -> QueryStatus:
     """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
-    query_id = next_id(folder, about.dispatch_id)
-    problem = unfit(question, options)
+    query_id = next_query_id(folder, about.dispatch_id)
+    problem = check_question(question, options)
     if not problem and not query_id:
-        problem = f"At most {MOST_QUERIES} questions can be asked about a dispatch."
+        problem = f"At most {MAX_QUERIES} questions can be asked about a dispatch."
     if problem:
         return QueryStatus(asked=False, sentence=problem)
     query = AgentQuery(
@@ -119,25 +119,25 @@ def ask_question(
         at,
         kind,
     )
-    put_query(folder, query)
+    write_query(folder, query)
     return QueryStatus(asked=True, question_id=query_id)
 
 
-def next_id(folder: Path, dispatch_id: int) -> str:
+def next_query_id(folder: Path, dispatch_id: int) -> str:
     """The id for the next query about a dispatch; none if it has asked too often."""
-    asked = len([path for path in folder.glob(f"{dispatch_id}.*.json") if is_query(path.stem)])
-    return f"{dispatch_id}.{asked + 1}" if asked < MOST_QUERIES else ""
+    asked = len([path for path in folder.glob(f"{dispatch_id}.*.json") if is_query_id(path.stem)])
+    return f"{dispatch_id}.{asked + 1}" if asked < MAX_QUERIES else ""
 
 
-def put_query(folder: Path, query: AgentQuery) -> None:
-    _put(folder / f"{query.query_id}.json", query)
+def write_query(folder: Path, query: AgentQuery) -> None:
+    _write_record(folder / f"{query.query_id}.json", query)
 
 
-def put_reply(folder: Path, reply: QueryReply) -> None:
+def write_reply(folder: Path, reply: QueryReply) -> None:
     """Answer once: a second answer is refused."""
-    if reply_to(folder, reply.query_id) is not None:
+    if find_reply(folder, reply.query_id) is not None:
         raise StateError(f"question {reply.query_id} is already answered")
-    _put(reply_path(folder, reply.query_id), reply)
+    _write_record(reply_path(folder, reply.query_id), reply)
 
 
 def reply_path(folder: Path, query_id: str) -> Path:
@@ -145,22 +145,22 @@ def reply_path(folder: Path, query_id: str) -> Path:
 
 
 def find_query(folder: Path, query_id: str) -> AgentQuery | None:
-    return _get(folder / f"{query_id}.json", AgentQuery) if is_query(query_id) else None
+    return _read_record(folder / f"{query_id}.json", AgentQuery) if is_query_id(query_id) else None
 
 
-def reply_to(folder: Path, query_id: str) -> QueryReply | None:
-    return _get(reply_path(folder, query_id), QueryReply) if is_query(query_id) else None
+def find_reply(folder: Path, query_id: str) -> QueryReply | None:
+    return _read_record(reply_path(folder, query_id), QueryReply) if is_query_id(query_id) else None
 
 
-def open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
+def list_open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
     """Those about these dispatches that nobody has answered, oldest first."""
-    ids = [path.stem for path in folder.glob("*.json") if is_query(path.stem)]
+    ids = [path.stem for path in folder.glob("*.json") if is_query_id(path.stem)]
     found = [find_query(folder, each) for each in ids if int(each.partition(".")[0]) in dispatches]
-    waiting = [each for each in found if each and reply_to(folder, each.query_id) is None]
+    waiting = [each for each in found if each and find_reply(folder, each.query_id) is None]
     return sorted(waiting, key=lambda each: (each.asked_at, each.query_id))
 
 
-def _put(path: Path, record: msgspec.Struct) -> None:
+def _write_record(path: Path, record: msgspec.Struct) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_file(path, msgspec.json.encode(record))
@@ -168,8 +168,8 @@ def _put(path: Path, record: msgspec.Struct) -> None:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _get(path: Path, kind: type[_T]) -> _T | None:
-    raw = read_file(path, _LARGEST)
+def _read_record(path: Path, kind: type[_T]) -> _T | None:
+    raw = read_file(path, _MAX_FILE)
     if isinstance(raw, UnreadableFile):
         return None
     try:
@@ -178,10 +178,10 @@ def _get(path: Path, kind: type[_T]) -> _T | None:
         return None
 
 
-_SHOWN = 80
+_MAX_SHOWN = 80
 
 
-def _nowhere(_reply: Reply) -> None:
+def _ignore_refusal(_reply: Reply) -> None:
     """Nobody keeps a journal here."""
 
 
@@ -190,8 +190,8 @@ class QueryBroker:
 
     def __init__(self, folder: Path, policy: AnswerPolicy = EVERYBODY) -> None:
         self.folder = folder
-        self.tell: Tell = silence
-        self.refuse: Callable[[Reply], None] = _nowhere
+        self.notify: Tell = ignore_notification
+        self.refuse: Callable[[Reply], None] = _ignore_refusal
         self._policy = policy
 
     def ask(
@@ -202,14 +202,14 @@ class QueryBroker:
         if found.question_id is not UNSET:
             asked = find_query(self.folder, found.question_id)
             if asked is not None:
-                self.tell(_notice(asked))
+                self.notify(_build_notification(asked))
         return found
 
     def poll(self, query_id: str) -> QueryStatus:
         """How a query stands."""
         if find_query(self.folder, query_id) is None:
             return QueryStatus(asked=False, sentence=f"There is no question {query_id}.")
-        reply = self.reply(query_id)
+        reply = self.find_reply(query_id)
         if reply is None:
             return QueryStatus(asked=True, question_id=query_id)
         return QueryStatus(
@@ -221,14 +221,14 @@ class QueryBroker:
             by=reply.by,
         )
 
-    def reply(self, query_id: str) -> QueryReply | None:
+    def find_reply(self, query_id: str) -> QueryReply | None:
         """What somebody said to it who may."""
         asked = find_query(self.folder, query_id)
-        found = reply_to(self.folder, query_id)
+        found = find_reply(self.folder, query_id)
         if asked is None or found is None or found.query_id != query_id:
             return None
         path = reply_path(self.folder, query_id)
-        problem = self._policy.problem(asked.kind, found.by, owner_of(path))
+        problem = self._policy.find_problem(asked.kind, found.by, find_owner(path))
         if not problem:
             return found
         path.unlink(missing_ok=True)
@@ -238,9 +238,9 @@ class QueryBroker:
         return None
 
 
-def _notice(asked: AgentQuery) -> Notification:
+def _build_notification(asked: AgentQuery) -> Notification:
     words = " ".join(asked.question.split())
-    short = words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+    short = words if len(words) <= _MAX_SHOWN else f"{words[: _MAX_SHOWN - 1]}…"
     choice = "|".join(asked.options) or "ANSWER"
     text = f"{asked.case_id} at {asked.step}: {short} 'interlock answer {asked.query_id} {choice}'"
     about = f"{asked.step}/{asked.query_id}"
@@ -249,11 +249,11 @@ def _notice(asked: AgentQuery) -> Notification:
     )
 
 
-Leave = Literal["allow", "reject"]
-LATE = "nobody in time"
-ENDED = "the end of its dispatch"
+PermissionDecision = Literal["allow", "reject"]
+TIMED_OUT_BY = "nobody in time"
+DISPATCH_ENDED_BY = "the end of its dispatch"
 _POLL = 0.25
-_MOST_OPEN = 100
+_MAX_OPEN = 100
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
@@ -264,7 +264,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class _Question(msgspec.Struct):
+class _OpenQuestion(msgspec.Struct):
     until: float
     reply: "asyncio.Future[QueryReply]"
 
@@ -275,72 +275,72 @@ class PermissionBroker:
     def __init__(self, queries: QueryBroker, clock: Clock, patience: float) -> None:
         self.queries = queries
         self._clock = clock
-        self._patience = patience
-        self._open: dict[str, _Question] = {}
+        self._timeout = patience
+        self._open: dict[str, _OpenQuestion] = {}
         self._cancel: Callable[[], None] | None = None
 
-    def begin(self, dispatch_id: int) -> None:
+    def close_earlier(self, dispatch_id: int) -> None:
         """Whatever an agent before this one still asks about the dispatch is nobody's any more."""
-        for left in open_queries(self.queries.folder, {dispatch_id}):
-            self._close(self._reply(left.query_id, ENDED))
+        for left in list_open_queries(self.queries.folder, {dispatch_id}):
+            self._write_reply(self._build_rejection(left.query_id, DISPATCH_ENDED_BY))
 
-    async def ask(self, ask: Ask, wish: PermissionRequest) -> Leave:
+    async def ask(self, ask: Ask, wish: PermissionRequest) -> PermissionDecision:
         """A human's word, or a no. Cancelled with its dispatch, the question is closed."""
-        query_id = self._put(ask, wish)
+        query_id = self._write_question(ask, wish)
         if not query_id:
             return "reject"
         future: asyncio.Future[QueryReply] = asyncio.get_running_loop().create_future()
-        self._open[query_id] = _Question(self._clock.now() + self._patience, future)
-        self._look_later()
-        reply = self._reply(query_id, ENDED)
+        self._open[query_id] = _OpenQuestion(self._clock.now() + self._timeout, future)
+        self._schedule_check()
+        reply = self._build_rejection(query_id, DISPATCH_ENDED_BY)
         try:
             reply = await future
         finally:
             del self._open[query_id]
-            if reply_to(self.queries.folder, query_id) is None:
-                self._close(reply)
+            if find_reply(self.queries.folder, query_id) is None:
+                self._write_reply(reply)
             if not self._open and self._cancel is not None:
                 self._cancel()
                 self._cancel = None
         return "allow" if reply.decision == "allow" else "reject"
 
-    def _put(self, ask: Ask, wish: PermissionRequest) -> str:
+    def _write_question(self, ask: Ask, wish: PermissionRequest) -> str:
         """The id of the question; none if it cannot be asked."""
-        if len(self._open) >= _MOST_OPEN:
+        if len(self._open) >= _MAX_OPEN:
             return ""
-        question, now = self._text(wish)[:LONGEST_TEXT], self._clock.now()
+        question, now = self._format_question(wish)[:MAX_QUESTION], self._clock.now()
         try:
             found = self.queries.ask(ask, question, ("allow", "reject"), now, PERMISSION)
         except InterlockError:
             return ""
         return "" if found.question_id is UNSET else found.question_id
 
-    def _text(self, wish: PermissionRequest) -> str:
+    def _format_question(self, wish: PermissionRequest) -> str:
         lines = [f"May it {wish.kind}: {wish.title}", wish.detail]
-        lines.append(f"Not answered within {self._patience:g} seconds, it may not.")
+        lines.append(f"Not answered within {self._timeout:g} seconds, it may not.")
         return "\n".join(line for line in lines if line)
 
-    def _look_later(self) -> None:
+    def _schedule_check(self) -> None:
         if self._cancel is None:
-            self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._look)
+            self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._check_replies)
 
-    def _look(self) -> None:
+    def _check_replies(self) -> None:
         self._cancel = None
         now = self._clock.now()
         for query_id, question in self._open.items():
             if question.reply.done():
                 continue
-            reply = self.queries.reply(query_id)
+            reply = self.queries.find_reply(query_id)
             if reply is not None:
                 question.reply.set_result(reply)
             elif now >= question.until:
-                question.reply.set_result(self._reply(query_id, LATE))
+                question.reply.set_result(self._build_rejection(query_id, TIMED_OUT_BY))
         if self._open:
-            self._look_later()
+            self._schedule_check()
 
-    def _reply(self, query_id: str, by: str) -> QueryReply:
+    def _build_rejection(self, query_id: str, by: str) -> QueryReply:
         return QueryReply(query_id, "reject", "", by, self._clock.now())
 
-    def _close(self, reply: QueryReply) -> None:
+    def _write_reply(self, reply: QueryReply) -> None:
         with suppress(InterlockError):
-            put_reply(self.queries.folder, reply)
+            write_reply(self.queries.folder, reply)

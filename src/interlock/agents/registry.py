@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.files.batch import SIZE, ProgressGauge
-from interlock.agents.files.case_folder import Names, plain_names
+from interlock.agents.files.batch import DEFAULT_BATCH_SIZE, ProgressGauge
+from interlock.agents.files.case_folder import NameFiles, name_files
 from interlock.agents.queries import QueryBroker
 from interlock.signals.batch import Phase
 from interlock.system.errors import InterlockError, SourceError
@@ -48,7 +48,7 @@ class FileOptions(msgspec.Struct, frozen=True):
     """The carrier for roles without an agent: one of FILE_CARRIERS, or MCP."""
     root: str = ".interlock/runs"
     watch: Mode = "auto"
-    batch_size: int = SIZE
+    batch_size: int = DEFAULT_BATCH_SIZE
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     queries: QueryBroker
     """Where an agent asks a person a question of its own."""
     files: FileOptions = FileOptions()
-    file_names: Names = plain_names
+    file_names: NameFiles = name_files
     phase_of: Callable[[str], Phase] = lambda _step: "single"
     gauge: ProgressGauge
     token_limit: int = 0
@@ -148,14 +148,14 @@ def workspace_owner(db: Path) -> "WorkspaceOwner":
     """The processes of this database's runs; the database says which runs are over."""
     from interlock.agents.cli.orphans import WorkspaceOwner
     from interlock.agents.cli.tag import ProcessTag
-    from interlock.journal.database import reading
+    from interlock.journal.database import open_reader
     from interlock.journal.runs import FINISHED, find_run
 
     def is_over(tag: ProcessTag) -> bool:
         if not tag.run.isdecimal():
             return False
         try:
-            with reading(db) as connection:
+            with open_reader(db) as connection:
                 return find_run(connection, int(tag.run)).status in FINISHED
         except InterlockError:
             return False
@@ -165,9 +165,9 @@ def workspace_owner(db: Path) -> "WorkspaceOwner":
 
 def cli_settings(profile: "Profile", tables: Mapping[str, Any], model: str = "") -> "AgentSettings":
     """What `[agent.NAME]` says about an agent CLI; a model named beside it goes before."""
-    from interlock.agents.cli.profiles import agent_settings
+    from interlock.agents.cli.profiles import read_agent_settings
 
-    found = agent_settings(tables.get(profile.name, {}), profile)
+    found = read_agent_settings(tables.get(profile.name, {}), profile)
     return msgspec.structs.replace(found, model=model) if model else found
 
 
@@ -179,10 +179,12 @@ def find_program(profile: "Profile", settings: "AgentSettings") -> str:
 
 def check_agent_tables(tables: Mapping[str, Any]) -> None:
     """SourceError if a table `[agent.NAME]` is for an agent CLI that is not known."""
-    from interlock.agents.cli.profiles import NAMES
+    from interlock.agents.cli.profiles import PROFILE_NAMES
 
-    for name in sorted(set(tables) - set(NAMES)):
-        raise SourceError(f"interlock.toml: [agent.{name}] names no agent; use {', '.join(NAMES)}")
+    for name in sorted(set(tables) - set(PROFILE_NAMES)):
+        raise SourceError(
+            f"interlock.toml: [agent.{name}] names no agent; use {', '.join(PROFILE_NAMES)}"
+        )
 
 
 # The factories of the built-in agents. What only some runs need is loaded when they need it.
@@ -215,31 +217,31 @@ def build_script(spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def build_acp(spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock.agents.acp import acp_agent
+    from interlock.agents.acp import build_acp_agent
     from interlock.agents.acp.settings import AcpSettings
 
     settings = msgspec.convert(context.settings.get("acp", {}), AcpSettings)
     argv = split_command(spec)
-    return acp_agent(argv, settings, _agent_home(context), context.queries, context.clock)
+    return build_acp_agent(argv, settings, _agent_home(context), context.queries, context.clock)
 
 
 def _agent_home(context: AgentContext) -> "AgentHome":
-    from interlock.agents.cli.carrier import AgentHome, nonce
+    from interlock.agents.cli.carrier import AgentHome, make_nonce
 
     return AgentHome(
         agents_folder(context.db).resolve(),
         context.project.resolve(),
         workspace_owner(context.db),
         context.environment,
-        nonce,
+        make_nonce,
     )
 
 
 def build_cli(spec: AgentSpec, context: AgentContext) -> Carrier:
     from interlock.agents.cli.carrier import ProcessAgent
-    from interlock.agents.cli.profiles import profile
+    from interlock.agents.cli.profiles import read_profile
 
-    known = profile(spec.kind)
+    known = read_profile(spec.kind)
     settings = cli_settings(known, context.settings.get("agent", {}), spec.rest)
     program = find_program(known, settings)
     if not program:

@@ -13,13 +13,13 @@ import msgspec
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
-from interlock.engine.circuit_file import seconds_of
+from interlock.engine.circuit_file import parse_duration
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import read_yaml
 
-EVERY = "*"
-_UNKNOWN = "unknown"
-_MOST_USED = 1_000_000_000
+ANY_CASE = "*"
+_UNKNOWN_END = "unknown"
+_MAX_USAGE = 1_000_000_000
 
 
 class Behaviour(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,8 +44,8 @@ class Script(msgspec.Struct, frozen=True):
 
     cases: Mapping[str, Mapping[str, tuple[Behaviour, ...]]]
 
-    def behaviour(self, case_id: str, step: str, attempt: int) -> Behaviour:
-        for name in (case_id, EVERY):
+    def find_behaviour(self, case_id: str, step: str, attempt: int) -> Behaviour:
+        for name in (case_id, ANY_CASE):
             behaviours = self.cases.get(name, {}).get(step)
             if behaviours:
                 return behaviours[min(attempt, len(behaviours)) - 1]
@@ -67,7 +67,7 @@ def read_script(text: str, file: str) -> Script:
                 many = given if isinstance(given, list) else [given]
                 found = tuple(msgspec.convert(each, Behaviour) for each in many)
                 for each in found:
-                    _check(each)
+                    _check_behaviour(each)
             except (msgspec.ValidationError, CircuitError) as error:
                 place = f"{file}:{page.line(case_id, step)}"
                 raise SourceError(f"{place}: {step!r}: {error}") from None
@@ -77,13 +77,13 @@ def read_script(text: str, file: str) -> Script:
     return Script(cases)
 
 
-def _check(behaviour: Behaviour) -> None:
-    seconds_of(behaviour.delay or "1s")
-    if behaviour.limited != _UNKNOWN:
-        seconds_of(behaviour.limited or "1s")
+def _check_behaviour(behaviour: Behaviour) -> None:
+    parse_duration(behaviour.delay or "1s")
+    if behaviour.limited != _UNKNOWN_END:
+        parse_duration(behaviour.limited or "1s")
     usage = behaviour.usage
-    if not (0 <= usage.tokens <= _MOST_USED and 0 <= usage.money <= _MOST_USED):
-        raise CircuitError(f"usage must be between 0 and {_MOST_USED:,}")
+    if not (0 <= usage.tokens <= _MAX_USAGE and 0 <= usage.money <= _MAX_USAGE):
+        raise CircuitError(f"usage must be between 0 and {_MAX_USAGE:,}")
 
 
 class ScriptAgent:
@@ -102,22 +102,22 @@ class ScriptAgent:
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
-            behaviour = self._script.behaviour(ask.case_id, ask.step, ask.attempt)
-            reply = _reply(behaviour, ask)
+            behaviour = self._script.find_behaviour(ask.case_id, ask.step, ask.attempt)
+            reply = _build_reply(behaviour, ask)
             if behaviour.limited and ask.dispatch_id not in self._limited:
                 self._limited.add(ask.dispatch_id)
-                self._deliver(self._limit(behaviour, ask))
+                self._deliver(self._build_limit_reply(behaviour, ask))
                 continue
             if behaviour.silent:
                 continue
             if behaviour.late:
                 self._late[ask.dispatch_id] = reply
             elif behaviour.delay:
-                self._after(behaviour, reply)
+                self._deliver_later(behaviour, reply)
             else:
-                self._give(behaviour, reply)
+                self._deliver_reply(behaviour, reply)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         reply = self._late.pop(dispatch_id, None)
         if reply is not None:
             self._deliver(reply)
@@ -128,24 +128,24 @@ class ScriptAgent:
             cancel()
         self._delayed.clear()
 
-    def _limit(self, behaviour: Behaviour, ask: Ask) -> Reply:
-        known = behaviour.limited != _UNKNOWN
-        until = self._clock.now() + seconds_of(behaviour.limited) if known else 0.0
+    def _build_limit_reply(self, behaviour: Behaviour, ask: Ask) -> Reply:
+        known = behaviour.limited != _UNKNOWN_END
+        until = self._clock.now() + parse_duration(behaviour.limited) if known else 0.0
         reason = "the script says so"
         return Reply(
             ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until, usage=behaviour.usage
         )
 
-    def _after(self, behaviour: Behaviour, reply: Reply) -> None:
+    def _deliver_later(self, behaviour: Behaviour, reply: Reply) -> None:
         def give() -> None:
             del self._delayed[reply.dispatch_id]
-            self._give(behaviour, reply)
+            self._deliver_reply(behaviour, reply)
 
         if reply.dispatch_id not in self._delayed:
-            when = self._clock.now() + seconds_of(behaviour.delay)
+            when = self._clock.now() + parse_duration(behaviour.delay)
             self._delayed[reply.dispatch_id] = self._clock.call_at(when, give)
 
-    def _give(self, behaviour: Behaviour, reply: Reply) -> None:
+    def _deliver_reply(self, behaviour: Behaviour, reply: Reply) -> None:
         if behaviour.forges is not None:
             self._deliver(msgspec.structs.replace(reply, dispatch_id=behaviour.forges))
         self._deliver(reply)
@@ -153,7 +153,7 @@ class ScriptAgent:
             self._deliver(reply)
 
 
-def _reply(behaviour: Behaviour, ask: Ask) -> Reply:
+def _build_reply(behaviour: Behaviour, ask: Ask) -> Reply:
     if behaviour.crash:
         return Reply(ask.dispatch_id, failure=CRASH, reason=behaviour.crash)
     if behaviour.raw is not None:

@@ -15,14 +15,14 @@ from interlock.agents.carrier import Ask, Clock
 from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.tag import TAGS
 from interlock.system.files import read_file, write_file
-from interlock.system.process_table import Census, Process, census
+from interlock.system.process_table import Process, ProcessTable, list_processes
 
-EVERY = 5.0
-_FIRST = 1.0
-_LARGEST = 4_000_000
+UPDATE_EVERY = 5.0
+_FIRST_AFTER = 1.0
+_MAX_FILE = 4_000_000
 
 
-class AgentStanding(msgspec.Struct, frozen=True):
+class AgentStatus(msgspec.Struct, frozen=True):
     """One agent at work."""
 
     dispatch_id: int
@@ -36,14 +36,14 @@ class AgentStanding(msgspec.Struct, frozen=True):
     at: float
 
 
-class AtWork(Protocol):
+class RunningAgent(Protocol):
     """An agent that can be asked how it stands."""
 
     @property
     def process(self) -> Process | None:
         """None before it was started."""
 
-    def standing(self, people: Census | None = None) -> AgentHealth:
+    def read_health(self, people: ProcessTable | None = None) -> AgentHealth:
         """How it stands now."""
 
 
@@ -53,13 +53,13 @@ class AgentStatusFile:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._agents: dict[int, tuple[Ask, str, AtWork]] = {}
+        self._agents: dict[int, tuple[Ask, str, RunningAgent]] = {}
         self._cancel: Callable[[], None] | None = None
 
-    def add(self, ask: Ask, name: str, agent: AtWork) -> None:
+    def add(self, ask: Ask, name: str, agent: RunningAgent) -> None:
         self._agents[ask.dispatch_id] = (ask, name, agent)
         if self._cancel is None:
-            self._cancel = self._clock.call_at(self._clock.now() + _FIRST, self._look)
+            self._cancel = self._clock.call_at(self._clock.now() + _FIRST_AFTER, self._update)
 
     def drop(self, dispatch_id: int) -> None:
         self._agents.pop(dispatch_id, None)
@@ -73,16 +73,16 @@ class AgentStatusFile:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _look(self) -> None:
-        people = census(TAGS)
+    def _update(self) -> None:
+        people = list_processes(TAGS)
         now = self._clock.now()
         found = []
         for ask, name, agent in self._agents.values():
             process = agent.process
             if process is not None:
-                seen = agent.standing(people)
+                seen = agent.read_health(people)
                 found.append(
-                    AgentStanding(
+                    AgentStatus(
                         dispatch_id=ask.dispatch_id,
                         run_id=ask.run_id,
                         case_id=ask.case_id,
@@ -96,17 +96,17 @@ class AgentStatusFile:
                 )
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(found), sync=False)
-        self._cancel = self._clock.call_at(now + EVERY, self._look)
+        self._cancel = self._clock.call_at(now + UPDATE_EVERY, self._update)
 
 
-def read_standings(root: Path) -> list[AgentStanding]:
+def read_agent_status(root: Path) -> list[AgentStatus]:
     """What the carriers of a workspace last wrote, by dispatch."""
-    found: list[AgentStanding] = []
+    found: list[AgentStatus] = []
     for path in sorted(root.glob("standing-*.json")):
-        raw = read_file(path, _LARGEST)
+        raw = read_file(path, _MAX_FILE)
         try:
             if isinstance(raw, bytes):
-                found += msgspec.json.decode(raw, type=list[AgentStanding])
+                found += msgspec.json.decode(raw, type=list[AgentStatus])
         except (msgspec.DecodeError, UnicodeError):
             continue
     return sorted(found, key=lambda each: each.dispatch_id)

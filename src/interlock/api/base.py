@@ -17,15 +17,15 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Carrier, Clock
 from interlock.api.work import Display, NoDisplay
 from interlock.engine.circuit import Circuit as CircuitTable
-from interlock.journal.database import Writer, reading, writer_of, writing
-from interlock.journal.history import counts
+from interlock.journal.database import Writer, find_writer, open_reader, open_writer
+from interlock.journal.history import count_ends
 from interlock.journal.runs import (
     FINISHED,
     NewCase,
+    find_newest_run,
     find_run,
-    newest_run,
+    find_unfinished_run,
     set_options,
-    unfinished_run,
 )
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool, build_agent_pool
@@ -64,24 +64,24 @@ class ProjectBase:
 
     def writer(self) -> Writer | None:
         """The process that works on the database now, if one does."""
-        return writer_of(self.db)
+        return find_writer(self.db)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """The database, to be read."""
-        with reading(self.db) as connection:
+        with open_reader(self.db) as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """The database, to be written; made if it is not there. StoreError if another writes."""
-        with writing(self.db) as connection:
+        with open_writer(self.db) as connection:
             yield connection
 
     def find_run(self, connection: Connection, run: int | str | None) -> RunRecord:
         """The record of a run by its number or id; the newest, if none is named."""
         if isinstance(run, str):
-            number = newest_run(connection, _fingerprint_id(run))
+            number = find_newest_run(connection, _build_id_fingerprint(run))
             if number is None:
                 raise StateError(f"there is no run {run!r}; 'interlock runs' lists them")
             run = number
@@ -143,7 +143,7 @@ class ProjectBase:
             msgspec.json.encode(bundle).decode(),
             cases,
             source=name,
-            fingerprint=_fingerprint(config),
+            fingerprint=_build_fingerprint(config),
             options=msgspec.to_builtins(config),
             at=self.clock.now() if self.clock else time.time(),
         )
@@ -152,8 +152,12 @@ class ProjectBase:
     def find_begun(self, connection: Connection, config: RunConfig) -> RunRecord | None:
         """The run that was begun with the same, if there is one; StateError if its id was used
         for something else."""
-        mark = _fingerprint(config)
-        found = newest_run(connection, mark) if config.id else unfinished_run(connection, mark)
+        mark = _build_fingerprint(config)
+        found = (
+            find_newest_run(connection, mark)
+            if config.id
+            else find_unfinished_run(connection, mark)
+        )
         if found is None:
             return None
         run = find_run(connection, found)
@@ -171,13 +175,13 @@ class ProjectBase:
 
     def count_ends(self, run_id: int) -> dict[str, int]:
         with self.read() as connection:
-            return dict(counts(connection, run_id))
+            return dict(count_ends(connection, run_id))
 
 
-def _fingerprint(config: RunConfig) -> str:
+def _build_fingerprint(config: RunConfig) -> str:
     """What a run is found by: its id, else what it was started with."""
-    return _fingerprint_id(config.id) if config.id else config.input
+    return _build_id_fingerprint(config.id) if config.id else config.input
 
 
-def _fingerprint_id(name: str) -> str:
+def _build_id_fingerprint(name: str) -> str:
     return hashlib.sha256(f"id\0{name}".encode()).hexdigest()

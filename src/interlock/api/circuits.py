@@ -17,7 +17,7 @@ from interlock.runtime.circuits import (
     list_installed_circuits,
     list_project_circuits,
 )
-from interlock.runtime.prompts import FACTS, unfillable
+from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
 from interlock.system.errors import CircuitError, UsageError
 
 _UNREACHABLE = "circuit.unreachable"
@@ -122,21 +122,23 @@ def check_thresholds(circuit: table.Circuit, changes: Mapping[str, Any]) -> dict
             known = ", ".join(circuit.thresholds) or "none"
             raise UsageError(f"{circuit.name} has no threshold {name!r}; it has {known}")
         usual = circuit.thresholds[name]
-        if _kind(usual) != _kind(value):
-            raise UsageError(f"threshold {name} is {_kind(usual)} ({usual}), not {value!r}")
+        if _describe_kind(usual) != _describe_kind(value):
+            raise UsageError(
+                f"threshold {name} is {_describe_kind(usual)} ({usual}), not {value!r}"
+            )
     return dict(changes)
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     return "a number" if isinstance(value, int | float) else "a text"
 
 
 def _check_prompts(source: CircuitSource) -> Iterator[Finding]:
-    known = (*FACTS, *find_application(source.circuit.name).prompt_names)
+    known = (*PROMPT_NAMES, *find_application(source.circuit.name).prompt_names)
     for step in source.circuit.steps.values():
-        problem = unfillable(step.prompt, known)
+        problem = check_prompt(step.prompt, known)
         if problem:
             yield Finding(
                 "circuit.prompt",
@@ -145,6 +147,6 @@ def _check_prompts(source: CircuitSource) -> Iterator[Finding]:
                 f"write {{{{ case.NAME }}}} for what a case brings; templates can read "
                 f"{', '.join(known)}",
                 file=source.file,
-                line=source.line("steps", step.name, "prompt"),
+                line=source.find_line("steps", step.name, "prompt"),
                 subject=step.name,
             )

@@ -6,9 +6,9 @@ Declared as entry points: `interlock.applications` (a circuit's name, its `Appli
 """
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, ExecutionContext, Reply
-from interlock.agents.function import AsyncHandler, Dispatch, FunctionCarrier, Handler, answer
+from interlock.agents.function import AsyncHandler, Dispatch, FunctionCarrier, Handler, build_answer
 from interlock.agents.registry import AgentContext, AgentSpec
-from interlock.engine.case import Case, Decision, Refused, Signal, Usage
+from interlock.engine.case import Case, Decision, RefusedAnswer, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run
@@ -42,12 +42,12 @@ __all__ = [
     "Handler",
     "NewCase",
     "QuestionGroup",
-    "Refused",
+    "RefusedAnswer",
     "Reply",
     "Run",
     "RunSetup",
     "Settings",
     "Signal",
     "Usage",
-    "answer",
+    "build_answer",
 ]

@@ -14,21 +14,27 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.human import HumanAnswer, leave_answer
-from interlock.agents.queries import QueryReply, is_query, open_queries, put_reply, reply_to
+from interlock.agents.human import HumanAnswer, write_answer
+from interlock.agents.queries import (
+    QueryReply,
+    find_reply,
+    is_query_id,
+    list_open_queries,
+    write_reply,
+)
 from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
-from interlock.journal.database import reading, told_plainly, writer_of, writing
+from interlock.journal.database import explain_errors, find_writer, open_reader, open_writer
 from interlock.journal.history import (
     OpenGate,
-    family_of,
     find_question,
-    open_dispatch_ids,
-    open_questions,
+    list_family,
+    list_open_dispatch_ids,
+    list_open_questions,
 )
 from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.runs import find_run
-from interlock.journal.usage import OpenInquiry, find_inquiry, open_inquiries
+from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
@@ -100,23 +106,23 @@ def find_user() -> str:
 
 def give_answer(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
     """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
-    if is_query(given.question):
+    if is_query_id(given.question):
         return _answer_query(path, settings, given)
     given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
-    with reading(path) as connection:
+    with open_reader(path) as connection:
         found = prepare_answer(connection, settings, given)
     if isinstance(found, LateAnswer):
         record_late_answer(path, found, given)
         raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
-    return _save(path, given, found)
+    return _save_answer(path, given, found)
 
 
-def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
+def _save_answer(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
     folder = answers_folder(path)
-    with told_plainly(folder):
+    with explain_errors(folder):
         for each in (given.question_id, *found.also):
-            leave_answer(folder, HumanAnswer(each, given.giver, found.data, found.run_id))
-    working = writer_of(path) is not None
+            write_answer(folder, HumanAnswer(each, given.giver, found.data, found.run_id))
+    working = find_writer(path) is not None
     then = f"'interlock resume {found.run_id}' goes on with it"
     if working:
         then = "the running process takes it"
@@ -126,10 +132,10 @@ def _save(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswe
 def _answer_query(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
     folder, number = queries_folder(path), given.question
-    with reading(path) as connection:
+    with open_reader(path) as connection:
         found = [each for each in list_questions(connection, path) if each.question_id == number]
     if not found:
-        why = "is answered already" if reply_to(folder, number) else "is not open"
+        why = "is answered already" if find_reply(folder, number) else "is not open"
         raise StateError(f"question {number} {why}; 'interlock inbox' lists them")
     check_may_answer(settings, found[0].kind, given.by, given.user)
     options = found[0].options
@@ -138,7 +144,7 @@ def _answer_query(path: Path, settings: Settings, given: AnswerRequest) -> Saved
     if given.fields:
         raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
     at = time.time()
-    put_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
+    write_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
     return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
@@ -146,7 +152,9 @@ def prepare_answer(
     connection: Connection, settings: Settings, given: AnswerRequest
 ) -> PreparedAnswer | LateAnswer:
     """The answer, checked; SourceError or StateError if it cannot be one."""
-    found = [each for each in open_questions(connection) if each.question_id == given.question_id]
+    found = [
+        each for each in list_open_questions(connection) if each.question_id == given.question_id
+    ]
     if found:
         return _answer_gate(connection, settings, given, found[0])
     inquiry = find_inquiry(connection, given.question_id)
@@ -172,7 +180,7 @@ def _answer_gate(
         for group in application.group_questions(connection, run.run_id):
             if number in group.question_ids:
                 also = sorted(each for each in group.question_ids if each != number)
-        also = also or [each.question_id for each in family_of(connection, question)]
+        also = also or [each.question_id for each in list_family(connection, question)]
     return PreparedAnswer(run.run_id, data, also)
 
 
@@ -205,7 +213,7 @@ def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
     if found.signal == "timeout":
         how = "ran out of time"
     when = f" at {format_time(found.settled_at)}" if found.settled_at else ""
-    anew = found.now_asked in {each.question_id for each in open_questions(connection)}
+    anew = found.now_asked in {each.question_id for each in list_open_questions(connection)}
     then = f"; {found.case_id} is asked anew: question {found.now_asked}" if anew else ""
     data = {"decision": given.decision, **given.fields}
     sentence = f"question {given.question_id} {how}{when}{then}"
@@ -220,12 +228,12 @@ def shape_answer(
     place = "text" if "text" in known and "comment" not in known else "comment"
     data: dict[str, Any] = {place: message} if message else {}
     for name, value in fields.items():
-        _place(data, name, value, step)
-    taker = _taker(step, decision)
+        _set_field(data, name, value, step)
+    taker = _find_decision_field(step, decision)
     if not taker and decision in step.signals and decision != ARTIFACT:
         return {"signal": decision, "data": data}
     data = {taker or "decision": decision, **data}
-    problem = step.shape.problem(data)
+    problem = step.shape.find_problem(data)
     if problem is not None:
         others = [name for name in step.signals if name != ARTIFACT]
         hint = f" (or one of the signals {', '.join(others)})" if others else ""
@@ -233,7 +241,7 @@ def shape_answer(
     return data
 
 
-def _taker(step: Step, decision: str) -> str:
+def _find_decision_field(step: Step, decision: str) -> str:
     """The field of the answer that takes this decision; empty if none says so."""
     for name in ("decision", *step.shape.required):
         field = step.shape.fields.get(name)
@@ -242,7 +250,7 @@ def _taker(step: Step, decision: str) -> str:
     return ""
 
 
-def _place(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
+def _set_field(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
     """`a.b=c` is a field of a field, where the step has one of that name."""
     outer, dot, inner = name.partition(".")
     if dot and outer in step.shape.fields and name not in step.shape.fields:
@@ -253,7 +261,7 @@ def _place(data: dict[str, Any], name: str, value: Any, step: Step) -> None:
 
 def check_may_answer(settings: Settings, step: str, by: str, user: str) -> None:
     """StateError if the project does not let them answer at that step."""
-    problem = settings.inbox.problem(step, by or user, user)
+    problem = settings.inbox.find_problem(step, by or user, user)
     if problem:
         raise StateError(f"{problem}; nothing was saved")
 
@@ -272,14 +280,14 @@ def record_late_answer(path: Path, late: LateAnswer, given: AnswerRequest) -> No
     """Journal that an answer came too late: at once, or by the process that works on the run."""
     by = given.giver
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
-    if writer_of(path) is not None:
+    if find_writer(path) is not None:
         folder = answers_folder(path)
-        with told_plainly(folder):
-            leave_answer(folder, HumanAnswer(given.question_id, by, late.data, late.run_id))
+        with explain_errors(folder):
+            write_answer(folder, HumanAnswer(given.question_id, by, late.data, late.run_id))
         return
     content = msgspec.json.encode({**late.data, "by": by})
     refusal = Refusal(late.case_no, given.question_id, "Stale", sentence, content)
-    with writing(path) as connection:
+    with open_writer(path) as connection:
         Journal(connection, late.run_id).commit(TurnWrites(time.time(), refusals=[refusal]))
 
 
@@ -303,14 +311,20 @@ class Question(msgspec.Struct, frozen=True):
 
 def list_questions(connection: Connection, path: Path) -> list[Question]:
     """Everything that waits, in all runs, oldest first."""
-    found = [*_gates(connection), *_inquiries(connection), *_queries(connection, path)]
+    found = [
+        *_list_gates(connection),
+        *_list_inquiries(connection),
+        *_list_queries(connection, path),
+    ]
     saved = [msgspec.structs.replace(each, answer_saved=_is_saved(each, path)) for each in found]
     return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
 
 
-def _gates(connection: Connection) -> list[Question]:
-    found = open_questions(connection)
-    circuits = {run_id: _circuit(connection, run_id) for run_id in {each.run_id for each in found}}
+def _list_gates(connection: Connection) -> list[Question]:
+    found = list_open_questions(connection)
+    circuits = {
+        run_id: _load_circuit(connection, run_id) for run_id in {each.run_id for each in found}
+    }
     return [
         Question(
             question_id=each.question_id,
@@ -320,13 +334,13 @@ def _gates(connection: Connection) -> list[Question]:
             step=each.step,
             asked_at=each.asked_at,
             prompt=each.prompt,
-            options=_choices(circuits[each.run_id], each.step),
+            options=_list_choices(circuits[each.run_id], each.step),
         )
         for each in found
     ]
 
 
-def _circuit(connection: Connection, run_id: int) -> Circuit | None:
+def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
     """None if it cannot be read any more: its questions are shown all the same."""
     try:
         return load_circuit(find_run(connection, run_id))
@@ -334,7 +348,7 @@ def _circuit(connection: Connection, run_id: int) -> Circuit | None:
         return None
 
 
-def _choices(circuit: Circuit | None, name: str) -> tuple[str, ...]:
+def _list_choices(circuit: Circuit | None, name: str) -> tuple[str, ...]:
     """The words that a gate takes, as far as its table says so."""
     step = circuit.steps.get(name) if circuit else None
     if step is None:
@@ -344,7 +358,7 @@ def _choices(circuit: Circuit | None, name: str) -> tuple[str, ...]:
     return (*map(str, words), *(each for each in step.signals if each != ARTIFACT))
 
 
-def _inquiries(connection: Connection) -> list[Question]:
+def _list_inquiries(connection: Connection) -> list[Question]:
     return [
         Question(
             question_id=each.question_id,
@@ -356,11 +370,11 @@ def _inquiries(connection: Connection) -> list[Question]:
             prompt=each.about,
             options=(RAISE, STOP),
         )
-        for each in open_inquiries(connection)
+        for each in list_open_inquiries(connection)
     ]
 
 
-def _queries(connection: Connection, path: Path) -> list[Question]:
+def _list_queries(connection: Connection, path: Path) -> list[Question]:
     return [
         Question(
             question_id=each.query_id,
@@ -372,7 +386,7 @@ def _queries(connection: Connection, path: Path) -> list[Question]:
             prompt=each.question,
             options=each.options,
         )
-        for each in open_queries(queries_folder(path), open_dispatch_ids(connection))
+        for each in list_open_queries(queries_folder(path), list_open_dispatch_ids(connection))
     ]
 
 

@@ -16,24 +16,29 @@ from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
 from interlock.engine.circuit import FAILURES, Circuit
-from interlock.engine.replay import Replayed, replay, standing
-from interlock.journal.database import reading
+from interlock.engine.replay import ReplayedCase, describe_position, replay
+from interlock.journal.database import open_reader
 from interlock.journal.history import (
     CaseSummary,
     DispatchRecord,
-    cases_of,
-    counts,
+    count_ends,
     find_case,
+    list_cases,
     list_dispatches,
 )
 from interlock.journal.journal import Pause
-from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, journal_of, load_cases
-from interlock.journal.usage import newest_pauses, pauses_of
+from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, load_cases, load_decisions
+from interlock.journal.usage import list_newest_pauses, list_pauses
 from interlock.runtime.application import find_application
-from interlock.runtime.budget import LOW, low, parts, read_limits
+from interlock.runtime.budget import (
+    LOW_SHARE,
+    compute_limit_shares,
+    describe_low_limit,
+    read_limits,
+)
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
-from interlock.system.time import format_time, hour
+from interlock.system.time import format_clock_time, format_time
 
 _LONGEST_REPORT = 200_000
 _LONGEST_VALUE = 300
@@ -83,7 +88,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
     for refused in dispatch.refused:
         yield f"  refused ({refused.reason}): {refused.sentence}"
     for pause in dispatch.pauses:
-        until = hour(pause.until, pause.at)
+        until = format_clock_time(pause.until, pause.at)
         yield f"  rate-limited at {format_time(pause.at)} until {until}: {pause.reason}"
     decision = dispatch.decision
     if decision is None:
@@ -91,7 +96,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
         return
     answer = msgspec.json.encode(dispatch.answer).decode()
     by = f" by {dispatch.answered_by}" if dispatch.answered_by else ""
-    yield f"  came back{by}: {decision.signal} {_clip(answer)}"
+    yield f"  came back{by}: {decision.signal} {_clip_text(answer)}"
     for name, value in decision.read.items():
         yield f"  read {name} = {msgspec.json.encode(value).decode()}"
     for passed in decision.passed:
@@ -99,7 +104,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
     for noted in decision.noted:
         yield f"  noted by {noted}"
     for name, value in decision.adds.items():
-        yield f"  added {name} = {_clip(msgspec.json.encode(value).decode())}"
+        yield f"  added {name} = {_clip_text(msgspec.json.encode(value).decode())}"
     if decision.reason:
         yield f"  stuck: {decision.reason}"
         return
@@ -108,7 +113,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
 
 def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:
     """Why a rule that stands before the one taken was passed over."""
-    rule = circuit.rule(rule_id)
+    rule = circuit.find_rule(rule_id)
     if why == "spent" and rule is not None:
         return f"loop {rule.loop} is spent ({circuit.loops[str(rule.loop)].max})"
     guard = rule.guard.text if rule is not None and rule.guard is not None else rule_id
@@ -116,14 +121,14 @@ def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:
 
 
 def _explain_rule(circuit: Circuit, rule_id: str) -> str:
-    rule = circuit.otherwise if rule_id == "otherwise" else circuit.rule(rule_id)
+    rule = circuit.otherwise if rule_id == "otherwise" else circuit.find_rule(rule_id)
     if rule is None:
         return ""
     guard = f" when {rule.guard.text}" if rule.guard is not None else ""
     return f"{guard}{f' ({rule.why})' if rule.why else ''}"
 
 
-def _clip(text: str) -> str:
+def _clip_text(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:280]}… ({len(text)} characters)"
 
 
@@ -132,7 +137,7 @@ def replay_run(
     run_id: int | None,
     thresholds: Mapping[str, Any],
     case_id: str = "",
-) -> list[Replayed]:
+) -> list[ReplayedCase]:
     """Decide a recorded run again with other thresholds; only one case, if it is named."""
     run = find_run(connection, run_id)
     before = load_circuit(run)
@@ -142,8 +147,8 @@ def replay_run(
         replay(
             after,
             open_case(after, loaded.case.case_id, loaded.case.input),
-            list(journal_of(connection, loaded.case_no)),
-            standing(loaded.case),
+            list(load_decisions(connection, loaded.case_no)),
+            describe_position(loaded.case),
         )
         for loaded in load_cases(connection, before, run.run_id, whole=True)
         if only is None or loaded.case_no == only
@@ -156,7 +161,7 @@ def report_run(connection: Connection, run: Run) -> str:
     if found:
         return found
     lines = [f"# Run {run.run_id}: {run.circuit}", "", f"{run.status}", ""]
-    cases = cases_of(connection, run.run_id)
+    cases = list_cases(connection, run.run_id)
     return "\n".join([*lines, *(f"- {c.case_id}: {c.state.end or c.step}" for c in cases), ""])
 
 
@@ -174,7 +179,7 @@ def explain_standing(
         elif line.dispatch_id is None:
             yield _explain_turn(circuit, cases[line.case_id], cases)
         elif line.dispatch_id in resting:
-            until = hour(resting[line.dispatch_id].until, time.time())
+            until = format_clock_time(resting[line.dispatch_id].until, time.time())
             yield f"rate-limited until {until} (dispatch {line.dispatch_id})"
         else:
             role = circuit.steps[line.step].role
@@ -197,7 +202,7 @@ def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) ->
     last = list_dispatches(connection, case_no=line.case_no)[-1]
     if last.decision is None:
         return ""
-    rule = circuit.rule(last.decision.rule) or circuit.otherwise
+    rule = circuit.find_rule(last.decision.rule) or circuit.otherwise
     why = rule.why if rule else ""
     if last.decision.signal in FAILURES:
         why += f" ({last.decision.signal}: {last.answer.get('reason')})"
@@ -207,20 +212,20 @@ def _explain_end(connection: Connection, circuit: Circuit, line: CaseSummary) ->
 def list_paused_dispatches(connection: Connection, run_id: int, at: float) -> dict[int, Pause]:
     """Dispatches of a run whose rate limit is not over, by their last pause. One that was answered
     meanwhile is among them."""
-    return {each.dispatch_id: each for each in pauses_of(connection, run_id) if each.until > at}
+    return {each.dispatch_id: each for each in list_pauses(connection, run_id) if each.until > at}
 
 
 def list_low_limits(connection: Connection, run: Run, at: float) -> list[str]:
     """A line for each limit of a run that is nearly or wholly spent."""
     limits = read_limits(msgspec.convert(run.options, RunConfig).budget)
-    found = parts(limits, measure_usage(connection, run, limits, at))
-    return [low(word, part) for word, part in found.items() if part >= LOW]
+    found = compute_limit_shares(limits, measure_usage(connection, run, limits, at))
+    return [describe_low_limit(word, part) for word, part in found.items() if part >= LOW_SHARE]
 
 
 def list_rate_limits(connection: Connection, run_id: int, at: float) -> dict[str, float]:
     """Accounts that rest because of a rate limit met in this run, each until when."""
     mine = {each.account for each in list_paused_dispatches(connection, run_id, at).values()}
-    found = {each.account: each.until for each in newest_pauses(connection)}
+    found = {each.account: each.until for each in list_newest_pauses(connection)}
     return {name: found[name] for name in sorted(mine) if found[name] > at}
 
 
@@ -232,14 +237,14 @@ class RunStatusReader:
         self._path = path
         self._find_store = find_store
 
-    def _store(self, run_id: int | None) -> Path:
+    def _find_database(self, run_id: int | None) -> Path:
         own = self._find_store(run_id or 0) if self._find_store else None
         return own or self._path
 
-    def standing(self, run_id: int | None) -> dict[str, Any]:
+    def read_status(self, run_id: int | None) -> dict[str, Any]:
         begin = "begin one with 'interlock run … --dispatch mcp', and ask again"
         try:
-            with reading(self._store(run_id)) as connection:
+            with open_reader(self._find_database(run_id)) as connection:
                 run = find_run(connection, run_id)
         except StoreError:
             none = {"run_id": None, "status": "", "over": False, "changed_at": 0.0}
@@ -253,11 +258,11 @@ class RunStatusReader:
         found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
         return found | {"changed_at": run.changed_at}
 
-    def report(self, run_id: int | None) -> RunReport:
+    def read_report(self, run_id: int | None) -> RunReport:
         try:
-            with reading(self._store(run_id)) as connection:
+            with open_reader(self._find_database(run_id)) as connection:
                 run = find_run(connection, run_id)
-                ends = counts(connection, run.run_id)
+                ends = count_ends(connection, run.run_id)
                 text = report_run(connection, run)
         except StoreError as error:
             return RunReport(run_id=None, reason=str(error))

@@ -7,15 +7,15 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Reply
-from interlock.agents.files.file import laid, leave_artifact, read_saved
+from interlock.agents.files.file import find_saved_artifact, read_saved_artifact, write_artifact
 from interlock.agents.registry import FILE_CARRIERS, FileOptions
 from interlock.api.work import load_circuit
-from interlock.engine.case import Refused
+from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN, Circuit, Step
 from interlock.journal.history import CaseSummary, DispatchRecord, list_dispatches
 from interlock.journal.runs import find_run
 from interlock.runtime.agent_pool import assign_agents
-from interlock.runtime.answers import absorb
+from interlock.runtime.answers import decode_answer
 from interlock.runtime.application import find_application
 from interlock.runtime.settings import RunConfig
 from interlock.signals.signal_file import Artifact
@@ -34,12 +34,12 @@ def save_artifact(
     application = find_application(circuit.name)
     options = msgspec.convert(found.options, RunConfig)
     files = _find_files(circuit, options, asked)
-    artifact = read_saved(file, asked.dispatch_id)
+    artifact = read_saved_artifact(file, asked.dispatch_id)
     _check_artifact(artifact, circuit.steps[asked.step], file)
     unfit = application.check_review(options.terms, asked.step, artifact.data)
     if unfit:
         raise SourceError(f"{file}: {unfit} Nothing was saved")
-    left = leave_artifact(
+    left = write_artifact(
         Path(files.root),
         case.run_id,
         case.case_no,
@@ -65,7 +65,11 @@ def take_saved_files(
     for case in cases:
         papers = names(case.step, case.state.visits.get(case.step, 1))
         asked = case.dispatch_id or 0
-        found = laid(Path(files.root), run_id, case.case_no, papers, asked) if asked else None
+        found = (
+            find_saved_artifact(Path(files.root), run_id, case.case_no, papers, asked)
+            if asked
+            else None
+        )
         if found is None:
             continue
         try:
@@ -97,6 +101,6 @@ def _find_files(circuit: Circuit, options: RunConfig, asked: DispatchRecord) -> 
 
 
 def _check_artifact(artifact: Artifact, step: Step, file: Path) -> None:
-    found = absorb(Reply(artifact.dispatch_id, msgspec.json.encode(artifact.data)), step)
-    if isinstance(found, Refused):
+    found = decode_answer(Reply(artifact.dispatch_id, msgspec.json.encode(artifact.data)), step)
+    if isinstance(found, RefusedAnswer):
         raise SourceError(f"{file}: {found.sentence} Nothing was saved")

@@ -28,17 +28,12 @@ from interlock.api.run import Run, RunWork
 from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
-from interlock.engine.replay import Replayed
-from interlock.journal.runs import (
-    FINISHED,
-    all_runs,
-    find_run,
-    set_options,
-)
+from interlock.engine.replay import ReplayedCase
+from interlock.journal.runs import FINISHED, find_run, list_runs, set_options
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import find_application
-from interlock.runtime.budget import flat
+from interlock.runtime.budget import flatten_limits
 from interlock.runtime.circuits import parse_cases
 from interlock.runtime.settings import DATABASE, RunConfig
 from interlock.system.errors import StateError, UsageError
@@ -121,16 +116,16 @@ class Project(ProjectBase):
         refuse_unsound(changed.source, own.source.circuit)
         lines = _encode_cases(cases)
         new_cases = parse_cases(lines, "cases")
-        agents = _by_role(agents)
+        agents = _group_by_role(agents)
         config = msgspec.structs.replace(
             self.new_config(changed.name, changes),
             id=id,
-            input=_digest(changed.name, changes, lines),
+            input=_build_digest(changed.name, changes, lines),
         )
         config = msgspec.structs.replace(
             config,
             slots={**config.slots, **(slots or {})},
-            budget={**config.budget, **flat(dict(budget or {}))},
+            budget={**config.budget, **flatten_limits(dict(budget or {}))},
             parallel=parallel or config.parallel,
         )
         config, given = self._take_agents(changed.source.circuit, config, agents)
@@ -147,9 +142,9 @@ class Project(ProjectBase):
             with self.read() as connection:
                 same = self.find_begun(connection, config)
             if same is None or same.run_id != busy.number:
-                raise self._refuse_second(busy)
+                raise self._build_busy_error(busy)
             return busy
-        return self._work(begin, agents)
+        return self._start_work(begin, agents)
 
     def resume(
         self,
@@ -160,17 +155,17 @@ class Project(ProjectBase):
         """Go on with an unfinished run: the newest, if none is named. Python functions that
         answered in another process have to be given again."""
         with self.read() as connection:
-            found = self.find_run(connection, _number(run))
+            found = self.find_run(connection, _read_number(run))
         busy = self._find_busy()
         if busy is not None and busy.number == found.run_id:
             return busy
         if busy is not None:
-            raise self._refuse_second(busy)
+            raise self._build_busy_error(busy)
         if found.status in FINISHED:
             raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
         circuit = load_circuit(found)
         before = msgspec.convert(found.options, RunConfig)
-        agents = {**self._given.get(found.run_id, {}), **_by_role(agents)}
+        agents = {**self._given.get(found.run_id, {}), **_group_by_role(agents)}
         config, given = self._take_agents(circuit, before, agents)
         pool = self.build_pool(circuit, config, given)
 
@@ -178,7 +173,7 @@ class Project(ProjectBase):
             set_options(connection, found.run_id, msgspec.to_builtins(config))
             return find_run(connection, found.run_id), pool
 
-        return self._work(begin, agents)
+        return self._start_work(begin, agents)
 
     def run(self, run: int | str | None = None) -> Run:
         """A run by its number or id; the newest, if none is named."""
@@ -191,7 +186,7 @@ class Project(ProjectBase):
         if not self.db.exists():
             return []
         with self.read() as connection:
-            found = all_runs(connection)
+            found = list_runs(connection)
         return [Run(self, each.run_id) for each in found if status in (None, each.status)]
 
     # Questions.
@@ -236,7 +231,7 @@ class Project(ProjectBase):
         run: "Run | int | str | None" = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         case: str = "",
-    ) -> list[Replayed]:
+    ) -> list[ReplayedCase]:
         """Decide a recorded run again with other thresholds: where would each case have gone?"""
         with self.read() as connection:
             number = self._find_number(connection, run)
@@ -245,10 +240,10 @@ class Project(ProjectBase):
     def report(self, run: "Run | int | str | None" = None) -> str:
         """What the run's application found, as Markdown; of any other run, its cases."""
         with self.read() as connection:
-            return inspect.report_run(connection, self.find_run(connection, _number(run)))
+            return inspect.report_run(connection, self.find_run(connection, _read_number(run)))
 
     def _find_number(self, connection: Connection, run: "Run | int | str | None") -> int | None:
-        number = _number(run)
+        number = _read_number(run)
         if isinstance(number, str):
             return self.find_run(connection, number).run_id
         return number
@@ -275,7 +270,7 @@ class Project(ProjectBase):
             if isinstance(agent, str):
                 words[role] = agent
             elif agent is not None:
-                given[role] = _carrier_of(agent)
+                given[role] = _build_carrier(agent)
                 words[role] = f"{FUNCTION}:{getattr(agent, '__qualname__', type(agent).__name__)}"
             elif role in words:
                 raise UsageError(
@@ -296,13 +291,13 @@ class Project(ProjectBase):
         found = [number for number, work in self._works.items() if not work.is_over]
         return Run(self, found[0]) if found else None
 
-    def _refuse_second(self, busy: Run) -> StateError:
+    def _build_busy_error(self, busy: Run) -> StateError:
         return StateError(
             f"run {busy.id} is still at work in this project: wait for it or stop it before "
             "another begins, or give the other a database of its own"
         )
 
-    def _work(
+    def _start_work(
         self,
         begin: Callable[[Connection], tuple[RunRecord, AgentPool]],
         agents: Mapping[str, AgentLike],
@@ -320,7 +315,7 @@ def _needs_agent(words: Mapping[str, str], role: str) -> bool:
     return not word or word.partition(":")[0] == FUNCTION
 
 
-def _carrier_of(agent: Carrier | Callable[..., Any]) -> Carrier:
+def _build_carrier(agent: Carrier | Callable[..., Any]) -> Carrier:
     if hasattr(agent, "send"):
         return cast("Carrier", agent)
     if callable(agent):
@@ -328,7 +323,7 @@ def _carrier_of(agent: Carrier | Callable[..., Any]) -> Carrier:
     raise UsageError(f"{agent!r} is no agent: give words such as 'claude', or a function")
 
 
-def _by_role(agents: Mapping[str, AgentLike] | AgentLike | None) -> dict[str, AgentLike]:
+def _group_by_role(agents: Mapping[str, AgentLike] | AgentLike | None) -> dict[str, AgentLike]:
     """Agents by role; one alone answers for all."""
     if agents is None:
         return {}
@@ -365,10 +360,10 @@ def _encode_case(case: Mapping[str, Any], name: str | int) -> bytes:
         raise UsageError(f"case {name!r} cannot be written as JSON: {error}") from None
 
 
-def _digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
+def _build_digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
     kind = msgspec.json.encode([circuit, thresholds], order="sorted")
     return hashlib.sha256(kind + content).hexdigest()
 
 
-def _number(run: "Run | int | str | None") -> int | str | None:
+def _read_number(run: "Run | int | str | None") -> int | str | None:
     return run.number if isinstance(run, Run) else run

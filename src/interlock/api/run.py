@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 
 from interlock.api.inspect import CaseLife
 from interlock.api.work import Display, RunResult, load_circuit, work_on_run
-from interlock.journal.database import writer_of, writing
-from interlock.journal.history import CaseSummary, JournalLine, cases_of, counts, lines_since
+from interlock.journal.database import find_writer, open_writer
+from interlock.journal.history import CaseSummary, JournalLine, count_ends, list_cases, list_lines
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool
@@ -76,7 +76,7 @@ class RunWork:
         self._result: RunResult | None = None
         self._error: BaseException | None = None
         self._over = False
-        self._thread = threading.Thread(target=self._main, name="interlock-run", daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name="interlock-run", daemon=True)
         self._thread.start()
 
     def wait_until_begun(self) -> int:
@@ -121,23 +121,23 @@ class RunWork:
     def join(self) -> None:
         self._thread.join()
 
-    def _main(self) -> None:
+    def _run_thread(self) -> None:
         try:
-            with writing(self._db) as connection:
+            with open_writer(self._db) as connection:
                 run, pool = self._begin(connection)
                 with self._changed:
                     self._run_id = run.run_id
                     self._changed.notify_all()
                 if run.status in FINISHED:
-                    self._result = _result_of(connection, run)
+                    self._result = _build_result(connection, run)
                 else:
                     self._result = work_on_run(
                         connection,
                         run,
                         pool,
                         display=self._display,
-                        started=self._started,
-                        changed=self._wake,
+                        started=self._take_session,
+                        changed=self._notify_change,
                     )
         except BaseException as error:
             self._error = error
@@ -146,14 +146,14 @@ class RunWork:
                 self._over = True
                 self._changed.notify_all()
 
-    def _started(self, session: RunSession) -> None:
+    def _take_session(self, session: RunSession) -> None:
         with self._changed:
             self._session = session
             stopping = self._stopping
         if stopping is not None:
             session.stop_soon(now=stopping)
 
-    def _wake(self) -> None:
+    def _notify_change(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -186,24 +186,24 @@ class Run:
     @property
     def id(self) -> int | str:
         """What the run was started under; its number, if it was given no id."""
-        return msgspec.convert(self._record().options, RunConfig).id or self.number
+        return msgspec.convert(self._read_record().options, RunConfig).id or self.number
 
     @property
     def status(self) -> str:
         """As in RunResult; `running` while somebody works on it, `interrupted` if nobody does."""
-        status = self._record().status
-        return status if status != "running" or writer_of(self._project.db) else "interrupted"
+        status = self._read_record().status
+        return status if status != "running" or find_writer(self._project.db) else "interrupted"
 
     @property
     def counts(self) -> dict[str, int]:
         """How many cases stand where: by end, or by status while they are open."""
         with self._project.read() as connection:
-            return dict(counts(connection, self.number))
+            return dict(count_ends(connection, self.number))
 
     def cases(self, status: str | None = None) -> list[CaseSummary]:
         """The cases, in their order; only those `open`, `ended` or `stuck`, if one is named."""
         with self._project.read() as connection:
-            found = cases_of(connection, self.number)
+            found = list_cases(connection, self.number)
         return [each for each in found if status in (None, each.status)]
 
     def events(self, after: int = 0) -> "EventStream":
@@ -217,7 +217,7 @@ class Run:
         have answered meanwhile, the run goes on first. TimeoutError after so many seconds; the
         work goes on all the same."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._go_on()
+        self._resume_if_answered()
         while True:
             left = _POLL if deadline is None else min(_POLL, deadline - time.monotonic())
             result = self._wait_a_moment(max(left, 0))
@@ -230,7 +230,7 @@ class Run:
         return self._wait_async().__await__()
 
     async def _wait_async(self) -> RunResult:
-        await asyncio.to_thread(self._go_on)
+        await asyncio.to_thread(self._resume_if_answered)
         # A moment at a time: a caller who gives up leaves no thread behind that waits for ever.
         while (result := await asyncio.to_thread(self._wait_a_moment, _POLL)) is None:
             pass
@@ -246,7 +246,7 @@ class Run:
             time.sleep(seconds)
             return None
         with self._project.read() as connection:
-            return _result_of(connection, find_run(connection, self.number))
+            return _build_result(connection, find_run(connection, self.number))
 
     def stop(self, *, now: bool = False) -> None:
         """Stop the work in this process. What was decided is kept; `resume` goes on."""
@@ -267,11 +267,11 @@ class Run:
         """The life of a case of this run; print it, or read its fields."""
         return self._project.explain(case, self)
 
-    def _record(self) -> RunRecord:
+    def _read_record(self) -> RunRecord:
         with self._project.read() as connection:
             return find_run(connection, self.number)
 
-    def _go_on(self) -> None:
+    def _resume_if_answered(self) -> None:
         """Work that stopped for people begins again once they have answered."""
         work = self._work
         if work is None or not work.is_over or work.result().status not in _FOR_PEOPLE:
@@ -285,7 +285,7 @@ class Run:
         work = self._work
         busy = not work.is_over if work else self.status == "running"
         with self._project.read() as connection:
-            found = [_event(line) for line in lines_since(connection, self.number, after)]
+            found = [_build_event(line) for line in list_lines(connection, self.number, after)]
         return found, busy
 
     def _raise_failure(self) -> None:
@@ -310,7 +310,7 @@ class EventStream:
         self._after = after
 
     def __iter__(self) -> Iterator[Event]:
-        self._run._go_on()  # noqa: SLF001 - the same module
+        self._run._resume_if_answered()  # noqa: SLF001 - the same module
         busy = True
         while busy:
             found, busy = self._read()
@@ -320,7 +320,7 @@ class EventStream:
         self._run._raise_failure()  # noqa: SLF001 - the same module
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        await asyncio.to_thread(self._run._go_on)  # noqa: SLF001 - the same module
+        await asyncio.to_thread(self._run._resume_if_answered)  # noqa: SLF001 - the same module
         busy = True
         while busy:
             found, busy = await asyncio.to_thread(self._read)
@@ -336,7 +336,7 @@ class EventStream:
         return found, busy
 
 
-def _event(line: JournalLine) -> Event:
+def _build_event(line: JournalLine) -> Event:
     decision = line.decision
     target = decision.to or f"{decision.status}: {decision.reason}"
     return Event(
@@ -353,9 +353,9 @@ def _event(line: JournalLine) -> Event:
     )
 
 
-def _result_of(connection: Connection, run: RunRecord) -> RunResult:
+def _build_result(connection: Connection, run: RunRecord) -> RunResult:
     """How a run stands that nobody here works on."""
-    cases, circuit = cases_of(connection, run.run_id), load_circuit(run)
+    cases, circuit = list_cases(connection, run.run_id), load_circuit(run)
     ended = [each for each in cases if each.status == "ended"]
     tally = RunCounts(
         cases=len(cases),

@@ -10,14 +10,14 @@ from typing import Protocol
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.files.batch import ProgressGauge, Reading
+from interlock.agents.files.batch import ProgressGauge, RunProgress
 from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
 from interlock.journal.events import Notification
-from interlock.journal.history import cases_of
+from interlock.journal.history import list_cases
 from interlock.journal.runs import Run, RunStatus
-from interlock.journal.usage import last_inquiry, spent_by_role, spent_on
+from interlock.journal.usage import find_last_inquiry, sum_day_usage, sum_role_usage
 from interlock.runtime.agent_pool import (
     AgentPool,
     add_timeouts,
@@ -28,12 +28,18 @@ from interlock.runtime.agent_pool import (
     roles_written_out,
 )
 from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup, find_application
-from interlock.runtime.budget import KIND, BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
+from interlock.runtime.budget import (
+    BUDGET_INQUIRY,
+    BudgetLimits,
+    BudgetQuestion,
+    BudgetUsage,
+    RunBudget,
+)
 from interlock.runtime.circuits import Bundle
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import OneRound, RunSession
 from interlock.runtime.settings import RunConfig
-from interlock.system.time import local_day
+from interlock.system.time import find_local_day
 
 Progress = Callable[[RunCounts, Spent], None]
 """Told after every turn how the run stands."""
@@ -135,12 +141,12 @@ def work_on_run(
         )
         _connect_gauge(pool.gauge, session, setup)
         started(session)
-        status = asyncio.run(_work(session, pool))
+        status = asyncio.run(_run_session(session, pool))
     by_hand = roles_written_out(pool.carriers)
     return RunResult(
         run.run_id,
         status,
-        session.tally,
+        session.counts,
         session.spent,
         circuit,
         session.stopped_by,
@@ -190,33 +196,33 @@ def _connect_carriers(
     connect_workers(pool.carriers, circuit, pool.gauge, hooks)
     if has_mcp_carrier(pool.carriers):
         display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    tell = _tell_everybody(display, pool)
+    tell = _build_notifier(display, pool)
     connect_notifier(pool.carriers, tell)
     return tell
 
 
 def _connect_gauge(gauge: ProgressGauge, session: RunSession, setup: RunSetup) -> None:
     """Let batches say how far the run has come."""
-    gauge.read = lambda: Reading(
-        session.tally.cases, session.tally.ended + session.tally.stuck, session.spent.tokens
+    gauge.read_progress = lambda: RunProgress(
+        session.counts.cases, session.counts.ended + session.counts.stuck, session.spent.tokens
     )
     gauge.enrich = setup.enrich or gauge.enrich
 
 
-async def _work(session: RunSession, pool: AgentPool) -> RunStatus:
+async def _run_session(session: RunSession, pool: AgentPool) -> RunStatus:
     """Work; then give notifications that are under way their last chance."""
     try:
-        return await session.work()
+        return await session.run()
     finally:
         if pool.notifier is not None:
             await pool.notifier.close()
 
 
-def _tell_everybody(display: Display, pool: AgentPool) -> Callable[[Notification], None]:
+def _build_notifier(display: Display, pool: AgentPool) -> Callable[[Notification], None]:
     def tell(notification: Notification) -> None:
         display.notify(notification)
         if pool.notifier is not None:
-            pool.notifier.tell(notification)
+            pool.notifier.notify(notification)
 
     return tell
 
@@ -232,7 +238,7 @@ def list_written_out(
     """Which steps wait for an answer by hand, and what to do about them."""
     root = Path(msgspec.convert(run.options.get("files", {}), FileOptions).root)
     names = find_application(circuit.name).file_names(root)
-    for case in cases_of(connection, run.run_id):
+    for case in list_cases(connection, run.run_id):
         step = circuit.steps.get(case.step)
         if case.dispatch_id is None or step is None or step.role not in roles:
             continue
@@ -246,14 +252,14 @@ def open_budget(connection: Connection, run: Run, pool: AgentPool) -> BudgetQues
     """What the run may spend, and what it, its roles and this day have cost so far."""
     now = pool.clock.now()
     used = measure_usage(connection, run, pool.limits, now)
-    budget = RunBudget(pool.limits, used, now, local_day)
+    budget = RunBudget(pool.limits, used, now, find_local_day)
     return BudgetQuestion(
-        budget, pool.words, pool.inbox, last_inquiry(connection, run.run_id, KIND)
+        budget, pool.words, pool.inbox, find_last_inquiry(connection, run.run_id, BUDGET_INQUIRY)
     )
 
 
 def measure_usage(connection: Connection, run: Run, limits: BudgetLimits, at: float) -> BudgetUsage:
     """What is spent of these limits; what nobody limits is not added up."""
-    roles = spent_by_role(connection, run.run_id) if limits.roles else {}
-    today = spent_on(connection, *local_day(at)) if limits.day != NO_LIMITS else Spent()
+    roles = sum_role_usage(connection, run.run_id) if limits.roles else {}
+    today = sum_day_usage(connection, *find_local_day(at)) if limits.day != NO_LIMITS else Spent()
     return BudgetUsage(run.spent, roles, today)

@@ -20,15 +20,15 @@ from interlock.system.errors import InterlockError, SourceError, StateError, Usa
 from interlock.system.files import write_file
 
 FOLDER = Path(".interlock") / "calibrate"
-FIRST = 1001
+FIRST_NUMBER = 1001
 """Numbers of suites of `analyze` are lower: both may share a root for signals."""
-STUB = "stub"
+IDEAL_AGENT = "stub"
 """The agent that answers from the labels."""
 _BATCH_FILE = "batch-file"
-_PLAN = "plan.json"
-_STORE = "run.db"
-_MOST_RUNS = 100
-_APART = 1_000_000
+_PLAN_FILE = "plan.json"
+_DATABASE_FILE = "run.db"
+_MAX_RUNS = 100
+_DISPATCHES_PER_RUN = 1_000_000
 """Dispatches between the first ones of two runs: watchers know each by its number alone."""
 
 
@@ -75,34 +75,34 @@ class Campaign:
     def home(self) -> Path:
         return self._folder / str(self.plan.numbers[0])
 
-    def store(self, number: int) -> Path:
-        return store_of(self._folder.parent, number)
+    def database_of(self, number: int) -> Path:
+        return locate_database(self._folder.parent, number)
 
-    def after(self, number: int) -> int:
+    def first_dispatch_after(self, number: int) -> int:
         """Dispatches of a run come after this number: no other run of the project has them."""
-        return (number - FIRST + 1) * _APART
+        return (number - FIRST_NUMBER + 1) * _DISPATCHES_PER_RUN
 
-    def keep(self, plan: CampaignPlan) -> None:
+    def write_plan(self, plan: CampaignPlan) -> None:
         """Write the plan as it is from now on."""
         self.plan = plan
         text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
-        write_file(self.home / _PLAN, text)
+        write_file(self.home / _PLAN_FILE, text)
 
-    def forget(self) -> None:
+    def remove_folders(self) -> None:
         """Give the folders back, as long as nothing was written into them."""
         for number in self.plan.numbers:
             with suppress(OSError):
                 (self._folder / str(number)).rmdir()
 
 
-def store_of(folder: Path, number: int) -> Path:
+def locate_database(folder: Path, number: int) -> Path:
     """Where the run of that number is kept, if the project's own folder is that one."""
-    return folder / FOLDER.name / str(number) / _STORE
+    return folder / FOLDER.name / str(number) / _DATABASE_FILE
 
 
-def find_store(folder: Path, number: int) -> Path | None:
+def find_database(folder: Path, number: int) -> Path | None:
     """The database of the run of that number, where a calibration has one."""
-    store = store_of(folder, number)
+    store = locate_database(folder, number)
     return store if store.exists() else None
 
 
@@ -120,7 +120,7 @@ def begin_campaign(
     plan = CampaignPlan(
         scenario=scenario.name,
         digest=scenario.digest,
-        numbers=new_numbers(project.path, request.root, request.runs),
+        numbers=reserve_numbers(project.path, request.root, request.runs),
         agent=request.agent or ("" if request.dispatch else benchmark.own_agent),
         dispatch=request.dispatch,
         edition=request.edition,
@@ -129,14 +129,14 @@ def begin_campaign(
     campaign = Campaign(project.path, plan)
     config = _make_config(campaign, benchmark, scenario, request)
     try:  # An agent that cannot be asked is refused before anything begins.
-        store = campaign.store(plan.numbers[0])
+        store = campaign.database_of(plan.numbers[0])
         Project(project.path, db=store, display=project.display).build_pool(circuit, config)
     except InterlockError:
-        campaign.forget()
+        campaign.remove_folders()
         raise
     if plan.planted:
         benchmark.make_world(scenario, campaign.home)
-    campaign.keep(msgspec.structs.replace(plan, options=msgspec.to_builtins(config)))
+    campaign.write_plan(msgspec.structs.replace(plan, options=msgspec.to_builtins(config)))
     return campaign
 
 
@@ -148,13 +148,13 @@ def _make_config(
     batched = plan.dispatch == _BATCH_FILE
     size = int(request.files.get("batch_size", 0))
     parallel = request.parallel or (max(PARALLEL, size) if batched else 1)
-    if plan.agent in (STUB, benchmark.own_agent):
+    if plan.agent in (IDEAL_AGENT, benchmark.own_agent):
         # Nobody else could review: the work puts an answer of its own in that place.
         agents = {"": benchmark.own_agent}
     else:
         agents = {"": plan.agent} if plan.agent else {}
         agents[HUMAN] = plan.agent or plan.dispatch
-    in_families = are_cases_together(plan, parallel)
+    in_families = is_worked_together(plan, parallel)
     return RunConfig(
         agents=agents,
         budget={} if request.tokens is None else {"tokens": request.tokens},
@@ -164,18 +164,18 @@ def _make_config(
     )
 
 
-def are_cases_together(plan: CampaignPlan, parallel: int | None) -> bool:
+def is_worked_together(plan: CampaignPlan, parallel: int | None) -> bool:
     """Whether cases are worked on at the same time, and one of a family for all. Otherwise each
     comes to its end before the next begins."""
     return plan.dispatch == _BATCH_FILE or (parallel or 1) > 1
 
 
-def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
+def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
     """Numbers for so many runs: none has a folder yet, here or among the signals."""
-    if not 1 <= runs <= _MOST_RUNS:
-        raise UsageError(f"--runs {runs}: give a number from 1 to {_MOST_RUNS}")
+    if not 1 <= runs <= _MAX_RUNS:
+        raise UsageError(f"--runs {runs}: give a number from 1 to {_MAX_RUNS}")
     taken: list[int] = []
-    number = max((*_numbered(project / FOLDER), *_numbered(root), FIRST - 1)) + 1
+    number = max((*_list_numbers(project / FOLDER), *_list_numbers(root), FIRST_NUMBER - 1)) + 1
     while len(taken) < runs:
         try:
             (project / FOLDER / str(number)).mkdir(parents=True)
@@ -193,8 +193,8 @@ def new_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
 def find_unfinished(project: Path, digest: str, agent: str, dispatch: str) -> Campaign:
     """The newest calibration of these labels that did not come to its end; agent and dispatch
     choose among several, if they are named."""
-    for number in sorted(_numbered(project / FOLDER), reverse=True):
-        plan = _read_plan(project / FOLDER / str(number) / _PLAN)
+    for number in sorted(_list_numbers(project / FOLDER), reverse=True):
+        plan = _read_plan(project / FOLDER / str(number) / _PLAN_FILE)
         if plan is None or plan.is_done or plan.digest != digest:
             continue
         if agent in ("", plan.agent) and dispatch in ("", plan.dispatch):
@@ -209,7 +209,7 @@ def _read_plan(path: Path) -> CampaignPlan | None:
         return None
 
 
-def _numbered(folder: Path) -> Iterator[int]:
+def _list_numbers(folder: Path) -> Iterator[int]:
     if folder.is_dir():
         names = (each.name for each in folder.iterdir())
         yield from (int(name) for name in names if name.isdecimal() and len(name) < 10)

@@ -11,23 +11,23 @@ from typing import Literal
 
 import msgspec
 
-from interlock.calibrate.metrics import ScoringRules, Sheet, collect_marks
+from interlock.calibrate.metrics import MarkSheet, ScoringRules, collect_marks
 from interlock.calibrate.scorecard import Calibration, CaseRecord
 from interlock.calibrate.statistics import (
+    SAMPLES,
     SEED,
-    TIMES,
     Interval,
     Row,
-    draw,
-    holm,
-    interval,
+    bootstrap_interval,
+    correct_holm,
+    draw_samples,
     p_value,
-    sums,
+    sum_columns,
 )
 from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricTable
 from interlock.system.errors import UsageError
 
-FEWEST = 6
+MIN_DIFFERING = 6
 """2 x 0.5**6 is the first below 0.05."""
 ALPHA = 0.05
 
@@ -66,35 +66,35 @@ def compare(
     other: Calibration,
     table: MetricTable,
     *,
-    times: int = TIMES,
+    times: int = SAMPLES,
     seed: int = SEED,
 ) -> Comparison:
     """How B differs from A."""
-    _refuse_strangers(one, other)
+    _check_comparable(one, other)
     card = one.scorecard
     rules = ScoringRules(table, card.edition, card.weights, card.left_out)
-    runs_a, runs_b = marks_by_run(one.records), marks_by_run(other.records)
-    a, b = Sheet(runs_a, rules), Sheet(runs_b, rules)
+    runs_a, runs_b = collect_marks_by_run(one.records), collect_marks_by_run(other.records)
+    a, b = MarkSheet(runs_a, rules), MarkSheet(runs_b, rules)
     rows = [(*first, *second) for first, second in zip(a.rows, b.rows, strict=True)]
-    drawn = draw(rows, times, seed)
+    drawn = draw_samples(rows, times, seed)
     differences = [
-        _difference(metric, a, b, rows, drawn, (runs_a, runs_b))
+        _measure_difference(metric, a, b, rows, drawn, (runs_a, runs_b))
         for metric in table.metrics
         if metric.kind != "spread"
     ]
-    fixed, broken = _flips(one.records, other.records)
+    fixed, broken = _find_flips(one.records, other.records)
     return Comparison(
         scenario=card.scenario,
         a=card.about.agent,
         b=other.scorecard.about.agent,
         cases=len(a.case_ids),
-        differences=tuple(_correct(differences, table)),
+        differences=tuple(_correct_p_values(differences, table)),
         fixed=fixed,
         broken=broken,
     )
 
 
-def _refuse_strangers(one: Calibration, other: Calibration) -> None:
+def _check_comparable(one: Calibration, other: Calibration) -> None:
     first, second = one.scorecard, other.scorecard
     if first.digest != second.digest:
         raise UsageError(
@@ -112,7 +112,7 @@ def _refuse_strangers(one: Calibration, other: Calibration) -> None:
         raise UsageError("A and B do not contain the same cases; calibrate again")
 
 
-def marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:
+def collect_marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:
     runs: dict[int, list[CaseRecord]] = defaultdict(list)
     for record in records:
         runs[record.run].append(record)
@@ -122,26 +122,26 @@ def marks_by_run(records: Sequence[CaseRecord]) -> list[Marks]:
     ]
 
 
-def _difference(
+def _measure_difference(
     metric: Metric,
-    a: Sheet,
-    b: Sheet,
+    a: MarkSheet,
+    b: MarkSheet,
     rows: Sequence[Row],
     drawn: Sequence[Row],
     runs: tuple[Sequence[Marks], Sequence[Marks]],
 ) -> Difference:
-    in_a, in_b = a.estimate(metric.id, honest=True), b.estimate(metric.id, honest=True)
+    in_a, in_b = a.make_estimate(metric.id, honest=True), b.make_estimate(metric.id, honest=True)
     width = a.width
 
     def apart(total: Row) -> float | None:
         first, second = in_a(total[:width]), in_b(total[width:])
         return None if first is None or second is None else second - first
 
-    total = sums(rows)
-    differing = _differing(runs, a.shares if metric.kind == "weighted" else (metric.id,))
+    total = sum_columns(rows)
+    differing = _count_differing(runs, a.shares if metric.kind == "weighted" else (metric.id,))
     difference = apart(total)
     unlike = difference is not None and differing > 0
-    around = interval(apart, rows, drawn) if unlike else None
+    around = bootstrap_interval(apart, rows, drawn) if unlike else None
     if not difference and around and around.method == "same in all":
         unlike, around = False, None
     return Difference(
@@ -157,16 +157,16 @@ def _difference(
     )
 
 
-def _differing(runs: tuple[Sequence[Marks], Sequence[Marks]], metrics: Iterable[str]) -> int:
+def _count_differing(runs: tuple[Sequence[Marks], Sequence[Marks]], metrics: Iterable[str]) -> int:
     """Cases whose marks differ in one of the metrics."""
     unlike: set[str] = set()
     for metric in metrics:
-        one, other = (_mean_marks(each, metric) for each in runs)
+        one, other = (_average_marks(each, metric) for each in runs)
         unlike |= {case for case in {*one, *other} if one.get(case) != other.get(case)}
     return len(unlike)
 
 
-def _mean_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
+def _average_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
     found: dict[str, list[Mark]] = defaultdict(list)
     for run in runs:
         for case, mark in run.get(metric, {}).items():
@@ -180,25 +180,31 @@ def _mean_marks(runs: Sequence[Marks], metric: str) -> dict[str, Mark]:
     }
 
 
-def _correct(differences: Sequence[Difference], table: MetricTable) -> list[Difference]:
+def _correct_p_values(differences: Sequence[Difference], table: MetricTable) -> list[Difference]:
     """The differences with corrected p values, and what can be said of them now."""
     bounds = {metric.id: metric.passes[table.default] for metric in table.metrics}
     asked = [each for each in differences if each.p is not None]
     corrected = dict(
-        zip((each.id for each in asked), holm([each.p or 0.0 for each in asked]), strict=True)
+        zip(
+            (each.id for each in asked),
+            correct_holm([each.p or 0.0 for each in asked]),
+            strict=True,
+        )
     )
     return [_judge(each, corrected.get(each.id), bounds[each.id]) for each in differences]
 
 
 def _judge(each: Difference, p: float | None, bounds: Bounds) -> Difference:
-    sure = p is not None and p < ALPHA and each.differing >= FEWEST
+    sure = p is not None and p < ALPHA and each.differing >= MIN_DIFFERING
     if not sure or not each.difference:
         return msgspec.structs.replace(each, p=p)
-    is_better = _distance(bounds, each.b or 0.0) < _distance(bounds, each.a or 0.0)
+    is_better = _distance_from_best(bounds, each.b or 0.0) < _distance_from_best(
+        bounds, each.a or 0.0
+    )
     return msgspec.structs.replace(each, p=p, verdict="better" if is_better else "worse")
 
 
-def _distance(bounds: Bounds, value: float) -> float:
+def _distance_from_best(bounds: Bounds, value: float) -> float:
     """How far from best: from 1 for a metric that should be large or near 1, from 0 otherwise."""
     low, high = bounds
     if low is None:
@@ -206,17 +212,17 @@ def _distance(bounds: Bounds, value: float) -> float:
     return -value if high is None else abs(value - 1)
 
 
-def _flips(
+def _find_flips(
     one: Sequence[CaseRecord], other: Sequence[CaseRecord]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    before, after = _mostly_solved(one), _mostly_solved(other)
+    before, after = _find_mostly_solved(one), _find_mostly_solved(other)
     order = list(before)
     fixed = tuple(case for case in order if after[case] and not before[case])
     broken = tuple(case for case in order if before[case] and not after[case])
     return fixed, broken
 
 
-def _mostly_solved(records: Sequence[CaseRecord]) -> dict[str, bool]:
+def _find_mostly_solved(records: Sequence[CaseRecord]) -> dict[str, bool]:
     found: dict[str, list[bool]] = {}
     for record in records:
         found.setdefault(record.result.case_id, []).append(record.solved)

@@ -12,17 +12,17 @@ from math import sqrt
 
 import msgspec
 
-from interlock.calibrate.statistics import Estimate, Row, spread, sums
+from interlock.calibrate.statistics import Estimate, Row, standard_deviation, sum_columns
 from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricKind, MetricTable
 
 
-def passing(bounds: Bounds, value: float) -> bool:
+def is_passing(bounds: Bounds, value: float) -> bool:
     """Whether a value lies within the bounds; what is only a rounding error away does."""
     low, high = bounds
     return (low is None or value >= low - 1e-12) and (high is None or value <= high + 1e-12)
 
 
-_ESTIMATED_STEP = 1_000
+_ESTIMATED_TOKENS_PER_STEP = 1_000
 """Tokens of a step that nobody measured."""
 
 
@@ -67,34 +67,42 @@ def collect_marks(cases: Iterable[tuple[str, Mapping[str, Mark]]]) -> Marks:
     return dict(marks)
 
 
-def measure(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure, ...]:
+def measure_metrics(runs: Sequence[Marks], rules: ScoringRules) -> tuple[Measure, ...]:
     """All metrics over one or more runs of the same cases: means, and the spread of the
     weighted mean."""
-    sheet = Sheet(runs, rules)
-    total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
-    return tuple(_measure(sheet, metric, total) for metric in rules.table.metrics)
+    sheet = MarkSheet(runs, rules)
+    total = sum_columns(sheet.rows) if sheet.rows else [0.0] * sheet.width
+    return tuple(_measure_metric(sheet, metric, total) for metric in rules.table.metrics)
 
 
-def _measure(sheet: "Sheet", metric: Metric, total: Row) -> Measure:
+def _measure_metric(sheet: "MarkSheet", metric: Metric, total: Row) -> Measure:
     if metric.kind == "spread":
-        plain = [_plain(sheet.overall(total, run, honest=False)) for run in range(sheet.runs)]
-        honest = [sheet.overall(total, run, honest=True) for run in range(sheet.runs)]
+        plain = [
+            _zero_if_none(sheet.measure_overall(total, run, honest=False))
+            for run in range(sheet.runs)
+        ]
+        honest = [sheet.measure_overall(total, run, honest=True) for run in range(sheet.runs)]
         known = [each for each in honest if each is not None]
-        return Measure(metric.id, spread(plain), spread(known) if len(known) > 1 else None, 0)
-    value = sheet.estimate(metric.id, honest=False)(total)
+        return Measure(
+            metric.id,
+            standard_deviation(plain),
+            standard_deviation(known) if len(known) > 1 else None,
+            0,
+        )
+    value = sheet.make_estimate(metric.id, honest=False)(total)
     return Measure(
         metric.id,
-        _plain(value),
-        sheet.estimate(metric.id, honest=True)(total),
-        sheet.cases(metric),
+        _zero_if_none(value),
+        sheet.make_estimate(metric.id, honest=True)(total),
+        sheet.count_cases(metric),
     )
 
 
-def _plain(value: float | None) -> float:
+def _zero_if_none(value: float | None) -> float:
     return 0.0 if value is None else value
 
 
-class Sheet:
+class MarkSheet:
     """Marks as rows that add up: one row for each case, with the columns of every run."""
 
     def __init__(self, runs: Sequence[Marks], rules: ScoringRules) -> None:
@@ -108,9 +116,9 @@ class Sheet:
         self._run_width = 0
         for metric, kind in self._kinds.items():
             places[metric] = self._run_width
-            self._run_width += _width(kind)
+            self._run_width += _count_columns(kind)
         self._singles = {
-            metric: _Single(kind, places[metric], self._run_width)
+            metric: _SingleMetric(kind, places[metric], self._run_width)
             for metric, kind in self._kinds.items()
         }
 
@@ -120,16 +128,16 @@ class Sheet:
 
     @cached_property
     def rows(self) -> list[tuple[float, ...]]:
-        return [tuple(self._row(case)) for case in self.case_ids]
+        return [tuple(self._make_row(case)) for case in self.case_ids]
 
-    def _row(self, case: str) -> Iterable[float]:
+    def _make_row(self, case: str) -> Iterable[float]:
         for marks in self._marks:
             for metric, kind in self._kinds.items():
-                yield from _columns(kind, marks.get(metric, {}).get(case))
+                yield from _make_columns(kind, marks.get(metric, {}).get(case))
 
-    def estimate(self, metric: str, *, honest: bool) -> Estimate:
+    def make_estimate(self, metric: str, *, honest: bool) -> Estimate:
         """The metric as a function of summed rows: the mean over the runs that tell it."""
-        one = self.overall if metric == self._overall else self._singles[metric]
+        one = self.measure_overall if metric == self._overall else self._singles[metric]
 
         def value(total: Row) -> float | None:
             values = [one(total, run, honest=honest) for run in range(self.runs)]
@@ -138,7 +146,7 @@ class Sheet:
 
         return value
 
-    def overall(self, total: Row, run: int, *, honest: bool) -> float | None:
+    def measure_overall(self, total: Row, run: int, *, honest: bool) -> float | None:
         """The weighted mean of one run."""
         values = {
             metric: value
@@ -150,14 +158,14 @@ class Sheet:
             return None
         return sum(self.shares[metric] * value for metric, value in values.items()) / weight
 
-    def cases(self, metric: Metric) -> int:
+    def count_cases(self, metric: Metric) -> int:
         """How many cases the metric comes from."""
         if metric.kind == "weighted":
             return len(self.case_ids)
         return len({case for marks in self._marks for case in marks.get(metric.id, {})})
 
 
-class _Single:
+class _SingleMetric:
     """One counted metric of one run, at its place in a row."""
 
     def __init__(self, kind: MetricKind, place: int, run_width: int) -> None:
@@ -167,26 +175,26 @@ class _Single:
 
     def __call__(self, total: Row, run: int, *, honest: bool) -> float | None:
         at = self._place + run * self._run_width
-        return value_of(self._kind, total[at : at + _width(self._kind)], honest=honest)
+        return compute_value(self._kind, total[at : at + _count_columns(self._kind)], honest=honest)
 
 
-def _width(kind: MetricKind) -> int:
+def _count_columns(kind: MetricKind) -> int:
     return 6 if kind == "correlation" else 2
 
 
-def _columns(kind: MetricKind, mark: Mark | None) -> tuple[float, ...]:
+def _make_columns(kind: MetricKind, mark: Mark | None) -> tuple[float, ...]:
     if mark is None:
-        return (0.0,) * _width(kind)
+        return (0.0,) * _count_columns(kind)
     one, other = float(mark[0]), float(mark[1])
     if kind == "correlation":
         return 1.0, one, other, one * one, one * other, other * other
     return one, other
 
 
-def value_of(kind: MetricKind, total: Row, *, honest: bool) -> float | None:
+def compute_value(kind: MetricKind, total: Row, *, honest: bool) -> float | None:
     """A value from summed columns. What is not measured is None, or the ancestor's number."""
     if kind == "correlation":
-        return _correlation(total, honest)
+        return _compute_correlation(total, honest)
     one, other = total
     match kind:
         case "ratio":
@@ -200,10 +208,10 @@ def value_of(kind: MetricKind, total: Row, *, honest: bool) -> float | None:
         case _ if one:
             return one
         case _:
-            return None if honest else _ESTIMATED_STEP * other
+            return None if honest else _ESTIMATED_TOKENS_PER_STEP * other
 
 
-def _correlation(total: Row, honest: bool) -> float | None:
+def _compute_correlation(total: Row, honest: bool) -> float | None:
     count, x, y, xx, xy, yy = total
     if count < 2:
         return None if honest else 0.0
@@ -213,14 +221,17 @@ def _correlation(total: Row, honest: bool) -> float | None:
     return max(-1.0, min(1.0, (count * xy - x * y) / sqrt(x_spread * y_spread)))
 
 
-def overall_by(
+def measure_overall_by_weights(
     runs: Sequence[Marks], rules: ScoringRules
 ) -> Mapping[str, tuple[float, float | None]]:
     """The weighted mean under every set of weights, in both ways."""
     found = {}
     for name in rules.table.weights:
-        sheet = Sheet(runs, msgspec.structs.replace(rules, weights=name))
-        total = sums(sheet.rows) if sheet.rows else [0.0] * sheet.width
-        plain = sheet.estimate(rules.table.overall, honest=False)(total)
-        found[name] = (_plain(plain), sheet.estimate(rules.table.overall, honest=True)(total))
+        sheet = MarkSheet(runs, msgspec.structs.replace(rules, weights=name))
+        total = sum_columns(sheet.rows) if sheet.rows else [0.0] * sheet.width
+        plain = sheet.make_estimate(rules.table.overall, honest=False)(total)
+        found[name] = (
+            _zero_if_none(plain),
+            sheet.make_estimate(rules.table.overall, honest=True)(total),
+        )
     return found

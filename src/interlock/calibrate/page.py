@@ -12,34 +12,34 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.calibrate import plots, text
-from interlock.calibrate.prices import lasted, money
+from interlock.calibrate.prices import format_duration, format_money
 from interlock.calibrate.scorecard import Calibration
 from interlock.runtime.benchmark import AnyBenchmark
-from interlock.system.html import source_in, templates_of
-from interlock.system.text import line, writable
+from interlock.system.html import load_templates, read_source
+from interlock.system.text import format_line, replace_unencodable
 
-_SHOWN = 400
+_MAX_CASES = 400
 """So many cases are listed."""
 
 
-def scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> str:
+def render_scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> str:
     """`scorecard.html`."""
-    style = source_in(_environment(), "scorecard.css")
+    style = read_source(_make_environment(), "scorecard.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     card = calibration.scorecard
     whole = card.parts[0]
     html = (
-        _environment()
+        _make_environment()
         .get_template("scorecard.html.j2")
         .render(
             card=card,
             whole=whole,
-            overall=whole.row(benchmark.metrics.overall),
+            overall=whole.find_row(benchmark.metrics.overall),
             records=[
                 (record, benchmark.describe(record.result))
-                for record in calibration.records[:_SHOWN]
+                for record in calibration.records[:_MAX_CASES]
             ],
-            hidden=max(0, len(calibration.records) - _SHOWN),
+            hidden=max(0, len(calibration.records) - _MAX_CASES),
             baselines=list(whole.rows[0].baselines),
             texts=benchmark.texts,
             formulas={metric.id: metric.formula for metric in benchmark.metrics.metrics},
@@ -49,19 +49,19 @@ def scorecard_html(calibration: Calibration, benchmark: AnyBenchmark) -> str:
             "form-action 'none'",
         )
     )
-    return writable(html)
+    return replace_unencodable(html)
 
 
 @cache
-def _environment() -> Environment:
-    made = templates_of("calibrate")
+def _make_environment() -> Environment:
+    made = load_templates("calibrate")
     made.filters.update(
-        line=line,
-        figure=text.figure,
-        around=text.around,
-        needed=text.needed,
-        money=money,
-        lasted=lasted,
+        line=format_line,
+        figure=text.format_number,
+        around=text.format_interval,
+        needed=text.format_bounds,
+        money=format_money,
+        lasted=format_duration,
     )
     made.globals.update(DASH=text.DASH)
     return made

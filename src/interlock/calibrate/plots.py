@@ -8,7 +8,7 @@ import msgspec
 from interlock.calibrate.prices import Cost
 from interlock.calibrate.scorecard import ClassRow, MetricRow
 from interlock.calibrate.statistics import Bin
-from interlock.calibrate.text import figure
+from interlock.calibrate.text import format_number
 
 SIDE = 260.0
 """The reliability diagram's square."""
@@ -89,15 +89,15 @@ def make_metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
         Bar(
             number * STEP,
             f"{row.id} {row.name}",
-            _place(row.honest) or 0.0,
-            figure(row.honest, 2),
-            _place(row.interval.low) if row.interval else None,
-            _place(row.interval.high) if row.interval else None,
-            mark=_place(row.baselines.get(baseline)),
+            _scale(row.honest) or 0.0,
+            format_number(row.honest, 2),
+            _scale(row.interval.low) if row.interval else None,
+            _scale(row.interval.high) if row.interval else None,
+            mark=_scale(row.baselines.get(baseline)),
         )
         for number, row in enumerate(shown)
     ]
 
 
-def _place(value: float | None) -> float | None:
+def _scale(value: float | None) -> float | None:
     return None if value is None else round(LENGTH * min(max(value, 0.0), 1.0), 1)

@@ -11,12 +11,12 @@ import msgspec
 
 from interlock.runtime.benchmark import AnyBenchmark, CaseResult, StepCost
 from interlock.system.errors import SourceError
-from interlock.system.text import prose
+from interlock.system.text import escape_markdown
 
 _MILLION = 1_000_000
 
 
-class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CalibrateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project says about its calibrations."""
 
     prices: dict[str, Any] = {}
@@ -26,7 +26,7 @@ class Calibrating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CalibrateTables(msgspec.Struct, frozen=True):
     """What a project says about calibration in interlock.toml."""
 
-    calibrate: Calibrating = Calibrating()
+    calibrate: CalibrateSettings = CalibrateSettings()
 
 
 class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ class Cost(msgspec.Struct, frozen=True):
         return self.prompt_tokens + self.artifact_tokens
 
 
-def prices_from(table: Mapping[str, Any]) -> Prices:
+def read_prices(table: Mapping[str, Any]) -> Prices:
     """The prices of a configuration's table; those it does not name are the usual ones."""
     try:
         found = msgspec.convert(table, Prices)
@@ -60,36 +60,36 @@ def prices_from(table: Mapping[str, Any]) -> Prices:
     return found
 
 
-def cost_of(result: CaseResult, prices: Prices) -> Cost:
+def compute_cost(result: CaseResult, prices: Prices) -> Cost:
     """What a case cost: its visits, or its totals where none was recorded."""
     if result.steps:
-        return total(step_cost(each, prices) for each in result.steps)
+        return sum_costs(compute_step_cost(each, prices) for each in result.steps)
     return Cost(
         result.step_count,
         result.prompt_tokens_total,
         result.artifact_tokens_total,
-        _money(result.prompt_tokens_total, result.artifact_tokens_total, prices),
+        _compute_money(result.prompt_tokens_total, result.artifact_tokens_total, prices),
         result.wall_clock_ms,
     )
 
 
-def step_cost(step: StepCost, prices: Prices) -> Cost:
+def compute_step_cost(step: StepCost, prices: Prices) -> Cost:
     money = step.money
     if money is None:
-        money = _money(step.prompt_tokens, step.artifact_tokens, prices)
+        money = _compute_money(step.prompt_tokens, step.artifact_tokens, prices)
     return Cost(1, step.prompt_tokens, step.artifact_tokens, money, step.wall_clock_ms)
 
 
-def cost_by_step(results: Iterable[CaseResult], prices: Prices) -> dict[str, Cost]:
+def sum_costs_by_step(results: Iterable[CaseResult], prices: Prices) -> dict[str, Cost]:
     """The cost of each step, by its name."""
     found: dict[str, list[Cost]] = {}
     for result in results:
         for step in result.steps:
-            found.setdefault(step.step, []).append(step_cost(step, prices))
-    return {step: total(found[step]) for step in sorted(found)}
+            found.setdefault(step.step, []).append(compute_step_cost(step, prices))
+    return {step: sum_costs(found[step]) for step in sorted(found)}
 
 
-def total(costs: Iterable[Cost]) -> Cost:
+def sum_costs(costs: Iterable[Cost]) -> Cost:
     steps = prompt = artifact = wall = 0
     money = 0.0
     for each in costs:
@@ -101,40 +101,41 @@ def total(costs: Iterable[Cost]) -> Cost:
     return Cost(steps, prompt, artifact, money, wall)
 
 
-def _money(prompt: int, artifact: int, prices: Prices) -> float:
+def _compute_money(prompt: int, artifact: int, prices: Prices) -> float:
     return (prompt * prices.input + artifact * prices.output) / _MILLION
 
 
-_SUBJECT = 25
+_SUBJECT_WIDTH = 25
 
 
-def cost_bill(
+def render_cost_bill(
     title: str, runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark
 ) -> str:
     """`cost-bill.md` of all runs together."""
     results = [result for run in runs for result in run]
-    whole = total(cost_of(result, prices) for result in results)
+    whole = sum_costs(compute_cost(result, prices) for result in results)
     parts = [
-        f"# Cost bill: {prose(title, 80)}",
+        f"# Cost bill: {escape_markdown(title, 80)}",
         "## Summary",
-        _summary(whole, len(results), prices),
+        _render_summary(whole, len(results), prices),
         "## Per case",
-        _per_case(runs, prices, benchmark),
+        _render_cases(runs, prices, benchmark),
         "## Per step",
-        _per_step(results, prices),
-        _footnote(prices),
+        _render_steps(results, prices),
+        _render_footnote(prices),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _footnote(prices: Prices) -> str:
+def _render_footnote(prices: Prices) -> str:
     return (
-        f"Prices: {prices.input:.2f} {prose(prices.currency, 20)} for a million tokens in, "
+        f"Prices: {prices.input:.2f} {escape_markdown(prices.currency, 20)} for a "
+        "million tokens in, "
         f"{prices.output:.2f} out. A cost that an agent's program told goes before them."
     )
 
 
-def _summary(whole: Cost, cases: int, prices: Prices) -> str:
+def _render_summary(whole: Cost, cases: int, prices: Prices) -> str:
     each = max(cases, 1)
     rows = [
         ("Cases", f"{cases:,}"),
@@ -142,14 +143,19 @@ def _summary(whole: Cost, cases: int, prices: Prices) -> str:
         ("Input tokens", f"{whole.prompt_tokens:,}"),
         ("Output tokens", f"{whole.artifact_tokens:,}"),
         ("Total tokens", f"{whole.tokens:,}"),
-        ("Cost", f"{money(whole.money)} {prose(prices.currency, 20)}"),
-        ("Wall clock", lasted(whole.wall_clock_ms)),
-        ("Average per case", f"{whole.tokens // each:,} tokens, {money(whole.money / each)}"),
+        ("Cost", f"{format_money(whole.money)} {escape_markdown(prices.currency, 20)}"),
+        ("Wall clock", format_duration(whole.wall_clock_ms)),
+        (
+            "Average per case",
+            f"{whole.tokens // each:,} tokens, {format_money(whole.money / each)}",
+        ),
     ]
-    return _table(("What", "Amount"), rows)
+    return _render_table(("What", "Amount"), rows)
 
 
-def _per_case(runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark) -> str:
+def _render_cases(
+    runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: AnyBenchmark
+) -> str:
     texts = benchmark.texts
     head = ("Case", texts.subject, texts.place, "Steps", "In", "Out", "Total", "Cost", "Time")
     rows = []
@@ -157,42 +163,46 @@ def _per_case(runs: Sequence[Sequence[CaseResult]], prices: Prices, benchmark: A
         for result in run:
             name = result.case_id if len(runs) == 1 else f"{result.case_id} run {number}"
             view = benchmark.describe(result)
-            cells = (prose(name, 40), prose(view.subject, _SUBJECT), prose(view.place, 40))
-            rows.append((*cells, *_amounts(cost_of(result, prices))))
-    return _table(head, rows)
+            cells = (
+                escape_markdown(name, 40),
+                escape_markdown(view.subject, _SUBJECT_WIDTH),
+                escape_markdown(view.place, 40),
+            )
+            rows.append((*cells, *_format_amounts(compute_cost(result, prices))))
+    return _render_table(head, rows)
 
 
-def _per_step(results: Iterable[CaseResult], prices: Prices) -> str:
-    steps = cost_by_step(results, prices)
+def _render_steps(results: Iterable[CaseResult], prices: Prices) -> str:
+    steps = sum_costs_by_step(results, prices)
     if not steps:
         return "No step was recorded on its own."
-    rows = [(prose(step, 20), *_amounts(cost)) for step, cost in steps.items()]
-    rows.append(("**TOTAL**", *_amounts(total(steps.values()))))
-    return _table(("Step", "Visits", "In", "Out", "Total", "Cost", "Time"), rows)
+    rows = [(escape_markdown(step, 20), *_format_amounts(cost)) for step, cost in steps.items()]
+    rows.append(("**TOTAL**", *_format_amounts(sum_costs(steps.values()))))
+    return _render_table(("Step", "Visits", "In", "Out", "Total", "Cost", "Time"), rows)
 
 
-def _amounts(cost: Cost) -> tuple[str, ...]:
+def _format_amounts(cost: Cost) -> tuple[str, ...]:
     return (
         f"{cost.steps:,}",
         f"{cost.prompt_tokens:,}",
         f"{cost.artifact_tokens:,}",
         f"{cost.tokens:,}",
-        money(cost.money),
-        lasted(cost.wall_clock_ms),
+        format_money(cost.money),
+        format_duration(cost.wall_clock_ms),
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(each)} |" for each in lines)
 
 
-def money(amount: float) -> str:
+def format_money(amount: float) -> str:
     """Cents where they matter, more digits where it is less than one."""
     return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.4f}"
 
 
-def lasted(milliseconds: int) -> str:
+def format_duration(milliseconds: int) -> str:
     """In its two largest units."""
     if milliseconds < 10_000:
         return f"{milliseconds / 1000:.1f} s"

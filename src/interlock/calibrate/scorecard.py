@@ -13,28 +13,28 @@ from typing import Any
 import msgspec
 
 from interlock.calibrate.metrics import (
+    MarkSheet,
     Measure,
     ScoringRules,
-    Sheet,
     collect_marks,
-    measure,
-    overall_by,
-    passing,
+    is_passing,
+    measure_metrics,
+    measure_overall_by_weights,
 )
-from interlock.calibrate.prices import Cost, Prices, cost_by_step, cost_of, total
+from interlock.calibrate.prices import Cost, Prices, compute_cost, sum_costs, sum_costs_by_step
 from interlock.calibrate.statistics import (
+    SAMPLES,
     SEED,
-    TIMES,
     Bin,
     Grouping,
     Interval,
-    brier,
+    bootstrap_interval,
+    brier_score,
     calibration_error,
-    draw,
-    grouping,
-    interval,
-    reliability,
-    wilson,
+    compare_groups,
+    draw_samples,
+    make_reliability_bins,
+    wilson_interval,
 )
 from interlock.runtime.benchmark import (
     AnyBenchmark,
@@ -53,7 +53,7 @@ Results = Sequence[CaseResult]
 ScoredRun = Sequence[ScoredCase[Any]]
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class CalibrationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Which run this is: words of whoever ran it."""
 
     agent: str = ""
@@ -114,7 +114,7 @@ class ScorecardPart(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     families: Grouping | None
 
-    def row(self, metric: str) -> MetricRow:
+    def find_row(self, metric: str) -> MetricRow:
         return next(row for row in self.rows if row.id == metric)
 
 
@@ -131,7 +131,7 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     description: str
     digest: str
-    about: About
+    about: CalibrationInfo
     edition: str
     weights: str
     left_out: tuple[str, ...]
@@ -165,15 +165,15 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     records: tuple[CaseRecord, ...]
 
 
-def calibration(
+def score_runs(
     benchmark: AnyBenchmark,
     scenario: Scenario,
     runs: Sequence[Results],
     *,
-    about: About = About(),  # noqa: B008 - frozen
+    about: CalibrationInfo = CalibrationInfo(),  # noqa: B008 - frozen
     rules: ScoringRules | None = None,
     prices: Prices = Prices(),  # noqa: B008 - frozen
-    times: int = TIMES,
+    times: int = SAMPLES,
     seed: int = SEED,
 ) -> Calibration:
     """Score one or more runs over the same scenario."""
@@ -220,11 +220,11 @@ def _score_part(
 ) -> ScorecardPart:
     # Scored anew, not picked from the whole: what a case counts for may hang on those before it.
     scored = [benchmark.score(scenario, run, rules.edition_name) for run in runs]
-    marks = [_collect(run) for run in scored]
+    marks = [_collect_marks(run) for run in scored]
     confidence = rules.table.confidence
-    answers = [(mark[0], bool(mark[1])) for each in marks for mark in _of(each, confidence)]
+    answers = [(mark[0], bool(mark[1])) for each in marks for mark in _list_marks(each, confidence)]
     baselines = {
-        name: _collect(benchmark.score(scenario, results, rules.edition_name))
+        name: _collect_marks(benchmark.score(scenario, results, rules.edition_name))
         for name, results in benchmark.make_baselines(scenario).items()
     }
     return ScorecardPart(
@@ -232,23 +232,23 @@ def _score_part(
         cases=len(scenario.cases),
         solved=_count_solved(scored) / max(len(runs), 1),
         rows=_make_rows(marks, baselines, rules, times=times, seed=seed),
-        overall=dict(overall_by(marks, rules)),
+        overall=dict(measure_overall_by_weights(marks, rules)),
         classes=_count_labels(scored),
         confidence=Confidence(
             answers=len(answers),
-            brier=brier(answers),
+            brier=brier_score(answers),
             ece=calibration_error(answers),
-            bins=reliability(answers),
+            bins=make_reliability_bins(answers),
         ),
         families=_compare_families(scored),
     )
 
 
-def _collect(run: ScoredRun) -> Marks:
+def _collect_marks(run: ScoredRun) -> Marks:
     return collect_marks((case.result.case_id, case.marks) for case in run)
 
 
-def _of(marks: Marks, metric: str) -> list[Mark]:
+def _list_marks(marks: Marks, metric: str) -> list[Mark]:
     return list(marks.get(metric, {}).values())
 
 
@@ -264,10 +264,10 @@ def _make_rows(
     times: int,
     seed: int,
 ) -> tuple[MetricRow, ...]:
-    sheet = Sheet(marks, rules)
-    drawn = draw(sheet.rows, times, seed)
+    sheet = MarkSheet(marks, rules)
+    drawn = draw_samples(sheet.rows, times, seed)
     others = {
-        name: {each.id: each.honest for each in measure([own], rules)}
+        name: {each.id: each.honest for each in measure_metrics([own], rules)}
         for name, own in baselines.items()
     }
     return tuple(
@@ -278,7 +278,7 @@ def _make_rows(
             _find_interval(sheet, metric, found, drawn),
             {name: values[metric.id] for name, values in others.items()},
         )
-        for metric, found in zip(rules.table.metrics, measure(marks, rules), strict=True)
+        for metric, found in zip(rules.table.metrics, measure_metrics(marks, rules), strict=True)
     )
 
 
@@ -299,23 +299,23 @@ def _make_row(
         honest=found.honest,
         interval=around,
         passes=bounds,
-        passed=estimated or passing(bounds, found.value),
+        passed=estimated or is_passing(bounds, found.value),
         cases=found.cases,
         baselines=baselines,
     )
 
 
 def _find_interval(
-    sheet: Sheet, metric: Metric, found: Measure, drawn: Sequence[Sequence[float]]
+    sheet: MarkSheet, metric: Metric, found: Measure, drawn: Sequence[Sequence[float]]
 ) -> Interval | None:
     """Where all draws agree the bootstrap is blind: then the share's own interval is taken."""
     if metric.kind in ("spread", "tokens") or found.honest is None:
         return None
-    around = interval(sheet.estimate(metric.id, honest=True), sheet.rows, drawn)
+    around = bootstrap_interval(sheet.make_estimate(metric.id, honest=True), sheet.rows, drawn)
     share = metric.kind in ("ratio", "complement")
     if around is None or around.method != "same in all":
         return around
-    return wilson(found.honest * found.cases, found.cases) if share else None
+    return wilson_interval(found.honest * found.cases, found.cases) if share else None
 
 
 def _count_labels(scored: Sequence[ScoredRun]) -> tuple[ClassRow, ...]:
@@ -332,7 +332,7 @@ def _count_labels(scored: Sequence[ScoredRun]) -> tuple[ClassRow, ...]:
             label=label,
             right=right[label] / runs,
             cases=cases[label],
-            interval=wilson(right[label] / runs, cases[label]),
+            interval=wilson_interval(right[label] / runs, cases[label]),
         )
         for label in sorted(cases, key=lambda label: (-cases[label], label))
     )
@@ -344,7 +344,7 @@ def _compare_families(scored: Sequence[ScoredRun]) -> Grouping | None:
         found
         for run in scored
         if (
-            found := grouping(
+            found := compare_groups(
                 {case.result.case_id: case.family for case in run},
                 {case.result.case_id: case.found_family for case in run},
             )
@@ -362,23 +362,23 @@ def _compare_families(scored: Sequence[ScoredRun]) -> Grouping | None:
 
 def _sum_cost(scored: Sequence[ScoredRun], prices: Prices) -> CalibrationCost:
     results = [case.result for run in scored for case in run]
-    whole = total(cost_of(result, prices) for result in results)
+    whole = sum_costs(compute_cost(result, prices) for result in results)
     solved = _count_solved(scored)
     return CalibrationCost(
         currency=prices.currency,
         whole=whole,
-        by_step=cost_by_step(results, prices),
+        by_step=sum_costs_by_step(results, prices),
         per_case=whole.money / max(len(results), 1),
         per_solved=whole.money / solved if solved else None,
     )
 
 
 SCHEMA_VERSION = 1
-_LARGEST = 200_000_000
+_MAX_BYTES = 200_000_000
 _KIND = "calibration"
 
 
-def calibration_json(calibration: Calibration) -> str:
+def render_calibration_json(calibration: Calibration) -> str:
     """The same calibration gives the same text."""
     body = {"schema_version": SCHEMA_VERSION, "kind": _KIND, **msgspec.to_builtins(calibration)}
     return msgspec.json.format(msgspec.json.encode(body), indent=1).decode() + "\n"
@@ -388,11 +388,11 @@ def read_calibration(path: Path, result_type: type[CaseResult]) -> Calibration:
     """What a calibration left behind, with results of the benchmark's type."""
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > _LARGEST:
-        raise SourceError(f"{path}: larger than {_LARGEST:,} bytes, so not a result of calibrate")
+    if len(content) > _MAX_BYTES:
+        raise SourceError(f"{path}: larger than {_MAX_BYTES:,} bytes, so not a result of calibrate")
     return _parse_calibration(content, str(path), result_type)
 
 

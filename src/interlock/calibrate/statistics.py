@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-TIMES = 2_000
+SAMPLES = 2_000
 LEVEL = 0.95
 SEED = 20
 _NORMAL = NormalDist()
@@ -42,11 +42,11 @@ class Bin(msgspec.Struct, frozen=True):
     accuracy: float
 
 
-def sums(rows: Sequence[Row]) -> list[float]:
+def sum_columns(rows: Sequence[Row]) -> list[float]:
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def draw(rows: Sequence[Row], times: int = TIMES, seed: int = SEED) -> list[list[float]]:
+def draw_samples(rows: Sequence[Row], times: int = SAMPLES, seed: int = SEED) -> list[list[float]]:
     """The sums of as many rows, drawn with replacement, so many times."""
     if not rows:
         return []
@@ -56,7 +56,7 @@ def draw(rows: Sequence[Row], times: int = TIMES, seed: int = SEED) -> list[list
     ]
 
 
-def interval(
+def bootstrap_interval(
     estimate: Estimate,
     rows: Sequence[Row],
     drawn: Sequence[Row],
@@ -66,28 +66,28 @@ def interval(
 
     Percentiles where the correction is not defined; None where most draws tell nothing.
     """
-    point = estimate(sums(rows)) if rows else None
+    point = estimate(sum_columns(rows)) if rows else None
     values = sorted(value for each in drawn if (value := estimate(each)) is not None)
     if point is None or len(values) * 2 <= len(drawn):
         return None
     if values[-1] - values[0] < 1e-12:
         return Interval(values[0], values[-1], "same in all")
     tail = (1 - level) / 2
-    shares = _corrected(estimate, rows, values, point, tail)
+    shares = _correct_shares(estimate, rows, values, point, tail)
     low, high = shares or (tail, 1 - tail)
     return Interval(
         quantile(values, low), quantile(values, high), "BCa" if shares else "percentile"
     )
 
 
-def _corrected(
+def _correct_shares(
     estimate: Estimate, rows: Sequence[Row], values: list[float], point: float, tail: float
 ) -> tuple[float, float] | None:
     below = (bisect_left(values, point - 1e-12) + bisect_right(values, point + 1e-12)) / 2
     share = below / len(values)
     if not 0 < share < 1:
         return None
-    total = sums(rows)
+    total = sum_columns(rows)
     without = [
         value
         for row in rows
@@ -118,7 +118,7 @@ def p_value(estimate: Estimate, drawn: Sequence[Row]) -> float | None:
     return min(1.0, 2 * (min(up, down) + 1) / (len(values) + 1))
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def correct_holm(values: Sequence[float]) -> list[float]:
     """Holm's correction: p values of several questions asked at once, in the same order."""
     order = sorted(range(len(values)), key=lambda at: values[at])
     corrected = [0.0] * len(values)
@@ -137,7 +137,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[at] + (following - ordered[at]) * (place - at)
 
 
-def wilson(right: float, of: float, level: float = LEVEL) -> Interval | None:
+def wilson_interval(right: float, of: float, level: float = LEVEL) -> Interval | None:
     """The interval of a share; it has a width also where all or none are right."""
     if of <= 0:
         return None
@@ -149,7 +149,7 @@ def wilson(right: float, of: float, level: float = LEVEL) -> Interval | None:
     return Interval(max(0.0, middle - half), min(1.0, middle + half), "Wilson")
 
 
-def spread(values: Sequence[float]) -> float:
+def standard_deviation(values: Sequence[float]) -> float:
     """The standard deviation of a sample; 0 for one value."""
     if len(values) < 2:
         return 0.0
@@ -157,14 +157,14 @@ def spread(values: Sequence[float]) -> float:
     return sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
 
 
-def brier(answers: Sequence[tuple[float, bool]]) -> float | None:
+def brier_score(answers: Sequence[tuple[float, bool]]) -> float | None:
     """The mean squared distance of confidence and truth: 0 is best, 0.25 is always saying 0.5."""
     if not answers:
         return None
     return sum((confidence - right) ** 2 for confidence, right in answers) / len(answers)
 
 
-def reliability(answers: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
+def make_reliability_bins(answers: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
     """Answers by confidence. Bins that nobody is in are left out; 1.0 belongs to the last."""
     held: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in answers:
@@ -185,7 +185,7 @@ def calibration_error(answers: Sequence[tuple[float, bool]], bins: int = 10) -> 
     """ECE: how far confidence is from accuracy, in the mean over answers."""
     if not answers:
         return None
-    found = reliability(answers, bins)
+    found = make_reliability_bins(answers, bins)
     return sum(each.count * abs(each.confidence - each.accuracy) for each in found) / len(answers)
 
 
@@ -201,7 +201,7 @@ class Grouping(msgspec.Struct, frozen=True):
     found_groups: int
 
 
-def grouping(truth: Mapping[str, Hashable], found: Mapping[str, Hashable]) -> Grouping | None:
+def compare_groups(truth: Mapping[str, Hashable], found: Mapping[str, Hashable]) -> Grouping | None:
     """Found groups held against true ones: both map the same things to their groups. Pairs that are
     together in both count, so the names of groups do not matter. None if there is nothing."""
     if not truth:
@@ -214,14 +214,14 @@ def grouping(truth: Mapping[str, Hashable], found: Mapping[str, Hashable]) -> Gr
         precision,
         recall,
         2 * precision * recall / (precision + recall),
-        _rand(both, true_sizes, found_sizes, len(truth)),
+        _adjusted_rand(both, true_sizes, found_sizes, len(truth)),
         len(truth),
         len(true_sizes),
         len(found_sizes),
     )
 
 
-def _rand(
+def _adjusted_rand(
     both: Counter[tuple[Hashable, Hashable]],
     true_sizes: Counter[Hashable],
     found_sizes: Counter[Hashable],

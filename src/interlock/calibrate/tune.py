@@ -15,22 +15,22 @@ from sqlalchemy import Connection
 
 from interlock.api.work import load_circuit
 from interlock.calibrate.scorecard import read_calibration
-from interlock.calibrate.statistics import Interval, wilson
+from interlock.calibrate.statistics import Interval, wilson_interval
 from interlock.engine.advance import open_case
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import Circuit
-from interlock.engine.replay import Recorded, redecide
-from interlock.journal.database import reading
-from interlock.journal.runs import find_run, journal_of, load_cases
+from interlock.engine.replay import RecordedDecisions, decide_again
+from interlock.journal.database import open_reader
+from interlock.journal.runs import find_run, load_cases, load_decisions
 from interlock.runtime.benchmark import AnyBenchmark, Scenario, Split
 from interlock.system.errors import SourceError, UsageError
 
-MOST = 20_000
-_MOST_VALUES = 1_000
-Point = Mapping[str, Any]
+MAX_POINTS = 20_000
+_MAX_VALUES = 1_000
+GridPoint = Mapping[str, Any]
 
 
-def axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
+def parse_axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
     """`recall_hit=0.6..0.9/7` are seven values from 0.6 to 0.9; `recall_hit=0.6,0.8` are two."""
     name, equals, text = word.partition("=")
     if not equals or name not in circuit.thresholds:
@@ -42,7 +42,7 @@ def axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
             f"--grid {name}: {usual!r} is not a number, so there are no values between"
         )
     try:
-        found = tuple(_values(text))
+        found = tuple(_parse_values(text))
     except ValueError:
         raise UsageError(f"--grid {word!r}: write {name}=0.6..0.9/7 or {name}=0.6,0.8") from None
     if isinstance(usual, int):
@@ -54,7 +54,7 @@ def axis(word: str, circuit: Circuit) -> tuple[str, tuple[float, ...]]:
     return name, found
 
 
-def _values(text: str) -> Iterator[float]:
+def _parse_values(text: str) -> Iterator[float]:
     span, slash, count = text.partition("/")
     if ".." not in span:
         if slash:
@@ -63,24 +63,24 @@ def _values(text: str) -> Iterator[float]:
         return
     low, _, high = span.partition("..")
     first, last, many = float(low), float(high), int(count)
-    if not 2 <= many <= _MOST_VALUES or not first < last:
+    if not 2 <= many <= _MAX_VALUES or not first < last:
         raise ValueError(text)
     for index in range(many):
         yield round(first + (last - first) * index / (many - 1), 6)
 
 
-def points(words: Iterable[str], circuit: Circuit) -> list[Point]:
+def parse_grid(words: Iterable[str], circuit: Circuit) -> list[GridPoint]:
     """All combinations of all axes."""
     axes: dict[str, tuple[float, ...]] = {}
     for word in words:
-        name, values = axis(word, circuit)
+        name, values = parse_axis(word, circuit)
         if name in axes:
             raise UsageError(f"--grid names {name} twice; give all its values at once")
         axes[name] = values
     if not axes:
         raise UsageError("name the values to try, for example --grid recall_hit=0.6..0.9/7")
-    if (count := prod(map(len, axes.values()))) > MOST:
-        raise UsageError(f"{count:,} combinations are too many; try at most {MOST:,}")
+    if (count := prod(map(len, axes.values()))) > MAX_POINTS:
+        raise UsageError(f"{count:,} combinations are too many; try at most {MAX_POINTS:,}")
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
@@ -90,8 +90,8 @@ class Recording(msgspec.Struct, frozen=True):
     case_id: str
     split: Split
     start: Case
-    recorded: Recorded
-    is_solved: Callable[[str, Recorded], bool]
+    recorded: RecordedDecisions
+    is_solved: Callable[[str, RecordedDecisions], bool]
 
 
 class RecordedCases(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: st
         for store in card.about.stores:
             if not Path(store).exists():
                 raise SourceError(f"{path}: its run {store} no longer exists; calibrate again")
-            with reading(Path(store)) as connection:
+            with open_reader(Path(store)) as connection:
                 run = find_run(connection)
                 own = load_circuit(run)
                 circuit = circuit or own
@@ -166,7 +166,7 @@ def read_recordings(
             each.case.case_id,
             splits[each.case.case_id],
             open_case(circuit, each.case.case_id, each.case.input),
-            tuple(journal_of(connection, each.case_no)),
+            tuple(load_decisions(connection, each.case_no)),
             is_solved,
         )
         for each in load_cases(connection, circuit, run_id, whole=True)
@@ -185,11 +185,11 @@ class TuningBench:
         self._closing_steps = closing_steps
         self._solved: dict[tuple[int, tuple[str, ...]], bool] = {}
 
-    def trial(self, point: Point) -> Trial:
+    def try_point(self, point: GridPoint) -> Trial:
         circuit = self._circuit.with_thresholds(point)
         right = known = unknown = dispatches = changed = 0
         for number, each in enumerate(self._recordings):
-            decided, _, lacks = redecide(circuit, each.start, each.recorded)
+            decided, _, lacks = decide_again(circuit, each.start, each.recorded)
             way = tuple(decision.rule for decision, _ in decided)
             dispatches += len(way) + bool(lacks)
             changed += way != tuple(decision.rule for decision, _ in each.recorded)
@@ -207,11 +207,11 @@ class TuningBench:
             unknown=unknown,
             dispatches=dispatches,
             changed=changed,
-            interval=wilson(right, known) if known else None,
+            interval=wilson_interval(right, known) if known else None,
         )
 
 
-def ranked(trials: Sequence[Trial]) -> list[Trial]:
+def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     """The points with the best ones marked, most often right first, then the cheaper, then the one
     of which more is known."""
     ordered = sorted(

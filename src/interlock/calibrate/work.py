@@ -12,22 +12,22 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
-from interlock.agents.cli.profiles import NAMES
+from interlock.agents.cli.profiles import PROFILE_NAMES
 from interlock.agents.function import PromptlessHandler
 from interlock.agents.registry import MCP
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
-from interlock.calibrate.campaign import STUB, Campaign, are_cases_together
+from interlock.calibrate.campaign import IDEAL_AGENT, Campaign, is_worked_together
 from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.prices import Prices
-from interlock.calibrate.scorecard import About, Calibration, calibration
-from interlock.engine.case import OPEN, Case, Decision, Refused, Signal, Usage
+from interlock.calibrate.scorecard import Calibration, CalibrationInfo, score_runs
+from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal, Usage
 from interlock.engine.circuit import HUMAN
-from interlock.journal.database import writing
-from interlock.journal.history import cases_of
+from interlock.journal.database import open_writer
+from interlock.journal.history import list_cases
 from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase, Run, all_runs, find_run, set_options
+from interlock.journal.runs import NewCase, Run, find_run, list_runs, set_options
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup
 from interlock.runtime.benchmark import (
@@ -40,14 +40,14 @@ from interlock.runtime.benchmark import (
 from interlock.runtime.settings import RunConfig
 from interlock.signals.batch import Briefing
 
-BLIND = (
+BLIND_NOTICE = (
     "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
     "> read `.interlock/`, files about scenarios, or the folders of other cases.\n\n"
 )
 """What every prompt of a calibration begins with."""
 _UNMETERED = ("exec", "script")
 """Agents that do not say what they cost."""
-_OVER = ("done", "unhealthy")
+_FINISHED = ("done", "unhealthy")
 
 
 class CampaignResult(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class CampaignResult(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        return self.last is None or self.last.status in _OVER
+        return self.last is None or self.last.status in _FINISHED
 
 
 class CampaignWork:
@@ -92,21 +92,21 @@ class CampaignWork:
         last: RunResult | None = None
         numbers = self._plan.numbers
         for turn, number in enumerate(numbers, 1):
-            with writing(self._campaign.store(number)) as connection:
-                if not all_runs(connection):
+            with open_writer(self._campaign.database_of(number)) as connection:
+                if not list_runs(connection):
                     self._begin(connection, number, circuit, thresholds)
                 run = _change_config(connection, number, change)
-                if run.status not in _OVER:
+                if run.status not in _FINISHED:
                     if len(numbers) > 1:
                         note = f"run {turn} of {len(numbers)}: suite {number}"
                         self._project.display.note(note)
                     last = self._work_on(connection, run)
                 results.append(self._capture(connection, run))
-            if last is not None and last.status not in _OVER:
+            if last is not None and last.status not in _FINISHED:
                 break
         result = CampaignResult(results, last)
         if result.is_whole and len(results) == len(numbers):
-            self._campaign.keep(msgspec.structs.replace(self._plan, is_done=True))
+            self._campaign.write_plan(msgspec.structs.replace(self._plan, is_done=True))
         return result
 
     def score(
@@ -115,17 +115,17 @@ class CampaignWork:
         """The scorecard; `source` is the scenario in the words of whoever ran it."""
         plan = self._plan
         numbers = plan.numbers[: len(result.runs)]
-        about = About(
+        about = CalibrationInfo(
             agent=plan.agent,
             dispatch=plan.dispatch,
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             note=self._describe_partial(result),
             source=source,
-            stores=tuple(str(self._campaign.store(number).resolve()) for number in numbers),
+            stores=tuple(str(self._campaign.database_of(number).resolve()) for number in numbers),
         )
         left_out = self._benchmark.list_left_out(self._scenario, plan.edition)
         rules = ScoringRules(self._benchmark.metrics, plan.edition, weights, left_out)
-        return calibration(
+        return score_runs(
             self._benchmark, self._scenario, result.runs, about=about, rules=rules, prices=prices
         )
 
@@ -149,9 +149,9 @@ class CampaignWork:
         config = msgspec.structs.replace(
             msgspec.convert(self._plan.options, RunConfig),
             thresholds=dict(thresholds),
-            after=self._campaign.after(number),
+            after=self._campaign.first_dispatch_after(number),
         )
-        prompts = {name: BLIND + text for name, text in circuit.bundle.prompts.items()}
+        prompts = {name: BLIND_NOTICE + text for name, text in circuit.bundle.prompts.items()}
         bundle = msgspec.structs.replace(circuit.bundle, prompts=prompts)
         self._benchmark.begin(
             self._scenario,
@@ -166,13 +166,15 @@ class CampaignWork:
     def _work_on(self, connection: Connection, run: Run) -> RunResult:
         config = msgspec.convert(run.options, RunConfig)
         # Workers look for whoever hands out work beside the project's own database.
-        db = None if self._plan.dispatch == MCP else self._campaign.store(run.run_id)
+        db = None if self._plan.dispatch == MCP else self._campaign.database_of(run.run_id)
         project = Project(self._project.path, db=db, display=self._project.display)
         pool = project.build_pool(load_circuit(run), config)
         pool = msgspec.structs.replace(
             pool, carriers=self._choose_carriers(connection, run, pool), inbox=None
         )
-        waiting = [case.case_id for case in cases_of(connection, run.run_id) if case.status == OPEN]
+        waiting = [
+            case.case_id for case in list_cases(connection, run.run_id) if case.status == OPEN
+        ]
 
         def change_setup(setup: RunSetup) -> RunSetup:
             return self._change_setup(setup, config, waiting)
@@ -186,7 +188,7 @@ class CampaignWork:
     ) -> Mapping[str, Carrier]:
         """Who answers each role: agents of our own take the places of those in the pool."""
         agent = self._plan.agent
-        if agent == STUB:
+        if agent == IDEAL_AGENT:
             ideal = self._benchmark.make_ideal_agent(self._scenario, connection, run.run_id)
             return dict.fromkeys(pool.carriers, PromptlessHandler(ideal))
         if agent == self._benchmark.own_agent:
@@ -201,7 +203,7 @@ class CampaignWork:
         """Cases one after another, unless they are worked on together; briefings that name the
         scenario."""
         enrich, hooks = setup.enrich, setup.hooks
-        if not are_cases_together(self._plan, config.parallel):
+        if not is_worked_together(self._plan, config.parallel):
             hooks = SequentialCases(hooks or DefaultHooks(), waiting)
 
         def name_scenario(briefing: Briefing) -> Briefing:
@@ -214,8 +216,8 @@ class CampaignWork:
         agent = self._plan.agent
         kind = agent.partition(":")[0]
         mode = CaptureMode(
-            prompted=agent not in (STUB, self._benchmark.own_agent),
-            billed=kind in NAMES or kind == "acp",
+            prompted=agent not in (IDEAL_AGENT, self._benchmark.own_agent),
+            billed=kind in PROFILE_NAMES or kind == "acp",
             edition=self._plan.edition,
         )
         results: tuple[CaseResult, ...] = self._benchmark.capture(
@@ -244,35 +246,37 @@ class SequentialCases:
         self._waiting = dict.fromkeys(waiting)
         self._turn = next(iter(self._waiting), "")
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        return self._own.premises(case_no, case, dispatch_id)
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        return self._own.context_for(case_no, case, dispatch_id)
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
-        return self._own.facts(case_no, case, premises)
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
+        return self._own.prompt_values(case_no, case, premises)
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
-        return self._own.examine(case_no, case, signal)
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
+        return self._own.check_answer(case_no, case, signal)
 
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
         return self._own.effects(case_no, case, decision, data, by)
 
-    def held(self, case_no: int, case: Case) -> bool:
-        held = self._own.held(case_no, case)
+    def must_wait(self, case_no: int, case: Case) -> bool:
+        held = self._own.must_wait(case_no, case)
         if case.status != OPEN:
             self._waiting.pop(case.case_id, None)
         return held or case.case_id != self._turn
 
-    def let_go(self) -> Iterable[str]:
-        yield from self._own.let_go()
+    def released_cases(self) -> Iterable[str]:
+        yield from self._own.released_cases()
         first = next(iter(self._waiting), "")
         if first and first != self._turn:
             self._turn = first
             yield first
 
-    def news(self) -> Iterable[NewCase]:
-        return self._own.news()
+    def new_cases(self) -> Iterable[NewCase]:
+        return self._own.new_cases()
 
     def notes(self) -> Iterable[str]:
         return self._own.notes()
@@ -294,9 +298,9 @@ class MeteredCarrier:
             self._asked[ask.dispatch_id] = len(ask.prompt.encode()) // BYTES_PER_TOKEN
         self._carrier.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._asked.pop(dispatch_id, None)
-        self._carrier.settled(dispatch_id, error)
+        self._carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
         await self._carrier.close()

@@ -67,12 +67,12 @@ def probe(
     import asyncio
 
     from interlock.agents.cli import probe as probing
-    from interlock.agents.cli.profiles import profile
+    from interlock.agents.cli.profiles import read_profile
 
-    known = profile(name)
+    known = read_profile(name)
     program = _program(known)
     if program:
-        checks = asyncio.run(probing.probe(program, known, os.environ))
+        checks = asyncio.run(probing.probe_cli(program, known, os.environ))
     else:
         there = f"there is no command {' or '.join(known.commands)}; install {known.title}"
         checks = [probing.ProbeResult("agent.installed", False, there)]
@@ -98,18 +98,18 @@ def _agents() -> list[AgentListing]:
     import asyncio
     from pathlib import Path
 
-    from interlock.agents.cli.probe import login_of, version_of
-    from interlock.agents.cli.profiles import profiles, skips_permissions
+    from interlock.agents.cli.probe import find_login, find_version
+    from interlock.agents.cli.profiles import list_profiles, may_skip_permissions
     from interlock.agents.registry import cli_settings, find_program
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).agent
-    known = [(each, cli_settings(each, tables)) for each in profiles()]
+    known = [(each, cli_settings(each, tables)) for each in list_profiles()]
     programs = [find_program(*each) for each in known]
 
     async def versions() -> list[str]:
         asked = [
-            version_of(program, each, os.environ) if program else _none()
+            find_version(program, each, os.environ) if program else _none()
             for (each, _), program in zip(known, programs, strict=True)
         ]
         return list(await asyncio.gather(*asked))
@@ -120,10 +120,10 @@ def _agents() -> list[AgentListing]:
             title=each.title,
             program=program,
             version=version,
-            login=login_of(each, {**os.environ, **settings.env}),
+            login=find_login(each, {**os.environ, **settings.env}),
             permission_mode=settings.permission_mode or each.mode,
             means=each.modes[settings.permission_mode or each.mode].means,
-            skips_permissions=skips_permissions(each, settings),
+            skips_permissions=may_skip_permissions(each, settings),
             resumes=each.can_resume,
         )
         for (each, settings), program, version in zip(

@@ -65,14 +65,14 @@ MoreLogs = Annotated[
 @analyst.command()
 def templates(file: LogFile) -> None:
     """The template of each line of a log. Prints {line, template_id, template}."""
-    from interlock.rca.analyst.templates import Miner, blocks_of
+    from interlock.rca.analyst.templates import TemplateMiner, read_blocks
 
-    miner, told, line = Miner(), [b""], 0
+    miner, told, line = TemplateMiner(), [b""], 0
     with opened(file) as source:
-        for block in blocks_of(source):
-            numbers = miner.add(block)
+        for block in read_blocks(source):
+            numbers = miner.add_block(block)
             for number in range(len(told), len(miner) + 1):
-                text = harmless(msgspec.json.encode(miner.text(number)).decode()).encode()
+                text = harmless(msgspec.json.encode(miner.get_text(number)).decode()).encode()
                 told.append(b',"template_id":%d,"template":%b}\n' % (number, text))
             rows = [b'{"line":%d%b' % (at, told[n]) for at, n in enumerate(numbers, line + 1)]
             line += len(numbers)
@@ -83,7 +83,7 @@ def templates(file: LogFile) -> None:
 def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> None:
     """The lines of a log that say why it failed. Prints {line, text, score, why}."""
     from interlock.rca.analyst import evidence as reading
-    from interlock.system.test_output.counts import lines_of
+    from interlock.system.test_output.counts import read_lines
 
     if more and not against:
         raise SourceError("one failing log at a time; logs of good runs follow --against")
@@ -91,10 +91,10 @@ def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> N
     def good_logs() -> Iterator[Iterator[str]]:
         for name in (*(against or ()), *(more or ())):
             with opened(name) as good:
-                yield lines_of(good)
+                yield read_lines(good)
 
     with opened(file) as source:
-        for line in reading.evidence(lines_of(source), good_logs()):
+        for line in reading.choose_evidence(read_lines(source), good_logs()):
             sys.stdout.write(harmless(msgspec.json.encode(line).decode()) + "\n")
 
 
@@ -130,7 +130,7 @@ Candidates = Annotated[
 @analyst.command()
 def cluster(failures: Failures) -> None:
     """Which failures are one family. Prints {id, family} a line."""
-    from interlock.rca.analyst.cluster import cluster as clustered
+    from interlock.rca.analyst.cluster import cluster_failures as clustered
     from interlock.rca.analyst.failure_lines import read_failures
 
     with opened(failures, "JSONL file") as lines:
@@ -157,14 +157,14 @@ def triage(failures: Failures, learn: Learn = None) -> None:
 
     Prints {id, category, confidence, reasons}."""
     from interlock.rca.analyst.failure_lines import read_failures, read_labelled
-    from interlock.rca.analyst.triage import Teacher
-    from interlock.rca.analyst.triage import triage as triaged
+    from interlock.rca.analyst.triage import TrainedTriage
+    from interlock.rca.analyst.triage import triage_failure as triaged
 
     judge = triaged
     _one_stdin(failures, learn)
     if learn:
         with opened(learn, "JSONL file") as lines:
-            judge = Teacher(read_labelled(lines, learn)).triage
+            judge = TrainedTriage(read_labelled(lines, learn)).triage
     with opened(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             found = judge(failure)
@@ -180,14 +180,14 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     import msgspec
 
     from interlock.rca.analyst.failure_lines import read_candidates, read_failures
-    from interlock.rca.analyst.suspects import suspects
+    from interlock.rca.analyst.suspects import rank_suspects
 
     _one_stdin(failures, candidates)
     with opened(candidates, "JSONL file") as lines:
         listed = read_candidates(lines, candidates)
     with opened(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
-            ranked = suspects(failure, listed.get(failure.id, ()))
+            ranked = rank_suspects(failure, listed.get(failure.id, ()))
             _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
 
 
@@ -211,11 +211,11 @@ def read(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JUnit XML, or a console log.")],
 ) -> None:
     """The failures of one report or log, and its number of tests."""
-    from interlock.rca.sources.read import leaves_of
+    from interlock.rca.sources.read import find_entries
 
     if file.is_dir():
         raise SourceError(f"{file} is a folder: give one file.")
-    leaves, _ = leaves_of(str(file))
+    leaves, _ = find_entries(str(file))
     if len(leaves) != 1:
         raise SourceError(f"{file} holds {len(leaves)} files: give one of them.")
     tally = None
@@ -229,7 +229,7 @@ def read(
 
 def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     """The failures, then the tally."""
-    kind = leaf.kind()
+    kind = leaf.detect_kind()
     if kind in ("junit", "xml"):
         yield from _report(leaf)
     elif kind == "binary":
@@ -250,13 +250,13 @@ def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
 
 
 def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
-    from interlock.rca.records import failure_of
-    from interlock.system.test_output.counts import lines_of
+    from interlock.rca.records import build_failure
+    from interlock.system.test_output.counts import read_lines
     from interlock.system.test_output.failures import read_log
 
     with leaf.open() as stream:
-        found = read_log(lines_of(stream))
-    yield from map(failure_of, found.failures)
+        found = read_log(read_lines(stream))
+    yield from map(build_failure, found.failures)
     yield found.tally
 
 

@@ -50,12 +50,12 @@ def standings(
     connection: "Connection", suite: "Suite", numbers: Iterable[int], since: float
 ) -> list[dict[str, Any]]:
     """Where these cases stand, and what was decided about them since then."""
-    from interlock.journal.history import cases_of
+    from interlock.journal.history import list_cases
     from interlock.journal.runs import find_run
 
     run = find_run(connection, suite.run_id)
     circuit, options = load_circuit(run), msgspec.convert(run.options, RunConfig)
-    cases = {each.case_no: each for each in cases_of(connection, suite.run_id)}
+    cases = {each.case_no: each for each in list_cases(connection, suite.run_id)}
     return [
         _standing(connection, suite, cases[number], circuit, options, since) for number in numbers
     ]
@@ -71,7 +71,7 @@ def _standing(
 ) -> dict[str, Any]:
     from interlock.agents.registry import FILE_CARRIERS, FileOptions
     from interlock.journal.history import list_dispatches
-    from interlock.rca.case_folder import entries
+    from interlock.rca.case_folder import list_entries
 
     decided = [each for each in list_dispatches(connection, case_no=case.case_no) if each.decision]
     refused = [each for each in decided[-1:] if _unused(each)]
@@ -94,7 +94,7 @@ def _standing(
         "artifact_path": str(folder / papers.artifact) if waits else "",
         "folder": str(folder),
         "complaint": str(refused[0].answer["reason"]) if refused else "",
-        "decided": msgspec.to_builtins(list(entries(news, circuit))),
+        "decided": msgspec.to_builtins(list(list_entries(news, circuit))),
     }
 
 
@@ -260,13 +260,13 @@ def status(
     """Where a case stands: its step, its loops, its history."""
     from interlock.journal.history import list_dispatches
     from interlock.journal.runs import find_run
-    from interlock.rca.case_folder import state_of
+    from interlock.rca.case_folder import build_state
 
     with open_project(db).read() as connection:
         suite = analysis.get_suite(connection, suite_id)
         case = _case(connection, suite, case_id)
         circuit = load_circuit(find_run(connection, suite.run_id))
-        state = state_of(
+        state = build_state(
             case, list_dispatches(connection, case_no=case.case_no), suite.suite_id, circuit
         )
     if json:
@@ -322,9 +322,9 @@ def _advanced(
     """Take what was saved for these cases, write out what is next, and tell where they stand."""
     from interlock.agents.registry import FileOptions
     from interlock.journal.runs import find_run
-    from interlock.rca.case_folder import project as write_case_folders
-    from interlock.rca.report.markdown import regressions_of
-    from interlock.rca.report.outline import outline
+    from interlock.rca.case_folder import write_case_folders
+    from interlock.rca.report.markdown import render_regressions
+    from interlock.rca.report.outline import build_outline
 
     since = time.time()
     run = find_run(connection, suite.run_id)
@@ -333,7 +333,7 @@ def _advanced(
     pool = project.build_pool(circuit, options)
     work_on_run(connection, run, pool, display=project.display, only=set(only))
     root = Path(msgspec.convert(options.files, FileOptions).root)
-    told = regressions_of(outline(analysis.collect_findings(connection, suite)))
+    told = render_regressions(build_outline(analysis.collect_findings(connection, suite)))
     write_case_folders(connection, root, suite.run_id, suite.suite_id, circuit, told, only=only)
     return standings(connection, suite, only, since)
 
@@ -341,11 +341,11 @@ def _advanced(
 def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
     """The case that an artifact names itself, by the number of its item; nothing if it names none.
     Whatever is wrong with the file is said by whoever reads it in earnest."""
-    from interlock.agents.files.file import items_in
-    from interlock.rca.knowledge.suites import case_of_item
+    from interlock.agents.files.file import read_item_ids
+    from interlock.rca.knowledge.suites import find_case_of_item
 
-    items = items_in(file)
-    found = {item: case_of_item(connection, suite.suite_id, item) for item in items}
+    items = read_item_ids(file)
+    found = {item: find_case_of_item(connection, suite.suite_id, item) for item in items}
     if not any(found.values()):
         return ""
     if len(found) > 1:
@@ -355,9 +355,9 @@ def _case_in(connection: "Connection", suite: "Suite", file: Path) -> str:
 
 
 def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseSummary]":
-    from interlock.journal.history import cases_of
+    from interlock.journal.history import list_cases
 
-    found = [each for each in cases_of(connection, suite.run_id) if each.status == "open"]
+    found = [each for each in list_cases(connection, suite.run_id) if each.status == "open"]
     if not found:
         raise StateError(f"suite {suite.suite_id} has no open case")
     return found
@@ -365,17 +365,17 @@ def _open_cases(connection: "Connection", suite: "Suite") -> "list[CaseSummary]"
 
 def _case(connection: "Connection", suite: "Suite", word: str) -> "CaseSummary":
     """The case of that name, number or item; the first open one if none is named."""
-    from interlock.journal.history import cases_of
-    from interlock.rca.knowledge.suites import case_of_item
+    from interlock.journal.history import list_cases
+    from interlock.rca.knowledge.suites import find_case_of_item
 
-    cases = cases_of(connection, suite.run_id)
+    cases = list_cases(connection, suite.run_id)
     if not cases:
         raise StateError(f"suite {suite.suite_id} has no cases")
     if not word:
         return next((each for each in cases if each.status == "open"), cases[0])
     item = int(word) if word.isdecimal() and word.isascii() and len(word) < _DIGITS else 0
     known = {name: each for each in cases for name in (str(each.case_no), each.case_id)}
-    found = known.get(word) or known.get(str(case_of_item(connection, suite.suite_id, item)))
+    found = known.get(word) or known.get(str(find_case_of_item(connection, suite.suite_id, item)))
     if found:
         return found
     names = ", ".join(each.case_id for each in cases[:10])

@@ -20,12 +20,12 @@ from interlock.cli.options import (
     CheckLeaks,
     Edition,
     FailUnder,
-    Html,
-    Markdown,
-    Out,
+    HtmlFile,
+    JsonFile,
+    MarkdownFile,
     Resume,
-    Runs,
-    ScenarioWord,
+    RunCount,
+    ScenarioOption,
     TokenBudget,
     Watching,
     Weights,
@@ -139,27 +139,27 @@ def compare(
     """Compare two results, and say which differences are more than noise."""
     from interlock.calibrate.compare import compare as compare_calibrations
     from interlock.calibrate.scorecard import read_calibration
-    from interlock.calibrate.text import comparison_text
+    from interlock.calibrate.text import render_comparison_text
 
     benchmark = find_benchmark()
     one, other = (read_calibration(path, benchmark.result_type) for path in (a, b))
     comparison = compare_calibrations(one, other, benchmark.metrics)
     if json:
         return document(comparison)
-    for line in comparison_text(comparison):
+    for line in render_comparison_text(comparison):
         say(line)
     return None
 
 
 @calibrate.command("run")
 def run(
-    scenario: ScenarioWord,
+    scenario: ScenarioOption,
     agent: CalibrateAgent = "",
     dispatch: CalibrateDispatch = None,
     parallel: CalibrateParallel = None,
     batch_size: BatchSize = None,
     token_budget: TokenBudget = None,
-    runs: Runs = 1,
+    runs: RunCount = 1,
     resume: Resume = False,
     edition: Edition = "v1",
     weights: Weights = "",
@@ -169,15 +169,15 @@ def run(
     watch: Watching = None,
     fail_under: FailUnder = None,
     check_leaks: CheckLeaks = False,
-    html: Html = None,
-    markdown: Markdown = None,
-    out: Out = None,
+    html: HtmlFile = None,
+    markdown: MarkdownFile = None,
+    out: JsonFile = None,
     json: Json = False,
 ) -> None:
     """Run a scenario with known answers and score the agent. `run` may be left out."""
     from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
     from interlock.calibrate.work import CampaignWork
-    from interlock.rca.briefing import CALIBRATE
+    from interlock.rca.briefing import CALIBRATE_FOLDER
 
     project, benchmark = open_project(), find_benchmark()
     gates = read_gates(fail_under or [], benchmark.metrics)
@@ -188,7 +188,7 @@ def run(
         runs=runs,
         tokens=token_budget,
         edition=edition,
-        files=files_of(None, root or Path(CALIBRATE), watch, batch_size),
+        files=files_of(None, root or Path(CALIBRATE_FOLDER), watch, batch_size),
     )
     known = _read_scenario(benchmark, scenario)
     circuit, changes = load_rca(project, read_thresholds(sets or ()), prompt_dir)
@@ -208,7 +208,7 @@ def run(
     _write_files(forms)
     _show_scorecard(calibration, benchmark, json=json)
     leaking = check_leaks and _report_leaks(benchmark, campaign, known, request.root)
-    _exit(result, calibration.scorecard, gates, leaking=leaking)
+    _exit_with_result(result, calibration.scorecard, gates, leaking=leaking)
 
 
 def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
@@ -232,10 +232,10 @@ def _change_config(config: "RunConfig", request: "CampaignRequest") -> "RunConfi
 
 
 def _read_prices() -> "Prices":
-    from interlock.calibrate.prices import CalibrateTables, prices_from
+    from interlock.calibrate.prices import CalibrateTables, read_prices
 
     tables = open_project().settings.read_tables(CalibrateTables)
-    return prices_from(tables.calibrate.prices)
+    return read_prices(tables.calibrate.prices)
 
 
 Gate = tuple[str, float]
@@ -260,25 +260,25 @@ def read_gates(words: Sequence[str], table: "MetricTable") -> list[Gate]:
 
 
 def _render_page(calibration: "Calibration", benchmark: "AnyBenchmark") -> str:
-    from interlock.calibrate.page import scorecard_html
+    from interlock.calibrate.page import render_scorecard_html
 
-    return scorecard_html(calibration, benchmark)
+    return render_scorecard_html(calibration, benchmark)
 
 
 def _render_json(calibration: "Calibration") -> str:
-    from interlock.calibrate.scorecard import calibration_json
+    from interlock.calibrate.scorecard import render_calibration_json
 
-    return calibration_json(calibration)
+    return render_calibration_json(calibration)
 
 
 def _render_bill(calibration: "Calibration", prices: "Prices", benchmark: "AnyBenchmark") -> str:
-    from interlock.calibrate.prices import cost_bill
+    from interlock.calibrate.prices import render_cost_bill
 
     runs = [
         [record.result for record in records]
         for _, records in groupby(calibration.records, lambda record: record.run)
     ]
-    return cost_bill(calibration.scorecard.scenario, runs, prices, benchmark)
+    return render_cost_bill(calibration.scorecard.scenario, runs, prices, benchmark)
 
 
 def _write_files(forms: Iterable[tuple[Path | None, Callable[[], str]]]) -> None:
@@ -296,12 +296,12 @@ def _write_files(forms: Iterable[tuple[Path | None, Callable[[], str]]]) -> None
 
 
 def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, json: bool) -> None:
-    from interlock.calibrate.text import scorecard_text
+    from interlock.calibrate.text import render_scorecard_text
 
     if json:
         sys.stdout.write(harmless(_render_json(calibration)))
         return
-    for line in scorecard_text(calibration.scorecard, benchmark):
+    for line in render_scorecard_text(calibration.scorecard, benchmark):
         say(line)
 
 
@@ -309,13 +309,13 @@ def _report_leaks(
     benchmark: "AnyBenchmark", campaign: "Campaign", scenario: "Scenario", root: Path
 ) -> bool:
     """Whether words of the truth are in what was written for agents; each is reported."""
-    from interlock.journal.database import reading
+    from interlock.journal.database import open_reader
 
     count = 0
     for number in campaign.plan.numbers:
-        if not campaign.store(number).exists():
+        if not campaign.database_of(number).exists():
             continue
-        with reading(campaign.store(number)) as connection:
+        with open_reader(campaign.database_of(number)) as connection:
             for leak in benchmark.find_leaks(scenario, connection, number, root):
                 count += 1
                 tell(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
@@ -323,7 +323,7 @@ def _report_leaks(
     return count > 0
 
 
-def _exit(
+def _exit_with_result(
     result: "CampaignResult", card: "Scorecard", gates: Sequence[Gate], *, leaking: bool
 ) -> None:
     """End the command: what broke off goes before what is not good enough."""
@@ -339,14 +339,14 @@ def _exit(
 
 def _describe_miss(card: "Scorecard", metric: str, least: float) -> str:
     """The honest value counts: what was not measured is not good enough."""
-    value = card.parts[0].row(metric).honest
+    value = card.parts[0].find_row(metric).honest
     if value is not None and value >= least - 1e-12:
         return ""
     shown = "not measured" if value is None else f"{value:.3f}"
     return f"{metric} is {shown}, below {least:g}"
 
 
-_SHOWN = 20
+_MAX_TRIALS = 20
 
 
 @app.command()
@@ -372,27 +372,27 @@ def tune(
     json: Json = False,
 ) -> None:
     """Try other thresholds on recorded calibrations. No agent is asked."""
-    from interlock.calibrate.tune import TuningBench, load_recordings, points, ranked
+    from interlock.calibrate.tune import TuningBench, load_recordings, parse_grid, rank_trials
 
     benchmark = find_benchmark()
     recorded = load_recordings(benchmark, results, scenario)
     circuit, closing_steps = recorded.circuit, benchmark.closing_steps
-    tried = points(grid or [], circuit)
+    tried = parse_grid(grid or [], circuit)
     train, held_out = recorded.of_split("train"), recorded.of_split("test")
     bench = TuningBench(circuit, train or recorded.recordings, closing_steps)
-    trials = ranked([bench.trial(point) for point in tried])
-    usual = bench.trial({})
+    trials = rank_trials([bench.try_point(point) for point in tried])
+    usual = bench.try_point({})
     test: Trial | None = None
     if held_out:
-        test = TuningBench(circuit, held_out, closing_steps).trial(trials[0].thresholds)
+        test = TuningBench(circuit, held_out, closing_steps).try_point(trials[0].thresholds)
     if write is not None:
         _write_thresholds(write, trials[0].thresholds)
     basis = {"on": "train" if train else "all cases", "recorded": len(recorded.recordings)}
     if json:
         document(
             basis
-            | {"now": _plain(usual), "trials": [_plain(each) for each in trials]}
-            | {"held_out": _plain(test) if test else None, "written": str(write or "")}
+            | {"now": _encode_trial(usual), "trials": [_encode_trial(each) for each in trials]}
+            | {"held_out": _encode_trial(test) if test else None, "written": str(write or "")}
         )
         return
     _show_trials(trials, usual, test, basis)
@@ -400,7 +400,7 @@ def tune(
         say(f"written to {write}: copy it into interlock.toml if you agree")
 
 
-def _plain(trial: "Trial") -> dict[str, Any]:
+def _encode_trial(trial: "Trial") -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(trial)
     return plain | {"accuracy": trial.accuracy}
 
@@ -408,36 +408,36 @@ def _plain(trial: "Trial") -> dict[str, Any]:
 def _show_trials(
     trials: "list[Trial]", usual: "Trial", test: "Trial | None", basis: dict[str, Any]
 ) -> None:
-    from interlock.calibrate.text import figure
+    from interlock.calibrate.text import format_number
 
     names = list(trials[0].thresholds)
     head = ("", *names, "right", "accuracy", "95 %", "dispatches", "unknown", "changed")
     rows = [_format_row("now", [""] * len(names), usual)]
-    for each in trials[:_SHOWN]:
+    for each in trials[:_MAX_TRIALS]:
         values = [f"{value:g}" for value in each.thresholds.values()]
         rows.append(_format_row("best" if each.is_best else "", values, each))
     runs = counted(basis["recorded"], "recorded case", "recorded cases")
     say(f"{runs}, decided again on {basis['on']}; no agent was asked")
     table(head, rows)
-    if len(trials) > _SHOWN:
-        say(f"and {len(trials) - _SHOWN} more, see --json")
+    if len(trials) > _MAX_TRIALS:
+        say(f"and {len(trials) - _MAX_TRIALS} more, see --json")
     say(
         "best: no other is right more often at fewer dispatches; unknown: an answer was never given"
     )
     if test is not None:
-        accuracy = f"{figure(test.accuracy)} ({test.right} of {test.known})"
+        accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
         say(f"the first of them on the held-out cases: {accuracy}")
 
 
 def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:
-    from interlock.calibrate.text import around, figure
+    from interlock.calibrate.text import format_interval, format_number
 
     return [
         mark,
         *values,
         f"{trial.right} of {trial.known}",
-        figure(trial.accuracy),
-        around(trial.interval),
+        format_number(trial.accuracy),
+        format_interval(trial.interval),
         trial.dispatches,
         trial.unknown,
         trial.changed,

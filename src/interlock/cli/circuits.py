@@ -59,7 +59,7 @@ def show(name: CircuitName, json: Json = False) -> None:
 
     written = _open(name)
     if json:
-        document({"file": written.file, "circuit": written.page.value})
+        document({"file": written.file, "circuit": written.document.value})
     else:
         say(draw_text(written.circuit).rstrip())
 
@@ -101,12 +101,12 @@ def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> 
 @circuit.command()
 def schema(json: Json = False) -> None:
     """The JSON Schema of a circuit file."""
-    from interlock.engine.circuit_file import circuit_schema
+    from interlock.engine.circuit_file import build_circuit_schema
 
     if json:
-        document({"schema": circuit_schema()})
+        document({"schema": build_circuit_schema()})
     else:
-        say(msgspec.json.format(msgspec.json.encode(circuit_schema()), indent=2).decode())
+        say(msgspec.json.format(msgspec.json.encode(build_circuit_schema()), indent=2).decode())
 
 
 @app.command()

@@ -49,7 +49,7 @@ from interlock.delivery.delivering import (
     with_roles,
     with_stand_ins,
 )
-from interlock.delivery.dry_run import format_dry_run, rehearse
+from interlock.delivery.dry_run import format_dry_run, plan_dry_run
 from interlock.delivery.report.render import write_report
 from interlock.system.errors import SourceError, StateError
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from interlock.api.project import Project
     from interlock.delivery.dry_run import DryRun
-    from interlock.delivery.report.records import Delivered
+    from interlock.delivery.report.records import DeliveryReport
     from interlock.runtime.agent_pool import AgentPool
 
 
@@ -129,7 +129,7 @@ def run(
     """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
     from interlock.api.circuits import Circuit
     from interlock.cli.circuits import refuse_unsound
-    from interlock.journal.runs import find_run, newest_run
+    from interlock.journal.runs import find_newest_run, find_run
 
     project = open_project(db)
     settings = project.settings
@@ -140,12 +140,12 @@ def run(
     before = with_roles(project.new_config("delivery", changes), settings)
     options = with_stand_ins(merge_config(before, RunFlags(agent, slots, budget, parallel)))
     if dry_run:
-        _rehearse(rehearse(wishes, project, changed.source, options), json=json)
+        _rehearse(plan_dry_run(wishes, project, changed.source, options), json=json)
         return
     refuse_vacancies(changed.source.circuit, options)
     pool = project.build_pool(changed.source.circuit, options)
     with project.write() as connection:
-        run_id = None if new else newest_run(connection, wishes.mark)
+        run_id = None if new else find_newest_run(connection, wishes.mark)
         if run_id is None:
             terms = agreed(wishes, settings, project.db, free_slug(wishes, project.db))
             run_id = begin(connection, own.bundle, options, terms, wishes.mark)
@@ -210,11 +210,11 @@ class _BoardDisplay(TerminalDisplay):
 def _rehearse(told: "DryRun", *, json: bool) -> None:
     """Say what would be done; leave with exit 6 if it could not even begin."""
     if json:
-        document({**msgspec.to_builtins(told), "can_go": told.can_go})
+        document({**msgspec.to_builtins(told), "can_go": told.can_start})
     else:
         for line in format_dry_run(told):
             say(line)
-    if not told.can_go:
+    if not told.can_start:
         raise typer.Exit(ExitCode.FINDINGS)
 
 
@@ -240,11 +240,11 @@ def _report(
     if told.outcome in _EXITS:
         raise typer.Exit(_EXITS[told.outcome])
     if more:
-        raise typer.Exit(ExitCode.WAITING if told.count("asks") else ExitCode.DONE)
+        raise typer.Exit(ExitCode.WAITING if told.count_tasks("asks") else ExitCode.DONE)
     exit_with(result)
 
 
-def _written(told: "Delivered") -> list[str]:
+def _written(told: "DeliveryReport") -> list[str]:
     """The files of the report. A run that is over is told, whatever becomes of its report."""
     try:
         return write_report(told)
@@ -253,7 +253,7 @@ def _written(told: "Delivered") -> list[str]:
         return []
 
 
-def _advice(result: RunResult, told: "Delivered", more: bool) -> list[str]:
+def _advice(result: RunResult, told: "DeliveryReport", more: bool) -> list[str]:
     if more:
         return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
     return [_ADVICE[result.status].format(plan=told.plan)] if result.status in _ADVICE else []
@@ -319,7 +319,7 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
-    from interlock.delivery.worktrees.workspace import clean as cleaned
+    from interlock.delivery.worktrees.workspace import clean_workspace as cleaned
     from interlock.journal.runs import FINISHED
 
     project = open_project(db)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from interlock.delivery.checks.claims import ClaimComparison
     from interlock.delivery.report.board import Board, BoardRow
-    from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
+    from interlock.delivery.report.records import CheckEvidence, DeliveryReport, TaskReport
     from interlock.runtime.loop import RunCounts
 
 
@@ -41,7 +41,7 @@ _NEED: Final = 240
 _WORDS: Final = ("complete", "at work", "asks", "waits", "blocked", "failed")
 
 
-def summary(told: "Delivered", report: str = "") -> Iterator[str]:
+def summary(told: "DeliveryReport", report: str = "") -> Iterator[str]:
     """How a run came out, task by task, and what there is to do next."""
     yield heading(told)
     yield from _few(told, [(each.task_id, _state(each), _outline(each)) for each in told.tasks])
@@ -52,7 +52,7 @@ def summary(told: "Delivered", report: str = "") -> Iterator[str]:
         yield f"report: {report}"
 
 
-def format_status(told: "Delivered") -> Iterator[str]:
+def format_status(told: "DeliveryReport") -> Iterator[str]:
     """How each task stands: its step, its tries, its evidence, its last decision."""
     yield heading(told)
     rows = [
@@ -72,12 +72,14 @@ def format_status(told: "Delivered") -> Iterator[str]:
     yield from claims(told.accounts)
     yield from needs(told)
     yield from _where(told)
-    if told.outcome == "PAUSED" and not told.count("asks"):
+    if told.outcome == "PAUSED" and not told.count_tasks("asks"):
         yield f"nobody works on it; 'interlock deliver {told.plan}' goes on"
 
 
-def heading(told: "Delivered") -> str:
-    counts = ", ".join(f"{told.count(word)} {word}" for word in _WORDS if told.count(word))
+def heading(told: "DeliveryReport") -> str:
+    counts = ", ".join(
+        f"{told.count_tasks(word)} {word}" for word in _WORDS if told.count_tasks(word)
+    )
     cost = [counted(told.dispatches, "dispatch", "dispatches"), lasted(told.seconds)]
     cost += [f"{told.tokens:,} tokens"] if told.tokens else []
     cost += [f"{told.money:.2f} spent"] if told.money else []
@@ -97,7 +99,7 @@ def claims(accounts: "Sequence[ClaimComparison]") -> list[str]:
     return ["", *lines] if lines else []
 
 
-def needs(told: "Delivered") -> Iterator[str]:
+def needs(told: "DeliveryReport") -> Iterator[str]:
     """What only a human can settle, with the exact commands."""
     if not told.needs:
         return
@@ -119,14 +121,14 @@ def evidence(proofs: "Sequence[CheckEvidence]") -> str:
 
 
 def lasted(seconds: float) -> str:
-    from interlock.system.text import span
+    from interlock.system.text import format_duration
 
-    return span(timedelta(seconds=seconds))
+    return format_duration(timedelta(seconds=seconds))
 
 
-def as_json(told: "Delivered") -> dict[str, Any]:
+def as_json(told: "DeliveryReport") -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(told)
-    fields["counts"] = {word: told.count(word) for word in _WORDS}
+    fields["counts"] = {word: told.count_tasks(word) for word in _WORDS}
     fields["tasks"] = [_task_json(each) for each in told.tasks]
     return fields
 
@@ -147,14 +149,14 @@ def _task_json(task: "TaskReport") -> dict[str, Any]:
     }
 
 
-def _where(told: "Delivered") -> Iterator[str]:
+def _where(told: "DeliveryReport") -> Iterator[str]:
     if told.is_merged:
         count = counted(sum(bool(each.commit) for each in told.tasks), "task", "tasks")
         yield ""
         yield f"{count} merged on branch {told.branch}; take it with: git merge {told.branch}"
 
 
-def _shown(told: "Delivered") -> "list[TaskReport]":
+def _shown(told: "DeliveryReport") -> "list[TaskReport]":
     """All tasks in their order; of many, the ones that need a look first."""
     tasks = list(told.tasks)
     if len(tasks) > _TASKS:
@@ -162,14 +164,14 @@ def _shown(told: "Delivered") -> "list[TaskReport]":
     return tasks[:_TASKS]
 
 
-def _few(told: "Delivered", rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+def _few(told: "DeliveryReport", rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     shown = {each.task_id for each in _shown(told)}
     lines = align_columns(("TASK", "STATE", "WHAT"), [row for row in rows if row[0] in shown])
     yield from lines
     yield from _rest(told)
 
 
-def _rest(told: "Delivered") -> Iterator[str]:
+def _rest(told: "DeliveryReport") -> Iterator[str]:
     if len(told.tasks) > _TASKS:
         yield f"… and {len(told.tasks) - _TASKS} more; --json lists all"
 
@@ -234,14 +236,14 @@ def watched(
 @contextmanager
 def _lines(connection: "Connection", run_id: int) -> Iterator[Watch]:
     """A line for each decision, on stderr, some at once."""
-    from interlock.journal.history import lines_since
+    from interlock.journal.history import list_lines
 
-    seq = max((each.seq for each in lines_since(connection, run_id, 0)), default=0)
+    seq = max((each.seq for each in list_lines(connection, run_id, 0)), default=0)
     told = 0.0
 
     def say_new() -> None:
         nonlocal seq
-        for line in lines_since(connection, run_id, seq):
+        for line in list_lines(connection, run_id, seq):
             seq, decision = line.seq, line.decision
             clock = time.strftime("%H:%M:%S", time.localtime(line.at))
             to = decision.to or decision.status
@@ -297,13 +299,13 @@ def _paint(
     """Look and draw, once a second. A look that fails is only not drawn."""
     from interlock.agents.registry import agents_folder
     from interlock.delivery.report.board import BoardReader
-    from interlock.journal.database import reading
+    from interlock.journal.database import open_reader
 
-    with suppress(InterlockError), reading(db) as connection:
+    with suppress(InterlockError), open_reader(db) as connection:
         lookout = BoardReader(connection, run_id, agents, agents_folder(db))
         while not over.is_set():
             with suppress(InterlockError):
-                draw(lookout.look(latest[0][1]))
+                draw(lookout.read(latest[0][1]))
             over.wait(_EVERY)
 
 

@@ -23,7 +23,7 @@ from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
     from interlock.rca.demo.verdict import DemoResult
-    from interlock.rca.demo.world import World
+    from interlock.rca.demo.world import DemoWorld
 
 _CONFIG = """\
 # What passed last, and the repositories that may hold a cause: what each is for.
@@ -64,7 +64,7 @@ def demo(
 class Show:
     """Runs commands in the world and says them as they would be typed."""
 
-    def __init__(self, world: "World", say: Callable[..., None]) -> None:
+    def __init__(self, world: "DemoWorld", say: Callable[..., None]) -> None:
         self.played: list[dict[str, Any]] = []
         self._world = world
         self._say = say
@@ -92,19 +92,24 @@ class Show:
 
     def verdict(self) -> "DemoResult":
         """What was found, next to what was planted."""
-        from interlock.journal.database import reading
+        from interlock.journal.database import open_reader
         from interlock.rca.analyze import collect_findings, get_suite
-        from interlock.rca.demo.verdict import HEAD, judge, sentences, table
+        from interlock.rca.demo.verdict import (
+            TABLE_HEAD,
+            format_sentences,
+            format_table,
+            judge_findings,
+        )
         from interlock.runtime.settings import DATABASE
 
-        with reading(self._world.folder / DATABASE) as connection:
+        with open_reader(self._world.folder / DATABASE) as connection:
             findings = collect_findings(connection, get_suite(connection, None))
-        verdict = judge(findings, self._world.truth)
+        verdict = judge_findings(findings, self._world.truth)
         self._say("\nWhat was found, next to what was planted:\n")
-        for line in align_columns(HEAD, table(verdict)):
+        for line in align_columns(TABLE_HEAD, format_table(verdict)):
             self._say(line)
         self._say()
-        for sentence in sentences(verdict):
+        for sentence in format_sentences(verdict):
             self._say(sentence)
         report = self._world.folder / "interlock-report" / self._world.today.name / "report.html"
         self._say(f"\nThe page to send around: {report}")
@@ -147,12 +152,12 @@ class Show:
         self._say(f"killed (SIGKILL) after {self._decisions() - before} decisions\n")
 
     def _decisions(self) -> int:
-        from interlock.journal.database import reading
-        from interlock.journal.sqlite import driver
+        from interlock.journal.database import open_reader
+        from interlock.journal.sqlite import raw_connection
         from interlock.runtime.settings import DATABASE
 
-        with reading(self._world.folder / DATABASE) as connection:
-            row = driver(connection).execute("select count(*) from journal").fetchone()
+        with open_reader(self._world.folder / DATABASE) as connection:
+            row = raw_connection(connection).execute("select count(*) from journal").fetchone()
         return int(row[0])
 
     def _questions(self) -> list[int]:
@@ -167,7 +172,7 @@ class Show:
         return [each["question_ids"][0] for each in reviews]
 
 
-def _begin_anew(world: "World") -> None:
+def _begin_anew(world: "DemoWorld") -> None:
     """Forget what an earlier demo found; write down where the repositories are."""
     for old in (world.folder / ".interlock").glob("interlock.db*"):
         old.unlink() if old.is_file() else _empty(old)

@@ -85,14 +85,14 @@ def _packages() -> "Iterator[DoctorCheck]":
 
 def _skills(project: Path) -> "Iterator[DoctorCheck]":
     """Skills are copies: one that an older program wrote teaches what may no longer hold."""
-    from interlock.signals.skills import FOLDERS, NAME, stamp_of, version_numbers
+    from interlock.signals.skills import FOLDERS, SKILL_NAME, parse_version, read_version
 
     for agent, folder in FOLDERS.items():
-        skill = project / folder / NAME / "SKILL.md"
+        skill = project / folder / SKILL_NAME / "SKILL.md"
         if not skill.is_file():
             continue
-        stamp = stamp_of(skill.read_bytes()[:10_000].decode(errors="replace"))
-        old = stamp is None or stamp < version_numbers(__version__)
+        stamp = read_version(skill.read_bytes()[:10_000].decode(errors="replace"))
+        old = stamp is None or stamp < parse_version(__version__)
         told = ".".join(map(str, stamp)) if stamp else "an unknown version"
         message = f"{skill} is of {told}"
         if old:
@@ -101,7 +101,7 @@ def _skills(project: Path) -> "Iterator[DoctorCheck]":
 
 
 def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
-    from interlock.journal.database import writer_of
+    from interlock.journal.database import find_writer
 
     if not path.exists():
         yield DoctorCheck("store.file", True, f"no database at {path} yet", note=True)
@@ -110,7 +110,7 @@ def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     size = f"{path}, {path.stat().st_size:,} bytes"
     advice = "; make the file and its folder writable, or use --db elsewhere"
     yield DoctorCheck("store.file", writable, size if writable else f"{size}, read-only{advice}")
-    writer = writer_of(path)
+    writer = find_writer(path)
     yield DoctorCheck(
         "store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it"
     )
@@ -123,12 +123,12 @@ def _database(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
 def _content(path: Path, *, deep: bool) -> "Iterator[DoctorCheck]":
     from interlock.api.work import load_circuit
     from interlock.journal.audit import audit
-    from interlock.journal.database import HEAD, reading
-    from interlock.journal.runs import all_runs
+    from interlock.journal.database import HEAD, open_reader
+    from interlock.journal.runs import list_runs
     from interlock.runtime.application import find_application, list_applications
 
-    with reading(path) as connection:
-        number = len(all_runs(connection))
+    with open_reader(path) as connection:
+        number = len(list_runs(connection))
         more = {name: find_application(name).audits for name in list_applications()} if deep else {}
         faults = audit(connection, load_circuit, more) if deep else []
     runs = "1 run" if number == 1 else f"{number} runs"

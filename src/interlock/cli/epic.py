@@ -54,7 +54,7 @@ _SHOWN = 10
 def status(epic_id: EpicArgument = None, db: Db = None, json: Json = False) -> None:
     """How an epic stands: its place, its stories, its newest run and sessions."""
     kept = _checkpoints()
-    wanted = epic_id or kept.active()
+    wanted = epic_id or kept.find_active()
     if not wanted:
         raise SourceError("there is no epic here: begin one with 'interlock epic run FILE'")
     found, problem = _found(kept, wanted)
@@ -129,9 +129,9 @@ def case_of(connection: "Connection", run_id: int) -> "Case":
 
 def questions_of(connection: "Connection", run_id: int) -> list[int]:
     """The numbers of the questions that wait for a human."""
-    from interlock.journal.history import open_questions
+    from interlock.journal.history import list_open_questions
 
-    return [each.question_id for each in open_questions(connection) if each.run_id == run_id]
+    return [each.question_id for each in list_open_questions(connection) if each.run_id == run_id]
 
 
 def checkpoint_of(epic_id: str) -> dict[str, Any] | None:
@@ -156,10 +156,10 @@ def described(checkpoint: "Checkpoint") -> dict[str, Any]:
 
 
 def _checkpoints() -> "Checkpoints":
-    from interlock.epic.checkpoints.place import find_place
+    from interlock.epic.checkpoints.place import find_state_folder
     from interlock.epic.checkpoints.store import Checkpoints
 
-    return Checkpoints(find_place(Path()))
+    return Checkpoints(find_state_folder(Path()))
 
 
 def _found(kept: "Checkpoints", epic_id: str) -> "tuple[Checkpoint | None, str]":
@@ -174,7 +174,7 @@ def _found(kept: "Checkpoints", epic_id: str) -> "tuple[Checkpoint | None, str]"
 
 
 def _sound(kept: "Checkpoints", epic_id: str | None) -> "Checkpoint":
-    wanted = epic_id or kept.active()
+    wanted = epic_id or kept.find_active()
     if not wanted:
         raise SourceError("there is no epic here: begin one with 'interlock epic run FILE'")
     found, problem = _found(kept, wanted)
@@ -213,7 +213,7 @@ def _newest_run(epic_id: str, db: Path | None) -> dict[str, Any]:
 
 
 def _sessions(connection: "Connection", case_no: int) -> list[dict[str, Any]]:
-    from interlock.journal.runs import journal_of
+    from interlock.journal.runs import load_decisions
 
     names = (
         "ended_by",
@@ -228,7 +228,7 @@ def _sessions(connection: "Connection", case_no: int) -> list[dict[str, Any]]:
     return [
         {"attempt": decision.attempt, "rule": decision.rule}
         | {name: answer[name] for name in names if name in answer}
-        for decision, answer in journal_of(connection, case_no)
+        for decision, answer in load_decisions(connection, case_no)
         if decision.step == "SESSION"
     ]
 
@@ -281,7 +281,7 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
         raise SourceError("--hook hears of GitHub issues: use it with --hitl github")
     from interlock.epic.approval.carrier import CheckpointedGate, IssueCarrier
     from interlock.epic.approval.webhook import PATH, GithubHook, WebhookGate, door, secret_of
-    from interlock.web.server import address
+    from interlock.web.server import format_address
 
     secret = secret_of(os.environ, settings.hook_secret_env)
     with closing(door(word)) as listening:
@@ -295,7 +295,7 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
             door_before = WebhookGate(asked, hook, listening)
             return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: door_before})
 
-        tell(f"webhooks come in at {address(listening)}{PATH}")
+        tell(f"webhooks come in at {format_address(listening)}{PATH}")
         yield dress
 
 
@@ -381,11 +381,11 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with an epic from its checkpoint. It was stopped, killed, paused or waits."""
-    from interlock.epic.checkpoints.place import find_place
+    from interlock.epic.checkpoints.place import find_state_folder
     from interlock.epic.checkpoints.store import Checkpoints
 
     words = (agent, budget, max_cycles, session_timeout, idle_timeout, hitl, hook)
-    wanted = epic_id or Checkpoints(find_place(Path())).active()
+    wanted = epic_id or Checkpoints(find_state_folder(Path())).find_active()
     if not wanted:
         _nothing(json)
     _work(wanted, None, "", EpicOptions(*words), db, wait, on_limit, json)
@@ -417,15 +417,15 @@ def _work(
     on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
-    from interlock.epic.checkpoints.place import find_place
-    from interlock.epic.checkpoints.store import sole
+    from interlock.epic.checkpoints.place import find_state_folder
+    from interlock.epic.checkpoints.store import hold_epic_lock
 
     project = open_project(db)
-    place = find_place(Path())
+    place = find_state_folder(Path())
     terms = agreed(epic_id, text, file, place, project.db, project.settings, wishes)
     with (
         _alone(epic_id, json),
-        sole(place, epic_id),
+        hold_epic_lock(place, epic_id),
         project.write() as connection,
         hooked(terms.settings, wishes.hook) as change_setup,
     ):
@@ -462,12 +462,12 @@ def _alone(epic_id: str, json: bool) -> Iterator[None]:
 
 def _nothing(json: bool) -> NoReturn:
     """No epic is named, and none was ever begun here."""
-    from interlock.epic.status import ENDINGS
-    from interlock.signals.lines import canonical_line
+    from interlock.epic.status import OUTCOMES
+    from interlock.signals.lines import format_line
 
-    code = ENDINGS["NO_CHECKPOINT"].exit_code
+    code = OUTCOMES["NO_CHECKPOINT"].exit_code
     reason = "there is no checkpoint here: begin with 'interlock epic run FILE'"
-    line = canonical_line("FATAL_ERROR", ["NO_CHECKPOINT", reason])
+    line = format_line("FATAL_ERROR", ["NO_CHECKPOINT", reason])
     if json:
         fields = {"epic_id": "", "outcome": "NO_CHECKPOINT", "code": "NO_CHECKPOINT"}
         document({**fields, "exit_code": code, "reason": reason, "signals": [line]})
@@ -480,11 +480,11 @@ def _report(
 ) -> None:
     """Say how the epic stands, and leave with its exit code."""
     from interlock.epic.hooks import EpicHooks
-    from interlock.epic.status import ENDINGS
+    from interlock.epic.status import OUTCOMES
 
     case = case_of(connection, found.run_id)
     outcome = outcome_of(result.status, case)
-    spoken = result.hooks.voice.said if isinstance(result.hooks, EpicHooks) else []
+    spoken = result.hooks.voice.lines if isinstance(result.hooks, EpicHooks) else []
     for note in result.notes:
         tell(f"note: {note}")
     questions = questions_of(connection, found.run_id)
@@ -500,14 +500,14 @@ def _report(
         "signals": spoken,
         "checkpoint": checkpoint_of(epic_id),
     }
-    if outcome in ENDINGS:
-        fields["exit_code"] = ENDINGS[outcome].exit_code
+    if outcome in OUTCOMES:
+        fields["exit_code"] = OUTCOMES[outcome].exit_code
     if json:
         document(fields)
     else:
         _say(fields, case)
-    if outcome in ENDINGS:
-        raise typer.Exit(ENDINGS[outcome].exit_code)
+    if outcome in OUTCOMES:
+        raise typer.Exit(OUTCOMES[outcome].exit_code)
     exit_with(result)
 
 

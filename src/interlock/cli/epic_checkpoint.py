@@ -43,24 +43,24 @@ def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
 
 
 def _line(kind: str, payload: str | None) -> str:
-    from interlock.signals.catalogue import rows
-    from interlock.signals.lines import canonical_line
+    from interlock.signals.catalogue import list_signals
+    from interlock.signals.lines import format_line
 
-    types = dict.fromkeys(row.name.partition(":")[0] for row in rows("line"))
+    types = dict.fromkeys(row.name.partition(":")[0] for row in list_signals("line"))
     plain = kind.partition(":")[0]
     if plain not in types:
         near = difflib.get_close_matches(plain.upper().replace("-", "_"), types, 1, 0.75)
         known = f"did you mean {near[0]}?" if near else f"use one of {', '.join(types)}"
         raise SourceError(f"{kind!r} is no signal type; {known}")
     try:
-        return canonical_line(kind, payload)
+        return format_line(kind, payload)
     except ValueError as error:
         raise SourceError(str(error)) from None
 
 
 def delivered(line: str) -> str | None:
     """Why it was not delivered; empty when it was, None when there is no session to tell."""
-    from interlock.epic.sessions.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, deliver
+    from interlock.epic.sessions.channel import SOCKET_VARIABLE, TOKEN_VARIABLE, send_signal
     from interlock.signals.catalogue import PREFIX
 
     path, token = os.environ.get(SOCKET_VARIABLE, ""), os.environ.get(TOKEN_VARIABLE, "")
@@ -70,7 +70,7 @@ def delivered(line: str) -> str | None:
         lacking = TOKEN_VARIABLE if path else SOCKET_VARIABLE
         return f"{lacking} is not set"
     kind, _, payload = line.removeprefix(PREFIX).partition(":")
-    return deliver(path, token, kind, payload)
+    return send_signal(path, token, kind, payload)
 
 
 checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
@@ -102,7 +102,7 @@ def show(epic_id: EpicId = None, json: Json = False) -> None:
     from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 
     kept = _checkpoints()
-    wanted = epic_id or kept.active()
+    wanted = epic_id or kept.find_active()
     found = (
         kept.read(wanted)
         if wanted
@@ -160,7 +160,7 @@ def clear(
     if delete and not yes:
         raise SourceError("--delete loses the checkpoint for good: say --delete --yes, or archive")
     kept = _checkpoints()
-    wanted = epic_id or kept.active()
+    wanted = epic_id or kept.find_active()
     stashes = _kept_stashes(kept, wanted)
     word = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     moved = kept.clear(wanted, word, delete) if wanted else []
@@ -181,7 +181,7 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
     from interlock.epic.recovery.recover import restore_stash as restore
 
     kept = _checkpoints()
-    wanted = epic_id or kept.active()
+    wanted = epic_id or kept.find_active()
     if not wanted:
         raise SourceError("there is no checkpoint here, so nothing was set aside")
     done = restore(kept, wanted, number, _now())
@@ -192,10 +192,10 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
 
 
 def _checkpoints() -> "Checkpoints":
-    from interlock.epic.checkpoints.place import find_place
+    from interlock.epic.checkpoints.place import find_state_folder
     from interlock.epic.checkpoints.store import Checkpoints
 
-    return Checkpoints(find_place(Path()))
+    return Checkpoints(find_state_folder(Path()))
 
 
 def _now() -> str:
@@ -204,10 +204,10 @@ def _now() -> str:
 
 def _signal(*fields: str) -> str:
     """The signal's line, checked before anything is written."""
-    from interlock.signals.lines import canonical_line
+    from interlock.signals.lines import format_line
 
     try:
-        return canonical_line("CHECKPOINT:WRITE", fields)
+        return format_line("CHECKPOINT:WRITE", fields)
     except ValueError as error:
         raise SourceError(str(error)) from None
 
@@ -221,8 +221,8 @@ def _written(
     note: str | None,
     next_action: str | None,
 ) -> "LoadedCheckpoint":
-    from interlock.epic.checkpoints.record import StatedPosition, moved
-    from interlock.epic.recovery.git_state import current_work
+    from interlock.epic.checkpoints.record import StatedPosition, apply_position
+    from interlock.epic.recovery.git_state import read_git_work
     from interlock.epic.status import read_status
 
     kept, at = _checkpoints(), _now()
@@ -235,8 +235,8 @@ def _written(
         note=note,
         next_action=_next_action(next_action),
     )
-    work = current_work(kept.place.root)
-    return kept.update(epic_id, lambda before: moved(before, said, work, at), at)
+    work = read_git_work(kept.place.root)
+    return kept.update(epic_id, lambda before: apply_position(before, said, work, at), at)
 
 
 def _next_action(said: str | None) -> "NextAction | None":

@@ -156,10 +156,10 @@ def _starters(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _skills(root: Path, agents: "tuple[Agent, ...]", force: bool) -> Iterator[tuple[str, str]]:
-    from interlock.signals.skills import skill_files
+    from interlock.signals.skills import render_skill_files
 
     for agent in agents:
-        for path, text in skill_files(agent, __version__).items():
+        for path, text in render_skill_files(agent, __version__).items():
             yield _write(root, path, text, replace=force), path
 
 
@@ -177,11 +177,11 @@ def _entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str
 
 
 def _instructions(root: Path) -> tuple[str, str]:
-    from interlock.signals.skills import FOLDERS, NAME, managed_block, with_block
+    from interlock.signals.skills import FOLDERS, SKILL_NAME, insert_block, render_managed_block
 
-    there = [folder for folder in FOLDERS.values() if (root / folder / NAME).is_dir()]
+    there = [folder for folder in FOLDERS.values() if (root / folder / SKILL_NAME).is_dir()]
     before = _read(root / "AGENTS.md") or ""
-    after = with_block(before, managed_block(there))
+    after = insert_block(before, render_managed_block(there))
     if after is None:
         raise SourceError(
             "AGENTS.md has damaged interlock markers: leave one pair, or none, and try again"

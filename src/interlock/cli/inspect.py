@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from interlock.agents.status import AgentStanding
+    from interlock.agents.status import AgentStatus
     from interlock.api.inspect import CaseLife
-    from interlock.engine.replay import Replayed
+    from interlock.engine.replay import ReplayedCase
     from interlock.journal.history import CaseSummary, JournalLine
     from interlock.journal.runs import Run
 
@@ -45,12 +45,12 @@ _SHOWN = 20
 @app.command()
 def runs(db: Db = None, json: Json = False) -> None:
     """All runs in the database."""
-    from interlock.journal.history import counts
-    from interlock.journal.runs import all_runs
+    from interlock.journal.history import count_ends
+    from interlock.journal.runs import list_runs
 
     project = open_project(db)
     with project.read() as connection:
-        found = [(run, counts(connection, run.run_id)) for run in all_runs(connection)]
+        found = [(run, count_ends(connection, run.run_id)) for run in list_runs(connection)]
     shown = {run.run_id: _status(run, project.db) for run, _ in found}
     if json:
         fields = [
@@ -76,15 +76,11 @@ def runs(db: Db = None, json: Json = False) -> None:
 @app.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     """How a run stands, and which of its cases need a look."""
-    from interlock.api.inspect import (
-        explain_standing,
-        list_low_limits,
-        list_rate_limits,
-    )
+    from interlock.api.inspect import explain_standing, list_low_limits, list_rate_limits
     from interlock.api.work import load_circuit
-    from interlock.journal.history import cases_of, counts, digest_of, refusals_of
+    from interlock.journal.history import compute_digest, count_ends, list_cases, list_refusals
     from interlock.journal.runs import find_run
-    from interlock.system.time import hour
+    from interlock.system.time import format_clock_time
 
     project, now = open_project(db), time.time()
     with project.read() as connection:
@@ -93,10 +89,10 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
             list_low_limits(connection, run, now),
             list_rate_limits(connection, run.run_id, now),
         )
-        cases = cases_of(connection, run.run_id)
-        ends = counts(connection, run.run_id)
-        refused = Counter(each.reason for each in refusals_of(connection, run.run_id))
-        digest = digest_of(connection, run.run_id)
+        cases = list_cases(connection, run.run_id)
+        ends = count_ends(connection, run.run_id)
+        refused = Counter(each.reason for each in list_refusals(connection, run.run_id))
+        digest = compute_digest(connection, run.run_id)
         circuit = load_circuit(run)
         notable = [line for line in cases if not circuit.ends.get(line.state.end)]
         reasons = list(explain_standing(connection, circuit, run.run_id, notable[:_SHOWN]))
@@ -121,7 +117,7 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
     for line in lows:
         say(line)
     for account, until in limited.items():
-        say(f"{account}: rate-limited until {hour(until, now)}")
+        say(f"{account}: rate-limited until {format_clock_time(until, now)}")
     if refused:
         say(f"answers refused: {', '.join(f'{n} {why}' for why, n in sorted(refused.items()))}")
     _say_notable(notable, reasons)
@@ -133,15 +129,15 @@ def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
         say(line)
 
 
-def _at_work(run: "Run", path: Path) -> "list[AgentStanding]":
+def _at_work(run: "Run", path: Path) -> "list[AgentStatus]":
     """How the agents of this run stand, as their carrier last saw them."""
     from interlock.agents.registry import agents_folder
-    from interlock.agents.status import read_standings
+    from interlock.agents.status import read_agent_status
 
-    return [each for each in read_standings(agents_folder(path)) if each.run_id == run.run_id]
+    return [each for each in read_agent_status(agents_folder(path)) if each.run_id == run.run_id]
 
 
-def _say_at_work(agents: "list[AgentStanding]") -> None:
+def _say_at_work(agents: "list[AgentStatus]") -> None:
     table(
         ("DISPATCH", "CASE", "STEP", "AGENT", "STANDS", "BECAUSE"),
         (
@@ -176,7 +172,7 @@ def logs(
     json: Json = False,
 ) -> None:
     """The journal: every decision, in order. With -f and --json a line is one JSON object."""
-    from interlock.journal.history import find_case, lines_since
+    from interlock.journal.history import find_case, list_lines
     from interlock.journal.runs import find_run
 
     project = open_project(db)
@@ -185,7 +181,7 @@ def logs(
         if case:
             find_case(connection, case, run.run_id)
         if json and not follow:
-            lines = lines_since(connection, run.run_id, 0, case)
+            lines = list_lines(connection, run.run_id, 0, case)
             document({"run_id": run.run_id, "entries": [_line_fields(line) for line in lines]})
             return
         for line in _growing(connection, run.run_id, case, project.db if follow else None):
@@ -200,14 +196,14 @@ def _growing(
     connection: "Connection", run_id: int, case: str, followed: Path | None
 ) -> "Iterator[JournalLine]":
     """The decisions so far, and if the database is followed those to come, to the last one."""
-    from interlock.journal.history import lines_since
+    from interlock.journal.history import list_lines
     from interlock.journal.runs import find_run
 
     seq = 0
     while True:
         # Asked before reading: a writer that ends in between has left its lines behind.
         growing = followed and _status(find_run(connection, run_id), followed) == "running"
-        for line in lines_since(connection, run_id, seq, case):
+        for line in list_lines(connection, run_id, seq, case):
             seq = line.seq
             yield line
         if not growing:
@@ -218,9 +214,9 @@ def _growing(
 
 def _status(run: "Run", path: Path) -> str:
     """The run's status; one that runs without a process to run it was interrupted."""
-    from interlock.journal.database import writer_of
+    from interlock.journal.database import find_writer
 
-    return run.status if run.status != "running" or writer_of(path) else "interrupted"
+    return run.status if run.status != "running" or find_writer(path) else "interrupted"
 
 
 def _say_line(line: "JournalLine", *, json: bool) -> None:
@@ -328,7 +324,7 @@ def _life_fields(life: "CaseLife") -> dict[str, Any]:
                 }
                 for each in episode.decision.passed
             ]
-            rule = circuit.rule(episode.decision.rule) or circuit.otherwise
+            rule = circuit.find_rule(episode.decision.rule) or circuit.otherwise
             decision["why"] = rule.why if rule is not None and rule.id == decision["rule"] else ""
             fields["decision"] = decision
         episodes.append(fields)
@@ -338,7 +334,10 @@ def _life_fields(life: "CaseLife") -> dict[str, Any]:
 
 
 def _replay_fields(
-    run_id: int, changes: dict[str, Any], results: "list[Replayed]", turned: "list[Replayed]"
+    run_id: int,
+    changes: dict[str, Any],
+    results: "list[ReplayedCase]",
+    turned: "list[ReplayedCase]",
 ) -> dict[str, Any]:
     return {
         "run_id": run_id,
@@ -352,7 +351,10 @@ def _replay_fields(
 
 
 def _say_replay(
-    run_id: int, changes: dict[str, Any], results: "list[Replayed]", turned: "list[Replayed]"
+    run_id: int,
+    changes: dict[str, Any],
+    results: "list[ReplayedCase]",
+    turned: "list[ReplayedCase]",
 ) -> None:
     words = ", ".join(f"{name}={value}" for name, value in changes.items()) or "nothing changed"
     say(f"run {run_id} decided again with {words}")

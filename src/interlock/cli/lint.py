@@ -110,10 +110,10 @@ def lint(
 
 def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintReport) -> None:
     from interlock.testing.lint import is_prompt, lint_prompt
-    from interlock.testing.transcript import format_of, judge
+    from interlock.testing.transcript import check_transcript, detect_format
 
     text = _text(name, report)
-    form = base.format or format_of(text)
+    form = base.format or detect_format(text)
     asked = base.role is not None or base.format is not None or form != "text"
     prompt = kind == LintKind.PROMPT if kind else not asked and is_prompt(text)
     if prompt:
@@ -121,13 +121,13 @@ def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintRep
             report.find(one.id, name, one.line, one.message, one.fix)
         return
     record = msgspec.structs.replace(base, id=name, format=form, stream=text)
-    judged = judge(record)
-    report.refused |= judged.refused
-    report.records.append(judged.plain())
+    judged = check_transcript(record)
+    report.refused |= judged.is_refused
+    report.records.append(judged.to_plain())
 
 
 def _lint_records(name: str, base: "Record", report: LintReport) -> None:
-    from interlock.testing.transcript import judge, read_record
+    from interlock.testing.transcript import check_transcript, read_record
 
     for number, raw in enumerate(_lines(name), 1):
         if not raw.strip():
@@ -137,7 +137,7 @@ def _lint_records(name: str, base: "Record", report: LintReport) -> None:
             fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
             report.find("record.unreadable", name, number, record, fix)
         else:
-            report.records.append(judge(record).plain())
+            report.records.append(check_transcript(record).to_plain())
 
 
 def _text(name: str, report: LintReport) -> str:

@@ -27,10 +27,10 @@ def mcp(
 
     With --json it serves nothing and prints the tools it has.
     """
-    from interlock.agents.mcp.messages import specs
+    from interlock.agents.mcp.messages import list_tool_specs
 
     if json:
-        document({"tools": specs()})
+        document({"tools": list_tool_specs()})
         return
     from importlib.util import find_spec
 
@@ -50,11 +50,11 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     import asyncio
     import secrets
 
-    from interlock.agents.mcp.server import serve
+    from interlock.agents.mcp.server import serve_stdio
     from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
     from interlock.agents.registry import pull_folder
-    from interlock.calibrate.campaign import find_store
+    from interlock.calibrate.campaign import find_database
     from interlock.runtime.settings import open_queries_folder
 
     project = open_project(db)
@@ -62,10 +62,10 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
 
     async def work() -> None:
         link = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
-        records = RunStatusReader(path, partial(find_store, path.parent))
+        records = RunStatusReader(path, partial(find_database, path.parent))
         try:
             queries = open_queries_folder(path, policy)
-            await serve(Worker(link, queries, records, roles, since), doorway)
+            await serve_stdio(Worker(link, queries, records, roles, since), doorway)
         finally:
             await link.close()
 

@@ -173,7 +173,7 @@ def plain(text: str) -> Any:
     return value
 
 
-class Carried(StrEnum):
+class CalibrateDispatchMode(StrEnum):
     """Carriers of a calibration whose asks are files, or are pulled by MCP workers."""
 
     FILE = "file"
@@ -181,7 +181,7 @@ class Carried(StrEnum):
     MCP = "mcp"
 
 
-ScenarioWord = Annotated[
+ScenarioOption = Annotated[
     str,
     typer.Option(
         "--scenario", metavar="NAME|FILE", help="A shipped scenario, or a JSON or YAML file."
@@ -196,7 +196,7 @@ CalibrateAgent = Annotated[
     ),
 ]
 CalibrateDispatch = Annotated[
-    Carried | None,
+    CalibrateDispatchMode | None,
     typer.Option("--dispatch", help="Ask through files or MCP workers instead of an agent."),
 ]
 CalibrateParallel = Annotated[
@@ -212,7 +212,7 @@ TokenBudget = Annotated[
     int | None,
     typer.Option("--token-budget", metavar="TOKENS", min=0, help="Tokens that each run may use."),
 ]
-Runs = Annotated[int, typer.Option("--runs", metavar="K", help="Number of independent runs.")]
+RunCount = Annotated[int, typer.Option("--runs", metavar="K", help="Number of independent runs.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the last unfinished calibration.")]
 Edition = Annotated[
     str, typer.Option("--edition", metavar="v1|v2", help="Which rules and bounds to score with.")
@@ -237,12 +237,12 @@ FailUnder = Annotated[
 CheckLeaks = Annotated[
     bool, typer.Option("--check-leaks", help="Exit 6 if labels leaked into a prompt or file.")
 ]
-Html = Annotated[
+HtmlFile = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write the scorecard as a page.")
 ]
-Markdown = Annotated[
+MarkdownFile = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE", help="Write the cost bill as Markdown.")
 ]
-Out = Annotated[
+JsonFile = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write everything as JSON.")
 ]

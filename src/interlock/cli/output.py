@@ -162,7 +162,7 @@ def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
 def _limited(tally: "RunCounts") -> str:
     if not tally.limited_until:
         return ""
-    from interlock.system.time import hour
+    from interlock.system.time import format_clock_time
 
-    until = hour(tally.limited_until, time.time())
+    until = format_clock_time(tally.limited_until, time.time())
     return f"  {tally.limited} rate-limited until {until}"

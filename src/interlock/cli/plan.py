@@ -80,12 +80,12 @@ def show(
 
 def _read(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
-    from interlock.delivery.plan.yaml import with_project
+    from interlock.delivery.plan.yaml import add_project_checks
     from interlock.delivery.terms import DeliveryTables
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).read_tables(DeliveryTables)
-    return with_project(_alone(file), tables.check, tables.environment)
+    return add_project_checks(_alone(file), tables.check, tables.environment)
 
 
 def _alone(file: Path) -> "Plan":
@@ -121,20 +121,20 @@ def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
 def _described(read: "Plan") -> dict[str, Any]:
     """The plan and what follows from it, for machines."""
     from interlock.delivery.plan import plan as graph
-    from interlock.delivery.plan.check import assess
+    from interlock.delivery.plan.check import assess_task
 
-    depth, waiting = graph.rounds(read), graph.dependents(read)
+    depth, waiting = graph.compute_rounds(read), graph.count_dependents(read)
     known = waiting.keys()
     facts = msgspec.to_builtins(read)
     for task, written in zip(read.tasks, facts["tasks"], strict=True):
         written["round"] = depth.get(task.id)
         written["dependents"] = waiting[task.id]
-        written["assessment"] = msgspec.to_builtins(assess(task, known))
+        written["assessment"] = msgspec.to_builtins(assess_task(task, known))
     return {
         **facts,
-        "order": graph.order(read),
-        "critical_path": graph.critical_path(read),
-        "startable": graph.startable(read),
+        "order": graph.order_tasks(read),
+        "critical_path": graph.find_critical_path(read),
+        "startable": graph.find_startable(read),
     }
 
 
@@ -148,11 +148,11 @@ def _shown(read: "Plan") -> "Iterator[str]":
     phases = counted(len(read.phases), "phase", "phases")
     yield f"{counted(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
     yield from _graph(read)
-    path = graph.critical_path(read)
+    path = graph.find_critical_path(read)
     yield ""
     if path:
         yield f"critical path, {counted(len(path), 'task', 'tasks')}: {_few(path, ' > ')}"
-    yield f"can start now: {_few(graph.startable(read), ', ') or 'nothing'}"
+    yield f"can start now: {_few(graph.find_startable(read), ', ') or 'nothing'}"
     errors = [each for each in check_plan(read) if each.level == "error"]
     if errors:
         found = counted(len(errors), "error", "errors")
@@ -163,7 +163,7 @@ def _graph(read: "Plan") -> "Iterator[str]":
     """A table for each phase: who waits for whom, who waits for it, and when it can start."""
     from interlock.delivery.plan import plan as graph
 
-    depth, waiting = graph.rounds(read), graph.dependents(read)
+    depth, waiting = graph.compute_rounds(read), graph.count_dependents(read)
     groups: dict[str, list[Task]] = {"": [], **{phase.id: [] for phase in read.phases}}
     for task in read.tasks:
         groups[task.phase].append(task)

@@ -29,17 +29,7 @@ from interlock.cli.options import (
     merge_config,
     read_thresholds,
 )
-from interlock.cli.output import (
-    Db,
-    Json,
-    Sets,
-    counted,
-    document,
-    open_project,
-    say,
-    table,
-    tell,
-)
+from interlock.cli.output import Db, Json, Sets, counted, document, open_project, say, table, tell
 from interlock.cli.run import exit_with, take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.config import change_config
@@ -52,7 +42,7 @@ if TYPE_CHECKING:
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Launch
     from interlock.rca.sources.read import SourceLaunch
-    from interlock.rca.sources.reportportal.push import Pushed
+    from interlock.rca.sources.reportportal.push import PushResult
     from interlock.runtime.agent_pool import AgentPool
 
 
@@ -283,20 +273,20 @@ def _show(
     connection: "Connection", suite: "Suite", folder: Path, result: RunResult | None, *, json: bool
 ) -> None:
     from interlock.journal.runs import find_run
-    from interlock.rca.report.document import summary_of
-    from interlock.rca.report.outline import outline
-    from interlock.rca.report.summary import summary
+    from interlock.rca.report.document import build_summary
+    from interlock.rca.report.outline import build_outline
+    from interlock.rca.report.summary import format_summary
 
     findings = analysis.collect_findings(connection, suite)
     files = analysis.write_report(findings, folder)
     if json:
         status = result.status if result else find_run(connection, suite.run_id).status
-        told = msgspec.to_builtins(summary_of(outline(findings)))
+        told = msgspec.to_builtins(build_summary(build_outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         document(fields | {"summary": told, "files": [str(path) for path in files]})
         return
     width = shutil.get_terminal_size().columns
-    for line in summary(findings, [str(path) for path in files], width):
+    for line in format_summary(findings, [str(path) for path in files], width):
         say(line.text)
     for waiting in by_hand_lines(result.written_out if result else [], suite.run_id):
         say(waiting)
@@ -339,29 +329,29 @@ def push(
     json: Json = False,
 ) -> None:
     """Tell ReportPortal what was reviewed. Each item gets its defect type and a comment."""
-    from interlock.rca.findings import updates
-    from interlock.rca.knowledge.suites import launches_of, suite_cases
-    from interlock.rca.sources.reportportal.client import URL, address
+    from interlock.rca.findings import collect_updates
+    from interlock.rca.knowledge.suites import list_launches, list_suite_cases
+    from interlock.rca.sources.reportportal.client import URL_VARIABLE, find_address
     from interlock.rca.sources.reportportal.project import ReportPortal
-    from interlock.rca.sources.reportportal.push import push as send
+    from interlock.rca.sources.reportportal.push import push_updates as send
 
     with open_project(db).read() as connection:
         suite = analysis.get_suite(connection, suite_id)
         findings = analysis.collect_findings(connection, suite)
-        cases = suite_cases(connection, suite.suite_id)
-        launches = [each.launch for each in launches_of(connection, suite.suite_id)]
+        cases = list_suite_cases(connection, suite.suite_id)
+        launches = [each.launch for each in list_launches(connection, suite.suite_id)]
     origin = min((each for each in launches if each.project), key=_place, default=None)
-    if origin and not url and not os.environ.get(URL):
+    if origin and not url and not os.environ.get(URL_VARIABLE):
         url = origin.url
     name = project or (origin.project if origin else "")
     said_by = by or os.environ.get("ASTERISK_USER", "")
-    wanted, left = updates(findings, cases, said_by)
+    wanted, left = collect_updates(findings, cases, said_by)
     if not wanted:
         raise StateError(f"suite {suite.suite_id} has nothing to push: {_why(left)}")
-    where = address(os.environ, url=url, project=name, key_file=rp_key)
+    where = find_address(os.environ, url=url, project=name, key_file=rp_key)
     with ReportPortal(where) as portal:
         if not said_by:
-            wanted, left = updates(findings, cases, portal.user() or find_user())
+            wanted, left = collect_updates(findings, cases, portal.get_user() or find_user())
         pushed = send(portal, wanted, dry_run=dry_run)
     if json:
         document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
@@ -381,11 +371,11 @@ def _why(left: dict[str, int]) -> str:
     return why + waits
 
 
-def _tell(pushed: "Pushed", left: dict[str, int]) -> None:
-    from interlock.rca.sources.reportportal.push import shown
+def _tell(pushed: "PushResult", left: dict[str, int]) -> None:
+    from interlock.rca.sources.reportportal.push import format_change
 
     for change in pushed.changes:
-        for line in shown(change):
+        for line in format_change(change):
             say(line)
         say()
     for item_id, why in pushed.refused:
@@ -420,7 +410,7 @@ def causes(
     json: Json = False,
 ) -> None:
     """The root causes that are known, of all suites."""
-    from interlock.rca.knowledge.causes import causes as known
+    from interlock.rca.knowledge.causes import list_causes as known
 
     with open_project(db).read() as connection:
         found = known(connection, archived=everything)
@@ -453,7 +443,7 @@ def cause(
     json: Json = False,
 ) -> None:
     """Say what became of a root cause. When one that is resolved comes back, it is a regression."""
-    from interlock.rca.knowledge.causes import rca, set_rca_status, set_ticket
+    from interlock.rca.knowledge.causes import find_rca, set_rca_status, set_ticket
     from interlock.system.errors import SourceError
 
     if link and not link.startswith(("http://", "https://")):
@@ -466,7 +456,7 @@ def cause(
             if status is not None:
                 set_rca_status(connection, rca_id, str(status), time.time())
     with project.read() as connection:
-        found = rca(connection, rca_id)
+        found = find_rca(connection, rca_id)
     if found is None:
         raise SourceError(f"there is no root cause {rca_id}; 'interlock causes' lists them")
     if json:

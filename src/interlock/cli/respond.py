@@ -22,7 +22,7 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from interlock.testing.conform.scenarios import ConformScenario
     from interlock.testing.conform.stage import ScenarioResult
-    from interlock.testing.responder.responder import Hire, Responder, ResponderCounts
+    from interlock.testing.responder.responder import CreateAgent, Responder, ResponderCounts
 
 
 _USUAL = (Path(".interlock") / "runs", Path(".asterisk"))
@@ -50,12 +50,12 @@ def respond(
     json: Json = False,
 ) -> None:
     """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
-    from interlock.engine.circuit_file import seconds_of
+    from interlock.engine.circuit_file import parse_duration
     from interlock.testing.responder.inbox import SignalFinder
     from interlock.testing.responder.responder import Answerer, Notes, Responder
 
     hire = _hire(agent)
-    seconds = seconds_of(timeout)
+    seconds = parse_duration(timeout)
     paths = [path] if path else list(_USUAL)
     if not any(each.exists() for each in paths):
         tell(f"nothing at {' or '.join(map(str, paths))} yet")
@@ -69,7 +69,7 @@ def respond(
     raise typer.Exit(asyncio.run(work()))
 
 
-def _hire(spec: str) -> "Hire":
+def _hire(spec: str) -> "CreateAgent":
     from collections.abc import Mapping
 
     from interlock.agents.carrier import Carrier
@@ -152,7 +152,7 @@ def conform(
     json: Json = False,
 ) -> None:
     """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
-    from interlock.engine.circuit_file import seconds_of
+    from interlock.engine.circuit_file import parse_duration
     from interlock.testing.conform import kit as report
     from interlock.testing.conform.kit import ConformKit
     from interlock.testing.conform.stage import Patience
@@ -163,19 +163,19 @@ def conform(
     if junit and not junit.parent.is_dir():
         raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
     words = tuple(command or ())
-    kit = ConformKit(words, Patience(seconds_of(timeout)), jobs, keep)
+    kit = ConformKit(words, Patience(parse_duration(timeout)), jobs, keep)
     before = signal.signal(signal.SIGTERM, _terminated)
     try:
         verdicts = kit.play(scenarios)
     finally:
         signal.signal(signal.SIGTERM, before)
     if junit:
-        _write(junit, report.junit(words, verdicts))
+        _write(junit, report.render_junit(words, verdicts))
     if json:
-        document(report.record(words, verdicts))
+        document(report.build_record(words, verdicts))
     else:
         _show(verdicts)
-    raise typer.Exit(ExitCode.DONE if report.conforms(verdicts) else ExitCode.FINDINGS)
+    raise typer.Exit(ExitCode.DONE if report.is_conforming(verdicts) else ExitCode.FINDINGS)
 
 
 def _chosen(only: Sequence[str]) -> "list[ConformScenario]":

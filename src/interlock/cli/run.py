@@ -189,12 +189,12 @@ def _tell_resumed(run_id: int, changed: bool) -> None:
 
 def _report(connection: "Connection", result: "RunResult", *, json: bool) -> None:
     """Say how a run stands, and leave with its exit code."""
-    from interlock.journal.history import counts, digest_of
+    from interlock.journal.history import compute_digest, count_ends
     from interlock.journal.runs import find_run
 
     run_id = result.run_id
     spent = find_run(connection, run_id).spent
-    ends = counts(connection, run_id)
+    ends = count_ends(connection, run_id)
     if json:
         fields = {
             "run_id": run_id,
@@ -202,7 +202,7 @@ def _report(connection: "Connection", result: "RunResult", *, json: bool) -> Non
             "tally": msgspec.to_builtins(result.counts),
         }
         fields |= {"ends": dict(ends), "spent": msgspec.structs.asdict(spent)}
-        document(fields | {"digest": digest_of(connection, run_id)})
+        document(fields | {"digest": compute_digest(connection, run_id)})
         exit_with(result)
     shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
     cost = counted(spent.dispatches, "dispatch", "dispatches")

@@ -17,7 +17,7 @@ from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from interlock.agents.human import AnswerPolicy
-    from interlock.agents.mcp.worker import Hire
+    from interlock.agents.mcp.worker import MakeWorker
     from interlock.web.access import AccessRules
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
@@ -57,41 +57,47 @@ def serve(
 
     import asyncio
 
-    from interlock.web.server import HEALTH, WebServer, address, listen, place
-    from interlock.web.workers import PATH, workers
+    from interlock.web.server import (
+        HEALTH_PATH,
+        WebServer,
+        format_address,
+        open_socket,
+        serve_until_signal,
+    )
+    from interlock.web.workers import MCP_PATH, build_mcp_app
 
     project = open_project(db)
     path, policy = project.db.absolute(), project.settings.inbox
-    listening = place(host, port)
+    listening = open_socket(host, port)
 
     def ready() -> None:
-        where = address(listening)
+        where = format_address(listening)
         if json:
-            document({"url": where, "mcp": f"{where}{PATH}", "health": f"{where}{HEALTH}"})
+            document({"url": where, "mcp": f"{where}{MCP_PATH}", "health": f"{where}{HEALTH_PATH}"})
         else:
-            say(f"serving at {where}: MCP at {where}{PATH}; stop with Ctrl-C")
+            say(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    house = WebServer([workers(_hire(path, policy))])
-    raise typer.Exit(128 + asyncio.run(listen(house, rules, listening, ready)))
+    house = WebServer([build_mcp_app(_hire(path, policy))])
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(house, rules, listening, ready)))
 
 
 def _rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
 ) -> "AccessRules":
-    from interlock.web.access import SHORTEST_TOKEN, AccessRules, is_loopback
-    from interlock.web.server import HEALTH
+    from interlock.web.access import MIN_TOKEN_LENGTH, AccessRules, is_loopback
+    from interlock.web.server import HEALTH_PATH
 
     token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
-    if token and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SourceError(f"a token has at least {SHORTEST_TOKEN} plain characters")
+    if token and (len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable()):
+        raise SourceError(f"a token has at least {MIN_TOKEN_LENGTH} plain characters")
     near = is_loopback(host)
     if not token and not near:
         raise SourceError(
             f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
         )
     named = tuple(name.lower() for name in (*hosts, host))
-    return AccessRules(not near, named, tuple(origins), token, (HEALTH,))
+    return AccessRules(not near, named, tuple(origins), token, (HEALTH_PATH,))
 
 
 def _token_in(path: Path) -> str:
@@ -109,17 +115,17 @@ def _token_in(path: Path) -> str:
     return text
 
 
-def _hire(path: Path, policy: "AnswerPolicy") -> "Hire":
+def _hire(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
     """What makes a worker for each that comes."""
     import secrets
 
     from interlock.agents.mcp.socket import CoordinatorClient
     from interlock.agents.mcp.worker import Worker
     from interlock.agents.registry import pull_folder
-    from interlock.calibrate.campaign import find_store
+    from interlock.calibrate.campaign import find_database
     from interlock.runtime.settings import open_queries_folder
 
-    records = RunStatusReader(path, partial(find_store, path.parent))
+    records = RunStatusReader(path, partial(find_database, path.parent))
 
     def hire(there_for: float) -> Worker:
         link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")

@@ -12,12 +12,12 @@ from interlock.agents.function import AsyncHandler
 from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.parameters import NAMES
-from interlock.delivery.plan.watch import PlanWatch, usable_plan
+from interlock.delivery.plan.watch import PlanWatch, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
-from interlock.journal.runs import Run, given_cases
+from interlock.journal.runs import Run, load_inputs
 from interlock.runtime.application import Application, RunSetup
 
 
@@ -40,8 +40,8 @@ class Delivery(Application):
     ) -> RunSetup:
         """The workshop is opened, our programs take their places, and the application its own."""
         agreed = msgspec.convert(terms, DeliveryConfig)
-        plan = usable_plan(agreed)
-        shop = DeliveryWorkspace.found(
+        plan = load_usable_plan(agreed)
+        shop = DeliveryWorkspace.create(
             Path(agreed.source),
             Path(agreed.home),
             agreed.slug,
@@ -49,7 +49,7 @@ class Delivery(Application):
             keep_hooks=agreed.work.hooks,
         )
         told = _published(shop)
-        watch = PlanWatch(agreed, plan, given_cases(connection, run.run_id), clock.now, told.append)
+        watch = PlanWatch(agreed, plan, load_inputs(connection, run.run_id), clock.now, told.append)
         ground = TaskEnvironment(shop, agreed, watch.plan)
         foreman = DeliveryHooks(connection, run.run_id, circuit, ground, watch, clock, told)
         ours: dict[str, Carrier] = dict.fromkeys(
@@ -60,17 +60,17 @@ class Delivery(Application):
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.delivery.delivering import told_of
-        from interlock.delivery.report.render import delivery_markdown
+        from interlock.delivery.report.render import render_markdown
 
-        return delivery_markdown(told_of(connection, run))
+        return render_markdown(told_of(connection, run))
 
 
 def _published(shop: DeliveryWorkspace) -> list[str]:
     """What an earlier sitting merged and could not show, as when its branch was checked out; with
     the reason if it still cannot."""
-    if shop.line.tip == shop.base:
+    if shop.merge_branch.tip == shop.base:
         return []
-    published = shop.line.publish()
+    published = shop.merge_branch.publish()
     return [] if published.is_done else [published.sentence]
 
 

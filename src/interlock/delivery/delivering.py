@@ -20,7 +20,7 @@ from interlock.system.errors import InterlockError, SourceError, StateError, Sto
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from interlock.delivery.report.records import Delivered
+    from interlock.delivery.report.records import DeliveryReport
     from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.circuit import Circuit
     from interlock.journal.runs import Run
@@ -99,7 +99,7 @@ def refuse_vacancies(circuit: "Circuit", options: RunConfig) -> None:
 def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "DeliveryConfig":
     from interlock.agents.registry import workspace_id
     from interlock.delivery.terms import DeliveryConfig, DeliveryTables
-    from interlock.engine.circuit_file import seconds_of
+    from interlock.engine.circuit_file import parse_duration
 
     tables = usual.read_tables(DeliveryTables)
     return DeliveryConfig(
@@ -111,7 +111,7 @@ def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "
         workspace=workspace_id(db),
         base=wishes.base,
         timeouts={
-            name: seconds_of(role.timeout) for name, role in usual.roles.items() if role.timeout
+            name: parse_duration(role.timeout) for name, role in usual.roles.items() if role.timeout
         },
         strict_signals=wishes.strict_signals,
         allow_untestable=wishes.allow_untestable,
@@ -124,16 +124,16 @@ def agreed(wishes: DeliveryOptions, usual: "Settings", db: Path, slug: str) -> "
 def free_slug(wishes: DeliveryOptions, db: Path) -> str:
     """A name for the work that no other delivery has: no folder and no branch is called so."""
     from interlock.delivery.worktrees.names import published_ref
-    from interlock.system.git import Git, declared_safe
+    from interlock.system.git import Git, read_safe_folders
 
     stem = re.sub(r"[^a-z0-9]+", "-", wishes.plan.stem.lower()).strip("-")[:40] or "plan"
     homes = db.resolve().parent / "delivery"
     repo = wishes.repo if wishes.repo.is_dir() else Path()
-    git, number = Git(repo, safe=declared_safe()), 1
+    git, number = Git(repo, safe=read_safe_folders()), 1
 
     def is_taken(slug: str) -> bool:
         words = ("rev-parse", "--verify", "--quiet", published_ref(slug))
-        return (homes / slug).exists() or git.run(*words).fine
+        return (homes / slug).exists() or git.run(*words).is_ok
 
     while is_taken(slug := stem if number == 1 else f"{stem}-{number}"):
         number += 1
@@ -148,18 +148,20 @@ def begin(
     mark: str,
 ) -> int:
     """A new run with a case for each task of the plan; nothing if the plan cannot be used."""
-    from interlock.delivery.plan.watch import cases_of, usable_plan
-    from interlock.delivery.worktrees.clone import look
+    from interlock.delivery.plan.watch import build_cases, load_usable_plan
+    from interlock.delivery.worktrees.clone import inspect_repository
     from interlock.journal.runs import begin_run
 
-    plan = usable_plan(terms)
-    look(Path(terms.source), terms.base)  # a run keeps its terms: none begins with useless ones
+    plan = load_usable_plan(terms)
+    inspect_repository(
+        Path(terms.source), terms.base
+    )  # a run keeps its terms: none begins with useless ones
     options = msgspec.structs.replace(options, terms=msgspec.to_builtins(terms))
     return begin_run(
         connection,
         bundle.open().circuit.with_thresholds(options.thresholds),
         msgspec.json.encode(bundle).decode(),
-        cases_of(plan),
+        build_cases(plan),
         source=terms.plan,
         fingerprint=mark,
         options=msgspec.to_builtins(options),
@@ -212,10 +214,10 @@ def terms_of(found: "Run") -> "DeliveryConfig":
 
 def find_delivery(connection: "Connection", run_id: int | None = None) -> "Run":
     """That run of deliver, or the newest."""
-    from interlock.journal.runs import all_runs, find_run
+    from interlock.journal.runs import find_run, list_runs
 
     if run_id is None:
-        mine = [each.run_id for each in all_runs(connection) if each.circuit == _CIRCUIT]
+        mine = [each.run_id for each in list_runs(connection) if each.circuit == _CIRCUIT]
         if not mine:
             raise StoreError("nothing was delivered yet; 'interlock deliver PLAN' begins")
         run_id = mine[-1]
@@ -231,18 +233,18 @@ def told_of(
     notes: Iterable[str] = (),
     *,
     sat: bool = False,
-) -> "Delivered":
+) -> "DeliveryReport":
     """All that is known of a run; `sat` says that it is this process that has worked on it. With
     the database's path, one that nobody works on any more is told as interrupted."""
     from interlock.api.work import load_circuit
     from interlock.delivery.report.collect import ReportCollector
-    from interlock.journal.database import writer_of
+    from interlock.journal.database import find_writer
 
     options = msgspec.convert(found.options, RunConfig)
-    alive = sat or found.status != "running" or db is None or writer_of(db) is not None
+    alive = sat or found.status != "running" or db is None or find_writer(db) is not None
     status = found.status if alive else "interrupted"
     teller = ReportCollector(found, load_circuit(found), terms_of(found), options.agents, status)
-    return teller.tell(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
+    return teller.collect(connection, time.time(), _title(Path(terms_of(found).plan)), notes)
 
 
 def _title(plan: Path) -> str:

@@ -14,7 +14,7 @@ from interlock.api.project import Project
 from interlock.delivery.delivering import DeliveryOptions, agreed, free_slug
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError
-from interlock.system.text import align_columns, counted
+from interlock.system.text import align_columns, plural
 
 if TYPE_CHECKING:
     from interlock.delivery.plan.plan import Plan, PlanFinding
@@ -74,33 +74,33 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     budget: Mapping[str, Any]
 
     @property
-    def can_go(self) -> bool:
+    def can_start(self) -> bool:
         errors = any(each.level == "error" for each in self.findings)
         return not (errors or self.problems or any(part.problem for part in self.roles))
 
 
-def rehearse(
+def plan_dry_run(
     wanted: DeliveryOptions, project: Project, written: "CircuitSource", options: RunConfig
 ) -> DryRun:
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
     from interlock.delivery.plan.check import check_plan
-    from interlock.delivery.plan.yaml import with_project
+    from interlock.delivery.plan.yaml import add_project_checks
     from interlock.engine.verify import verify
     from interlock.runtime.agent_pool import PARALLEL
 
     db = project.db
     terms = agreed(wanted, project.settings, db, free_slug(wanted, db))
-    plan = with_project(read_plan(wanted.plan), terms.checks, terms.environments)
-    depth = graph.rounds(plan)
-    tasks = graph.task_named(plan)
+    plan = add_project_checks(read_plan(wanted.plan), terms.checks, terms.environments)
+    depth = graph.compute_rounds(plan)
+    tasks = graph.index_tasks(plan)
     worst = verify(written).worst_case
-    base, notes, problems = _ground(wanted, terms)
-    checks, unfit = _checks(plan)
+    base, notes, problems = _inspect_repository(wanted, terms)
+    checks, unfit = _list_checks(plan)
     return DryRun(
         plan=str(wanted.plan),
         title=plan.title,
-        goes_on_with=None if not db.exists() else _earlier(wanted, db),
+        goes_on_with=None if not db.exists() else _find_earlier_run(wanted, db),
         branch=f"interlock/{terms.slug}",
         base=base,
         problems=(*problems, *unfit),
@@ -108,11 +108,11 @@ def rehearse(
         findings=check_plan(plan, allow_untestable=terms.allow_untestable),
         tasks=tuple(
             DryRunStep(name, tasks[name].title, depth[name], tasks[name].blocked_by)
-            for name in graph.order(plan)
+            for name in graph.order_tasks(plan)
         ),
-        startable=graph.startable(plan),
+        startable=graph.find_startable(plan),
         at_once=options.parallel or PARALLEL,
-        roles=tuple(_parts(written, options, project)),
+        roles=tuple(_list_roles(written, options, project)),
         checks=checks,
         most_per_task=worst.dispatches,
         most=worst.dispatches * len(tasks),
@@ -121,28 +121,30 @@ def rehearse(
     )
 
 
-def _ground(
+def _inspect_repository(
     wanted: DeliveryOptions, terms: "DeliveryConfig"
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Where the work would begin, what there is to say, and what is in the way."""
-    from interlock.delivery.worktrees.clone import look
+    from interlock.delivery.worktrees.clone import inspect_repository
 
     try:
-        found = look(wanted.repo, terms.base)
+        found = inspect_repository(wanted.repo, terms.base)
     except InterlockError as error:
         return "", (), (str(error),)
     return found.base, found.notes, ()
 
 
-def _earlier(wanted: DeliveryOptions, db: Path) -> int | None:
-    from interlock.journal.database import reading
-    from interlock.journal.runs import newest_run
+def _find_earlier_run(wanted: DeliveryOptions, db: Path) -> int | None:
+    from interlock.journal.database import open_reader
+    from interlock.journal.runs import find_newest_run
 
-    with reading(db) as connection:
-        return newest_run(connection, wanted.mark)
+    with open_reader(db) as connection:
+        return find_newest_run(connection, wanted.mark)
 
 
-def _parts(written: "CircuitSource", options: RunConfig, project: Project) -> Iterator[DryRunPart]:
+def _list_roles(
+    written: "CircuitSource", options: RunConfig, project: Project
+) -> Iterator[DryRunPart]:
     """Each role that an agent plays, the agent's words, and whether it is there."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.application import find_application
@@ -160,11 +162,11 @@ def _parts(written: "CircuitSource", options: RunConfig, project: Project) -> It
         yield DryRunPart(role, spec, problem)
 
 
-def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
-    from interlock.delivery.checks.records import matrix
+def _list_checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
+    from interlock.delivery.checks.records import build_matrix
 
     try:
-        cells = matrix(plan.checks, plan.environments)
+        cells = build_matrix(plan.checks, plan.environments)
     except InterlockError as error:
         return (), (str(error),)
     return tuple(
@@ -174,7 +176,7 @@ def _checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
 
 
 def format_dry_run(dry_run: DryRun) -> Iterator[str]:
-    tasks = counted(len(dry_run.tasks), "task", "tasks")
+    tasks = plural(len(dry_run.tasks), "task", "tasks")
     yield f"{dry_run.title or dry_run.plan}: {tasks} would be worked on"
     if dry_run.goes_on_with:
         yield f"run {dry_run.goes_on_with} of this plan would be resumed (--new starts another)"
@@ -185,7 +187,7 @@ def format_dry_run(dry_run: DryRun) -> Iterator[str]:
     for finding in dry_run.findings:
         place = f"{dry_run.plan}:{finding.line}" if finding.line else dry_run.plan
         yield f"{place}: {finding.level} {finding.code}: {finding.sentence}"
-    yield from _tasks(dry_run)
+    yield from _format_tasks(dry_run)
     yield ""
     rows = [(part.role, part.agent or "-", part.problem or "ready") for part in dry_run.roles]
     yield from align_columns(("ROLE", "AGENT", "IS"), rows)
@@ -198,15 +200,15 @@ def format_dry_run(dry_run: DryRun) -> Iterator[str]:
             for each in dry_run.checks
         ],
     )
-    yield from _cost(dry_run)
+    yield from _format_cost(dry_run)
     yield (
         "nothing was touched"
-        if dry_run.can_go
+        if dry_run.can_start
         else "it cannot start like this; nothing was touched"
     )
 
 
-def _tasks(dry_run: DryRun) -> Iterator[str]:
+def _format_tasks(dry_run: DryRun) -> Iterator[str]:
     yield ""
     rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in dry_run.tasks]
     yield from align_columns(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
@@ -216,7 +218,7 @@ def _tasks(dry_run: DryRun) -> Iterator[str]:
     yield f"can start now: {started}; {dry_run.at_once} agents at once at most"
 
 
-def _cost(dry_run: DryRun) -> Iterator[str]:
+def _format_cost(dry_run: DryRun) -> Iterator[str]:
     yield ""
     yield f"at most {dry_run.most_per_task:,} dispatches per task, {dry_run.most:,} in all"
     if dry_run.why_so_many:

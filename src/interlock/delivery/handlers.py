@@ -12,19 +12,19 @@ from typing import Any, Final
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.orphans import reap
-from interlock.agents.function import answer
+from interlock.agents.cli.orphans import cleanup_orphans
+from interlock.agents.function import build_answer
 from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming
 from interlock.delivery.checks import verdict as findings
 from interlock.delivery.checks.records import CheckCell, CheckResult
-from interlock.delivery.diff_findings import find_tells
+from interlock.delivery.diff_findings import find_diff_issues
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
-from interlock.delivery.plan.check import assess
+from interlock.delivery.plan.check import assess_task
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.names import Violation
-from interlock.delivery.worktrees.snapshot import compare
+from interlock.delivery.worktrees.snapshot import compare_write_set
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.engine.case import Case
 from interlock.system.errors import SourceError
@@ -42,7 +42,7 @@ class CheckHandler:
         conflicts_of: Callable[[str], frozenset[str]],
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
-        self.seen: dict[str, Diff] = {}
+        self.diffs: dict[str, Diff] = {}
         self._commits: dict[str, tuple[str, str]] = {}
         self._env = env
         self._inspection = inspection
@@ -54,31 +54,33 @@ class CheckHandler:
         tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
         if ask.step == steps.HEALTH_CHECK:
             await self._inspection.prepare(tree, ask)
-        await asyncio.to_thread(self._inspection.tidy, tree)
-        snapshot, notes = await asyncio.to_thread(_recorded, tree, ask, case)
-        found = await self._looked(ask, case, tree, snapshot)
+        await asyncio.to_thread(self._inspection.restore_recorded, tree)
+        snapshot, notes = await asyncio.to_thread(_record_work, tree, ask, case)
+        found = await self._inspect(ask, case, tree, snapshot)
         if found["unavailable"] and ask.step not in steps.REPAIR:
             fresh = await self._merging.bring_up_to_date(ask, tree)
             if fresh:
                 await self._inspection.prepare(tree, ask)
-                found = await self._looked(ask, case, tree, Snapshot(fresh))
+                found = await self._inspect(ask, case, tree, Snapshot(fresh))
                 notes.append("the work was put on top of what was repaired meanwhile")
         return {**found, "notes": [*notes, *found["notes"]]}
 
-    async def _looked(
+    async def _inspect(
         self, ask: Ask, case: Case, tree: TaskTree, snapshot: Snapshot
     ) -> dict[str, Any]:
         """The checks on one recorded state, and all that is noticed about it."""
         repairing = ask.step in steps.REPAIR
-        diff = await self._diff(case.case_id, tree, snapshot.sha)
-        violations = [*snapshot.violations, *self._trespasses(case, ask.step, diff)]
+        diff = await self._read_diff(case.case_id, tree, snapshot.sha)
+        violations = [*snapshot.violations, *self._find_trespasses(case, ask.step, diff)]
         empty = not diff.files and not repairing
-        cells = self._env.cells(None if repairing else self._env.task(case.case_id))
+        cells = self._env.build_cells(None if repairing else self._env.find_task(case.case_id))
         results: tuple[CheckResult, ...] = ()
         if not violations and not empty:
-            results = await self._inspection.run_recorded(tree, snapshot.sha, cells, ask)
-        told = await asyncio.to_thread(self._told, ask.step, tree, diff, cells, results, violations)
-        claimed = self._claims(ask.step, case, results, diff, tree)
+            results = await self._inspection.run_on_recorded(tree, snapshot.sha, cells, ask)
+        told = await asyncio.to_thread(
+            self._build_findings, ask.step, tree, diff, cells, results, violations
+        )
+        claimed = self._compare_claims(ask.step, case, results, diff, tree)
         return {
             **told,
             "snapshot": snapshot.sha,
@@ -89,15 +91,15 @@ class CheckHandler:
             "refuted": sum(each.found == "refuted" for each in claimed),
         }
 
-    async def _diff(self, case_id: str, tree: TaskTree, sha: str) -> Diff:
+    async def _read_diff(self, case_id: str, tree: TaskTree, sha: str) -> Diff:
         """What changed; looked up once for the same two commits."""
         commits = (tree.base, sha)
-        if self._commits.get(case_id) != commits or case_id not in self.seen:
-            self.seen[case_id] = await asyncio.to_thread(tree.diff, *commits)
+        if self._commits.get(case_id) != commits or case_id not in self.diffs:
+            self.diffs[case_id] = await asyncio.to_thread(tree.diff, *commits)
             self._commits[case_id] = commits
-        return self.seen[case_id]
+        return self.diffs[case_id]
 
-    def _told(
+    def _build_findings(
         self,
         step: str,
         tree: TaskTree,
@@ -108,28 +110,28 @@ class CheckHandler:
     ) -> dict[str, Any]:
         """What the checks and the text of the change itself say."""
         empty = not diff.files and step not in steps.REPAIR
-        verdict = self._inspection.judge(tree.base, cells, results, diff)
-        texts = findings.new_texts(tree.root, diff)
-        tells = find_tells({file.path: file.added for file in diff.files}, texts)
+        verdict = self._inspection.compare_with_baseline(tree.base, cells, results, diff)
+        texts = findings.read_new_texts(tree.root, diff)
+        tells = find_diff_issues({file.path: file.added for file in diff.files}, texts)
         return {
             "ok": verdict.ok and not violations,
             "new_failures": list(verdict.reasons) if results else [],
-            "unavailable": list(verdict.names("unavailable")),
+            "unavailable": list(verdict.list_names("unavailable")),
             "violations": [each.sentence for each in violations],
             "tells": [f"{each.path}:{each.line}: {each.sentence}" for each in tells],
-            "results": [findings.row(each) for each in results],
+            "results": [findings.build_result_row(each) for each in results],
             "notes": list(verdict.notes),
-            "summary": findings.summary(verdict, results, violations, empty=empty),
+            "summary": findings.build_summary(verdict, results, violations, empty=empty),
         }
 
-    def _trespasses(self, case: Case, step: str, diff: Diff) -> list[Violation]:
+    def _find_trespasses(self, case: Case, step: str, diff: Diff) -> list[Violation]:
         """Files that another open task has declared and this one neither declared nor reported."""
         if step in steps.REPAIR:
             return []
-        declared = self._env.task(case.case_id).target_files
+        declared = self._env.find_task(case.case_id).target_files
         others = {name: files for name, files in self._open_tasks().items() if name != case.case_id}
-        prefix = self._env.shop.manifest.found.prefix
-        found = compare(diff.paths, declared, others, prefix).others
+        prefix = self._env.workspace.manifest.found.prefix
+        found = compare_write_set(diff.paths, declared, others, prefix).others
         reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)} if found else ()
         return [
             Violation(
@@ -140,25 +142,27 @@ class CheckHandler:
             if path not in reported
         ]
 
-    def _claims(
+    def _compare_claims(
         self, step: str, case: Case, results: tuple[CheckResult, ...], diff: Diff, tree: TaskTree
     ) -> tuple[claiming.AgentClaim, ...]:
         where, signal = steps.CLAIMED[step]
         said = case.answers.get(where, {})
-        found = claiming.compare(claiming.rows_of(signal, said), results, self._env.plan.checks)
+        found = claiming.compare_claims(
+            claiming.read_claim_rows(signal, said), results, self._env.plan.checks
+        )
         if step == steps.CHECK:
-            found += claiming.file_claims(said, diff.paths, str(tree.folder))
+            found += claiming.compare_file_claims(said, diff.paths, str(tree.folder))
         return found
 
 
-def _recorded(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
+def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[str]]:
     """The work as it is; where only judges looked at it since, as we recorded it before."""
     if ask.step != steps.PROVE:
         message = f"{case.case_id}: {ask.step.lower()} {ask.attempt}"
         return tree.snapshot(message), []
     sha = tree.tip
-    notes = [f"after the work was recorded: {each.sentence}" for each in tree.violations(sha)]
-    if not tree.is_as_left(sha):
+    notes = [f"after the work was recorded: {each.sentence}" for each in tree.check_violations(sha)]
+    if not tree.is_unchanged(sha):
         tree.restore(sha)
         notes.append("after the work was recorded somebody changed its files; they were put back")
     return Snapshot(sha), notes
@@ -168,7 +172,7 @@ _TO_EXPAND: Final = {"scope", "criteria"}
 """What an analyst can find out where a task does not say it."""
 
 
-class Preparing:
+class PrepareHandler:
     """A tree of its own for each task; and how things stood before, once for the whole run."""
 
     def __init__(self, env: TaskEnvironment, inspection: TreeInspection) -> None:
@@ -177,11 +181,11 @@ class Preparing:
         self._turn = asyncio.Lock()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        task = self._env.task(case.case_id)
+        task = self._env.find_task(case.case_id)
         problem = await self._take_baseline(ask)
         tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
         problem = problem or await self._inspection.prepare(tree, ask)
-        found = assess(task, self._env.tasks)
+        found = assess_task(task, self._env.tasks)
         expand = self._env.terms.work.expand
         lacking = not _TO_EXPAND.isdisjoint(found.missing)
         return {
@@ -194,11 +198,11 @@ class Preparing:
 
     async def _take_baseline(self, ask: Ask) -> str:
         """Why it cannot be known how the checks stand before any work, if so."""
-        env, cells = self._env, self._env.cells()
+        env, cells = self._env, self._env.build_cells()
         async with self._turn:
-            if not cells or env.baseline(env.shop.base, cells):
+            if not cells or env.find_baseline(env.workspace.base, cells):
                 return ""
-            tree = await asyncio.to_thread(env.before)
+            tree = await asyncio.to_thread(env.baseline_tree)
             problem = await self._inspection.prepare(tree, ask)
             if not problem:
                 await self._inspection.take_baseline(tree, cells, ask)
@@ -218,9 +222,9 @@ class DeliveryHandlers:
     ) -> None:
         self._workspace = env.terms.workspace
         self._clock = clock
-        self._reaped: asyncio.Task[Any] | None = None
+        self._cleanup: asyncio.Task[Any] | None = None
         self._by_step: dict[str, Callable[[Ask, Case], Awaitable[dict[str, Any]]]] = {
-            steps.PREPARE: Preparing(env, inspection),
+            steps.PREPARE: PrepareHandler(env, inspection),
             steps.CHECK: checking,
             steps.PROVE: checking,
             steps.HEALTH_CHECK: checking,
@@ -231,8 +235,8 @@ class DeliveryHandlers:
     async def __call__(self, ask: Ask) -> Reply:
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
-        if self._reaped is None:
+        if self._cleanup is None:
             # What a sitting that was killed left running would work in the same trees.
-            self._reaped = asyncio.create_task(reap(self._workspace, self._clock))
-        await asyncio.shield(self._reaped)
-        return answer(ask, await self._by_step[ask.step](ask, ask.case))
+            self._cleanup = asyncio.create_task(cleanup_orphans(self._workspace, self._clock))
+        await asyncio.shield(self._cleanup)
+        return build_answer(ask, await self._by_step[ask.step](ask, ask.case))

@@ -13,23 +13,29 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, Clock, ExecutionContext
+from interlock.agents.carrier import NO_CONTEXT, Clock, ExecutionContext
 from interlock.delivery import steps, task_context
 from interlock.delivery.handlers import CheckHandler, DeliveryHandlers
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
-from interlock.delivery.parameters import parameters
+from interlock.delivery.parameters import build_parameters
 from interlock.delivery.plan.watch import PlanWatch
 from interlock.delivery.queues import WaitQueues
 from interlock.delivery.rule_tags import ANY, HOLDER, WAITS, read_rule_tags
-from interlock.delivery.task_context import Briefs, Experts, PastDecision, asked_for, is_name
+from interlock.delivery.task_context import (
+    ExpertFiles,
+    PastDecision,
+    TaskContextBuilder,
+    is_expert_name,
+    requested_expert,
+)
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.snapshot import covers, may_meet
+from interlock.delivery.worktrees.snapshot import covers, may_overlap
 from interlock.delivery.worktrees.tree import TaskTree
-from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
+from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase, holds_of, journal_of
+from interlock.journal.runs import NewCase, load_decisions, load_holds
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
@@ -53,13 +59,13 @@ class DeliveryHooks:
         terms = ground.terms
         self.ground = ground
         self.told = told
-        told.extend(ground.shop.notes)
-        self.experts = Experts(Path(terms.source) / terms.work.experts, ground.made_experts)
+        told.extend(ground.workspace.notes)
+        self.experts = ExpertFiles(Path(terms.source) / terms.work.experts, ground.made_experts)
         inspection = TreeInspection(ground, clock)
         merging = MergeHandler(ground, inspection, self._idle, self.told.append)
         self.checking = CheckHandler(ground, inspection, merging, self._reported_by, self._declared)
         self.labours = DeliveryHandlers(ground, clock, merging, self.checking, inspection)
-        self._briefs = Briefs(ground, self.checking, self.experts)
+        self._briefs = TaskContextBuilder(ground, self.checking, self.experts)
         self.queues = WaitQueues(terms.work.per_expert, self._at_work)
         self._connection = connection
         self._circuit = circuit
@@ -70,22 +76,22 @@ class DeliveryHooks:
         self._numbers: dict[str, int] = {}
         self._out: set[str] = set()
         self._complete: set[str] = set()
-        self._holders = dict(holds_of(connection, circuit, run_id))
+        self._holders = dict(load_holds(connection, circuit, run_id))
 
     # Where an agent works, and what it is told
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         self._goes_out(case_no, case)
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS or step.role == HUMAN:
-            return NO_PREMISES
+            return NO_CONTEXT
         tree = self.ground.tree_of(case.case_id, case.step)
         self._put_back_after_judges(case_no, case, tree)
         terms = self.ground.terms
         mark = f"{terms.secret}:{dispatch_id}".encode()
         return ExecutionContext(
             folder=str(tree.folder),
-            variables=tree.environment(self.ground.ports(case_no)),
+            variables=tree.environment(self.ground.ports_of(case_no)),
             nonce=hashlib.blake2b(mark, digest_size=8).hexdigest(),
             strict=terms.strict_signals,
             writes=step.role in steps.WRITERS,
@@ -98,23 +104,27 @@ class DeliveryHooks:
         judged = bool(story) and story[-1].decision.step in (steps.REVIEW, steps.AUDIT)
         if case.step != steps.IMPLEMENT or not judged:
             return
-        sha = str(task_context.last_of(story, steps.CHECK, steps.PROVE).get("snapshot", ""))
-        if sha and not tree.is_as_left(sha):
+        sha = str(
+            task_context.find_last_answer(story, steps.CHECK, steps.PROVE).get("snapshot", "")
+        )
+        if sha and not tree.is_unchanged(sha):
             tree.restore(sha)
             self.told.append(
                 f"{case.case_id}: a judge changed files of the work; they were put back"
             )
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         step = self._circuit.steps[case.step]
         if step.role in steps.PROGRAMS:
             return {}
-        brief = self._briefs.brief(case, self._story(case_no), premises)
-        return parameters(case=case, role=step.role, brief=brief)
+        brief = self._briefs.build(case, self._story(case_no), premises)
+        return build_parameters(case=case, role=step.role, brief=brief)
 
     # What came back
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name in _BLOCKED or case.step in (steps.CHECK, steps.PROVE):
             return _with(signal, under_repair=self._under_repair(case))
         match signal.name:
@@ -124,10 +134,10 @@ class DeliveryHooks:
                 return _with(signal, category=category, under_repair=repair)
             case "EXPERT_REQUEST":
                 wanted = str(signal.data.get("target_agent", ""))
-                if not is_name(wanted):
+                if not is_expert_name(wanted):
                     sentence = f"{wanted!r} is no name of an expert: use letters, digits, - and _."
-                    return Refused("Malformed", sentence)
-                return _with(signal, expert_known=self.experts.known(wanted))
+                    return RefusedAnswer("Malformed", sentence)
+                return _with(signal, expert_known=self.experts.has(wanted))
             case "EXPERT_CREATED":
                 return self._created(case, signal)
             case "FILE CONFLICT":
@@ -135,20 +145,22 @@ class DeliveryHooks:
                 return _with(signal, path=path, holder=self._holder(case, path))
         return signal
 
-    def _created(self, case: Case, signal: Signal) -> Signal | Refused:
-        wanted = asked_for(case)
+    def _created(self, case: Case, signal: Signal) -> Signal | RefusedAnswer:
+        wanted = requested_expert(case)
         if signal.subject != wanted:
-            return Refused("WrongTask", f"The expert that is wanted is {wanted}.")
-        if not self.experts.known(wanted):
-            place = self.experts.place_for(wanted)
-            return Refused("Malformed", f"Write the expert's text to {place} first, then say so.")
+            return RefusedAnswer("WrongTask", f"The expert that is wanted is {wanted}.")
+        if not self.experts.has(wanted):
+            place = self.experts.path_for(wanted)
+            return RefusedAnswer(
+                "Malformed", f"Write the expert's text to {place} first, then say so."
+            )
         return signal
 
     def _holder(self, case: Case, path: str) -> str:
         """The open task that has declared the file, or that has changed it."""
-        prefix = self.ground.shop.manifest.found.prefix
+        prefix = self.ground.workspace.manifest.found.prefix
         for name, files in self._declared().items():
-            seen = self.checking.seen.get(name, Diff())
+            seen = self.checking.diffs.get(name, Diff())
             wrote = f"{prefix}{path}" in seen.paths
             if name != case.case_id and (wrote or covers(files, path)):
                 return name
@@ -157,7 +169,7 @@ class DeliveryHooks:
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        self._story(case_no).append(self._past(decision, data))
+        self._story(case_no).append(self._build_past(decision, data))
         self._out.discard(case.case_id)
         self._note_hold(case.case_id, decision)
         if case.step == steps.CONSULT:
@@ -180,12 +192,12 @@ class DeliveryHooks:
 
     # Who waits
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         self._numbers[case.case_id] = case_no
         if case.status != OPEN:
             self._cases.pop(case.case_id, None)
             self._stories.pop(case_no, None)
-            self.checking.seen.pop(case.case_id, None)
+            self.checking.diffs.pop(case.case_id, None)
             self.queues.over(case.case_id)
             if case.end == steps.COMPLETE:
                 self._complete.add(case.case_id)
@@ -194,7 +206,7 @@ class DeliveryHooks:
         if case.step == steps.PREPARE:
             return self._waits_for_files(case.case_id)
         if case.step == steps.CONSULT:
-            return self.queues.ask_expert(case.case_id, asked_for(case))
+            return self.queues.ask_expert(case.case_id, requested_expert(case))
         story = self._story(case_no)
         last = story[-1] if story else None
         if last is None or case.step not in (steps.IMPLEMENT, steps.REMEDIATE):
@@ -212,18 +224,18 @@ class DeliveryHooks:
         """Whether a task that can be worked on has declared the same files: it goes first."""
         files = self._declared().get(case_id, ())
         for name in self._at_work() if files else ():
-            if name != case_id and may_meet(files, self._declared().get(name, ())):
+            if name != case_id and may_overlap(files, self._declared().get(name, ())):
                 self.queues.wait_for(case_id, name)
                 return True
         return False
 
-    def let_go(self) -> Iterable[str]:
+    def released_cases(self) -> Iterable[str]:
         return self.queues.let_go(lambda name: name in self._cases)
 
-    def news(self) -> Iterable[NewCase]:
-        found = self._watch.news()
+    def new_cases(self) -> Iterable[NewCase]:
+        found = self._watch.new_cases()
         if self._watch.plan is not self.ground.plan:
-            self.ground.replan(self._watch.plan)
+            self.ground.set_plan(self._watch.plan)
         return found
 
     def notes(self) -> Iterable[str]:
@@ -234,7 +246,7 @@ class DeliveryHooks:
         self._cases[case.case_id], self._numbers[case.case_id] = case, case_no
         self._out.add(case.case_id)
         if case.step == steps.CONSULT:
-            self.queues.at_expert(case.case_id, asked_for(case))
+            self.queues.at_expert(case.case_id, requested_expert(case))
 
     def _idle(self) -> dict[str, str]:
         """Open tasks in whose trees nobody works, and where each stands, detours left out."""
@@ -269,12 +281,12 @@ class DeliveryHooks:
         """What became of a case so far, this turn's decisions included."""
         if case_no not in self._stories:
             self._stories[case_no] = [
-                self._past(decision, answer)
-                for decision, answer in journal_of(self._connection, case_no)
+                self._build_past(decision, answer)
+                for decision, answer in load_decisions(self._connection, case_no)
             ]
         return self._stories[case_no]
 
-    def _past(self, decision: Decision, answer: Mapping[str, Any]) -> PastDecision:
+    def _build_past(self, decision: Decision, answer: Mapping[str, Any]) -> PastDecision:
         return PastDecision(decision, answer, self._tags.get(decision.rule, {}))
 
 

@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.carrier import Ask, Clock
-from interlock.agents.cli.orphans import owner
-from interlock.agents.cli.profiles import cleaned
-from interlock.agents.cli.tag import ProcessTag, variables
+from interlock.agents.cli.orphans import describe_owner
+from interlock.agents.cli.profiles import filter_environment
+from interlock.agents.cli.tag import ProcessTag, build_tag_variables
 from interlock.delivery.checks.baseline import (
     Baseline,
     read_baseline,
     take_baseline,
     write_baseline,
 )
-from interlock.delivery.checks.records import CheckCell, CheckResult, canonical, matrix
-from interlock.delivery.checks.run import Bounds, run_checks
-from interlock.delivery.checks.run import Site as CheckSite
-from interlock.delivery.checks.verdict import CheckVerdict, judge
-from interlock.delivery.plan.plan import Plan, Task, task_named
+from interlock.delivery.checks.records import CheckCell, CheckResult, build_matrix, normalize_name
+from interlock.delivery.checks.run import CheckEnvironment as CheckSite
+from interlock.delivery.checks.run import CheckLimits, run_checks
+from interlock.delivery.checks.verdict import CheckVerdict, compare_with_baseline
+from interlock.delivery.plan.plan import Plan, Task, index_tasks
 from interlock.delivery.steps import REPAIR
 from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
-from interlock.delivery.worktrees.prepare import prepare
+from interlock.delivery.worktrees.prepare import prepare_tree
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
@@ -54,21 +54,21 @@ class TaskEnvironment:
         plan: Plan,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.shop = shop
+        self.workspace = shop
         self.terms = terms
         self.plan = plan
-        self.tasks = task_named(plan)
+        self.tasks = index_tasks(plan)
         self.made_experts = Path(terms.home) / _EXPERTS
         self.baselines = Path(terms.home) / _BASELINES
-        self._workspace = terms.workspace
-        self._environ = cleaned(environ, terms.work.let_in)
+        self._workspace_tag = terms.workspace
+        self._environ = filter_environment(environ, terms.work.let_in)
         self._trees: dict[str, TaskTree] = {}
 
-    def replan(self, plan: Plan) -> None:
+    def set_plan(self, plan: Plan) -> None:
         self.plan = plan
-        self.tasks = task_named(plan)
+        self.tasks = index_tasks(plan)
 
-    def task(self, task_id: str) -> Task:
+    def find_task(self, task_id: str) -> Task:
         found = self.tasks.get(task_id)
         if found is None:
             raise SourceError(f"task {task_id!r} is not in the plan any more; put it back")
@@ -76,22 +76,22 @@ class TaskEnvironment:
 
     def tree_of(self, case_id: str, step: str) -> TaskTree:
         """The tree in which a step of a case works: the task's, or that of its repair."""
-        return self._tree(f"{case_id}#repair" if step in REPAIR else case_id)
+        return self._open_tree(f"{case_id}#repair" if step in REPAIR else case_id)
 
-    def before(self) -> TaskTree:
+    def baseline_tree(self) -> TaskTree:
         """The tree that shows the work before any task."""
-        return self._tree(_BEFORE)
+        return self._open_tree(_BEFORE)
 
-    def _tree(self, name: str) -> TaskTree:
+    def _open_tree(self, name: str) -> TaskTree:
         if name not in self._trees:
-            self._trees[name] = self.shop.tree(name)
+            self._trees[name] = self.workspace.open_tree(name)
         return self._trees[name]
 
-    def forget(self, tree: TaskTree) -> None:
+    def forget_tree(self, tree: TaskTree) -> None:
         """It is entered anew when somebody asks for it."""
         self._trees.pop(tree.record.task_id, None)
 
-    def ports(self, case_no: int) -> tuple[int, int] | None:
+    def ports_of(self, case_no: int) -> tuple[int, int] | None:
         """The first port of a case, and how many are its own. Blocks are given out in turn."""
         work = self.terms.work
         if not work.first_port:
@@ -99,34 +99,36 @@ class TaskEnvironment:
         blocks = max(1, (_LAST_PORT + 1 - work.first_port) // work.ports)
         return work.first_port + case_no % min(blocks, _BLOCKS) * work.ports, work.ports
 
-    def cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
+    def build_cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
         """What is run for a task: all checks, or those of its environment if it names one."""
-        cells = matrix(self.plan.checks, self.plan.environments)
-        wanted = canonical(task.environment) if task else ""
+        cells = build_matrix(self.plan.checks, self.plan.environments)
+        wanted = normalize_name(task.environment) if task else ""
         return tuple(
-            cell for cell in cells if not wanted or canonical(cell.environment.name) == wanted
+            cell for cell in cells if not wanted or normalize_name(cell.environment.name) == wanted
         )
 
-    def check_site(
+    def build_check_environment(
         self, folder: Path, environ: Mapping[str, str], tag: tuple[str, ...]
     ) -> CheckSite:
-        return CheckSite(folder, {**self._environ, **environ}, ProcessTag(self._workspace, *tag))
+        return CheckSite(
+            folder, {**self._environ, **environ}, ProcessTag(self._workspace_tag, *tag)
+        )
 
-    def baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
+    def find_baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
         """How these checks stood at that commit, or else before the first task."""
-        for each in (commit, self.shop.base):
+        for each in (commit, self.workspace.base):
             kept = read_baseline(self.baselines, each)
-            if not kept.missing(cells):
+            if not kept.find_missing(cells):
                 break
-        return kept.of(cells)
+        return kept.results_of(cells)
 
-    def keep_baseline(
+    def store_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
         """Store the results at a merged commit: later work is compared with them."""
         kept = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
-            kept = kept.with_row(cell, result)
+            kept = kept.with_result(cell, result)
         write_baseline(self.baselines, kept)
 
 
@@ -140,71 +142,80 @@ class TreeInspection:
     def __init__(self, env: TaskEnvironment, clock: Clock) -> None:
         self._env = env
         self._clock = clock
-        self._bounds = Bounds(at_once=env.terms.work.checks_at_once)
+        self._bounds = CheckLimits(at_once=env.terms.work.checks_at_once)
 
     async def prepare(self, tree: Tree, ask: Ask) -> str:
         """Files are copied in, the set-up command is run; why the tree is not ready, if so."""
         work = self._env.terms.work
-        place = self._site(tree.folder, {}, ask)
-        environ = {**place.environ, **variables(place.tag, owner(), place.environ)}
-        ports = self._env.ports(ask.case_no)
-        done = await asyncio.to_thread(prepare, tree, work.copy, work.setup, ports, environ=environ)
+        place = self._build_check_environment(tree.folder, {}, ask)
+        environ = {
+            **place.environ,
+            **build_tag_variables(place.tag, describe_owner(), place.environ),
+        }
+        ports = self._env.ports_of(ask.case_no)
+        done = await asyncio.to_thread(
+            prepare_tree, tree, work.copy, work.setup, ports, environ=environ
+        )
         if done.is_ready:
             return ""
         return f"the set-up command failed: {done.output[-_MOST_OUTPUT:]}"
 
     async def take_baseline(self, tree: TaskTree, cells: tuple[CheckCell, ...], ask: Ask) -> None:
         """How the checks stand in a tree that shows the work before any task."""
-        env, base = self._env, self._env.shop.base
-        place = self._site(tree.folder, tree.environment(self._env.ports(ask.case_no)), ask)
+        env, base = self._env, self._env.workspace.base
+        place = self._build_check_environment(
+            tree.folder, tree.environment(self._env.ports_of(ask.case_no)), ask
+        )
         await take_baseline(env.baselines, base, cells, place, self._clock, bounds=self._bounds)
         await asyncio.to_thread(tree.restore, base)
 
-    async def run_recorded(
+    async def run_on_recorded(
         self, tree: TaskTree, sha: str, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
         """On recorded work: what the checks leave in the tree is nobody's, and taken away again."""
-        mark = self._mark(tree)
+        mark = self._marker_file(tree)
         mark.parent.mkdir(exist_ok=True)
         await asyncio.to_thread(save_file, mark, sha.encode())
         results = await self.run(tree, cells, ask)
-        await asyncio.to_thread(self.tidy, tree)
+        await asyncio.to_thread(self.restore_recorded, tree)
         return results
 
-    def tidy(self, tree: TaskTree) -> None:
+    def restore_recorded(self, tree: TaskTree) -> None:
         """Take away what checks left, also those that a crash cut short."""
-        mark = self._mark(tree)
+        mark = self._marker_file(tree)
         if mark.exists():
             sha = mark.read_text(encoding="ascii")
-            if not tree.is_as_left(sha):
+            if not tree.is_unchanged(sha):
                 tree.restore(sha)
             mark.unlink()
 
-    def _mark(self, tree: TaskTree) -> Path:
+    def _marker_file(self, tree: TaskTree) -> Path:
         """Holds the recorded state of a tree while checks are at work in it."""
-        return self._env.shop.home / _CHECKED / tree.name
+        return self._env.workspace.home / _CHECKED / tree.name
 
     async def run(
         self, tree: Tree, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        environ = tree.environment(self._env.ports(ask.case_no))
-        place = self._site(tree.folder, environ, ask)
+        environ = tree.environment(self._env.ports_of(ask.case_no))
+        place = self._build_check_environment(tree.folder, environ, ask)
         return await run_checks(cells, place, self._clock, bounds=self._bounds)
 
-    def judge(
+    def compare_with_baseline(
         self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
     ) -> CheckVerdict:
         """The results against how the checks stood at that commit."""
         work = self._env.terms.work
-        return judge(
+        return compare_with_baseline(
             results,
-            self._env.baseline(base, cells),
+            self._env.find_baseline(base, cells),
             policy=work.policy,
             deleted=[file.path for file in diff.files if file.status == "deleted"],
             added=[file.path for file in diff.files if file.status == "added"],
             allow_fewer_tests=work.allow_fewer_tests,
         )
 
-    def _site(self, folder: Path, environ: Mapping[str, str], ask: Ask) -> CheckSite:
+    def _build_check_environment(
+        self, folder: Path, environ: Mapping[str, str], ask: Ask
+    ) -> CheckSite:
         tag = (str(ask.run_id), str(ask.dispatch_id), "check")
-        return self._env.check_site(folder, environ, tag)
+        return self._env.build_check_environment(folder, environ, tag)

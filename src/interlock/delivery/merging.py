@@ -22,7 +22,7 @@ from interlock.delivery.worktrees.merge_branch import (
     NothingToMerge,
     Proposal,
     TaskChange,
-    moved_branches,
+    list_moved_branches,
 )
 from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.tree import TaskTree
@@ -50,14 +50,14 @@ class MergeHandler:
         self._note = note
         self._turn = asyncio.Lock()
         self._waiting = 0
-        self._unshown = False
+        self._unpublished = False
         self._moved: set[str] = set()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         repairing = ask.step == steps.MERGE_FIX
-        task = self._env.task(case.case_id)
+        task = self._env.find_task(case.case_id)
         tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
-        sha, base = _recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
+        sha, base = _read_recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
         change = TaskChange(
             task_id=case.case_id,
             dispatch_id=str(ask.dispatch_id),
@@ -65,15 +65,15 @@ class MergeHandler:
             base=base,
             title=f"Repair, for {case.case_id}" if repairing else task.title,
         )
-        found = await self._in_turn(ask, change, None if repairing else task, tree)
+        found = await self._merge_in_turn(ask, change, None if repairing else task, tree)
         if repairing and found["outcome"] in ("merged", "empty"):
-            await asyncio.to_thread(_renew, tree, self._env.shop.line.tip)
+            await asyncio.to_thread(_restart_tree, tree, self._env.workspace.merge_branch.tip)
             await self._share_repair(ask, {**self._idle(), case.case_id: case.stack[0]})
         elif found["outcome"] == "merged":
-            await asyncio.to_thread(self._put_away, tree)
+            await asyncio.to_thread(self._close_tree, tree)
         return found
 
-    async def _in_turn(
+    async def _merge_in_turn(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
         """One after the other; the branch is published when nobody else waits to be merged."""
@@ -81,19 +81,19 @@ class MergeHandler:
         async with self._turn:
             self._waiting -= 1
             try:
-                return await self._merged(ask, change, task, tree)
+                return await self._merge(ask, change, task, tree)
             finally:
-                if self._unshown and not self._waiting:
-                    await asyncio.to_thread(self._show)
+                if self._unpublished and not self._waiting:
+                    await asyncio.to_thread(self._publish)
 
     async def bring_up_to_date(self, ask: Ask, tree: TaskTree) -> str:
         """Put the recorded work on top of the merge branch, in its own tree; the new commit.
         Empty if it is there already or does not fit: then all is as it was."""
         async with self._turn:
-            return await asyncio.to_thread(self._brought_up, ask, tree)
+            return await asyncio.to_thread(self._update_tree, ask, tree)
 
-    def _brought_up(self, ask: Ask, tree: TaskTree) -> str:
-        branch, sha, base = self._env.shop.line, tree.tip, tree.base
+    def _update_tree(self, ask: Ask, tree: TaskTree) -> str:
+        branch, sha, base = self._env.workspace.merge_branch, tree.tip, tree.base
         if base == branch.tip:
             return ""
         task_id = tree.record.task_id
@@ -103,7 +103,7 @@ class MergeHandler:
             return ""
         commit = proposal.commit if isinstance(proposal, Proposal) else branch.tip
         tree.restore(commit)
-        tree.begin_at(branch.tip)
+        tree.set_base(branch.tip)
         return commit
 
     async def _share_repair(self, ask: Ask, tasks: Mapping[str, str]) -> None:
@@ -111,47 +111,49 @@ class MergeHandler:
         left alone: the checks after them bring it."""
         for name, step in sorted(tasks.items()):
             tree = await asyncio.to_thread(self._env.tree_of, name, step)
-            if tree.base == self._env.shop.line.tip:
+            if tree.base == self._env.workspace.merge_branch.tip:
                 continue
             if step == steps.IMPLEMENT:
                 await asyncio.to_thread(tree.snapshot, f"{name}: before a repair was brought in")
             await self.bring_up_to_date(ask, tree)
             await self._inspection.prepare(tree, ask)
 
-    async def _merged(
+    async def _merge(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
-        branch = self._env.shop.line
+        branch = self._env.workspace.merge_branch
         for _ in range(_TRIES):
             proposal = await asyncio.to_thread(branch.propose, change)
             match proposal:
                 case AlreadyMerged(sha):
-                    return self._told_merged(sha)
+                    return self._build_merged(sha)
                 case NothingToMerge():
                     return {"outcome": "empty", "summary": "the branch has all of this already"}
                 case Conflict():
-                    return await self._sent_back(branch, tree, change, findings.conflict(proposal))
-            refuted = await self._refuted(ask, branch, proposal, task)
+                    return await self._send_back(
+                        branch, tree, change, findings.build_conflict(proposal)
+                    )
+            refuted = await self._verify(ask, branch, proposal, task)
             if refuted:
-                return await self._sent_back(branch, tree, change, refuted)
+                return await self._send_back(branch, tree, change, refuted)
             try:
                 merged = await asyncio.to_thread(branch.accept, proposal)
             except MovedError:
                 continue
-            return self._told_merged(merged.sha)
+            return self._build_merged(merged.sha)
         return {"outcome": "moved", "summary": f"the branch moved {_TRIES} times meanwhile"}
 
-    def _told_merged(self, sha: str) -> dict[str, Any]:
-        self._unshown = True
+    def _build_merged(self, sha: str) -> dict[str, Any]:
+        self._unpublished = True
         return {"outcome": "merged", "commit": sha, "summary": f"merged as {sha[:12]}"}
 
-    def _show(self) -> None:
+    def _publish(self) -> None:
         """Publish the merge branch. What cannot be published now will be at the next merge."""
-        published = self._env.shop.line.publish()
-        self._unshown = False
+        published = self._env.workspace.merge_branch.publish()
+        self._unpublished = False
         if not published.is_done:
             self._note(published.sentence)
-        for name in moved_branches(self._env.shop):
+        for name in list_moved_branches(self._env.workspace):
             if name not in self._moved:
                 self._moved.add(name)
                 self._note(
@@ -159,40 +161,40 @@ class MergeHandler:
                     "If it was not you, an agent left its tree"
                 )
 
-    async def _refuted(
+    async def _verify(
         self, ask: Ask, branch: MergeBranch, proposal: Proposal, task: Task | None
     ) -> dict[str, Any] | None:
         """What the checks have against it on top of the merge branch; nothing if they hold."""
-        cells = self._env.cells(task)
-        problem = await self._inspection.prepare(branch.scratch, ask)
+        cells = self._env.build_cells(task)
+        problem = await self._inspection.prepare(branch.merge_tree, ask)
         if problem:
             return {"outcome": "refuted", "summary": f"On top of the others' work {problem}"}
-        results = await self._inspection.run(branch.scratch, cells, ask)
-        verdict = self._inspection.judge(proposal.tip, cells, results, Diff())
+        results = await self._inspection.run(branch.merge_tree, cells, ask)
+        verdict = self._inspection.compare_with_baseline(proposal.tip, cells, results, Diff())
         if verdict.ok:
-            self._env.keep_baseline(proposal.commit, cells, results)
+            self._env.store_baseline(proposal.commit, cells, results)
             return None
-        return {"outcome": "refuted", "summary": findings.summary(verdict, results)}
+        return {"outcome": "refuted", "summary": findings.build_summary(verdict, results)}
 
-    async def _sent_back(
+    async def _send_back(
         self, branch: MergeBranch, tree: TaskTree, change: TaskChange, told: dict[str, Any]
     ) -> dict[str, Any]:
         """Rebase the work in its own tree, with conflict markers where it does not fit."""
-        replanted = await asyncio.to_thread(branch.replant, tree, change.sha, change.base)
+        replanted = await asyncio.to_thread(branch.rebase, tree, change.sha, change.base)
         files = list(replanted.files)
         more = f"\n\n{_MARKED}{', '.join(files)}" if files else ""
         return {**told, "files": files, "summary": f"{told['summary']}{more}"}
 
-    def _put_away(self, tree: TaskTree) -> None:
+    def _close_tree(self, tree: TaskTree) -> None:
         """The folder of a finished task is not needed any more; its branch and commits stay."""
         try:
             tree.close(force=True)
         except (InterlockError, OSError) as error:
             self._note(f"the folder of a finished task is left: {error}")
-        self._env.forget(tree)
+        self._env.forget_tree(tree)
 
 
-def _recorded(case: Case, step: str) -> tuple[str, str]:
+def _read_recorded(case: Case, step: str) -> tuple[str, str]:
     """The work that was looked at there, and what it was counted from then: the tree itself may
     have been put elsewhere by a try that a crash cut short."""
     found = case.answers.get(step, {})
@@ -202,7 +204,7 @@ def _recorded(case: Case, step: str) -> tuple[str, str]:
     return sha, base
 
 
-def _renew(tree: TaskTree, tip: str) -> None:
+def _restart_tree(tree: TaskTree, tip: str) -> None:
     """The tree of a repair that is merged begins anew where the branch is."""
     tree.restore(tip)
-    tree.begin_at(tip)
+    tree.set_base(tip)

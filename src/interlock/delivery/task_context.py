@@ -117,7 +117,7 @@ class PastDecision(msgspec.Struct, frozen=True):
     tags: Mapping[str, str] = {}
 
 
-def open_points(story: Iterable[PastDecision]) -> tuple[Point, ...]:
+def find_open_points(story: Iterable[PastDecision]) -> tuple[Point, ...]:
     """What judges hold against the work and have not taken back, oldest first."""
     points: list[Point] = []
     for past in story:
@@ -125,11 +125,11 @@ def open_points(story: Iterable[PastDecision]) -> tuple[Point, ...]:
         if verdict == ACCEPTS:
             points = [point for point in points if point.by != judge]
         elif verdict == OBJECTS:
-            points.append(Point(judge, past.decision.attempt, _told(past.answer)))
+            points.append(Point(judge, past.decision.attempt, _answer_text(past.answer)))
     return tuple(points)
 
 
-def guidance(story: Iterable[PastDecision]) -> tuple[str, ...]:
+def find_guidance(story: Iterable[PastDecision]) -> tuple[str, ...]:
     """What humans said about the task, oldest first."""
     return tuple(
         str(past.answer["text"])
@@ -138,7 +138,7 @@ def guidance(story: Iterable[PastDecision]) -> tuple[str, ...]:
     )
 
 
-def last_of(story: Iterable[PastDecision], *names: str) -> Mapping[str, Any]:
+def find_last_answer(story: Iterable[PastDecision], *names: str) -> Mapping[str, Any]:
     """The latest answer at one of these steps."""
     found: Mapping[str, Any] = {}
     for past in story:
@@ -147,7 +147,7 @@ def last_of(story: Iterable[PastDecision], *names: str) -> Mapping[str, Any]:
     return found
 
 
-def _told(answer: Mapping[str, Any]) -> str:
+def _answer_text(answer: Mapping[str, Any]) -> str:
     return str(answer.get("text") or answer.get("summary") or "")
 
 
@@ -158,51 +158,55 @@ _FIELD: Final = re.compile(r"^(domain|description|name):[ \t]*(.+?)[ \t]*$", re.
 _NAME: Final = re.compile(ID)
 
 
-class Experts:
+class ExpertFiles:
     """The experts of a run: those of the project, and those that were made for it."""
 
     def __init__(self, project: Path, made: Path) -> None:
         self._folders = (made, project)
         self._made = made
 
-    def known(self, name: str) -> bool:
-        return bool(self.text(name))
+    def has(self, name: str) -> bool:
+        return bool(self.read_text(name))
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """What makes the agent an expert; empty if there is no usable text."""
-        for folder in self._folders if is_name(name) else ():
-            if text := _read(folder / f"{name}.md"):
+        for folder in self._folders if is_expert_name(name) else ():
+            if text := _read_expert(folder / f"{name}.md"):
                 return text
         return ""
 
-    def all(self) -> tuple[Expert, ...]:
+    def list_experts(self) -> tuple[Expert, ...]:
         found: dict[str, Expert] = {}
         for folder in self._folders:
             for path in sorted(folder.glob("*.md")) if folder.is_dir() else ():
-                text = _read(path) if path.stem not in found and is_name(path.stem) else ""
+                text = (
+                    _read_expert(path)
+                    if path.stem not in found and is_expert_name(path.stem)
+                    else ""
+                )
                 if text:
-                    found[path.stem] = _expert(path.stem, text)
+                    found[path.stem] = _parse_expert(path.stem, text)
         return tuple(found[name] for name in sorted(found))
 
-    def place_for(self, name: str) -> Path:
+    def path_for(self, name: str) -> Path:
         """Where the text of a new expert belongs; its folder is made."""
         self._made.mkdir(parents=True, exist_ok=True)
         return self._made / f"{name}.md"
 
 
-def is_name(name: str) -> bool:
+def is_expert_name(name: str) -> bool:
     """Whether it can be the name of an expert, and so of a file: an id without a folder."""
     return _NAME.fullmatch(name) is not None and "/" not in name
 
 
-def asked_for(case: Case) -> str:
+def requested_expert(case: Case) -> str:
     """The expert whom the step that a detour left asked for last; empty if it asked for none."""
     asker = case.stack[-1] if case.stack else ""
     found = case.answers.get(asker, {})
     return str(found.get("target_agent", "")) if isinstance(found, Mapping) else ""
 
 
-def _read(path: Path) -> str:
+def _read_expert(path: Path) -> str:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _MOST:
             return ""
@@ -212,20 +216,20 @@ def _read(path: Path) -> str:
     return text if len(text) >= _LEAST else ""
 
 
-def _expert(name: str, text: str) -> Expert:
+def _parse_expert(name: str, text: str) -> Expert:
     head = _HEAD.match(text)
     fields = dict(_FIELD.findall(head[1])) if head else {}
     return Expert(name, fields.get("domain", ""), fields.get("description", ""))
 
 
-class Briefs:
+class TaskContextBuilder:
     """Briefs for the tasks of one plan."""
 
     def __init__(
         self,
         env: TaskEnvironment,
         checking: CheckHandler,
-        experts: Experts,
+        experts: ExpertFiles,
         fence: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self._env = env
@@ -233,16 +237,16 @@ class Briefs:
         self._experts = experts
         self._fence = fence
 
-    def brief(
+    def build(
         self, case: Case, story: Sequence[PastDecision], premises: ExecutionContext
     ) -> TaskContext:
         plan = self._env.plan
-        look = last_of(story, steps.CHECK, steps.PROVE)
-        seen = self._seen(case, look)
-        wanted = asked_for(case)
+        look = find_last_answer(story, steps.CHECK, steps.PROVE)
+        seen = self._find_diff(case, look)
+        wanted = requested_expert(case)
         made = case.step == steps.RECRUIT
         return TaskContext(
-            task=self._env.task(case.case_id),
+            task=self._env.find_task(case.case_id),
             fence=self._fence(),
             plan=plan.overview,
             commands=tuple(
@@ -253,35 +257,35 @@ class Briefs:
                 CheckLocation(each.name, each.description, " ".join(each.prefix))
                 for each in plan.environments
             ),
-            experts=self._experts.all(),
-            guidance=guidance(story),
-            feedback=open_points(story),
+            experts=self._experts.list_experts(),
+            guidance=find_guidance(story),
+            feedback=find_open_points(story),
             changed=seen.paths,
             diff=seen.patch,
-            checks=tuple(map(_check_line, look.get("results", ()))),
+            checks=tuple(map(_format_check, look.get("results", ()))),
             tells=tuple(look.get("tells", ())),
-            claims=tuple(map(_claim_line, look.get("claims", ()))),
-            expert=self._experts.text(wanted) if case.step == steps.CONSULT else "",
-            expert_file=str(self._experts.place_for(wanted)) if made else "",
+            claims=tuple(map(_format_claim, look.get("claims", ()))),
+            expert=self._experts.read_text(wanted) if case.step == steps.CONSULT else "",
+            expert_file=str(self._experts.path_for(wanted)) if made else "",
             request_id=premises.request_id,
             nonce=premises.nonce if premises.strict else "",
         )
 
-    def _seen(self, case: Case, look: Mapping[str, Any]) -> Diff:
+    def _find_diff(self, case: Case, look: Mapping[str, Any]) -> Diff:
         """The work as it was recorded last; looked up anew after a restart."""
-        known, sha = self._checking.seen, look.get("snapshot")
+        known, sha = self._checking.diffs, look.get("snapshot")
         if case.case_id not in known and sha:
             tree = self._env.tree_of(case.case_id, steps.CHECK)
             known[case.case_id] = tree.diff(look.get("base") or tree.base, sha)
         return known.get(case.case_id, Diff())
 
 
-def _check_line(row: Mapping[str, Any]) -> str:
+def _format_check(row: Mapping[str, Any]) -> str:
     how = "passes" if row.get("passed") else f"exit code {row.get('exit_code')}"
     note = f" ({row['note']})" if row.get("note") else ""
     return f"{row.get('check')} ({row.get('environment')}): {how}{note}"
 
 
-def _claim_line(claim: Mapping[str, Any]) -> str:
+def _format_claim(claim: Mapping[str, Any]) -> str:
     where = f" ({claim['environment']})" if claim.get("environment") else ""
     return f"{claim.get('check')}{where}: {claim.get('found')}; {claim.get('sentence')}"

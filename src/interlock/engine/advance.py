@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, Passed, Signal
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, PassedRule, Signal
 from interlock.engine.circuit import AGAIN, BACK, FAILURES, UNREADABLE, Circuit, Rule
 from interlock.engine.expression import Expression, Scope
 from interlock.system.errors import ExpressionError, StateError
@@ -27,20 +27,20 @@ def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
     """What the table says about this signal at the step where the case stands."""
     if case.status != OPEN:
         raise StateError(f"case {case.case_id} is {case.status}: no signal moves it any more")
-    scope = scope_of(circuit, case, signal)
-    passed: list[Passed] = []
+    scope = build_scope(circuit, case, signal)
+    passed: list[PassedRule] = []
     noted: list[str] = []
     adds: dict[str, Any] = {}
     found: Rule | None = None
     reason = ""
     try:
-        for rule in circuit.rows(case.step, signal.name):
+        for rule in circuit.find_rules(case.step, signal.name):
             if rule.guard is not None and not rule.guard.holds(scope):
-                passed.append(Passed(rule.id, "false"))
-            elif rule.loop is not None and _spent(circuit, case, rule.loop):
-                passed.append(Passed(rule.id, "spent"))
+                passed.append(PassedRule(rule.id, "false"))
+            elif rule.loop is not None and _is_spent(circuit, case, rule.loop):
+                passed.append(PassedRule(rule.id, "spent"))
             else:
-                adds.update(_additions(rule, scope))
+                adds.update(_evaluate_adds(rule, scope))
                 if rule.to is not None:
                     found = rule
                     break
@@ -48,7 +48,7 @@ def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
         else:
             if circuit.otherwise is not None:
                 rule = circuit.otherwise
-                adds.update(_additions(rule, scope))
+                adds.update(_evaluate_adds(rule, scope))
                 found = rule
     except ExpressionError as error:
         reason = f"rule {rule.id}: {error}"
@@ -66,7 +66,7 @@ def advance(circuit: Circuit, case: Case, signal: Signal) -> Decision:
         adds=adds,
         reason=reason,
     )
-    return _routed(circuit, case, record, found) if found else record
+    return _route(circuit, case, record, found) if found else record
 
 
 def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, Any]) -> Case:
@@ -100,7 +100,7 @@ def apply(circuit: Circuit, case: Case, decision: Decision, data: Mapping[str, A
     return msgspec.structs.replace(case, **changes)
 
 
-def scope_of(circuit: Circuit, case: Case, signal: Signal) -> Scope:
+def build_scope(circuit: Circuit, case: Case, signal: Signal) -> Scope:
     """What a guard can read: thresholds first, so that no answer can overrule them."""
     roots = {
         "answer": signal.data,
@@ -114,20 +114,20 @@ def scope_of(circuit: Circuit, case: Case, signal: Signal) -> Scope:
     return Scope(circuit.thresholds, roots, signal.data)
 
 
-def _spent(circuit: Circuit, case: Case, loop: str) -> bool:
+def _is_spent(circuit: Circuit, case: Case, loop: str) -> bool:
     return case.loops.get(loop, 0) >= circuit.loops[loop].max
 
 
-def _additions(rule: Rule, scope: Scope) -> dict[str, Any]:
+def _evaluate_adds(rule: Rule, scope: Scope) -> dict[str, Any]:
     return {
-        name: value.value(scope) if isinstance(value, Expression) else value
+        name: value.evaluate(scope) if isinstance(value, Expression) else value
         for name, value in rule.adds.items()
     }
 
 
-def _routed(circuit: Circuit, case: Case, record: Decision, rule: Rule) -> Decision:
+def _route(circuit: Circuit, case: Case, record: Decision, rule: Rule) -> Decision:
     """The record with the rule's target filled in, or stuck where the target cannot be reached."""
-    target, reason = _target(circuit, case, rule)
+    target, reason = _resolve_target(circuit, case, rule)
     if reason:
         return msgspec.structs.replace(record, reason=reason)
     return msgspec.structs.replace(
@@ -142,7 +142,7 @@ def _routed(circuit: Circuit, case: Case, record: Decision, rule: Rule) -> Decis
     )
 
 
-def _target(circuit: Circuit, case: Case, rule: Rule) -> tuple[str, str]:
+def _resolve_target(circuit: Circuit, case: Case, rule: Rule) -> tuple[str, str]:
     target = str(rule.to)
     if target == AGAIN:
         target = case.step

@@ -32,14 +32,14 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
     usage: Usage = Usage()
 
 
-class Refused(NamedTuple):
+class RefusedAnswer(NamedTuple):
     """Why an answer is no signal: a word for the machine, a sentence for whoever wrote it."""
 
     reason: str
     sentence: str
 
 
-class Passed(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class PassedRule(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A rule that was looked at and not taken: its guard was false, or its loop was spent."""
 
     rule: str
@@ -57,7 +57,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     rule: str = ""
     loop: str = ""
     read: Mapping[str, Any] = {}
-    passed: tuple[Passed, ...] = ()
+    passed: tuple[PassedRule, ...] = ()
     noted: tuple[str, ...] = ()
     adds: Mapping[str, Any] = {}
     detour: bool = False

@@ -31,7 +31,7 @@ FAILURES = (TIMEOUT, CRASH, UNREADABLE, RATE_LIMIT, WRONG_ROLE)
 Language = Literal["json", "text"]
 """How an answer is written: as one JSON object, or as a message with a text signal in it."""
 
-MOST = 100_000
+MAX_LIMIT = 100_000
 """The largest limit of a loop or of steps."""
 
 ROOTS = ("answer", "answers", "attempt", "case", "context", "loops", "signal")
@@ -112,7 +112,7 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
     """The unhealthy ends that stop the whole run: a human said so."""
 
     @cached_property
-    def _rows(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
+    def _rules_by_place(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
         found: dict[tuple[str, str], list[Rule]] = {}
         for rule in self.rules:
             places = self.steps if ANY in rule.at else dict.fromkeys(rule.at)
@@ -120,14 +120,14 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
                 found.setdefault(place, []).append(rule)
         return {place: tuple(rules) for place, rules in found.items()}
 
-    def rows(self, step: str, signal: str) -> tuple[Rule, ...]:
+    def find_rules(self, step: str, signal: str) -> tuple[Rule, ...]:
         """The rules that apply at a step on a signal, in their order."""
-        return self._rows.get((step, signal), ())
+        return self._rules_by_place.get((step, signal), ())
 
-    def rule(self, rule_id: str) -> Rule | None:
+    def find_rule(self, rule_id: str) -> Rule | None:
         return next((rule for rule in self.rules if rule.id == rule_id), None)
 
-    def legal_signals(self, step: str) -> tuple[str, ...]:
+    def list_legal_signals(self, step: str) -> tuple[str, ...]:
         """What can come back at a step: what its role may say, and how asking can fail."""
         place = self.steps[step]
         late = (TIMEOUT,) if place.timeout is not None else ()
@@ -138,7 +138,7 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
         """The same circuit with other thresholds, and with the loops whose limits they hold."""
         thresholds = {**self.thresholds, **changes}
         loops = {
-            name: msgspec.structs.replace(loop, max=loop_limit(loop.threshold, thresholds))
+            name: msgspec.structs.replace(loop, max=read_loop_limit(loop.threshold, thresholds))
             if loop.threshold
             else loop
             for name, loop in self.loops.items()
@@ -146,12 +146,13 @@ class Circuit(msgspec.Struct, frozen=True, dict=True):
         return msgspec.structs.replace(self, thresholds=thresholds, loops=loops)
 
 
-def loop_limit(threshold: str, thresholds: Mapping[str, Any]) -> int:
+def read_loop_limit(threshold: str, thresholds: Mapping[str, Any]) -> int:
     """The number a threshold gives to a loop."""
     value = thresholds.get(threshold)
-    if type(value) is not int or not 0 <= value <= MOST:
+    if type(value) is not int or not 0 <= value <= MAX_LIMIT:
         raise CircuitError(
-            f"threshold {threshold!r} limits a loop: it must be a whole number from 0 to {MOST:,}, "
+            f"threshold {threshold!r} limits a loop: it must be a whole number from 0 to "
+            f"{MAX_LIMIT:,}, "
             f"not {value!r}"
         )
     return value

@@ -18,17 +18,17 @@ from interlock.engine.circuit import (
     ARTIFACT,
     BACK,
     HUMAN,
-    MOST,
+    MAX_LIMIT,
     Circuit,
     Language,
     Loop,
     Role,
     Rule,
     Step,
-    loop_limit,
+    read_loop_limit,
 )
-from interlock.engine.expression import Expression, parse
-from interlock.engine.shape import shape_of
+from interlock.engine.expression import Expression, parse_expression
+from interlock.engine.shape import read_shape
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import YamlDocument, read_yaml
 
@@ -131,7 +131,7 @@ NAMED_SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def circuit_schema() -> dict[str, Any]:
+def build_circuit_schema() -> dict[str, Any]:
     """The JSON Schema of a circuit file."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -140,7 +140,7 @@ def circuit_schema() -> dict[str, Any]:
     }
 
 
-def seconds_of(duration: str | float) -> float:
+def parse_duration(duration: str | float) -> float:
     """`90s`, `10m`, `2h`, `7d` or a number of seconds."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?", str(duration))
     seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
@@ -149,7 +149,7 @@ def seconds_of(duration: str | float) -> float:
     return seconds
 
 
-def proper_name(name: str) -> bool:
+def is_valid_name(name: str) -> bool:
     """Names of circuits, steps, rules, roles, loops, thresholds and ends."""
     return re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name) is not None
 
@@ -161,31 +161,31 @@ class CircuitSource(msgspec.Struct, frozen=True):
     """A circuit together with the text it came from, for errors that name a line."""
 
     circuit: Circuit
-    page: YamlDocument
+    document: YamlDocument
 
     @property
     def file(self) -> str:
-        return self.page.file
+        return self.document.file
 
-    def line(self, *path: str | int) -> int:
-        return self.page.line(*path)
+    def find_line(self, *path: str | int) -> int:
+        return self.document.line(*path)
 
 
 def read_circuit(
     text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> CircuitSource:
     """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
-    return circuit_on(read_yaml(text, file), shapes)
+    return parse_circuit(read_yaml(text, file), shapes)
 
 
-def circuit_on(
+def parse_circuit(
     page: YamlDocument, shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> CircuitSource:
     """The circuit on a page that was read already."""
     try:
         written = msgspec.convert(page.value, CircuitText)
     except msgspec.ValidationError as error:
-        raise _explained(str(error), page) from None
+        raise _explain_error(str(error), page) from None
     return CircuitSource(_Builder(written, page, {**NAMED_SHAPES, **(shapes or {})}).build(), page)
 
 
@@ -196,14 +196,14 @@ class _Builder:
         self, text: CircuitText, page: YamlDocument, shapes: Mapping[str, dict[str, Any]]
     ) -> None:
         self.text = text
-        self.page = page
+        self.document = page
         self.shapes = shapes
 
     def build(self) -> Circuit:
         text = self.text
         self._check_names()
-        self._at_least(1, text.version, "version")
-        self._at_least(1, text.max_steps, "max_steps")
+        self._check_range(1, text.version, "version")
+        self._check_range(1, text.max_steps, "max_steps")
         healthy = text.ends if isinstance(text.ends, dict) else dict.fromkeys(text.ends, "healthy")
         return Circuit(
             name=text.circuit,
@@ -211,12 +211,12 @@ class _Builder:
             start=text.start,
             ends={name: health == "healthy" for name, health in healthy.items()},
             thresholds=text.thresholds,
-            loops={name: self._loop(name, given) for name, given in text.loops.items()},
+            loops={name: self._build_loop(name, given) for name, given in text.loops.items()},
             max_steps=text.max_steps,
-            roles=self._roles(),
-            steps={name: self._step(name, given) for name, given in text.steps.items()},
-            rules=self._rules(),
-            otherwise=self._otherwise(),
+            roles=self._build_roles(),
+            steps={name: self._build_step(name, given) for name, given in text.steps.items()},
+            rules=self._build_rules(),
+            otherwise=self._build_otherwise(),
             halts=frozenset(name for name, health in healthy.items() if health == "halting"),
         )
 
@@ -230,38 +230,44 @@ class _Builder:
             self._check_name(rule.id or "unnamed", "rules", index, "id")
         clash = next((name for name in text.steps if name in text.ends), None)
         if clash is not None:
-            raise self._wrong(f"{clash!r} is both a step and an end; rename one", "steps", clash)
+            raise self._build_error(
+                f"{clash!r} is both a step and an end; rename one", "steps", clash
+            )
 
     def _check_name(self, name: str, *path: str | int) -> None:
-        if not proper_name(name) or name in RESERVED:
-            raise self._wrong(
+        if not is_valid_name(name) or name in RESERVED:
+            raise self._build_error(
                 f"{name[:80]!r} is not a valid name here: a letter, then letters, digits, - and _, "
                 f"at most 64, and not {', '.join(RESERVED)}",
                 *path,
             )
 
-    def _at_least(self, least: int, value: int, *path: str | int) -> None:
-        if not least <= value <= MOST:
-            raise self._wrong(f"{path[-1]} must be from {least} to {MOST:,}, not {value}", *path)
+    def _check_range(self, least: int, value: int, *path: str | int) -> None:
+        if not least <= value <= MAX_LIMIT:
+            raise self._build_error(
+                f"{path[-1]} must be from {least} to {MAX_LIMIT:,}, not {value}", *path
+            )
 
-    def _loop(self, name: str, given: int | str | LoopText) -> Loop:
+    def _build_loop(self, name: str, given: int | str | LoopText) -> Loop:
         limit = given.max if isinstance(given, LoopText) else given
         per_step = isinstance(given, LoopText) and given.per == "step"
         if isinstance(limit, str):
             try:
-                most = loop_limit(limit, self.text.thresholds)
+                most = read_loop_limit(limit, self.text.thresholds)
             except CircuitError as error:
-                raise self._wrong(str(error), "loops", name) from None
+                raise self._build_error(str(error), "loops", name) from None
             return Loop(name, most, per_step, limit)
-        self._at_least(0, limit, "loops", name)
+        self._check_range(0, limit, "loops", name)
         return Loop(name, limit, per_step)
 
-    def _roles(self) -> dict[str, Role]:
+    def _build_roles(self) -> dict[str, Role]:
         given = self.text.roles
         if isinstance(given, list):
             given = dict.fromkeys(given)
         for name, role in given.items():
-            self._at_least(1, role.slots if role and role.slots is not None else 1, "roles", name)
+            self._check_range(
+                1, role.slots if role and role.slots is not None else 1, "roles", name
+            )
         roles = {
             name: Role(name, role.slots, role.priority) if role else Role(name)
             for name, role in given.items()
@@ -272,28 +278,28 @@ class _Builder:
         roles.setdefault(HUMAN, Role(HUMAN))
         return roles
 
-    def _step(self, name: str, given: StepText) -> Step:
+    def _build_step(self, name: str, given: StepText) -> Step:
         role = given.role or (HUMAN if given.gate else "")
         if not role:
-            raise self._wrong(
+            raise self._build_error(
                 f"step {name!r} needs a role, for example role: author", "steps", name
             )
         if given.gate and role != HUMAN:
-            raise self._wrong(
+            raise self._build_error(
                 f"step {name!r} is a gate, so its role is {HUMAN}, not {role!r}",
                 "steps",
                 name,
                 "role",
             )
         if given.family and not given.gate:
-            raise self._wrong(
+            raise self._build_error(
                 f"step {name!r} is not a gate: family is for answers from people",
                 "steps",
                 name,
                 "family",
             )
         if given.language == "text" and (given.gate or ARTIFACT in given.signals):
-            raise self._wrong(
+            raise self._build_error(
                 f"step {name!r} is answered in text: give it the signals its role may say, and no "
                 "gate",
                 "steps",
@@ -301,29 +307,29 @@ class _Builder:
                 "language",
             )
         try:
-            shape = shape_of(self._schema(given.answer))
+            shape = read_shape(self._find_schema(given.answer))
         except CircuitError as error:
-            raise self._wrong(f"step {name!r}: {error}", "steps", name, "answer") from None
+            raise self._build_error(f"step {name!r}: {error}", "steps", name, "answer") from None
         return Step(
             name=name,
             role=role,
             shape=shape,
             prompt=given.prompt,
-            timeout=self._timeout(name, given),
+            timeout=self._read_timeout(name, given),
             writes=given.writes,
             signals=tuple(given.signals),
-            judges=_tuple(given.judges),
+            judges=_as_tuple(given.judges),
             family=given.family,
             language=given.language,
         )
 
-    def _timeout(self, name: str, given: StepText) -> float | None:
+    def _read_timeout(self, name: str, given: StepText) -> float | None:
         try:
-            return None if given.timeout is None else seconds_of(given.timeout)
+            return None if given.timeout is None else parse_duration(given.timeout)
         except CircuitError as error:
-            raise self._wrong(f"timeout: {error}", "steps", name, "timeout") from None
+            raise self._build_error(f"timeout: {error}", "steps", name, "timeout") from None
 
-    def _schema(self, answer: str | dict[str, Any]) -> dict[str, Any]:
+    def _find_schema(self, answer: str | dict[str, Any]) -> dict[str, Any]:
         if isinstance(answer, dict):
             return answer
         if answer not in self.shapes:
@@ -333,78 +339,80 @@ class _Builder:
             )
         return self.shapes[answer]
 
-    def _rules(self) -> tuple[Rule, ...]:
-        rules = tuple(self._rule(index, given) for index, given in enumerate(self.text.rules))
+    def _build_rules(self) -> tuple[Rule, ...]:
+        rules = tuple(self._build_rule(index, given) for index, given in enumerate(self.text.rules))
         seen: set[str] = set()
         for index, rule in enumerate(rules):
             if rule.id in seen or rule.id == OTHERWISE:
-                raise self._wrong(
+                raise self._build_error(
                     f"there are two rules {rule.id!r}; ids are unique", "rules", index
                 )
             seen.add(rule.id)
         return rules
 
-    def _rule(self, index: int, given: RuleText) -> Rule:
+    def _build_rule(self, index: int, given: RuleText) -> Rule:
         rule_id = given.id or f"rule-{index + 1}"
         if given.to is None and not given.adds:
-            raise self._wrong(
+            raise self._build_error(
                 f"rule {rule_id!r} needs 'to: STEP', or 'adds:' if it only adds to the context",
                 "rules",
                 index,
             )
         return Rule(
             id=rule_id,
-            at=_tuple(given.at),
-            on=_tuple(given.on),
+            at=_as_tuple(given.at),
+            on=_as_tuple(given.on),
             to=given.to,
-            guard=self._guard(given.when, rule_id, index),
+            guard=self._parse_guard(given.when, rule_id, index),
             loop=given.loop,
             detour=given.detour,
-            adds=self._adds(given.adds, "rules", index),
+            adds=self._parse_adds(given.adds, "rules", index),
             hold=given.hold,
             release=given.release,
             tags=given.tags,
             why=given.why,
         )
 
-    def _guard(self, when: str | bool | None, rule_id: str, index: int) -> Expression | None:
+    def _parse_guard(self, when: str | bool | None, rule_id: str, index: int) -> Expression | None:
         if when is None or when is True:
             return None
         try:
-            return parse(str(when))
+            return parse_expression(str(when))
         except CircuitError as error:
-            raise self._wrong(f"rule {rule_id!r}: {error}", "rules", index, "when") from None
+            raise self._build_error(f"rule {rule_id!r}: {error}", "rules", index, "when") from None
 
-    def _adds(self, given: dict[str, Any], *place: str | int) -> dict[str, Any]:
+    def _parse_adds(self, given: dict[str, Any], *place: str | int) -> dict[str, Any]:
         adds: dict[str, Any] = {}
         for name, value in given.items():
             if isinstance(value, str) and value.startswith("="):
                 try:
-                    adds[name] = parse(value[1:])
+                    adds[name] = parse_expression(value[1:])
                 except CircuitError as error:
-                    raise self._wrong(f"adds {name!r}: {error}", *place, "adds", name) from None
+                    raise self._build_error(
+                        f"adds {name!r}: {error}", *place, "adds", name
+                    ) from None
             else:
                 adds[name] = value
         return adds
 
-    def _otherwise(self) -> Rule | None:
+    def _build_otherwise(self) -> Rule | None:
         given = self.text.otherwise
         if given is None:
             return None
         if isinstance(given, str):
             return Rule(OTHERWISE, (), (), given)
-        adds = self._adds(given.adds, "otherwise")
+        adds = self._parse_adds(given.adds, "otherwise")
         return Rule(OTHERWISE, (), (), given.to, adds=adds, why=given.why)
 
-    def _wrong(self, message: str, *path: str | int) -> CircuitError:
-        return CircuitError(message, file=self.page.file, line=self.page.line(*path))
+    def _build_error(self, message: str, *path: str | int) -> CircuitError:
+        return CircuitError(message, file=self.document.file, line=self.document.line(*path))
 
 
-def _tuple(given: str | list[str]) -> tuple[str, ...]:
+def _as_tuple(given: str | list[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _explained(message: str, page: YamlDocument) -> CircuitError:
+def _explain_error(message: str, page: YamlDocument) -> CircuitError:
     """msgspec's complaint, with the line it is about and the word that was probably meant."""
     problem, _, where = message.partition(" - at `$")
     path = [
@@ -412,23 +420,25 @@ def _explained(message: str, page: YamlDocument) -> CircuitError:
         for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
     ]
     if path and where.startswith(f".{path[0]}[...]"):
-        path[1:1] = _key_of(message, page, str(path[0]))
+        path[1:1] = _find_key(message, page, str(path[0]))
     unknown = re.search(r"unknown field `(.+?)`", problem)
     if unknown:
-        known = _fields_at(path)
+        known = _list_fields(path)
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
         return CircuitError(
-            f"{unknown[1]!r} is not a field of {_place(path)}; {hint}",
+            f"{unknown[1]!r} is not a field of {_describe_place(path)}; {hint}",
             file=page.file,
             line=page.line(*path, unknown[1]),
         )
     return CircuitError(
-        f"{_place(path)}: {problem[:1].lower()}{problem[1:]}", file=page.file, line=page.line(*path)
+        f"{_describe_place(path)}: {problem[:1].lower()}{problem[1:]}",
+        file=page.file,
+        line=page.line(*path),
     )
 
 
-def _key_of(message: str, page: YamlDocument, section: str) -> list[str]:
+def _find_key(message: str, page: YamlDocument, section: str) -> list[str]:
     """msgspec does not say under which name it found the fault: the one that fails alone."""
     for name, value in page.value[section].items():
         try:
@@ -439,7 +449,7 @@ def _key_of(message: str, page: YamlDocument, section: str) -> list[str]:
     return []
 
 
-def _fields_at(path: list[str | int]) -> tuple[str, ...]:
+def _list_fields(path: list[str | int]) -> tuple[str, ...]:
     match path:
         case ["rules", *_]:
             return RuleText.__struct_fields__
@@ -454,6 +464,6 @@ def _fields_at(path: list[str | int]) -> tuple[str, ...]:
     return CircuitText.__struct_fields__
 
 
-def _place(path: list[str | int]) -> str:
+def _describe_place(path: list[str | int]) -> str:
     words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return words.lstrip(".") or "the circuit"

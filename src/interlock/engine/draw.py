@@ -15,12 +15,12 @@ _STYLES = """\
     classDef healthy fill:#e0f2e3,stroke:#2e7d32,color:#222
     classDef unhealthy fill:#eeeeee,stroke:#616161,color:#222
     classDef helper fill:#ffffff,stroke:#9e9e9e,color:#616161,stroke-dasharray:3 3"""
-_LONGEST_LABEL = 80
+_MAX_LABEL = 80
 
 
 def draw(circuit: Circuit) -> str:
     """The circuit as a Mermaid flowchart: gates are hexagons, outside writes have double sides."""
-    return "\n".join(["flowchart TD", *_Chart(circuit).lines(), _STYLES, ""])
+    return "\n".join(["flowchart TD", *_Chart(circuit).render_lines(), _STYLES, ""])
 
 
 class _Chart:
@@ -30,62 +30,62 @@ class _Chart:
         self.ids = {name: f"n{index}" for index, name in enumerate(names)}
         self.helpers: dict[str, str] = {}
 
-    def lines(self) -> Iterator[str]:
-        yield f"    start(( )) --> {self._id(self.circuit.start)}"
-        yield from (self._step(step) for step in self.circuit.steps.values())
+    def render_lines(self) -> Iterator[str]:
+        yield f"    start(( )) --> {self._find_id(self.circuit.start)}"
+        yield from (self._render_step(step) for step in self.circuit.steps.values())
         for name, healthy in self.circuit.ends.items():
             style = "healthy" if healthy else "unhealthy"
-            yield f'    {self.ids[name]}(["{escaped(name)}"]):::{style}'
-        edges = [edge for rule in self.circuit.rules for edge in self._edges(rule)]
+            yield f'    {self.ids[name]}(["{escape_mermaid(name)}"]):::{style}'
+        edges = [edge for rule in self.circuit.rules for edge in self._render_edges(rule)]
         if self.circuit.otherwise is not None:
-            source = self._helper("no other rule")
-            edges.append(self._edge(source, self.circuit.otherwise, source))
+            source = self._add_helper("no other rule")
+            edges.append(self._render_edge(source, self.circuit.otherwise, source))
         yield from edges
         for text, helper in self.helpers.items():
-            yield f'    {helper}["{escaped(text)}"]:::helper'
+            yield f'    {helper}["{escape_mermaid(text)}"]:::helper'
 
-    def _step(self, step: Step) -> str:
-        label = f'"{escaped(step.name)}<br/>{escaped(step.role)}"'
+    def _render_step(self, step: Step) -> str:
+        label = f'"{escape_mermaid(step.name)}<br/>{escape_mermaid(step.role)}"'
         if step.gate:
             return f"    {self.ids[step.name]}{{{{{label}}}}}:::gate"
         if step.writes:
             return f"    {self.ids[step.name]}[[{label}]]:::writes"
         return f"    {self.ids[step.name]}[{label}]"
 
-    def _edges(self, rule: Rule) -> Iterator[str]:
+    def _render_edges(self, rule: Rule) -> Iterator[str]:
         for name in rule.at:
-            source = self._helper("any step") if name == ANY else self._id(name)
-            yield self._edge(source, rule, source)
+            source = self._add_helper("any step") if name == ANY else self._find_id(name)
+            yield self._render_edge(source, rule, source)
 
-    def _edge(self, source: str, rule: Rule, here: str) -> str:
+    def _render_edge(self, source: str, rule: Rule, here: str) -> str:
         if rule.to == BACK:
-            target = self._helper("back from the detour")
+            target = self._add_helper("back from the detour")
         else:
-            target = here if rule.to in (AGAIN, None) else self._id(str(rule.to))
+            target = here if rule.to in (AGAIN, None) else self._find_id(str(rule.to))
         arrow = "-.->" if rule.detour or rule.to in (BACK, None) or not rule.at else "-->"
-        return f'    {source} {arrow}|"{escaped(_label(rule))}"| {target}'
+        return f'    {source} {arrow}|"{escape_mermaid(_format_label(rule))}"| {target}'
 
-    def _id(self, name: str) -> str:
-        return self.ids[name] if name in self.ids else self._helper(f"{name}?")
+    def _find_id(self, name: str) -> str:
+        return self.ids[name] if name in self.ids else self._add_helper(f"{name}?")
 
-    def _helper(self, text: str) -> str:
+    def _add_helper(self, text: str) -> str:
         return self.helpers.setdefault(text, f"h{len(self.helpers)}")
 
 
 def draw_text(circuit: Circuit) -> str:
     """The circuit as a table: its limits, then every step with its rules in their order."""
-    rows = [*_heading(circuit), ""]
+    rows = [*_render_heading(circuit), ""]
     for step in circuit.steps.values():
-        rows += [_step_line(circuit, step), *_table(circuit, (step.name,)), ""]
-    anywhere = _table(circuit, (ANY,))
+        rows += [_render_step_line(circuit, step), *_render_table(circuit, (step.name,)), ""]
+    anywhere = _render_table(circuit, (ANY,))
     if anywhere:
         rows += ["at any step", *anywhere, ""]
     if circuit.otherwise is not None:
-        rows += [f"otherwise -> {circuit.otherwise.to}{_notes(circuit.otherwise)}", ""]
+        rows += [f"otherwise -> {circuit.otherwise.to}{_format_notes(circuit.otherwise)}", ""]
     return "\n".join(rows)
 
 
-def _heading(circuit: Circuit) -> Iterator[str]:
+def _render_heading(circuit: Circuit) -> Iterator[str]:
     yield f"{circuit.name}, version {circuit.version}, at most {circuit.max_steps} dispatches"
     ends = [name if healthy else f"{name} (unhealthy)" for name, healthy in circuit.ends.items()]
     yield f"ends: {', '.join(ends)}"
@@ -100,7 +100,7 @@ def _heading(circuit: Circuit) -> Iterator[str]:
         yield f"loops: {', '.join(loops)}"
 
 
-def _step_line(circuit: Circuit, step: Step) -> str:
+def _render_step_line(circuit: Circuit, step: Step) -> str:
     words = [f"{'*' if step.name == circuit.start else ' '} {step.name}: {step.role}"]
     words += ["gate"] * step.gate + ["writes"] * step.writes
     words += [f"judges {', '.join(step.judges)}"] * bool(step.judges)
@@ -108,7 +108,7 @@ def _step_line(circuit: Circuit, step: Step) -> str:
     return ", ".join(words)
 
 
-def _table(circuit: Circuit, at: tuple[str, ...]) -> list[str]:
+def _render_table(circuit: Circuit, at: tuple[str, ...]) -> list[str]:
     """Aligned rows: signal, guard, target, rule."""
     rules = [rule for rule in circuit.rules if set(rule.at) & set(at)]
     cells = [
@@ -116,7 +116,7 @@ def _table(circuit: Circuit, at: tuple[str, ...]) -> list[str]:
             ", ".join(rule.on),
             f"when {rule.guard.text}" if rule.guard else "",
             f"-> {rule.to}" if rule.to else "adds",
-            f"[{rule.id}]{_notes(rule)}",
+            f"[{rule.id}]{_format_notes(rule)}",
         )
         for rule in rules
     ]
@@ -128,9 +128,9 @@ def _table(circuit: Circuit, at: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _notes(rule: Rule) -> str:
+def _format_notes(rule: Rule) -> str:
     words = [f"loop {rule.loop}"] * bool(rule.loop) + ["detour"] * rule.detour
-    words += [f"adds {', '.join(map(_addition, rule.adds.items()))}"] * bool(rule.adds)
+    words += [f"adds {', '.join(map(_format_addition, rule.adds.items()))}"] * bool(rule.adds)
     words += [f"hold {rule.hold}"] * bool(rule.hold) + [f"release {rule.release}"] * bool(
         rule.release
     )
@@ -138,20 +138,20 @@ def _notes(rule: Rule) -> str:
     return f"{note}  # {rule.why}" if rule.why else note
 
 
-def _addition(item: tuple[str, object]) -> str:
+def _format_addition(item: tuple[str, object]) -> str:
     name, value = item
     return f"{name} = {value.text if isinstance(value, Expression) else repr(value)}"
 
 
-def _label(rule: Rule) -> str:
+def _format_label(rule: Rule) -> str:
     signals = "" if rule.on in ((ARTIFACT,), ()) else f" on {', '.join(rule.on)}"
     guard = f": {rule.guard.text}" if rule.guard else ""
     loop = f" (loop {rule.loop})" if rule.loop else ""
     adds = f" (adds {', '.join(rule.adds)})" if rule.to is None else ""
     text = f"{rule.id}{signals}{guard}{loop}{adds}"
-    return text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
+    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
 
 
-def escaped(text: str) -> str:
+def escape_mermaid(text: str) -> str:
     """Text that Mermaid shows as it is."""
     return "".join(_ESCAPES.get(sign, sign) for sign in " ".join(text.split()))

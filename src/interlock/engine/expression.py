@@ -15,10 +15,10 @@ from interlock.system.errors import ExpressionError
 
 MAX_LENGTH = 1_000
 MAX_DEPTH = 25
-_SMALL = (bool, int, float, type(None))
+_SMALL_TYPES = (bool, int, float, type(None))
 _LITERALS = {"true": True, "false": False, "null": None}
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
-_WORDS = (
+_USAGE = (
     "use names, constants, and/or/not, comparisons, in, len(name) and has(name); "
     "for example: match and confidence >= recall_hit"
 )
@@ -39,19 +39,19 @@ class Scope:
         self.seen: dict[str, Any] = {}
 
     def read(self, path: str) -> Any:
-        found, value = self._look(path)
+        found, value = self._find(path)
         if not found:
             raise ExpressionError(f"{path!r} is not there to be read; ask has({path}) first")
-        self.seen[path] = brief(value)
+        self.seen[path] = shorten_value(value)
         return value
 
     def has(self, path: str) -> bool:
-        found, _ = self._look(path)
+        found, _ = self._find(path)
         self.seen[f"has({path})"] = found
         return found
 
     def size(self, path: str) -> int:
-        found, value = self._look(path)
+        found, value = self._find(path)
         if not found:
             raise ExpressionError(f"{path!r} is not there to be counted; ask has({path}) first")
         if not isinstance(value, str | list | tuple | dict):
@@ -59,11 +59,11 @@ class Scope:
         self.seen[f"len({path})"] = len(value)
         return len(value)
 
-    def _look(self, path: str) -> tuple[bool, Any]:
+    def _find(self, path: str) -> tuple[bool, Any]:
         head, dot, rest = path.partition(".")
         for part in self.parts:
             if head in part:
-                return _descend(part[head], rest) if dot else (True, part[head])
+                return _walk_path(part[head], rest) if dot else (True, part[head])
         return False, None
 
 
@@ -76,20 +76,20 @@ class Expression(msgspec.Struct, frozen=True):
     tree: ast.expr
     _run: Callable[..., Any]
 
-    def value(self, scope: Scope) -> Any:
+    def evaluate(self, scope: Scope) -> Any:
         try:
             return self._run(scope.read, scope.has, scope.size)
         except TypeError as error:
             raise ExpressionError(f"{self.text!r} compares unlike things: {error}") from None
 
     def holds(self, scope: Scope) -> bool:
-        return bool(self.value(scope))
+        return bool(self.evaluate(scope))
 
 
-def parse(text: str) -> Expression:
+def parse_expression(text: str) -> Expression:
     """The expression written in `text`, or an ExpressionError that says what to write instead."""
     if not isinstance(text, str) or not text.strip():
-        raise ExpressionError(f"an expression must not be empty; {_WORDS}")
+        raise ExpressionError(f"an expression must not be empty; {_USAGE}")
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"an expression has at most {MAX_LENGTH} characters, not {len(text)}")
     try:
@@ -97,30 +97,30 @@ def parse(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = getattr(error, "msg", None) or str(error)
         raise ExpressionError(
-            f"{brief(text)!r} is not an expression ({detail}); {_WORDS}"
+            f"{shorten_value(text)!r} is not an expression ({detail}); {_USAGE}"
         ) from None
     checker = _Checker(text)
     checked = checker.check(tree)
     return Expression(
-        text.strip(), tuple(checker.reads), tuple(checker.asks), tree, _compiled(checked)
+        text.strip(), tuple(checker.reads), tuple(checker.asks), tree, _compile(checked)
     )
 
 
-def brief(value: Any) -> Any:
+def shorten_value(value: Any) -> Any:
     """A value as a journal may keep it: small ones whole, large ones by their size."""
-    if type(value) in _SMALL:
+    if type(value) in _SMALL_TYPES:
         return value
     if isinstance(value, str):
         return value if len(value) <= 200 else f"{value[:180]}… ({len(value)} characters)"
     if isinstance(value, list | tuple):
         plain = len(value) <= 8 and not any(isinstance(item, list | dict) for item in value)
-        return [brief(item) for item in value] if plain else f"list of {len(value)}"
+        return [shorten_value(item) for item in value] if plain else f"list of {len(value)}"
     if isinstance(value, dict):
         return f"object with {', '.join(sorted(map(str, value))[:8])}"
     return value
 
 
-def path_of(node: ast.expr) -> str | None:
+def find_path(node: ast.expr) -> str | None:
     """`a.b.c` for a chain of names, None for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -131,7 +131,7 @@ def path_of(node: ast.expr) -> str | None:
     return ".".join([node.id, *reversed(parts)])
 
 
-def literal_of(node: ast.expr) -> tuple[bool, Any]:
+def read_literal(node: ast.expr) -> tuple[bool, Any]:
     """(True, value) for a constant, also -1, [1, 2] and true/false/null; else (False, None)."""
     match node:
         case ast.Constant(value=value) if value is None or isinstance(value, str | int | float):
@@ -142,13 +142,13 @@ def literal_of(node: ast.expr) -> tuple[bool, Any]:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return True, -value
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            found = [literal_of(item) for item in items]
+            found = [read_literal(item) for item in items]
             if all(ok for ok, _ in found):
                 return True, [value for _, value in found]
     return False, None
 
 
-def _descend(value: Any, rest: str) -> tuple[bool, Any]:
+def _walk_path(value: Any, rest: str) -> tuple[bool, Any]:
     for name in rest.split("."):
         if not isinstance(value, Mapping) or name not in value:
             return False, None
@@ -156,7 +156,7 @@ def _descend(value: Any, rest: str) -> tuple[bool, Any]:
     return True, value
 
 
-def _compiled(body: ast.expr) -> Callable[..., Any]:
+def _compile(body: ast.expr) -> Callable[..., Any]:
     arguments = ast.arguments(
         posonlyargs=[],
         args=[ast.arg("read"), ast.arg("has"), ast.arg("size")],
@@ -182,60 +182,64 @@ class _Checker:
     def check(self, node: ast.expr, depth: int = 0) -> ast.expr:
         if depth > MAX_DEPTH:
             raise ExpressionError(f"the expression is nested deeper than {MAX_DEPTH} levels")
-        is_literal, value = literal_of(node)
+        is_literal, value = read_literal(node)
         if is_literal:
-            return _constant(value)
+            return _build_constant(value)
         match node:
             case ast.Name() | ast.Attribute():
-                return self._read(node)
+                return self._check_read(node)
             case ast.BoolOp(op=op, values=values):
                 return ast.BoolOp(op, [self.check(each, depth + 1) for each in values])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return ast.UnaryOp(ast.Not(), self.check(operand, depth + 1))
             case ast.Compare(left=left, ops=ops, comparators=others):
-                return self._compare(left, ops, others, depth)
+                return self._check_comparison(left, ops, others, depth)
             case ast.Call(func=ast.Name(id="has" | "len" as name), args=[argument], keywords=[]):
-                return self._call(name, argument)
-        raise ExpressionError(f"{self._source(node)} is not allowed in {self._whole()}; {_WORDS}")
+                return self._check_call(name, argument)
+        raise ExpressionError(
+            f"{self._quote_node(node)} is not allowed in {self._quote_all()}; {_USAGE}"
+        )
 
-    def _compare(
+    def _check_comparison(
         self, left: ast.expr, ops: list[ast.cmpop], others: list[ast.expr], depth: int
     ) -> ast.expr:
         if not all(isinstance(op, _COMPARISONS) for op in ops):
-            raise ExpressionError(f"write == or != instead of 'is' in {self._whole()}")
+            raise ExpressionError(f"write == or != instead of 'is' in {self._quote_all()}")
         checked = [self.check(each, depth + 1) for each in (left, *others)]
         return ast.Compare(checked[0], ops, checked[1:])
 
-    def _read(self, node: ast.expr) -> ast.expr:
-        path = self._path(node)
+    def _check_read(self, node: ast.expr) -> ast.expr:
+        path = self._read_path(node)
         self.reads[path] = None
-        return _invoke("read", path)
+        return _build_call("read", path)
 
-    def _call(self, name: str, argument: ast.expr) -> ast.expr:
-        path = self._path(argument)
+    def _check_call(self, name: str, argument: ast.expr) -> ast.expr:
+        path = self._read_path(argument)
         (self.asks if name == "has" else self.reads)[path] = None
-        return _invoke("has" if name == "has" else "size", path)
+        return _build_call("has" if name == "has" else "size", path)
 
-    def _path(self, node: ast.expr) -> str:
-        path = path_of(node)
+    def _read_path(self, node: ast.expr) -> str:
+        path = find_path(node)
         if path is None:
-            raise ExpressionError(f"{self._source(node)} is not a name, in {self._whole()}")
+            raise ExpressionError(f"{self._quote_node(node)} is not a name, in {self._quote_all()}")
         if any(part.startswith("_") for part in path.split(".")):
             raise ExpressionError(f"{path!r}: names do not start with an underscore")
         return path
 
-    def _source(self, node: ast.expr) -> str:
-        return repr(brief(ast.get_source_segment(self.text.strip(), node) or type(node).__name__))
+    def _quote_node(self, node: ast.expr) -> str:
+        return repr(
+            shorten_value(ast.get_source_segment(self.text.strip(), node) or type(node).__name__)
+        )
 
-    def _whole(self) -> str:
-        return repr(brief(self.text.strip()))
+    def _quote_all(self) -> str:
+        return repr(shorten_value(self.text.strip()))
 
 
-def _invoke(function: str, path: str) -> ast.expr:
+def _build_call(function: str, path: str) -> ast.expr:
     return ast.Call(ast.Name(function, ast.Load()), [ast.Constant(path)], [])
 
 
-def _constant(value: Any) -> ast.expr:
+def _build_constant(value: Any) -> ast.expr:
     if isinstance(value, list):
-        return ast.List([_constant(item) for item in value], ast.Load())
+        return ast.List([_build_constant(item) for item in value], ast.Load())
     return ast.Constant(value)

@@ -13,7 +13,7 @@ from interlock.engine.advance import advance, apply
 from interlock.engine.case import OPEN, Case, Decision, Signal
 from interlock.engine.circuit import Circuit
 
-Recorded = Sequence[tuple[Decision, dict[str, Any]]]
+RecordedDecisions = Sequence[tuple[Decision, dict[str, Any]]]
 
 
 class Divergence(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Divergence(msgspec.Struct, frozen=True):
     read: dict[str, Any]
 
 
-class Replayed(msgspec.Struct, frozen=True):
+class ReplayedCase(msgspec.Struct, frozen=True):
     """A case decided again. `lacks` names the step no recorded answer exists for, if it came to it:
     the numbers after it are a lower bound."""
 
@@ -43,7 +43,9 @@ class Replayed(msgspec.Struct, frozen=True):
     lacks: str = ""
 
 
-def redecide(circuit: Circuit, start: Case, recorded: Recorded) -> tuple[Recorded, Case, str]:
+def decide_again(
+    circuit: Circuit, start: Case, recorded: RecordedDecisions
+) -> tuple[RecordedDecisions, Case, str]:
     """The decisions another circuit makes on recorded answers, where they lead, and the step that
     has no answer, if they come to one."""
     answers = {(each.step, each.attempt): (each.signal, data) for each, data in recorded}
@@ -60,14 +62,16 @@ def redecide(circuit: Circuit, start: Case, recorded: Recorded) -> tuple[Recorde
     return decided, case, ""
 
 
-def replay(circuit: Circuit, start: Case, recorded: Recorded, end: str) -> Replayed:
+def replay(circuit: Circuit, start: Case, recorded: RecordedDecisions, end: str) -> ReplayedCase:
     """Decide a case again from `start`; `end` is how it ended, or stands, in the journal."""
-    decided, case, lacks = redecide(circuit, start, recorded)
+    decided, case, lacks = decide_again(circuit, start, recorded)
     path = [decision.step for decision, _ in decided]
     pairs = zip(recorded, decided, strict=False)
-    turn = next((it for (one, _), (other, _) in pairs if (it := _parting(one, other))), None)
+    turn = next(
+        (it for (one, _), (other, _) in pairs if (it := _find_divergence(one, other))), None
+    )
     unasked = bool(lacks) and turn is not None
-    return Replayed(
+    return ReplayedCase(
         case_id=start.case_id,
         turn=turn,
         dispatches_before=len(recorded),
@@ -75,17 +79,17 @@ def replay(circuit: Circuit, start: Case, recorded: Recorded, end: str) -> Repla
         path_before=tuple(each.step for each, _ in recorded),
         path_after=(*path, lacks) if unasked else tuple(path),
         end_before=end,
-        end_after=end if turn is None else standing(case),
+        end_after=end if turn is None else describe_position(case),
         lacks=lacks if turn is not None else "",
     )
 
 
-def standing(case: Case) -> str:
+def describe_position(case: Case) -> str:
     """How a case ended, or where it stands, in one word."""
     return case.end or (case.step if case.status == OPEN else case.status)
 
 
-def _parting(before: Decision, after: Decision) -> Divergence | None:
+def _find_divergence(before: Decision, after: Decision) -> Divergence | None:
     if (before.to, before.status) == (after.to, after.status):
         return None
     return Divergence(

@@ -16,7 +16,7 @@ import msgspec
 from interlock.engine.circuit import HUMAN, Role
 from interlock.system.errors import StateError
 
-_SHOWN = 10
+_MAX_NAMED = 10
 _Place = tuple[int, int, int, int, str]
 """Order of waiting: role's rank, case's priority, how many depend on it, arrival, case id."""
 
@@ -42,7 +42,7 @@ class Spent(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     seconds: float = 0.0
 
 
-def used(budget: Budget, spent: Spent) -> dict[str, float]:
+def compute_shares(budget: Budget, spent: Spent) -> dict[str, float]:
     """For each limit of the budget, the part of it that is spent: 1.0 is all."""
     parts: dict[str, float] = {}
     for name in Budget.__struct_fields__:
@@ -52,14 +52,14 @@ def used(budget: Budget, spent: Spent) -> dict[str, float]:
     return parts
 
 
-def dispatches_left(budget: Budget, spent: Spent) -> int | None:
+def count_dispatches_left(budget: Budget, spent: Spent) -> int | None:
     """How many dispatches the budget still allows; 0 when any limit is reached, None for no end."""
-    if any(part >= 1.0 for part in used(budget, spent).values()):
+    if any(part >= 1.0 for part in compute_shares(budget, spent).values()):
         return 0
     return None if budget.dispatches is None else budget.dispatches - spent.dispatches
 
 
-def refuse_cycles(after: Mapping[str, Iterable[str]]) -> None:
+def check_dependencies(after: Mapping[str, Iterable[str]]) -> None:
     """StateError if cases wait for each other in a circle, or for one that is not there."""
     for case_id, needs in after.items():
         for need in needs:
@@ -78,8 +78,8 @@ def _describe_cycle(cycle: Sequence[str], after: Iterable[str]) -> str:
     places = {case_id: place for place, case_id in enumerate(members)}
     first = next(places[case_id] for case_id in after if case_id in places)
     circle = [*members[first:], *members[: first + 1]]
-    if len(circle) > _SHOWN:
-        circle = [*circle[: _SHOWN // 2], "…", *circle[-_SHOWN // 2 :]]
+    if len(circle) > _MAX_NAMED:
+        circle = [*circle[: _MAX_NAMED // 2], "…", *circle[-_MAX_NAMED // 2 :]]
     return f"these cases wait for each other: {' after '.join(circle)}"
 
 
@@ -130,14 +130,14 @@ class Schedule:
             self._dependents[need].remove(case_id)
         role = self.parked.pop(case_id, "") or self._withdraw(case_id)
         self.add(case_id, priority, needs)
-        self.wants(case_id, role)
+        self.enqueue(case_id, role)
 
     def _withdraw(self, case_id: str) -> str:
         role, place = self._place.pop(case_id)
         del self.waiting[role][bisect_left(self.waiting[role], place)]
         return role
 
-    def wants(self, case_id: str, role: str) -> None:
+    def enqueue(self, case_id: str, role: str) -> None:
         """The case needs a dispatch of that role as soon as it may have one."""
         if self._needs.get(case_id):
             self.parked[case_id] = role
@@ -149,7 +149,7 @@ class Schedule:
         self._place[case_id] = (role, place)
         insort(self.waiting[role], place)
 
-    def sent(self, case_id: str, role: str) -> None:
+    def mark_sent(self, case_id: str, role: str) -> None:
         """Its dispatch is out."""
         if case_id in self._place:
             self._withdraw(case_id)
@@ -158,7 +158,7 @@ class Schedule:
         self.busy += role not in self.by_hand
         self.taken += self._takes_place(role)
 
-    def answered(self, case_id: str) -> None:
+    def mark_answered(self, case_id: str) -> None:
         """Its dispatch is settled; the place is free again."""
         role = self._role_out.pop(case_id, None)
         if role is not None:
@@ -169,7 +169,7 @@ class Schedule:
     def _takes_place(self, role: str) -> bool:
         return role not in self.by_hand and role not in self.unplaced
 
-    def ended(self, case_id: str, healthy: bool) -> None:
+    def mark_ended(self, case_id: str, healthy: bool) -> None:
         """The case is over: a healthy end lets those behind it start, any other blocks them."""
         for name in [name for name, holder in self.holds.items() if holder == case_id]:
             del self.holds[name]
@@ -179,7 +179,7 @@ class Schedule:
             needs = self._needs[dependent]
             needs.discard(case_id)
             if not needs and dependent in self.parked:
-                self.wants(dependent, self.parked.pop(dependent))
+                self.enqueue(dependent, self.parked.pop(dependent))
 
     def hold(self, name: str, case_id: str) -> None:
         """Until released, only this case is dispatched."""
@@ -188,16 +188,16 @@ class Schedule:
     def release(self, name: str) -> None:
         self.holds.pop(name, None)
 
-    def of_holders(self, role: str) -> list[_Place]:
+    def list_holders(self, role: str) -> list[_Place]:
         """Who waits for that role among the cases that hold the others back."""
         found = [self._place[case_id] for case_id in {*self.holds.values()} & self._place.keys()]
         return sorted(place for queue, place in found if queue == role)
 
-    def awaited(self) -> int:
+    def count_awaited(self) -> int:
         """Dispatches that wait for somebody's hand."""
         return sum(self.out.get(role, 0) for role in self.by_hand)
 
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Nothing waits for a place and nothing is out, not even with a human."""
         return not self._place and not self._role_out
 
@@ -211,35 +211,36 @@ def ready(
     if not names:
         return []
     asked = HUMAN in names and HUMAN in suite.by_hand
-    human = _allowed(suite, HUMAN, None) if asked else []
-    by_hand = _merged(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
+    human = _list_allowed(suite, HUMAN, None) if asked else []
+    by_hand = _merge_queues(suite, [n for n in names if n in suite.by_hand and n != HUMAN], left)
     left = None if left is None else left - len(by_hand)
-    ours = _merged(suite, [name for name in names if name in suite.unplaced], left)
+    ours = _merge_queues(suite, [name for name in names if name in suite.unplaced], left)
     left = None if left is None else left - len(ours)
     free = None if suite.places is None else max(0, suite.places - suite.taken)
     agents = [name for name in names if name not in suite.by_hand and name not in suite.unplaced]
-    chosen = [*human, *by_hand, *ours, *_merged(suite, agents, _least(free, left))]
+    chosen = [*human, *by_hand, *ours, *_merge_queues(suite, agents, _find_smaller(free, left))]
     return [place[-1] for place in chosen]
 
 
-def _merged(suite: Schedule, names: Sequence[str], most: int | None) -> list[_Place]:
+def _merge_queues(suite: Schedule, names: Sequence[str], most: int | None) -> list[_Place]:
     """The first of all who wait for these roles, as far as each role has places."""
     queues = [
-        _allowed(suite, name, _least(most, _free(suite, suite.roles[name]))) for name in names
+        _list_allowed(suite, name, _find_smaller(most, _count_free(suite, suite.roles[name])))
+        for name in names
     ]
     if len(queues) <= 1:
         return queues[0] if queues else []
     return list(islice(merge(*queues), most))
 
 
-def _free(suite: Schedule, role: Role) -> int | None:
+def _count_free(suite: Schedule, role: Role) -> int | None:
     return None if role.slots is None else max(0, role.slots - suite.out[role.name])
 
 
-def _least(one: int | None, other: int | None) -> int | None:
+def _find_smaller(one: int | None, other: int | None) -> int | None:
     return one if other is None else other if one is None else min(one, other)
 
 
-def _allowed(suite: Schedule, role: str, most: int | None) -> list[_Place]:
-    queue = suite.of_holders(role) if suite.holds else suite.waiting.get(role, [])
+def _list_allowed(suite: Schedule, role: str, most: int | None) -> list[_Place]:
+    queue = suite.list_holders(role) if suite.holds else suite.waiting.get(role, [])
     return queue[:most]

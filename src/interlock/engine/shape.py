@@ -25,8 +25,17 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "null": ("NoneType",),
 }
 """Kinds of JSON by the names of the types they are read as."""
-_NOTES = {"title", "description", "examples", "default", "$schema", "$id", "$comment", "$defs"}
-_CHECKED = {
+_IGNORED_KEYWORDS = {
+    "title",
+    "description",
+    "examples",
+    "default",
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+}
+_CHECKED_KEYWORDS = {
     "type",
     "properties",
     "required",
@@ -68,64 +77,68 @@ class Shape(msgspec.Struct, frozen=True):
     longest: int | None = None
     pattern: re.Pattern[str] | None = None
 
-    def problem(self, value: Any, at: str = "answer") -> str | None:
+    def find_problem(self, value: Any, at: str = "answer") -> str | None:
         """None if the value fits, else one sentence that names the place and what belongs there."""
         if self.kinds and not _is_one_of(type(value).__name__, self.kinds):
-            return f"{at} must be {_a(' or '.join(self.kinds))}, not {_kind_of(value)}"
-        if self.choices is not None and not any(_same(value, each) for each in self.choices):
-            return f"{at} must be one of {_listed(self.choices)}, not {_shown(value)}"
+            return (
+                f"{at} must be {_add_article(' or '.join(self.kinds))}, not {_describe_kind(value)}"
+            )
+        if self.choices is not None and not any(_is_same(value, each) for each in self.choices):
+            return (
+                f"{at} must be one of {_format_choices(self.choices)}, not {_format_value(value)}"
+            )
         if self.either:
-            problems = [shape.problem(value, at) for shape in self.either]
+            problems = [shape.find_problem(value, at) for shape in self.either]
             if all(problems):
                 return problems[0]
         match value:
             case dict():
-                return self._object_problem(value, at)
+                return self._check_object(value, at)
             case list():
-                return self._list_problem(value, at)
+                return self._check_list(value, at)
             case str():
-                return self._text_problem(value, at)
+                return self._check_text(value, at)
             case int() | float() if not isinstance(value, bool):
-                return self._number_problem(value, at)
+                return self._check_number(value, at)
         return None
 
-    def _object_problem(self, value: dict[str, Any], at: str) -> str | None:
+    def _check_object(self, value: dict[str, Any], at: str) -> str | None:
         for name in self.required:
             if name not in value:
                 return f"{at} lacks the field {name!r}"
         for name, item in value.items():
             field = self.fields.get(name)
             if field is not None:
-                if field.problem(item, name):
-                    return field.problem(item, f"{at}.{name}")
+                if field.find_problem(item, name):
+                    return field.find_problem(item, f"{at}.{name}")
             elif self.closed:
                 return f"{at} has a field {name!r} that the shape does not know"
         return None
 
-    def _list_problem(self, value: list[Any], at: str) -> str | None:
-        if problem := self._length_problem(len(value), at, "items"):
+    def _check_list(self, value: list[Any], at: str) -> str | None:
+        if problem := self._check_length(len(value), at, "items"):
             return problem
         if self.items is not None:
             for index, item in enumerate(value):
-                if self.items.problem(item):
-                    return self.items.problem(item, f"{at}[{index}]")
+                if self.items.find_problem(item):
+                    return self.items.find_problem(item, f"{at}[{index}]")
         return None
 
-    def _text_problem(self, value: str, at: str) -> str | None:
-        if problem := self._length_problem(len(value), at, "characters"):
+    def _check_text(self, value: str, at: str) -> str | None:
+        if problem := self._check_length(len(value), at, "characters"):
             return problem
         if self.pattern is not None and not self.pattern.search(value):
             return f"{at} must match {self.pattern.pattern!r}"
         return None
 
-    def _length_problem(self, length: int, at: str, unit: str) -> str | None:
+    def _check_length(self, length: int, at: str, unit: str) -> str | None:
         if self.shortest is not None and length < self.shortest:
             return f"{at} needs at least {self.shortest} {unit}, not {length}"
         if self.longest is not None and length > self.longest:
             return f"{at} takes at most {self.longest} {unit}, not {length}"
         return None
 
-    def _number_problem(self, value: float, at: str) -> str | None:
+    def _check_number(self, value: float, at: str) -> str | None:
         if self.minimum is not None and value < self.minimum:
             return f"{at} must be at least {self.minimum}, not {value}"
         if self.maximum is not None and value > self.maximum:
@@ -140,7 +153,7 @@ class Shape(msgspec.Struct, frozen=True):
 ANYTHING = Shape(kinds=("object",))
 
 
-def shape_of(schema: Any, at: str = "answer") -> Shape:
+def read_shape(schema: Any, at: str = "answer") -> Shape:
     """The shape a JSON Schema describes; CircuitError for what it says that is not checked here."""
     definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
     return _Reader(definitions).read(schema, at, 0)
@@ -156,35 +169,35 @@ class _Reader:
     def read(self, schema: Any, at: str, depth: int) -> Shape:
         if schema is True:
             return Shape()
-        self._check(schema, at, depth)
+        self._check_schema(schema, at, depth)
         if "$ref" in schema:
-            return self.read(self._referred(schema, at), at, depth + 1)
-        properties = _mapping(schema.get("properties", {}), f"{at}.properties")
+            return self.read(self._follow_reference(schema, at), at, depth + 1)
+        properties = _check_mapping(schema.get("properties", {}), f"{at}.properties")
         return Shape(
-            kinds=_kinds(schema.get("type"), at, bool(properties or schema.get("required"))),
-            choices=_choices(schema, at),
+            kinds=_read_kinds(schema.get("type"), at, bool(properties or schema.get("required"))),
+            choices=_read_choices(schema, at),
             fields={
                 name: self.read(each, f"{at}.{name}", depth + 1)
                 for name, each in properties.items()
             },
-            required=_names(schema.get("required", []), f"{at}.required"),
-            closed=_closed(schema, at),
+            required=_check_names(schema.get("required", []), f"{at}.required"),
+            closed=_read_closed(schema, at),
             items=self.read(schema["items"], f"{at}.items", depth + 1)
             if "items" in schema
             else None,
-            either=tuple(self.read(each, at, depth + 1) for each in _either(schema, at)),
-            minimum=_number(schema, "minimum", at),
-            maximum=_number(schema, "maximum", at),
-            above=_number(schema, "exclusiveMinimum", at),
-            below=_number(schema, "exclusiveMaximum", at),
-            shortest=_count(schema, ("minLength", "minItems"), at),
-            longest=_count(schema, ("maxLength", "maxItems"), at),
-            pattern=_pattern(schema.get("pattern"), at),
+            either=tuple(self.read(each, at, depth + 1) for each in _read_either(schema, at)),
+            minimum=_read_number(schema, "minimum", at),
+            maximum=_read_number(schema, "maximum", at),
+            above=_read_number(schema, "exclusiveMinimum", at),
+            below=_read_number(schema, "exclusiveMaximum", at),
+            shortest=_read_count(schema, ("minLength", "minItems"), at),
+            longest=_read_count(schema, ("maxLength", "maxItems"), at),
+            pattern=_compile_pattern(schema.get("pattern"), at),
         )
 
-    def _check(self, schema: Any, at: str, depth: int) -> None:
+    def _check_schema(self, schema: Any, at: str, depth: int) -> None:
         if not isinstance(schema, dict):
-            raise CircuitError(f"{at} must be a JSON Schema object, not {_kind_of(schema)}")
+            raise CircuitError(f"{at} must be a JSON Schema object, not {_describe_kind(schema)}")
         self.parts += 1
         if depth > MAX_DEPTH:
             raise CircuitError(
@@ -192,13 +205,13 @@ class _Reader:
             )
         if self.parts > MAX_PARTS:
             raise CircuitError(f"{at}: the shape has more than {MAX_PARTS:,} parts")
-        unknown = sorted(set(schema) - _CHECKED - _NOTES)
+        unknown = sorted(set(schema) - _CHECKED_KEYWORDS - _IGNORED_KEYWORDS)
         if unknown:
-            known = ", ".join(sorted(_CHECKED))
+            known = ", ".join(sorted(_CHECKED_KEYWORDS))
             raise CircuitError(f"{at} uses {unknown[0]!r}, which is not checked here; use {known}")
 
-    def _referred(self, schema: dict[str, Any], at: str) -> Any:
-        beside = sorted(set(schema) - _NOTES - {"$ref"})
+    def _follow_reference(self, schema: dict[str, Any], at: str) -> Any:
+        beside = sorted(set(schema) - _IGNORED_KEYWORDS - {"$ref"})
         if beside:
             raise CircuitError(f"{at} has {beside[0]!r} beside $ref, where it is not checked")
         name = str(schema["$ref"]).removeprefix("#/$defs/")
@@ -209,14 +222,14 @@ class _Reader:
         return self.definitions[name]
 
 
-def _closed(schema: dict[str, Any], at: str) -> bool:
+def _read_closed(schema: dict[str, Any], at: str) -> bool:
     extra = schema.get("additionalProperties", True)
     if not isinstance(extra, bool):
         raise CircuitError(f"{at}.additionalProperties must be true or false")
     return not extra
 
 
-def _choices(schema: dict[str, Any], at: str) -> tuple[Any, ...] | None:
+def _read_choices(schema: dict[str, Any], at: str) -> tuple[Any, ...] | None:
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is None:
         return None
@@ -225,14 +238,14 @@ def _choices(schema: dict[str, Any], at: str) -> tuple[Any, ...] | None:
     return tuple(choices)
 
 
-def _either(schema: dict[str, Any], at: str) -> list[Any]:
+def _read_either(schema: dict[str, Any], at: str) -> list[Any]:
     either = schema.get("anyOf", [])
     if not isinstance(either, list):
         raise CircuitError(f"{at}.anyOf must be a list of schemas")
     return either
 
 
-def _kinds(given: Any, at: str, is_object: bool) -> tuple[str, ...]:
+def _read_kinds(given: Any, at: str, is_object: bool) -> tuple[str, ...]:
     if given is None:
         return ("object",) if is_object else ()
     kinds = tuple(given) if isinstance(given, list) else (given,)
@@ -242,26 +255,26 @@ def _kinds(given: Any, at: str, is_object: bool) -> tuple[str, ...]:
     return kinds
 
 
-def _mapping(given: Any, at: str) -> dict[str, Any]:
+def _check_mapping(given: Any, at: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise CircuitError(f"{at} must be an object of name: schema")
     return given
 
 
-def _names(given: Any, at: str) -> tuple[str, ...]:
+def _check_names(given: Any, at: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         raise CircuitError(f"{at} must be a list of field names")
     return tuple(given)
 
 
-def _number(schema: dict[str, Any], keyword: str, at: str) -> float | None:
+def _read_number(schema: dict[str, Any], keyword: str, at: str) -> float | None:
     value = schema.get(keyword)
     if value is not None and not _is_kind(value, ("number",)):
         raise CircuitError(f"{at}.{keyword} must be a number")
     return value
 
 
-def _count(schema: dict[str, Any], keywords: tuple[str, ...], at: str) -> int | None:
+def _read_count(schema: dict[str, Any], keywords: tuple[str, ...], at: str) -> int | None:
     for keyword in keywords:
         if keyword in schema:
             value = schema[keyword]
@@ -271,7 +284,7 @@ def _count(schema: dict[str, Any], keywords: tuple[str, ...], at: str) -> int | 
     return None
 
 
-def _pattern(given: Any, at: str) -> re.Pattern[str] | None:
+def _compile_pattern(given: Any, at: str) -> re.Pattern[str] | None:
     if given is None:
         return None
     try:
@@ -289,51 +302,53 @@ def _is_one_of(name: str, kinds: tuple[str, ...]) -> bool:
     return any(name in _KINDS[kind] for kind in kinds)
 
 
-def _kind_of(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     for kind in ("null", "boolean", "integer", "number", "string", "array", "object"):
         if _is_kind(value, (kind,)):
-            return _a(kind)
+            return _add_article(kind)
     return type(value).__name__
 
 
-def _a(kind: str) -> str:
+def _add_article(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeio' else 'a'} {kind}" if kind != "null" else "null"
 
 
-def _same(value: Any, other: Any) -> bool:
+def _is_same(value: Any, other: Any) -> bool:
     return isinstance(value, bool) == isinstance(other, bool) and bool(value == other)
 
 
-def _listed(choices: tuple[Any, ...]) -> str:
-    return ", ".join(_shown(each) for each in choices[:12]) + (", …" if len(choices) > 12 else "")
+def _format_choices(choices: tuple[Any, ...]) -> str:
+    return ", ".join(_format_value(each) for each in choices[:12]) + (
+        ", …" if len(choices) > 12 else ""
+    )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def schema_of(shape: Shape) -> dict[str, Any]:
+def build_schema(shape: Shape) -> dict[str, Any]:
     """The JSON Schema that describes this shape."""
     parts: dict[str, Any] = {
         "type": list(shape.kinds) if len(shape.kinds) > 1 else next(iter(shape.kinds), None),
         "enum": list(shape.choices) if shape.choices is not None else None,
-        "properties": {name: schema_of(each) for name, each in shape.fields.items()} or None,
+        "properties": {name: build_schema(each) for name, each in shape.fields.items()} or None,
         "required": list(shape.required) or None,
         "additionalProperties": False if shape.closed else None,
-        "items": schema_of(shape.items) if shape.items is not None else None,
-        "anyOf": [schema_of(each) for each in shape.either] or None,
+        "items": build_schema(shape.items) if shape.items is not None else None,
+        "anyOf": [build_schema(each) for each in shape.either] or None,
         "minimum": shape.minimum,
         "maximum": shape.maximum,
         "exclusiveMinimum": shape.above,
         "exclusiveMaximum": shape.below,
         "pattern": shape.pattern.pattern if shape.pattern is not None else None,
-        **_lengths(shape),
+        **_build_lengths(shape),
     }
     return {name: value for name, value in parts.items() if value is not None}
 
 
-def _lengths(shape: Shape) -> dict[str, Any]:
+def _build_lengths(shape: Shape) -> dict[str, Any]:
     """Of lists, items are counted; of everything else, characters. Both if it may be either."""
     units = [unit for kind, unit in _UNITS.items() if not shape.kinds or kind in shape.kinds]
     limits = {"min": shape.shortest, "max": shape.longest}

@@ -14,14 +14,14 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, Case, Signal
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.verify.cells import Cell, OutcomeTable
-from interlock.engine.verify.domains import Key, placed, sample
-from interlock.engine.verify.routes import signals_at
+from interlock.engine.verify.domains import Key, find_sample, place_values
+from interlock.engine.verify.routes import list_step_signals
 
 FAILURE_RATE = 0.08
 Item = TypeVar("Item")
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """What a walk needs of a source of chance; random.Random is one."""
 
     def random(self) -> float: ...
@@ -29,7 +29,7 @@ class Chance(Protocol):
     def choice(self, seq: Sequence[Item], /) -> Item: ...
 
 
-class Walked(msgspec.Struct, frozen=True):
+class WalkedPath(msgspec.Struct, frozen=True):
     """One way through the circuit, and how many cases went it."""
 
     steps: tuple[str, ...]
@@ -53,13 +53,13 @@ class Simulation(msgspec.Struct, frozen=True):
     cases: int
     ends: Mapping[str, int]
     stuck: Mapping[str, int]
-    paths: tuple[Walked, ...]
+    paths: tuple[WalkedPath, ...]
     dispatches: Spread
     rules: Mapping[str, int]
     never: tuple[str, ...]
 
 
-def simulate(circuit: Circuit, cases: int, chance: Chance) -> Simulation:
+def simulate(circuit: Circuit, cases: int, chance: RandomSource) -> Simulation:
     """Walk that many cases from the start until each has ended or is stuck."""
     player = AnswerSampler(circuit, chance)
     walks = [player.walk(f"case-{number}") for number in range(1, cases + 1)]
@@ -68,10 +68,10 @@ def simulate(circuit: Circuit, cases: int, chance: Chance) -> Simulation:
     known = [rule.id for rule in circuit.rules]
     return Simulation(
         cases=cases,
-        ends=_counted(case.end for _, _, case in walks if case.status == ENDED),
-        stuck=_counted(case.reason for _, _, case in walks if case.status != ENDED),
-        paths=tuple(Walked(steps, end, count) for (steps, end), count in paths.most_common()),
-        dispatches=spread_of([case.moves for _, _, case in walks]),
+        ends=_count(case.end for _, _, case in walks if case.status == ENDED),
+        stuck=_count(case.reason for _, _, case in walks if case.status != ENDED),
+        paths=tuple(WalkedPath(steps, end, count) for (steps, end), count in paths.most_common()),
+        dispatches=compute_spread([case.moves for _, _, case in walks]),
         rules=dict(hits.most_common()),
         never=tuple(rule for rule in known if rule not in hits),
     )
@@ -80,17 +80,17 @@ def simulate(circuit: Circuit, cases: int, chance: Chance) -> Simulation:
 class AnswerSampler:
     """Plays the agents: answers every dispatch with something legal."""
 
-    def __init__(self, circuit: Circuit, chance: Chance) -> None:
+    def __init__(self, circuit: Circuit, chance: RandomSource) -> None:
         self.circuit = circuit
         self.chance = chance
         self.table = OutcomeTable(circuit)
 
     def walk(self, case_id: str) -> tuple[tuple[str, ...], list[str], Case]:
         """The steps, the rules taken or noted, and the case when it is over."""
-        case = open_case(self.circuit, case_id, self.case_input())
+        case = open_case(self.circuit, case_id, self.make_input())
         steps, rules = [case.step], []
         while case.status == OPEN:
-            signal = self.answer(case.step)
+            signal = self.make_answer(case.step)
             decision = advance(self.circuit, case, signal)
             case = apply(self.circuit, case, decision, signal.data)
             rules += [*decision.noted, *([decision.rule] if decision.rule else [])]
@@ -98,34 +98,36 @@ class AnswerSampler:
                 steps.append(case.step)
         return tuple(steps), rules, case
 
-    def case_input(self) -> dict[str, Any]:
+    def make_input(self) -> dict[str, Any]:
         """Values for everything that guards read from the case itself."""
         values: dict[Key, Any] = {}
         for cell in self.table.cells.values():
             for variable in cell.variables:
                 if variable.key[0] == "case" and variable.key not in values:
                     values[variable.key] = self.chance.choice(variable.values)
-        found: dict[str, Any] = placed(values).get("case", {})
+        found: dict[str, Any] = place_values(values).get("case", {})
         return found
 
-    def answer(self, step: str) -> Signal:
-        signals = signals_at(self.circuit, step)
+    def make_answer(self, step: str) -> Signal:
+        signals = list_step_signals(self.circuit, step)
         failures = [name for name in signals if name in FAILURES]
         spoken = [name for name in signals if name not in FAILURES]
         failed = bool(failures) and (not spoken or self.chance.random() < FAILURE_RATE)
         name = self.chance.choice(failures if failed else spoken)
-        return Signal(name, self._data(self.table.cells[step, name]))
+        return Signal(name, self._make_data(self.table.cells[step, name]))
 
-    def _data(self, cell: Cell) -> dict[str, Any]:
+    def _make_data(self, cell: Cell) -> dict[str, Any]:
         """A value for each field the guards read, around what the shape asks for anyway."""
         values = {each.key: self.chance.choice(each.values) for each in cell.variables}
         if cell.regions and self.chance.random() < 0.5:
             values.update(self.chance.choice(cell.regions).values)
-        plain = sample(self.table.names.answer_shape(cell.step, cell.signal))
-        return _merged(plain if isinstance(plain, dict) else {}, placed(values).get("answer", {}))
+        plain = find_sample(self.table.names.find_answer_shape(cell.step, cell.signal))
+        return _merge(
+            plain if isinstance(plain, dict) else {}, place_values(values).get("answer", {})
+        )
 
 
-def spread_of(numbers: Sequence[int]) -> Spread:
+def compute_spread(numbers: Sequence[int]) -> Spread:
     """Nearest-rank figures; all zero for no numbers."""
     if not numbers:
         return Spread()
@@ -138,13 +140,13 @@ def spread_of(numbers: Sequence[int]) -> Spread:
     return Spread(ordered[0], rank(50), rank(95), ordered[-1], mean)
 
 
-def _counted(words: Iterable[str]) -> dict[str, int]:
+def _count(words: Iterable[str]) -> dict[str, int]:
     return dict(Counter(words).most_common())
 
 
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     both = {**under, **over}
     for name in under.keys() & over.keys():
         if isinstance(under[name], dict) and isinstance(over[name], dict):
-            both[name] = _merged(under[name], over[name])
+            both[name] = _merge(under[name], over[name])
     return both

@@ -12,8 +12,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.agents.cli.carrier import AgentHome, nonce, zone_named
-from interlock.agents.cli.profiles import NAMES, for_writing, profile
+from interlock.agents.cli.carrier import AgentHome, find_time_zone, make_nonce
+from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
 from interlock.agents.function import AsyncHandler
 from interlock.agents.registry import (
     AgentSpec,
@@ -29,13 +29,13 @@ from interlock.epic import parameters as prompt_parameters
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
 from interlock.epic.approval.github import GithubRest, github_address
 from interlock.epic.approval.issues import GithubIssue, Issues
-from interlock.epic.checkpoints.place import find_place
+from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.driver import PROGRAMS, EpicDriver, SignalLog
 from interlock.epic.hooks import EpicHooks, GateQuestions
-from interlock.epic.progress import CheckpointKeeper
-from interlock.epic.sessions.carrier import SessionAgent, SessionLimits
-from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
+from interlock.epic.progress import CheckpointUpdater
+from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
+from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
 from interlock.epic.terms import EpicConfig, EpicSettings, seconds
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
@@ -67,11 +67,11 @@ class Epic(Application):
         agreed = msgspec.convert(terms, EpicConfig)
         told = list[str]()
         db, settings = Path(agreed.db), agreed.settings
-        checkpoints = Checkpoints(find_place(Path(agreed.root)))
+        checkpoints = Checkpoints(find_state_folder(Path(agreed.root)))
         folder = agents_folder(db) / str(run.run_id)
         voice = SignalLog(folder / "signals.jsonl", _show, clock.now)
         questions = GateQuestions(voice, on_issues=settings.hitl == "github")
-        keeper = CheckpointKeeper(checkpoints, agreed.epic_id, clock.now, told.append)
+        keeper = CheckpointUpdater(checkpoints, agreed.epic_id, clock.now, told.append)
         pilot = EpicDriver(checkpoints, agreed, voice, clock.now, lambda: questions.last)
 
         async def piloted(ask: Ask) -> Reply:
@@ -79,11 +79,11 @@ class Epic(Application):
 
         around = {name: os.environ[name] for name in os.environ if name != settings.hook_secret_env}
         station = AgentHome(
-            agents_folder(db), Path(agreed.root), workspace_owner(db), around, nonce
+            agents_folder(db), Path(agreed.root), workspace_owner(db), around, make_nonce
         )
         tongue = tongue_of(_spec(run), settings)
         ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, AsyncHandler(piloted))
-        ours[_SESSION] = SessionAgent(tongue, station, limits_of(settings), clock, keeper)
+        ours[_SESSION] = SessionCarrier(tongue, station, limits_of(settings), clock, keeper)
         ours[HUMAN] = _asked(settings, carriers, workspace_id(db), clock, questions, keeper)
         application = EpicHooks(agreed, keeper, voice, questions, told)
         timed = _with_patience(circuit, settings)
@@ -109,17 +109,19 @@ def tongue_of(spec: str, settings: EpicSettings) -> AgentDialect:
     if kind == "exec" and rest:
         argv = split_command(AgentSpec(kind, rest))
         command = Path(shutil.which(argv[0]) or argv[0]).absolute()
-        return ExecTongue((str(command), *argv[1:]))
-    if kind not in NAMES:
-        known = ", ".join(NAMES)
+        return ExecDialect((str(command), *argv[1:]))
+    if kind not in PROFILE_NAMES:
+        known = ", ".join(PROFILE_NAMES)
         raise SourceError(f"sessions of an epic are run by exec:COMMAND, {known}, not by {spec!r}")
-    known_profile = profile(kind)
+    known_profile = read_profile(kind)
     chosen = cli_settings(known_profile, project_settings(Path()).agent, rest)
     found = find_program(known_profile, chosen)
     if not found:
         raise SourceError(f"{known_profile.title} is not installed: see 'interlock agents'")
-    writing = for_writing(known_profile, chosen)
-    return CliTongue(known_profile, writing, found, zone_named, bare=bool(settings.resume_prompt))
+    writing = allow_writing(known_profile, chosen)
+    return CliDialect(
+        known_profile, writing, found, find_time_zone, bare=bool(settings.resume_prompt)
+    )
 
 
 def limits_of(settings: EpicSettings) -> SessionLimits:
@@ -137,7 +139,7 @@ def _asked(
     workspace: str,
     clock: Clock,
     questions: GateQuestions,
-    keeper: CheckpointKeeper,
+    keeper: CheckpointUpdater,
 ) -> CheckpointedGate:
     """Who is asked at a gate, and the checkpoint told of it."""
     patience = seconds(settings.hitl_timeout, "hitl_timeout")
@@ -152,14 +154,14 @@ def issue_desk(
     workspace: str,
     clock: Clock,
     questions: GateQuestions,
-    keeper: CheckpointKeeper,
+    keeper: CheckpointUpdater,
 ) -> IssueCarrier:
     issues = Issues(GithubRest(github_address(os.environ)))
 
     def opened(ask: Ask, issue: GithubIssue) -> None:
         questions.on_issue(ask.step, issue.number)
         if ask.step == REVIEW:
-            keeper.on_issue(issue.number, issue.url)
+            keeper.record_issue(issue.number, issue.url)
 
     return IssueCarrier(
         issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True

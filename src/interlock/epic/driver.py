@@ -13,19 +13,19 @@ from typing import Any, Final
 import msgspec
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.function import answer
+from interlock.agents.function import build_answer
 from interlock.engine.case import Case
 from interlock.epic import progress
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.record import Checkpoint, Epic, Story
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
-from interlock.epic.progress import moment
-from interlock.epic.recovery.git_state import current_work
+from interlock.epic.progress import format_time
+from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.recovery.policy import Action
 from interlock.epic.recovery.recover import RecoveryResult, recover
-from interlock.epic.status import ENDINGS, NEXT, Status
+from interlock.epic.status import NEXT, OUTCOMES, Status
 from interlock.epic.terms import EpicConfig
-from interlock.signals.lines import canonical_line
+from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError
 from interlock.system.files import append_line
 
@@ -36,34 +36,34 @@ class SignalLog:
     """Says signals. `show` gets each line at once."""
 
     def __init__(self, path: Path, show: Callable[[str], None], now: Callable[[], float]) -> None:
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._path = path
         self._show = show
         self._now = now
 
     def __call__(self, line: str) -> None:
-        self.said.append(line)
-        self._keep({"at": self._now(), "line": line})
+        self.lines.append(line)
+        self._store({"at": self._now(), "line": line})
         self._show(line)
 
-    def say(
+    def emit(
         self, kind: str, payload: Sequence[str] | Mapping[str, str] | str | None = None
     ) -> None:
         """A signal by its type and fields; signs that no payload may hold become blanks."""
         if isinstance(payload, str):
-            payload = _plain(payload)
+            payload = _clean_text(payload)
         elif isinstance(payload, Sequence):
-            payload = [_plain(each) for each in payload]
-        self(canonical_line(kind, payload))
+            payload = [_clean_text(each) for each in payload]
+        self(format_line(kind, payload))
 
-    def _keep(self, what: Mapping[str, object]) -> None:
+    def _store(self, what: Mapping[str, object]) -> None:
         """One that cannot be kept is still shown."""
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             append_line(self._path, msgspec.json.encode(what))
 
 
-def _plain(text: str) -> str:
+def _clean_text(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_LONGEST_LINE]
 
 
@@ -95,7 +95,7 @@ class EpicDriver:
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         work = self.resume if ask.step == "RESUME" else self.close
-        return answer(ask, work(ask.case))
+        return build_answer(ask, work(ask.case))
 
     def resume(self, case: Case) -> dict[str, Any]:
         found = self._checkpoints.read(self._terms.epic_id)
@@ -105,86 +105,94 @@ class EpicDriver:
             and case.attempt == 1
         )
         if fresh and self._terms.fresh:
-            self._signals.say("CHECKPOINT:MISSING")
-            self._update(self._begun)
-            self._signals.say("EPIC_STARTED", [self._terms.epic_id])
-            return _said(ready=True, fresh=True, checkpoint="MISSING", summary="it begins")
+            self._signals.emit("CHECKPOINT:MISSING")
+            self._update(self._build_first)
+            self._signals.emit("EPIC_STARTED", [self._terms.epic_id])
+            return _build_answer(ready=True, fresh=True, checkpoint="MISSING", summary="it begins")
         if isinstance(found, UnreadableCheckpoint):
             if found.kind == "MISSING":
-                self._signals.say("CHECKPOINT:MISSING")
-            return _said(checkpoint=found.kind, code=found.code, summary=found.sentence)
+                self._signals.emit("CHECKPOINT:MISSING")
+            return _build_answer(checkpoint=found.kind, code=found.code, summary=found.sentence)
         if found.checkpoint.epic.status == Status.DONE:
-            return _said(ready=True, finished=True, summary="it was complete already")
+            return _build_answer(ready=True, finished=True, summary="it was complete already")
         if not NEXT[found.checkpoint.epic.status]:
             status = found.checkpoint.epic.status.value
-            return _said(summary=f"the epic is {status}: clear its checkpoint to begin anew")
+            return _build_answer(
+                summary=f"the epic is {status}: clear its checkpoint to begin anew"
+            )
         place = found.checkpoint.position
-        self._signals.say("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
+        self._signals.emit("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
         outcome = recover(
             self._checkpoints,
             self._terms.epic_id,
             self._signals,
-            self._at(),
+            self._timestamp(),
             policy=self._terms.policy(),
             answer=_ANSWERS.get(str(case.context.get("git_answer", ""))),
             most=self._terms.settings.max_recoveries,
         )
-        if not outcome.may_go_on:
-            return _compared(outcome, code=outcome.code)
-        checkpoint = self._ready(outcome.checkpoint or found.checkpoint, case)
-        return _compared(outcome, ready=True, review=progress.is_unanswered(checkpoint))
+        if not outcome.may_continue:
+            return _build_recovery_answer(outcome, code=outcome.code)
+        checkpoint = self._prepare_session(outcome.checkpoint or found.checkpoint, case)
+        return _build_recovery_answer(
+            outcome, ready=True, review=progress.is_unanswered(checkpoint)
+        )
 
     def close(self, case: Case) -> dict[str, Any]:
         outcome = str(case.context.get("outcome", "FATAL"))
-        ending = ENDINGS[outcome]
-        review = _review(case)
+        ending = OUTCOMES[outcome]
+        review = _read_review(case)
         found = self._checkpoints.read(self._terms.epic_id)
         if ending.status is not None and isinstance(found, LoadedCheckpoint):
-            closed = _closed(found.checkpoint, ending.status, review, self._at())
+            closed = _close_checkpoint(found.checkpoint, ending.status, review, self._timestamp())
             if closed != found.checkpoint:
-                self._update(lambda before: _closed(before, ending.status, review, self._at()))
-        self._say_ending(outcome, case)
+                self._update(
+                    lambda before: _close_checkpoint(
+                        before, ending.status, review, self._timestamp()
+                    )
+                )
+        self._emit_outcome(outcome, case)
         return {"outcome": outcome}
 
-    def _say_ending(self, outcome: str, case: Case) -> None:
-        kind, epic_id = ENDINGS[outcome].signal, self._terms.epic_id
+    def _emit_outcome(self, outcome: str, case: Case) -> None:
+        kind, epic_id = OUTCOMES[outcome].signal, self._terms.epic_id
         if kind == "EPIC_COMPLETE":
-            self._signals.say(kind, [epic_id, "success" if outcome == "COMPLETE" else "partial"])
+            self._signals.emit(kind, [epic_id, "success" if outcome == "COMPLETE" else "partial"])
         elif kind == "FATAL_ERROR":
             code = str(case.context.get("code", "")) or "SUBAGENT_FAILED"
-            self._signals.say(kind, [code.replace(":", " "), str(case.context.get("reason", ""))])
+            self._signals.emit(kind, [code.replace(":", " "), str(case.context.get("reason", ""))])
         else:
-            self._say_human(kind)
+            self._emit_human(kind)
 
-    def _ready(self, checkpoint: Checkpoint, case: Case) -> Checkpoint:
+    def _prepare_session(self, checkpoint: Checkpoint, case: Case) -> Checkpoint:
         """The checkpoint as a session finds it: at work, with what a human said."""
-        review = _review(case)
-        after = self._awake(checkpoint, review)
+        review = _read_review(case)
+        after = self._mark_active(checkpoint, review)
         if after != checkpoint:
-            after = self._update(lambda before: self._awake(before or checkpoint, review))
+            after = self._update(lambda before: self._mark_active(before or checkpoint, review))
         decision = str(review.get("decision", ""))
         if decision in _HUMAN:
-            self._say_human(_HUMAN[decision])
+            self._emit_human(_HUMAN[decision])
         return after
 
-    def _awake(self, before: Checkpoint, review: Mapping[str, Any]) -> Checkpoint:
+    def _mark_active(self, before: Checkpoint, review: Mapping[str, Any]) -> Checkpoint:
         after, decision = before, str(review.get("decision", ""))
         if decision in _HUMAN and progress.is_unanswered(before):
-            after = progress.with_answer(after, decision, _comment(review), self._at())
+            after = progress.apply_answer(after, decision, _read_comment(review), self._timestamp())
         waits = progress.is_unanswered(after)
         status = Status.WAITING if waits else Status.IN_PROGRESS
         epic = msgspec.structs.replace(after.epic, status=status)
-        return self._with_stories(msgspec.structs.replace(after, epic=epic))
+        return self._add_stories(msgspec.structs.replace(after, epic=epic))
 
-    def _begun(self, before: Checkpoint | None) -> Checkpoint:
+    def _build_first(self, before: Checkpoint | None) -> Checkpoint:
         """The first checkpoint: even a session that dies at once leaves a place to go on from."""
         if before is not None:
             return before
         epic = Epic(id=self._terms.epic_id, title=self._terms.title, file=self._terms.file)
-        work = current_work(self._checkpoints.place.root)
-        return self._with_stories(Checkpoint(epic=epic, git=work))
+        work = read_git_work(self._checkpoints.place.root)
+        return self._add_stories(Checkpoint(epic=epic, git=work))
 
-    def _with_stories(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _add_stories(self, checkpoint: Checkpoint) -> Checkpoint:
         """Stories that the epic's file names and the checkpoint does not know yet."""
         for story in self._terms.stories:
             if checkpoint.story(story.id) is None:
@@ -195,50 +203,50 @@ class EpicDriver:
         epic = msgspec.structs.replace(checkpoint.epic, stories_total=total)
         return msgspec.structs.replace(checkpoint, epic=epic)
 
-    def _say_human(self, kind: str) -> None:
+    def _emit_human(self, kind: str) -> None:
         """A human's decision; without a number to name it by there is no such signal."""
         number = self._issue()
         if number > 0:
-            self._signals.say(kind, [str(number)])
+            self._signals.emit(kind, [str(number)])
 
     def _update(self, change: Callable[[Checkpoint | None], Checkpoint]) -> Checkpoint:
-        return self._checkpoints.update(self._terms.epic_id, change, self._at()).checkpoint
+        return self._checkpoints.update(self._terms.epic_id, change, self._timestamp()).checkpoint
 
-    def _at(self) -> str:
-        return moment(self._now())
+    def _timestamp(self) -> str:
+        return format_time(self._now())
 
 
-def _closed(
+def _close_checkpoint(
     before: Checkpoint | None, status: Status | None, review: Mapping[str, Any], at: str
 ) -> Checkpoint:
     if before is None or status is None:
         raise SourceError("the checkpoint is gone; there is nothing to close")
     after, decision = before, str(review.get("decision", ""))
     if decision and progress.is_unanswered(before):
-        after = progress.with_answer(after, decision, _comment(review), at)
+        after = progress.apply_answer(after, decision, _read_comment(review), at)
     epic = msgspec.structs.replace(after.epic, status=status)
     return msgspec.structs.replace(after, epic=epic)
 
 
-def _review(case: Case) -> Mapping[str, Any]:
+def _read_review(case: Case) -> Mapping[str, Any]:
     found = case.context.get("review")
     return found if isinstance(found, Mapping) else {}
 
 
-def _comment(review: Mapping[str, Any]) -> str:
+def _read_comment(review: Mapping[str, Any]) -> str:
     return str(review.get("comment", ""))[:_LONGEST_COMMENT]
 
 
-def _compared(outcome: RecoveryResult, **more: Any) -> dict[str, Any]:
+def _build_recovery_answer(outcome: RecoveryResult, **more: Any) -> dict[str, Any]:
     state = outcome.state
     findings = ", ".join(state.findings) if state else ""
     if outcome.stash:
         more["summary"] = f"{outcome.sentence}; set aside as {outcome.stash[:12]}"
     facts = {"git": findings, "action": outcome.action.word, "summary": outcome.sentence}
-    return _said(**{**facts, **more})
+    return _build_answer(**{**facts, **more})
 
 
-def _said(**facts: Any) -> dict[str, Any]:
+def _build_answer(**facts: Any) -> dict[str, Any]:
     usual = {
         "ready": False,
         "fresh": False,

@@ -137,14 +137,14 @@ def begun(
     from interlock.journal.runs import (
         NewCase,
         begin_run,
+        find_newest_run,
         find_run,
-        newest_run,
+        find_unfinished_run,
         set_options,
-        unfinished_run,
     )
 
     mark = hashlib.sha256(f"epic:{terms.root}:{terms.epic_id}".encode()).hexdigest()
-    run_id, last = unfinished_run(connection, mark), newest_run(connection, mark)
+    run_id, last = find_unfinished_run(connection, mark), find_newest_run(connection, mark)
     found = find_run(connection, run_id) if run_id is not None else None
     before = msgspec.convert(find_run(connection, last).options, RunConfig) if last else None
     own, options = config_for(project, wishes, before)

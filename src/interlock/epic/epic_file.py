@@ -58,11 +58,11 @@ def read_epic(text: str, name: str) -> EpicText:
         raise SourceError(f"{name} holds NUL bytes: it is no text")
     stem = name.rpartition("/")[2].rpartition(".")[0] or name
     is_yaml = name.endswith((".yaml", ".yml"))
-    epic = _from_yaml(text, name, stem) if is_yaml else _from_markdown(text, name, stem)
-    return _checked(epic, name)
+    epic = _read_yaml(text, name, stem) if is_yaml else _read_markdown(text, name, stem)
+    return _check_epic(epic, name)
 
 
-def _checked(epic: EpicText, name: str) -> EpicText:
+def _check_epic(epic: EpicText, name: str) -> EpicText:
     try:
         check_epic_id(epic.id)
     except SourceError as error:
@@ -79,7 +79,7 @@ def _checked(epic: EpicText, name: str) -> EpicText:
     return epic
 
 
-def _from_yaml(text: str, name: str, stem: str) -> EpicText:
+def _read_yaml(text: str, name: str, stem: str) -> EpicText:
     try:
         value = read_yaml(text, name).value
     except CircuitError as error:
@@ -92,14 +92,16 @@ def _from_yaml(text: str, name: str, stem: str) -> EpicText:
     if not isinstance(stories, list):
         raise SourceError(f"{name}: stories is a list, one entry for each")
     return EpicText(
-        id=_words(body.get("id") or value.get("epic_id") or stem),
-        title=_words(body.get("title", "")),
-        status=_status(body.get("status"), "epic", name),
-        stories=tuple(_yaml_story(each, number, name) for number, each in enumerate(stories, 1)),
+        id=_clean_words(body.get("id") or value.get("epic_id") or stem),
+        title=_clean_words(body.get("title", "")),
+        status=_read_status(body.get("status"), "epic", name),
+        stories=tuple(
+            _read_yaml_story(each, number, name) for number, each in enumerate(stories, 1)
+        ),
     )
 
 
-def _yaml_story(value: Any, number: int, name: str) -> EpicStory:
+def _read_yaml_story(value: Any, number: int, name: str) -> EpicStory:
     if isinstance(value, str | int):
         return EpicStory(id=str(value))
     if not isinstance(value, dict):
@@ -110,26 +112,26 @@ def _yaml_story(value: Any, number: int, name: str) -> EpicStory:
     criteria = value.get("acceptance_criteria") or []
     return EpicStory(
         id=str(story_id),
-        title=_words(value.get("title", "")),
-        status=_status(value.get("status"), "story", name),
-        acceptance_criteria=tuple(_words(each) for each in _listed(criteria)),
-        tasks=tuple(_yaml_task(each) for each in _listed(value.get("tasks") or [])),
+        title=_clean_words(value.get("title", "")),
+        status=_read_status(value.get("status"), "story", name),
+        acceptance_criteria=tuple(_clean_words(each) for each in _as_list(criteria)),
+        tasks=tuple(_read_yaml_task(each) for each in _as_list(value.get("tasks") or [])),
     )
 
 
-def _yaml_task(value: Any) -> EpicTask:
+def _read_yaml_task(value: Any) -> EpicTask:
     if isinstance(value, dict):
         text = value.get("text") or value.get("title") or value.get("description") or ""
         done = value.get("done") is True or value.get("status") in ("done", "completed")
-        return EpicTask(_words(text), done)
-    return EpicTask(_words(value))
+        return EpicTask(_clean_words(text), done)
+    return EpicTask(_clean_words(value))
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _status(word: Any, kind: Kind, name: str) -> Status:
+def _read_status(word: Any, kind: Kind, name: str) -> Status:
     if word in (None, ""):
         return Status.READY
     try:
@@ -138,11 +140,11 @@ def _status(word: Any, kind: Kind, name: str) -> Status:
         raise SourceError(f"{name}: {error}") from None
 
 
-def _words(value: Any) -> str:
+def _clean_words(value: Any) -> str:
     return " ".join(str(value).split())[:_LONGEST]
 
 
-class _Draft:
+class _StoryDraft:
     """A story while its lines are read."""
 
     def __init__(self, story_id: str, title: str) -> None:
@@ -151,7 +153,7 @@ class _Draft:
         self.criteria: list[str] = []
         self.tasks: list[EpicTask] = []
 
-    def finished(self) -> EpicStory:
+    def build_story(self) -> EpicStory:
         return EpicStory(
             id=self.id,
             title=self.title,
@@ -161,12 +163,12 @@ class _Draft:
         )
 
 
-class _Markdown:
+class _MarkdownReader:
     """Takes block after block: the first heading is the epic's, `Story ID: title` opens a story."""
 
     def __init__(self, name: str, stem: str) -> None:
         self.id, self.title, self.status = stem, "", Status.READY
-        self.stories: list[_Draft] = []
+        self.stories: list[_StoryDraft] = []
         self._name = name
         self._part = ""
 
@@ -183,13 +185,13 @@ class _Markdown:
     def _take_heading(self, text: str, level: int) -> None:
         story = _STORY.match(text)
         if story:
-            self.stories.append(_Draft(story[1].replace(".", "-"), _words(story[2])))
+            self.stories.append(_StoryDraft(story[1].replace(".", "-"), _clean_words(story[2])))
             self._part = ""
         elif not self.title and level == 1:
             epic = _EPIC.match(text)
             if epic:
                 self.id = epic[1] if not epic[1].isdecimal() else f"epic-{epic[1]}"
-            self.title = _words(epic[2] if epic else text)
+            self.title = _clean_words(epic[2] if epic else text)
         else:
             self._part = text.lower()
 
@@ -201,16 +203,18 @@ class _Markdown:
         item = _ITEM.match(line)
         if item and item[2] and self.stories:
             if "accept" in self._part or "criteri" in self._part:
-                self.stories[-1].criteria.append(_words(item[2]))
+                self.stories[-1].criteria.append(_clean_words(item[2]))
             elif item[1] is not None or "task" in self._part:
-                self.stories[-1].tasks.append(EpicTask(_words(item[2]), item[1] in ("x", "X")))
+                self.stories[-1].tasks.append(
+                    EpicTask(_clean_words(item[2]), item[1] in ("x", "X"))
+                )
 
     def _take_status(self, word: str) -> None:
         plain = word.strip("*_` ")
         if self.stories:
-            self.stories[-1].status = _status(plain, "story", self._name)
+            self.stories[-1].status = _read_status(plain, "story", self._name)
         else:
-            self.status = _status(plain, "epic", self._name)
+            self.status = _read_status(plain, "epic", self._name)
 
 
 @cache
@@ -222,19 +226,19 @@ def _build_parser() -> MarkdownIt:
     return parser
 
 
-def _from_markdown(text: str, name: str, stem: str) -> EpicText:
+def _read_markdown(text: str, name: str, stem: str) -> EpicText:
     lines = text.split("\n")
-    reader, first = _Markdown(name, stem), 0
+    reader, first = _MarkdownReader(name, stem), 0
     if lines and lines[0].strip() == "---":
         ends = [at for at, line in enumerate(lines[1:200], 1) if line.strip() == "---"]
         first = ends[0] + 1 if ends else 0
-    head = _from_yaml("\n".join(lines[1 : first - 1]), name, stem) if first else None
+    head = _read_yaml("\n".join(lines[1 : first - 1]), name, stem) if first else None
     reader.read("\n".join(line.rstrip("\r") for line in lines[first:]))
     if not reader.title and not reader.stories and not (head and head.stories):
         raise SourceError(
             f"{name} is no epic: write '# Epic ID: title' and '## Story 1.1: title' headings"
         )
-    stories = tuple(each.finished() for each in reader.stories)
+    stories = tuple(each.build_story() for each in reader.stories)
     return EpicText(
         id=head.id if head and head.id != stem else reader.id,
         title=(head.title if head else "") or reader.title,

@@ -7,11 +7,11 @@ this fills prompts, names questions and says the signals that belong to them.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interlock.agents.carrier import NO_PREMISES, ExecutionContext
+from interlock.agents.carrier import NO_CONTEXT, ExecutionContext
 from interlock.engine.case import Case
 from interlock.epic.driver import SignalLog
-from interlock.epic.parameters import parameters
-from interlock.epic.progress import CheckpointKeeper
+from interlock.epic.parameters import build_parameters
+from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.terms import EpicConfig
 from interlock.runtime.application import DefaultHooks
 from interlock.system.errors import InterlockError
@@ -38,8 +38,8 @@ class GateQuestions:
     def _say(self, step: str, number: int) -> None:
         self.last = number
         if step == "GIT_GATE":
-            self._voice.say("HITL_REQUIRED", [str(number)])
-        self._voice.say("HITL_WAITING", [str(number)])
+            self._voice.emit("HITL_REQUIRED", [str(number)])
+        self._voice.emit("HITL_WAITING", [str(number)])
 
 
 class EpicHooks(DefaultHooks):
@@ -48,7 +48,7 @@ class EpicHooks(DefaultHooks):
     def __init__(
         self,
         terms: EpicConfig,
-        keeper: CheckpointKeeper,
+        keeper: CheckpointUpdater,
         voice: SignalLog,
         questions: GateQuestions,
         told: list[str],
@@ -59,14 +59,16 @@ class EpicHooks(DefaultHooks):
         self._questions = questions
         self._told = told
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if case.step in _GATES:
             self._questions.opened(case.step, dispatch_id)
         if case.step != "SESSION":
-            return NO_PREMISES
+            return NO_CONTEXT
         return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         terms = self._terms
         epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
         say = terms.settings.resume_prompt
@@ -75,7 +77,7 @@ class EpicHooks(DefaultHooks):
         except InterlockError as error:
             self._told.append(str(error))
             checkpoint = None
-        return parameters(checkpoint, terms.stories, epic, say)
+        return build_parameters(checkpoint, terms.stories, epic, say)
 
     def notes(self) -> Iterable[str]:
         return self._told

@@ -22,7 +22,7 @@ _LAST_FAILURES: Final = 3
 _LONGEST: Final = 4_000
 
 
-def parameters(
+def build_parameters(
     checkpoint: Checkpoint | None, written: tuple[EpicStory, ...], epic: Mapping[str, str], say: str
 ) -> dict[str, Any]:
     """The names of `NAMES`, also where there is no checkpoint yet."""
@@ -39,40 +39,43 @@ def parameters(
             "phase": position.phase if position else "",
             "task": position.task if position else "",
         },
-        "stories": [_story(each, kept) for each in written[:_MOST]] + _others(kept, written),
-        "first": _first(checkpoint),
-        "note": _cut(checkpoint.note if checkpoint else ""),
-        "failures": [_failure(f) for f in checkpoint.failures[-_LAST_FAILURES:]]
+        "stories": [_build_story(each, kept) for each in written[:_MOST]]
+        + _list_other_stories(kept, written),
+        "first": _format_next_action(checkpoint),
+        "note": _clip(checkpoint.note if checkpoint else ""),
+        "failures": [_format_failure(f) for f in checkpoint.failures[-_LAST_FAILURES:]]
         if checkpoint
         else [],
-        "stashes": [f"recovery {each.number}: {_cut(each.reason)}" for each in stashed[-3:]],
+        "stashes": [f"recovery {each.number}: {_clip(each.reason)}" for each in stashed[-3:]],
         "issue": hitl.issue if hitl and not hitl.url else 0,
         "resume_prompt": say,
     }
 
 
-def _first(checkpoint: Checkpoint | None) -> str:
+def _format_next_action(checkpoint: Checkpoint | None) -> str:
     if checkpoint is None:
         return ""
     action = checkpoint.next_action
     asked = {"revise": "A human wants changes: ", "continue": ""}.get(
         action.type, f"{action.type}: "
     )
-    return _cut(f"{asked}{action.description}") if action.description or asked else ""
+    return _clip(f"{asked}{action.description}") if action.description or asked else ""
 
 
-def _story(written: EpicStory, kept: tuple[Story, ...]) -> dict[str, Any]:
+def _build_story(written: EpicStory, kept: tuple[Story, ...]) -> dict[str, Any]:
     known = next((each for each in kept if each.id == written.id), None)
     return {
         "id": written.id,
         "title": written.title,
         "status": (known.status if known else written.status).value,
-        "criteria": [_cut(each) for each in written.acceptance_criteria[:50]],
-        "tasks": [{"text": _cut(each.text), "done": each.done} for each in written.tasks[:100]],
+        "criteria": [_clip(each) for each in written.acceptance_criteria[:50]],
+        "tasks": [{"text": _clip(each.text), "done": each.done} for each in written.tasks[:100]],
     }
 
 
-def _others(kept: tuple[Story, ...], written: tuple[EpicStory, ...]) -> list[dict[str, Any]]:
+def _list_other_stories(
+    kept: tuple[Story, ...], written: tuple[EpicStory, ...]
+) -> list[dict[str, Any]]:
     """Stories that only the checkpoint knows."""
     named = {each.id for each in written}
     return [
@@ -82,9 +85,9 @@ def _others(kept: tuple[Story, ...], written: tuple[EpicStory, ...]) -> list[dic
     ]
 
 
-def _failure(failure: EpicFailure) -> str:
-    return _cut(f"{failure.at} {failure.type}: {failure.message}")
+def _format_failure(failure: EpicFailure) -> str:
+    return _clip(f"{failure.at} {failure.type}: {failure.message}")
 
 
-def _cut(text: str) -> str:
+def _clip(text: str) -> str:
     return " ".join(text.split())[:_LONGEST]

@@ -22,10 +22,10 @@ from interlock.epic.checkpoints.record import (
     NextAction,
     StatedPosition,
     Story,
-    moved,
+    apply_position,
 )
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
-from interlock.epic.recovery.git_state import current_work
+from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.sessions.carrier import SessionAttempt
 from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status, read_status
@@ -47,7 +47,7 @@ _MOST_STORIES: Final = 1_000
 _MOST_NOTES: Final = 20
 
 
-def mark_of(checkpoint: Checkpoint | None) -> str:
+def build_mark(checkpoint: Checkpoint | None) -> str:
     """One word for where the work stands; equal words mean that nothing moved."""
     if checkpoint is None:
         return "none"
@@ -58,7 +58,7 @@ def mark_of(checkpoint: Checkpoint | None) -> str:
     return f"{where}@{checkpoint.git.commit[:12] or '-'}#{digest}"
 
 
-def reached(before: Status, after: Status) -> Status | None:
+def reach_status(before: Status, after: Status) -> Status | None:
     """The status after what was said, by way of those between; None where it cannot follow."""
     here = before
     for step in (*_ON_THE_WAY, after):
@@ -69,7 +69,7 @@ def reached(before: Status, after: Status) -> Status | None:
     return after if after in NEXT[here] else None
 
 
-def with_stories(
+def apply_stories(
     checkpoint: Checkpoint, heard: Iterable[HeardSignal]
 ) -> tuple[Checkpoint, list[str]]:
     """The checkpoint after all that was said about stories, and what could not be followed."""
@@ -86,22 +86,22 @@ def with_stories(
         except SourceError as error:
             notes.append(f"story {story_id}: {error}")
             continue
-        checkpoint, note = _with_story(checkpoint, story_id, status)
+        checkpoint, note = _apply_story(checkpoint, story_id, status)
         notes += [note] if note else []
     return checkpoint, notes[:_MOST_NOTES]
 
 
-def _with_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[Checkpoint, str]:
+def _apply_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[Checkpoint, str]:
     known = checkpoint.story(story_id) or Story(id=story_id, status=Status.READY)
     if len(checkpoint.stories) >= _MOST_STORIES and checkpoint.story(story_id) is None:
         return checkpoint, f"story {story_id} is not noted: there are {_MOST_STORIES} already"
-    found = reached(known.status, status)
+    found = reach_status(known.status, status)
     if found is None:
         return checkpoint, f"story {story_id} is {known.status}, so it was not made {status}"
     return checkpoint.with_story(msgspec.structs.replace(known, status=found)), ""
 
 
-def with_place(
+def apply_announced_position(
     checkpoint: Checkpoint | None, word: HeardSignal, work: GitWork, at: str
 ) -> Checkpoint:
     """The checkpoint that a session announced and did not write itself."""
@@ -109,7 +109,7 @@ def with_place(
     known = checkpoint.story(fields["story_id"]) if checkpoint else None
     status = Status.IN_PROGRESS
     if checkpoint and known:
-        found = reached(known.status, Status.IN_PROGRESS)
+        found = reach_status(known.status, Status.IN_PROGRESS)
         status = found or known.status
         if found:
             ready = msgspec.structs.replace(known, status=Status.IN_PROGRESS)
@@ -121,19 +121,19 @@ def with_place(
         task=fields["task"],
         status=status,
     )
-    return moved(checkpoint, said, work, at)
+    return apply_position(checkpoint, said, work, at)
 
 
-def is_written(before: str, checkpoint: Checkpoint | None, word: HeardSignal) -> bool:
+def has_written(before: str, checkpoint: Checkpoint | None, word: HeardSignal) -> bool:
     """Whether the session has written the checkpoint that it announced."""
-    if checkpoint is None or mark_of(checkpoint) == before:
+    if checkpoint is None or build_mark(checkpoint) == before:
         return False
     place, fields = checkpoint.position, word.fields
     wanted = (fields.get("story_id"), fields.get("phase"), fields.get("task"))
     return (place.story_id, place.phase, place.task) == wanted
 
 
-def with_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpoint:
+def apply_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpoint:
     """A human is asked; the work waits until one has approved, whatever happens meanwhile."""
     issue = word.fields.get("issue", 0)
     hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
@@ -142,7 +142,7 @@ def with_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpoi
     return msgspec.structs.replace(checkpoint, epic=epic, hitl=hitl, next_action=first)
 
 
-def with_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
+def apply_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
     """The question as it is known where it is asked, and until when an answer counts."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(waiting_since=at), request_id=request_id, deadline=deadline
@@ -150,13 +150,13 @@ def with_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: st
     return msgspec.structs.replace(checkpoint, hitl=hitl)
 
 
-def with_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
+def apply_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
     """The question stands on an issue of ours; one that the session named gives way to it."""
     hitl = msgspec.structs.replace(checkpoint.hitl or Hitl(), issue=number, url=url)
     return msgspec.structs.replace(checkpoint, hitl=hitl)
 
 
-def with_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
+def apply_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
     """What a human decided, with the notes for the next session."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(), response=decision, comment=comment, answered_at=at
@@ -174,7 +174,7 @@ def is_unanswered(checkpoint: Checkpoint) -> bool:
     return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
 
 
-def with_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> Checkpoint:
+def apply_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> Checkpoint:
     if attempt.ended_by not in _FAILED:
         return checkpoint
     failure = EpicFailure(
@@ -187,7 +187,7 @@ def with_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> Ch
     return checkpoint.with_failure(failure)
 
 
-def contradicts(checkpoint: Checkpoint | None) -> str:
+def explain_contradiction(checkpoint: Checkpoint | None) -> str:
     """Why an epic cannot have succeeded, as far as its own stories tell."""
     broken = [each for each in (checkpoint.stories if checkpoint else ()) if each.status in _BROKEN]
     if not broken:
@@ -196,7 +196,7 @@ def contradicts(checkpoint: Checkpoint | None) -> str:
     return f"success was said, but story {shown}"
 
 
-def not_done(checkpoint: Checkpoint | None) -> str:
+def list_unfinished(checkpoint: Checkpoint | None) -> str:
     """The stories that nobody has reported as over, a few by name."""
     stories = checkpoint.stories if checkpoint else ()
     left = [each.id for each in stories if NEXT[each.status]]
@@ -211,7 +211,7 @@ _KEPT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
 _LONGEST_PROBLEM: Final = 2_000
 
 
-class CheckpointKeeper:
+class CheckpointUpdater:
     """Keeps the checkpoint of one epic."""
 
     def __init__(
@@ -232,18 +232,18 @@ class CheckpointKeeper:
         return found.checkpoint if isinstance(found, LoadedCheckpoint) else None
 
     def before(self, ask: Ask) -> str:
-        return mark_of(self.read())
+        return build_mark(self.read())
 
     def after(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
-        kept, problem = self._kept(attempt)
+        kept, problem = self._update(attempt)
         fields = attempt.word.fields if attempt.word else {}
         success = attempt.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
-        doubt = contradicts(kept) if success else ""
-        if success and (left := not_done(kept)):
+        doubt = explain_contradiction(kept) if success else ""
+        if success and (left := list_unfinished(kept)):
             self._note(f"success was said; not reported as done: {left}")
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         died = attempt.ended_by in _CRASHED
-        after = mark_of(kept)
+        after = build_mark(kept)
         lost = problem and attempt.ended_by in _KEPT
         return {
             "ended_by": "FATAL_ERROR" if lost else attempt.ended_by,
@@ -251,7 +251,7 @@ class CheckpointKeeper:
             "moved": after != attempt.before,
             "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if died else 0,
             "error_code": str(fields.get("error_code", "")),
-            "message": (doubt or problem or _message(attempt))[:_LONGEST_PROBLEM],
+            "message": (doubt or problem or _find_message(attempt))[:_LONGEST_PROBLEM],
             "payload": dict(fields),
             "heard": [msgspec.to_builtins(each) for each in attempt.heard[:_SHOWN]],
             "counted": {
@@ -266,54 +266,56 @@ class CheckpointKeeper:
             "record": attempt.record,
         }
 
-    def _kept(self, attempt: SessionAttempt) -> tuple[Checkpoint | None, str]:
+    def _update(self, attempt: SessionAttempt) -> tuple[Checkpoint | None, str]:
         """The checkpoint with all that the session said; or as it was, and why."""
         before, word = self.read(), attempt.word
         work: GitWork | None = None
         if word is not None and word.type == "CHECKPOINT:WRITE":
-            written = is_written(attempt.before, before, word)
-            work = None if written else current_work(self._checkpoints.place.root)
-        at = self._at()
+            written = has_written(attempt.before, before, word)
+            work = None if written else read_git_work(self._checkpoints.place.root)
+        at = self._timestamp()
         try:
-            after, notes = _changed(before, attempt, work, at)
+            after, notes = _apply_session(before, attempt, work, at)
             for note in notes:
                 self._note(note)
             if after is None or after == before:
                 return before, ""
             found = self._checkpoints.update(
-                self._epic_id, lambda now: _changed(now, attempt, work, at)[0] or after, at
+                self._epic_id, lambda now: _apply_session(now, attempt, work, at)[0] or after, at
             )
         except InterlockError as error:
             self._note(f"the checkpoint was not changed: {error}")
             return before, str(error)
         return found.checkpoint, ""
 
-    def asked(self, request_id: str, since: float, deadline: float) -> None:
+    def record_question(self, request_id: str, since: float, deadline: float) -> None:
         """A human is asked, or asked still after a restart: the same words change nothing."""
-        self._note_in(
-            lambda known: with_question(known, request_id, moment(since), moment(deadline))
+        self._change_if_needed(
+            lambda known: apply_question(
+                known, request_id, format_time(since), format_time(deadline)
+            )
         )
 
-    def on_issue(self, number: int, url: str) -> None:
+    def record_issue(self, number: int, url: str) -> None:
         """The question stands on that issue."""
-        self._note_in(lambda known: with_issue(known, number, url))
+        self._change_if_needed(lambda known: apply_issue(known, number, url))
 
-    def _note_in(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
+    def _change_if_needed(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
         """For whoever reads the checkpoint; the question itself does not hang on it."""
         try:
             before = self.read()
             if before is not None and change(before) != before:
                 self._checkpoints.update(
-                    self._epic_id, lambda now: change(now or before), self._at()
+                    self._epic_id, lambda now: change(now or before), self._timestamp()
                 )
         except InterlockError as error:
             self._note(f"the checkpoint does not tell of the question: {error}")
 
-    def _at(self) -> str:
-        return moment(self._now())
+    def _timestamp(self) -> str:
+        return format_time(self._now())
 
 
-def _changed(
+def _apply_session(
     before: Checkpoint | None, attempt: SessionAttempt, work: GitWork | None, at: str
 ) -> tuple[Checkpoint | None, list[str]]:
     """The checkpoint after the session, and what could not be followed. With `work`, the session
@@ -321,22 +323,22 @@ def _changed(
     after, word = before, attempt.word
     notes: list[str] = []
     if after is not None:
-        after, notes = with_stories(after, attempt.heard)
+        after, notes = apply_stories(after, attempt.heard)
     if word is not None and work is not None:
-        after = with_place(after, word, work, at)
+        after = apply_announced_position(after, word, work, at)
     if after is None:
         return None, notes
     if word is not None and word.type == "HITL_REQUIRED":
-        after = with_request(after, word, at)
-    return with_failure(after, attempt, at), notes
+        after = apply_request(after, word, at)
+    return apply_failure(after, attempt, at), notes
 
 
-def moment(at: float) -> str:
+def format_time(at: float) -> str:
     """A time as checkpoints write it."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _message(attempt: SessionAttempt) -> str:
+def _find_message(attempt: SessionAttempt) -> str:
     fields = attempt.word.fields if attempt.word else {}
     for name in ("message", "error", "status"):
         if fields.get(name):

@@ -118,7 +118,7 @@ class EpicOutcome(msgspec.Struct, frozen=True):
     means: str
 
 
-ENDINGS: Final[dict[str, EpicOutcome]] = {
+OUTCOMES: Final[dict[str, EpicOutcome]] = {
     "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "all of it is done"),
     "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot go on; the code says why"),
     "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended, and not all succeeded"),
@@ -138,9 +138,9 @@ LOCKED_EXIT: Final = 18
 """Somebody else works on the epic, or in this workspace: no end of it."""
 
 
-def table() -> list[tuple[str, int, str]]:
+def list_exit_codes() -> list[tuple[str, int, str]]:
     """Every word with its exit code and what it means, by code."""
-    rows = [(name, each.exit_code, each.means) for name, each in ENDINGS.items()]
+    rows = [(name, each.exit_code, each.means) for name, each in OUTCOMES.items()]
     rows += [("WAITING", 4, "a human is asked; run it again when there is an answer")]
     rows += [(LOCKED, LOCKED_EXIT, "somebody else works on it")]
     return sorted(rows, key=lambda row: row[1])
@@ -192,7 +192,7 @@ class SessionSignal(Protocol):
 S = TypeVar("S", bound=SessionSignal)
 
 
-def deciding(spoken: Iterable[S]) -> S | None:
+def find_deciding_signal(spoken: Iterable[S]) -> S | None:
     """The signal by which a session ended, of all that were accepted, in their order."""
     said = [each for each in spoken if each.type in DECIDING]
     for name in FIRM:
@@ -202,6 +202,6 @@ def deciding(spoken: Iterable[S]) -> S | None:
     return said[-1] if said else None
 
 
-def ended_by(name: str) -> str:
+def ending_word(name: str) -> str:
     """The word of the artifact for a signal."""
     return name.replace(":", "_")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from interlock.engine.circuit_file import seconds_of
+from interlock.engine.circuit_file import parse_duration
 from interlock.epic.epic_file import EpicStory
 from interlock.epic.recovery.policy import Policy, read_policy
 from interlock.system.errors import CircuitError, SourceError
@@ -65,7 +65,7 @@ def seconds(word: str, name: str) -> float:
     if word.strip() in ("0", "0s"):
         return 0.0
     try:
-        return seconds_of(word.strip())
+        return parse_duration(word.strip())
     except CircuitError as error:
         raise SourceError(f"{name}: {error}") from None
 

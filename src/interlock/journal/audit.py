@@ -13,15 +13,21 @@ from sqlalchemy import Connection, select
 
 from interlock.engine.circuit import Circuit
 from interlock.journal import schema
-from interlock.journal.history import cases_of
-from interlock.journal.journal import hash_of, read_blob, state_of
+from interlock.journal.history import list_cases
+from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
-from interlock.journal.sqlite import ERRORS, RawConnection, driver, find_damage, find_dangling
+from interlock.journal.sqlite import (
+    ERRORS,
+    RawConnection,
+    find_damage,
+    find_dangling,
+    raw_connection,
+)
 from interlock.system.errors import InterlockError
 
 AuditRules = Mapping[str, tuple[str, str]]
 """By the id of a fault: a query for the subjects that have it, and what is wrong with them."""
-_UNREADABLE = (
+_READ_ERRORS = (
     InterlockError,
     msgspec.MsgspecError,
     UnicodeDecodeError,
@@ -74,50 +80,50 @@ def audit(
     """Everything that does not add up in the whole database; `more` are the rules of applications
     about their own tables, by what they look at."""
     checks: dict[str, Callable[[], Iterable[Fault]]] = {
-        "database": partial(_integrity, connection),
-        "blobs": partial(_blobs, connection),
-        "dispatches": partial(_dispatches, connection),
-        "journal": partial(_broken_rules, connection, _RULES),
-        "refusals": partial(_refusals, connection),
+        "database": partial(_check_integrity, connection),
+        "blobs": partial(_check_blobs, connection),
+        "dispatches": partial(_check_dispatches, connection),
+        "journal": partial(_check_rules, connection, _RULES),
+        "refusals": partial(_check_refusals, connection),
     }
     for subject, rules in (more or {}).items():
-        checks[subject] = partial(_broken_rules, connection, rules)
+        checks[subject] = partial(_check_rules, connection, rules)
     for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
-        checks[f"run {run_id}"] = partial(_folds, connection, run_id, circuit_of)
+        checks[f"run {run_id}"] = partial(_check_folds, connection, run_id, circuit_of)
     return [fault for subject, check in checks.items() for fault in _run_check(subject, check)]
 
 
 def _run_check(subject: str, check: Callable[[], Iterable[Fault]]) -> Iterator[Fault]:
     try:
         yield from check()
-    except _UNREADABLE as error:
+    except _READ_ERRORS as error:
         yield Fault("store.unreadable", subject, str(error))
 
 
-def _integrity(connection: Connection) -> Iterator[Fault]:
+def _check_integrity(connection: Connection) -> Iterator[Fault]:
     for line in find_damage(connection):
         yield Fault("store.damaged", "database", line)
     for row in find_dangling(connection):
         yield Fault("store.dangling", row, "it refers to a row that is not there")
 
 
-def _blobs(connection: Connection) -> Iterator[Fault]:
-    raw = driver(connection)
+def _check_blobs(connection: Connection) -> Iterator[Fault]:
+    raw = raw_connection(connection)
     for number, digest in raw.execute("select blob_id, hash from blobs"):
-        if not _intact(raw, number, digest):
+        if not _is_intact(raw, number, digest):
             yield Fault("store.altered", f"blob {number}", "its content is not what was written")
 
 
-def _intact(raw: RawConnection, number: int, digest: bytes) -> bool:
+def _is_intact(raw: RawConnection, number: int, digest: bytes) -> bool:
     try:
-        return hash_of(read_blob(raw, number)) == digest
+        return hash_blob(read_blob(raw, number)) == digest
     except InterlockError:
         return False
 
 
-def _dispatches(connection: Connection) -> Iterator[Fault]:
+def _check_dispatches(connection: Connection) -> Iterator[Fault]:
     """Settled, or the open one of its case: anything else was lost or answered twice."""
-    rows = driver(connection).execute(
+    rows = raw_connection(connection).execute(
         "select d.dispatch_id, j.seq is not null, c.dispatch_id is d.dispatch_id"
         " from dispatches d"
         " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
@@ -132,14 +138,14 @@ def _dispatches(connection: Connection) -> Iterator[Fault]:
             yield Fault("store.lost", f"dispatch {dispatch_id}", message)
 
 
-def _broken_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
+def _check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
     for fault_id, (query, message) in rules.items():
-        for (subject,) in driver(connection).execute(query):
+        for (subject,) in raw_connection(connection).execute(query):
             yield Fault(fault_id, subject, message)
 
 
-def _refusals(connection: Connection) -> Iterator[Fault]:
-    rows = driver(connection).execute(
+def _check_refusals(connection: Connection) -> Iterator[Fault]:
+    rows = raw_connection(connection).execute(
         "select r.refusal_id from refusals r join blobs b on b.blob_id = r.content"
         " where b.hash != r.content_hash"
     )
@@ -147,14 +153,14 @@ def _refusals(connection: Connection) -> Iterator[Fault]:
         yield Fault("store.altered", f"refusal {refusal_id}", "its content is another answer's")
 
 
-def _folds(
+def _check_folds(
     connection: Connection, run_id: int, circuit_of: Callable[[Run], Circuit]
 ) -> Iterator[Fault]:
     circuit = circuit_of(find_run(connection, run_id))
-    rows = {line.case_no: line for line in cases_of(connection, run_id)}
+    rows = {line.case_no: line for line in list_cases(connection, run_id)}
     for loaded in load_cases(connection, circuit, run_id, whole=True):
         row = rows[loaded.case_no]
-        folded = (loaded.case.status, loaded.case.step, state_of(loaded.case))
+        folded = (loaded.case.status, loaded.case.step, build_state(loaded.case))
         if folded != (row.status, row.step, row.state):
             yield Fault(
                 "store.fold",

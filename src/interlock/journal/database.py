@@ -20,12 +20,12 @@ from interlock.journal.sqlite import (
     connect,
     explain_error,
     make_durable,
-    revision,
+    read_revision,
     run_script,
     schema_transaction,
 )
 from interlock.system.errors import StoreError
-from interlock.system.files import place_file
+from interlock.system.files import rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
 OWN_FOLDER = ".interlock"
@@ -46,13 +46,13 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def only_writer(path: Path) -> Iterator[None]:
+def hold_writer_lock(path: Path) -> Iterator[None]:
     """Be the one writer, or StoreError with the name of the one who is."""
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:3]])
     me = {"pid": os.getpid(), "host": socket.gethostname(), "command": command}
     try:
         # Somebody who only looks whether there is a writer holds it for a moment.
-        with hold_lock(_lock_file(path), json.dumps(me).encode(), wait=BRIEFLY):
+        with hold_lock(_find_lock_file(path), json.dumps(me).encode(), wait=BRIEFLY):
             yield
     except LockHeldError as held:
         who = _parse_writer(held.owner) or "another process"
@@ -61,13 +61,13 @@ def only_writer(path: Path) -> Iterator[None]:
         ) from None
 
 
-def writer_of(path: Path) -> Writer | None:
+def find_writer(path: Path) -> Writer | None:
     """Who writes to the database at this moment."""
-    owner = lock_owner(_lock_file(path))
+    owner = lock_owner(_find_lock_file(path))
     return None if owner is None else _parse_writer(owner)
 
 
-def _lock_file(path: Path) -> Path:
+def _find_lock_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.lock")
 
 
@@ -79,24 +79,24 @@ def _parse_writer(owner: bytes) -> Writer | None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Connection]:
+def open_writer(path: Path) -> Iterator[Connection]:
     """The one connection that may write, made and brought up to date if need be."""
-    with told_plainly(path):
-        _make_room(path.parent)
-        with only_writer(path):
+    with explain_errors(path):
+        _make_folder(path.parent)
+        with hold_writer_lock(path):
             if not path.exists():
                 _create(path)
             with connect(path, "rw") as connection:
-                found = revision(connection)
-                if found not in _revisions():
-                    raise StoreError(_foreign(path, found))
+                found = read_revision(connection)
+                if found not in _list_revisions():
+                    raise StoreError(_describe_foreign(path, found))
                 make_durable(connection)
                 if found != HEAD:
                     _migrate(connection)
                 yield connection
 
 
-def _make_room(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     """The folder of the database. One of our own name is nobody's work: git need not see it."""
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,19 +105,19 @@ def _make_room(folder: Path) -> None:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Connection]:
+def open_reader(path: Path) -> Iterator[Connection]:
     """A connection that sees what is committed and can change nothing."""
     if not path.exists():
         raise StoreError(f"there is no database at {path}; 'interlock run' makes one")
-    with told_plainly(path), connect(path, "ro") as connection:
-        found = revision(connection)
+    with explain_errors(path), connect(path, "ro") as connection:
+        found = read_revision(connection)
         if found != HEAD:
-            raise StoreError(_foreign(path, found))
+            raise StoreError(_describe_foreign(path, found))
         yield connection
 
 
 @contextmanager
-def told_plainly(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Errors of the database and of the system, in words that say what to do."""
     try:
         yield
@@ -142,10 +142,10 @@ def _create(path: Path) -> None:
     fresh.touch(mode=0o600)
     with connect(fresh, "rw") as connection:
         run_script(connection, (_HERE / "schema.sql").read_text(encoding="utf-8"))
-    place_file(fresh, path)
+    rename_synced(fresh, path)
 
 
-def _foreign(path: Path, found: str | None) -> str:
+def _describe_foreign(path: Path, found: str | None) -> str:
     if found is None:
         return f"{path}: this is not an Interlock database: move it away or name another with --db"
     return (
@@ -154,7 +154,7 @@ def _foreign(path: Path, found: str | None) -> str:
     )
 
 
-def _revisions() -> list[str]:
+def _list_revisions() -> list[str]:
     versions = _HERE / "migrations" / "versions"
     return sorted(file.name.split("_")[0] for file in versions.glob("[0-9]*.py"))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 NotificationKind = Literal["gate", "query", "stuck", "rate-limit", "budget-low", "budget", "over"]
-MOST_NAMED = 100
+MAX_NAMED = 100
 """Cases and questions that one notice names; it says how many there are."""
 
 
@@ -33,21 +33,21 @@ class Notification(msgspec.Struct, frozen=True):
 Tell = Callable[[Notification], None]
 
 
-def silence(_notice: Notification) -> None:
+def ignore_notification(_notice: Notification) -> None:
     """Nobody wants to hear of it."""
 
 
-def joined(one: Notification, other: Notification) -> Notification:
+def join_notifications(one: Notification, other: Notification) -> Notification:
     """Two notices about the same as one: of gates that opened, cases that got stuck."""
     cases = tuple(dict.fromkeys(one.cases + other.cases))
     questions = tuple(dict.fromkeys(one.questions + other.questions))
-    text = other.text if len(cases) <= 1 else many(one.event, one.about, cases, questions)
+    text = other.text if len(cases) <= 1 else format_many(one.event, one.about, cases, questions)
     return msgspec.structs.replace(
         one, text=text, cases=cases, questions=questions, at=max(one.at, other.at)
     )
 
 
-def many(
+def format_many(
     event: NotificationKind, about: str, cases: tuple[str, ...], questions: tuple[int | str, ...]
 ) -> str:
     """One line about cases that wait at the same gate, or are stuck."""
@@ -58,7 +58,7 @@ def many(
     return f"{named} stuck at {step}: 'interlock explain {cases[0]}'"
 
 
-def as_json(notice: Notification) -> Mapping[str, Any]:
+def build_json(notice: Notification) -> Mapping[str, Any]:
     """A notice for programs. `id` is the same whenever the same notice is sent again."""
     body: dict[str, Any] = msgspec.to_builtins(notice)
     marks = (notice.run_id, notice.event, notice.about, *notice.questions[:1], notice.at)
@@ -66,8 +66,8 @@ def as_json(notice: Notification) -> Mapping[str, Any]:
         "schema_version": 1,
         "id": "/".join(map(str, marks)),
         **body,
-        "cases": list(notice.cases[:MOST_NAMED]),
-        "questions": list(notice.questions[:MOST_NAMED]),
+        "cases": list(notice.cases[:MAX_NAMED]),
+        "questions": list(notice.questions[:MAX_NAMED]),
         "case_count": len(notice.cases),
         "question_count": len(notice.questions),
     }

@@ -17,8 +17,8 @@ from sqlalchemy import Connection, Row, select
 from interlock.engine.case import Decision, Usage
 from interlock.journal import schema
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
-from interlock.journal.sqlite import RawConnection, driver, is_number
-from interlock.journal.usage import pauses_of
+from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection
+from interlock.journal.usage import list_pauses
 from interlock.system.errors import StoreError
 
 _DISPATCHES = (
@@ -158,10 +158,10 @@ class SettledQuestion(msgspec.Struct, frozen=True):
     """The dispatch its case waits for now."""
 
 
-def cases_of(connection: Connection, run_id: int) -> list[CaseSummary]:
+def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
     cases = schema.cases
     query = select(cases).where(cases.c.run_id == run_id).order_by(cases.c.case_no)
-    return [_summary(row) for row in connection.execute(query)]
+    return [_read_summary(row) for row in connection.execute(query)]
 
 
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
@@ -170,17 +170,17 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
     query = select(cases).where(cases.c.case_id == case_id).order_by(cases.c.run_id.desc())
     if run_id is not None:
         query = query.where(cases.c.run_id == run_id)
-    row = connection.execute(query.limit(1)).first() if is_number(run_id or 0) else None
+    row = connection.execute(query.limit(1)).first() if is_row_id(run_id or 0) else None
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
         raise StoreError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")
-    return _summary(row)
+    return _read_summary(row)
 
 
-def counts(connection: Connection, run_id: int) -> Counter[str]:
+def count_ends(connection: Connection, run_id: int) -> Counter[str]:
     """How many cases are open, stuck, or at which end."""
     found: Counter[str] = Counter()
-    for line in cases_of(connection, run_id):
+    for line in list_cases(connection, run_id):
         found[line.state.end or line.status] += 1
     return found
 
@@ -198,15 +198,15 @@ def list_progress(connection: Connection, run_id: int) -> list[CaseProgress]:
             role=role,
             since=since,
         )
-        for case_id, status, state, step, needs, dispatch_id, role, since in driver(
+        for case_id, status, state, step, needs, dispatch_id, role, since in raw_connection(
             connection
         ).execute(_PROGRESS, (run_id,))
     ]
 
 
-def costs_of(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
+def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
     """Tokens and money of each case that has cost something."""
-    rows = driver(connection).execute(_COSTS, (run_id,)).fetchall()
+    rows = raw_connection(connection).execute(_COSTS, (run_id,)).fetchall()
     return {case_id: (tokens, money) for case_id, tokens, money in rows if tokens or money}
 
 
@@ -219,7 +219,7 @@ def list_dispatches(
 ) -> list[DispatchRecord]:
     """All dispatches of a case, or of a whole run case by case, in order. With `texts` the prompts
     and the refused answers are read too, which are large."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     query = _DISPATCHES + (_OF_CASE if case_no is not None else _OF_RUN) + _IN_ORDER
     number = case_no if case_no is not None else run_id
     rows = raw.execute(query, (number,)).fetchall()
@@ -231,13 +231,13 @@ def list_dispatches(
         if dispatch_id in refused:
             said = _read_text(raw, content) if texts else ""
             refused[dispatch_id].append(RefusalRecord(at, reason, sentence, said))
-    for pause in pauses_of(connection, rows[0][0]):
+    for pause in list_pauses(connection, rows[0][0]):
         if pause.dispatch_id in pauses:
             pauses[pause.dispatch_id].append(pause)
-    return [_dispatch(raw, row, refused[row[2]], pauses[row[2]], texts=texts) for row in rows]
+    return [_read_dispatch(raw, row, refused[row[2]], pauses[row[2]], texts=texts) for row in rows]
 
 
-def _dispatch(
+def _read_dispatch(
     raw: RawConnection,
     row: tuple[Any, ...],
     refused: list[RefusalRecord],
@@ -271,14 +271,14 @@ def _read_text(raw: RawConnection, blob: int) -> str:
     return read_blob(raw, blob).decode(errors="replace")
 
 
-def lines_since(
+def list_lines(
     connection: Connection, run_id: int, seq: int, case_id: str = ""
 ) -> list[JournalLine]:
     """The decisions of a run after that point of the journal."""
-    return list(each_line(connection, run_id, seq, case_id))
+    return list(iterate_lines(connection, run_id, seq, case_id))
 
 
-def each_line(
+def iterate_lines(
     connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
 ) -> Iterator[JournalLine]:
     """The same one by one, for those who need not hold all of a long run."""
@@ -296,18 +296,18 @@ def each_line(
         yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, decision)
 
 
-def refusals_of(connection: Connection, run_id: int) -> list[RefusalRecord]:
+def list_refusals(connection: Connection, run_id: int) -> list[RefusalRecord]:
     """Every answer of a run that was refused, in order."""
     table = schema.refusals
     query = select(table).where(table.c.run_id == run_id).order_by(table.c.refusal_id)
-    raw = driver(connection)
+    raw = raw_connection(connection)
     return [
         RefusalRecord(row.at, row.reason, row.sentence, _read_text(raw, row.content))
         for row in connection.execute(query)
     ]
 
 
-def open_questions(connection: Connection) -> list[OpenGate]:
+def list_open_questions(connection: Connection) -> list[OpenGate]:
     """Every gate that waits, in every run, oldest first."""
     dispatches, cases, questions = schema.dispatches, schema.cases, schema.questions
     query = (
@@ -317,7 +317,7 @@ def open_questions(connection: Connection) -> list[OpenGate]:
         .where(questions.c.answered_at.is_(None))
         .order_by(dispatches.c.dispatch_id)
     )
-    raw = driver(connection)
+    raw = raw_connection(connection)
     return [
         OpenGate(
             question_id=row.dispatch_id,
@@ -331,7 +331,7 @@ def open_questions(connection: Connection) -> list[OpenGate]:
     ]
 
 
-def open_dispatch_ids(connection: Connection) -> set[int]:
+def list_open_dispatch_ids(connection: Connection) -> set[int]:
     """Every dispatch that is open, in every run."""
     cases = schema.cases
     query = select(cases.c.dispatch_id).where(cases.c.dispatch_id.is_not(None))
@@ -340,8 +340,8 @@ def open_dispatch_ids(connection: Connection) -> set[int]:
 
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:
     """A gate's question that was asked once, open or not, and what became of it."""
-    number = question_id if is_number(question_id) else 0
-    row = driver(connection).execute(_QUESTION, (number,)).fetchone()
+    number = question_id if is_row_id(question_id) else 0
+    row = raw_connection(connection).execute(_QUESTION, (number,)).fetchone()
     if row is None:
         return None
     run_id, case_no, case_id, step, answered_by, settled_at, decision, now_asked = row
@@ -358,22 +358,22 @@ def find_question(connection: Connection, question_id: int) -> SettledQuestion |
     )
 
 
-def family_of(connection: Connection, question: OpenGate) -> list[OpenGate]:
+def list_family(connection: Connection, question: OpenGate) -> list[OpenGate]:
     """The other open questions at the same step of the same run, about cases of one family: those
     whose input names the same `family`."""
-    own = _family(connection, question)
+    own = _read_family(connection, question)
     return [
         each
-        for each in open_questions(connection)
+        for each in list_open_questions(connection)
         if (each.run_id, each.step) == (question.run_id, question.step)
         and each.question_id != question.question_id
         and own is not None
-        and _family(connection, each) == own
+        and _read_family(connection, each) == own
     ]
 
 
-def _family(connection: Connection, question: OpenGate) -> Any:
-    raw = driver(connection)
+def _read_family(connection: Connection, question: OpenGate) -> Any:
+    raw = raw_connection(connection)
     (blob,) = raw.execute(
         "select input from cases where run_id = ? and case_id = ?",
         (question.run_id, question.case_id),
@@ -381,10 +381,10 @@ def _family(connection: Connection, question: OpenGate) -> Any:
     return msgspec.json.decode(read_blob(raw, blob)).get("family")
 
 
-def digest_of(connection: Connection, run_id: int) -> str:
+def compute_digest(connection: Connection, run_id: int) -> str:
     """One hash over all decisions and answers of a run, whatever their times and dispatch ids: two
     runs that decided alike, case by case, have the same."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     digest = blake2b(digest_size=16)
     rows = raw.execute(
         "select c.case_id, j.decision, b.hash from cases c"
@@ -397,7 +397,7 @@ def digest_of(connection: Connection, run_id: int) -> str:
     return digest.hexdigest()
 
 
-def _summary(row: Row[Any]) -> CaseSummary:
+def _read_summary(row: Row[Any]) -> CaseSummary:
     return CaseSummary(
         case_no=row.case_no,
         case_id=row.case_id,

@@ -18,12 +18,12 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, driver
+from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, raw_connection
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
-_REMEMBERED = 4096
-_MOST_REFUSED = 64 * 1024
+_MAX_REMEMBERED = 4096
+_MAX_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
 
 _DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
@@ -49,7 +49,7 @@ _PAUSE = (
 _INQUIRY = (
     "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
 )
-_TOLD = (
+_INQUIRY_ANSWERED = (
     "update inquiries set answered_at = ?, answered_by = ?, answer = ? where question_id = ?"
     " and answered_at is null"
 )
@@ -64,7 +64,7 @@ _NEWEST = (
 BlobRow = tuple[int, bytes, int, bytes]
 
 
-def hash_of(data: bytes) -> bytes:
+def hash_blob(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
@@ -77,13 +77,13 @@ class BlobWriter:
         self.rows: list[BlobRow] = []
 
     def put(self, data: bytes) -> int:
-        digest = hash_of(data)
+        digest = hash_blob(data)
         number = self._known.get(digest)
         if number is not None:
             return number
         number = self._next
         self._next += 1
-        if len(self._known) >= _REMEMBERED:
+        if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
         self._known[digest] = number
         packed = zlib.compress(data, 1) if len(data) >= _PACK_FROM else data
@@ -213,20 +213,20 @@ class TurnWrites(msgspec.Struct):
     at: float
     entries: list[JournalEntry] = []
     dispatches: list[NewDispatch] = []
-    standings: dict[int, CaseRow] = {}
+    cases: dict[int, CaseRow] = {}
     refusals: list[Refusal] = []
     pauses: list[Pause] = []
     inquiries: list[Inquiry] = []
-    told: list[InquiryAnswered] = []
+    inquiry_answers: list[InquiryAnswered] = []
     worked: list[WorkTime] = []
     seconds: float = 0.0
     status: str | None = None
-    joined: bool = False
+    cases_changed: bool = False
     """Whether cases of the run were added or changed, by an effect."""
 
     def __bool__(self) -> bool:
-        some = self.entries or self.dispatches or self.refusals or self.status or self.joined
-        return bool(some or self.pauses or self.inquiries or self.told)
+        some = self.entries or self.dispatches or self.refusals or self.status or self.cases_changed
+        return bool(some or self.pauses or self.inquiries or self.inquiry_answers)
 
 
 class Journal:
@@ -234,17 +234,17 @@ class Journal:
 
     def __init__(self, connection: Connection, run_id: int, after: int = 0) -> None:
         self.run_id = run_id
-        self._raw = raw = driver(connection)
+        self._raw = raw = raw_connection(connection)
         self.blobs = BlobWriter(raw)
         """Gives texts their numbers; whoever else writes some while this is open uses it."""
         self._last_dispatch_id = max(after, int(raw.execute(_NEWEST).fetchone()[0]))
 
-    def new_dispatch_id(self) -> int:
+    def take_dispatch_id(self) -> int:
         """Unique and rising over the whole workspace; a number is never given out twice."""
         self._last_dispatch_id += 1
         return self._last_dispatch_id
 
-    def carry_out(self, effect: Effect, at: float) -> None:
+    def apply_effect(self, effect: Effect, at: float) -> None:
         """Write what a decision of the batch to come changes elsewhere. It can be read back at once
         over the same connection, and is kept with that batch or not at all."""
         try:
@@ -262,7 +262,7 @@ class Journal:
         """Write the whole batch, or nothing."""
         raw = self._raw
         try:
-            rows = self._rows(batch)
+            rows = self._build_rows(batch)
             self._begin()
             self.blobs.flush(raw)
             for statement, many in rows:
@@ -273,43 +273,51 @@ class Journal:
             self.blobs = BlobWriter(raw)
             raise
 
-    def _rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
+    def _build_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """The statements of a batch, in the order in which they refer to each other."""
         put = self.blobs.put
         at = batch.at
         rows: list[tuple[str, list[Any]]] = []
         if batch.dispatches:
-            rows.append((_DISPATCH, [_dispatch(d, put, at) for d in batch.dispatches]))
+            rows.append((_DISPATCH, [_build_dispatch(d, put, at) for d in batch.dispatches]))
             if asked := [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]:
                 rows.append((_ASKED, asked))
         if batch.entries:
-            rows.append((_JOURNAL, [_entry(e, put, at) for e in batch.entries]))
+            rows.append((_JOURNAL, [_build_entry(e, put, at) for e in batch.entries]))
             if named := [
                 (at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
             ]:
                 rows.append((_ANSWERED, named))
-        if batch.standings:
-            rows.append((_CASE, [_standing(s) for s in batch.standings.values()]))
+        if batch.cases:
+            rows.append((_CASE, [_build_case(s) for s in batch.cases.values()]))
         if batch.refusals:
-            rows.append((_REFUSAL, [self._refusal(refusal, at) for refusal in batch.refusals]))
+            rows.append(
+                (_REFUSAL, [self._build_refusal(refusal, at) for refusal in batch.refusals])
+            )
         if batch.status is not None or batch.seconds:
             rows.append((_RUN, [(batch.seconds, at, batch.status, self.run_id)]))
-        return rows + self._rare_rows(batch)
+        return rows + self._build_rare_rows(batch)
 
-    def _rare_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
+    def _build_rare_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """What most batches have none of."""
         run_id, at = self.run_id, batch.at
         found: list[tuple[str, list[Any]]] = [
-            (_PAUSE, [_pause(run_id, each, at) for each in batch.pauses]),
+            (_PAUSE, [_build_pause(run_id, each, at) for each in batch.pauses]),
             (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
-            (_TOLD, [(at, t.by, t.answer.decode(), t.question_id) for t in batch.told]),
-            (MERGE_OPTIONS, [(_encode(t.agreed).decode(), run_id) for t in batch.told if t.agreed]),
+            (
+                _INQUIRY_ANSWERED,
+                [(at, t.by, t.answer.decode(), t.question_id) for t in batch.inquiry_answers],
+            ),
+            (
+                MERGE_OPTIONS,
+                [(_encode(t.agreed).decode(), run_id) for t in batch.inquiry_answers if t.agreed],
+            ),
             (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
         ]
         return [(statement, many) for statement, many in found if many]
 
-    def _refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
-        content = refusal.content[:_MOST_REFUSED]
+    def _build_refusal(self, refusal: Refusal, at: float) -> Sequence[Any]:
+        content = refusal.content[:_MAX_REFUSED]
         return (
             self.run_id,
             refusal.case_no,
@@ -318,22 +326,22 @@ class Journal:
             refusal.reason,
             refusal.sentence,
             self.blobs.put(content),
-            hash_of(content),
+            hash_blob(content),
         )
 
 
-def _dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+def _build_dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
     prompt = put(new.prompt.encode())
     return (new.dispatch_id, new.case_no, new.step, new.attempt, new.role, prompt, at)
 
 
-def _entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+def _build_entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
     usage, decision = entry.usage, _encode(entry.decision).decode()
     answer = put(entry.answer)
     return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
 
 
-def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
+def _build_pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
     usage = pause.usage
     return (
         run_id,
@@ -348,13 +356,13 @@ def _pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
     )
 
 
-def _standing(standing: CaseRow) -> tuple[Any, ...]:
+def _build_case(standing: CaseRow) -> tuple[Any, ...]:
     case = standing.case
-    state = _encode(state_of(case)).decode()
+    state = _encode(build_state(case)).decode()
     return (case.status, case.step, standing.dispatch_id, state, standing.case_no)
 
 
-def state_of(case: Case) -> State:
+def build_state(case: Case) -> State:
     return State(
         moves=case.moves,
         end=case.end,

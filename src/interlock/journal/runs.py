@@ -18,17 +18,17 @@ from interlock.engine.schedule import Spent
 from interlock.journal import schema
 from interlock.journal.journal import (
     BlobWriter,
+    build_state,
     decode_decision,
     decode_state,
     read_blob,
-    state_of,
 )
-from interlock.journal.sqlite import RawConnection, driver, is_number, transaction
-from interlock.journal.usage import spent_by
+from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection, transaction
+from interlock.journal.usage import sum_run_usage
 from interlock.system.errors import StoreError
 
 RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 """Cases that are written together, so that a large run needs little memory to begin."""
 FINISHED = ("done", "unhealthy")
 
@@ -114,11 +114,11 @@ def add_cases(
             raw,
             circuit,
             run_id,
-            unknown_cases(raw, run_id, cases),
+            filter_unknown_cases(raw, run_id, cases),
             lambda some: numbers.extend(number for number, _ in some),
         )
         if numbers:
-            wake_run(raw, run_id, at)
+            reopen_run(raw, run_id, at)
     return numbers
 
 
@@ -171,14 +171,14 @@ def insert_cases(
     blobs = blobs or BlobWriter(raw)
     first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
     numbered = enumerate(cases, first)
-    while some := list(islice(numbered, _AT_ONCE)):
-        rows = [_case_row(circuit, blobs, run_id, number, new) for number, new in some]
+    while some := list(islice(numbered, _BATCH_SIZE)):
+        rows = [_build_case_row(circuit, blobs, run_id, number, new) for number, new in some]
         blobs.flush(raw)
         raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         also(some)
 
 
-def change_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
+def update_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter) -> None:
     """Another input, priority and needs for an open case; belongs inside a transaction."""
     number = blobs.put(msgspec.json.encode(new.input))
     blobs.flush(raw)
@@ -188,7 +188,9 @@ def change_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter
     )
 
 
-def unknown_cases(raw: RawConnection, run_id: int, cases: Iterable[AnyCase]) -> Iterator[AnyCase]:
+def filter_unknown_cases(
+    raw: RawConnection, run_id: int, cases: Iterable[AnyCase]
+) -> Iterator[AnyCase]:
     """Those whose case_id the run does not have, each once."""
     seen: set[str] = set()
     query = "select 1 from cases where run_id = ? and case_id = ?"
@@ -198,12 +200,12 @@ def unknown_cases(raw: RawConnection, run_id: int, cases: Iterable[AnyCase]) -> 
             yield new
 
 
-def wake_run(raw: RawConnection, run_id: int, at: float) -> None:
+def reopen_run(raw: RawConnection, run_id: int, at: float) -> None:
     """A run that got more to do is not at its end, whatever it was before."""
     raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
 
 
-def _case_row(
+def _build_case_row(
     circuit: Circuit, blobs: BlobWriter, run_id: int, case_no: int, new: NewCase
 ) -> tuple[Any, ...]:
     case = open_case(circuit, new.case_id, new.input)
@@ -217,13 +219,13 @@ def _case_row(
         case.status,
         case.step,
         None,
-        msgspec.json.encode(state_of(case)).decode(),
+        msgspec.json.encode(build_state(case)).decode(),
     )
 
 
-def all_runs(connection: Connection) -> list[Run]:
+def list_runs(connection: Connection) -> list[Run]:
     rows = connection.execute(select(schema.runs).order_by(schema.runs.c.run_id))
-    return [_run(connection, row) for row in rows]
+    return [_read_run(connection, row) for row in rows]
 
 
 def find_run(connection: Connection, run_id: int | None = None) -> Run:
@@ -231,14 +233,14 @@ def find_run(connection: Connection, run_id: int | None = None) -> Run:
     query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
     if run_id is not None:
         query = query.where(schema.runs.c.run_id == run_id)
-    row = connection.execute(query).first() if is_number(run_id or 0) else None
+    row = connection.execute(query).first() if is_row_id(run_id or 0) else None
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise StoreError(f"{what}; 'interlock runs' lists them")
-    return _run(connection, row)
+    return _read_run(connection, row)
 
 
-def unfinished_run(connection: Connection, fingerprint: str) -> int | None:
+def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
     """The newest run of the same circuit and cases that has not come to its end."""
     runs = schema.runs
     return connection.execute(
@@ -248,7 +250,7 @@ def unfinished_run(connection: Connection, fingerprint: str) -> int | None:
     ).scalar()
 
 
-def newest_run(connection: Connection, fingerprint: str) -> int | None:
+def find_newest_run(connection: Connection, fingerprint: str) -> int | None:
     """The newest run with that mark, finished or not."""
     runs = schema.runs
     query = select(func.max(runs.c.run_id)).where(runs.c.fingerprint == fingerprint)
@@ -262,9 +264,9 @@ def set_options(connection: Connection, run_id: int, options: Mapping[str, Any])
     )
 
 
-def given_cases(connection: Connection, run_id: int) -> Iterator[NewCase]:
+def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
     """The cases of a run as they were given, or last changed."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = raw.execute(
         "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
         (run_id,),
@@ -279,7 +281,7 @@ def load_cases(
 ) -> Iterator[LoadedCase]:
     """The cases of a run, each the fold of its journal; those that are over only by their end,
     unless the `whole` story is asked for."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = raw.execute(
         "select case_no, case_id, input, priority, needs, dispatch_id, status, step, state"
         " from cases where run_id = ? order by case_no",
@@ -288,7 +290,7 @@ def load_cases(
     for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
         if status == OPEN or whole:
             start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
-            case = fold(circuit, start, journal_of(connection, case_no))
+            case = fold_case(circuit, start, load_decisions(connection, case_no))
         else:
             end = decode_state(state).end
             case = Case(case_id, step, status=status, end=end)
@@ -296,9 +298,9 @@ def load_cases(
         yield LoadedCase(case_no, case, priority, names, dispatch_id)
 
 
-def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
+def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
     """What waits for an answer in that run."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = raw.execute(
         "select d.dispatch_id, c.case_id, d.step, d.attempt, d.role, d.prompt, d.at from cases c"
         " join dispatches d on d.dispatch_id = c.dispatch_id"
@@ -310,12 +312,12 @@ def open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatc
         yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
 
 
-def holds_of(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
+def load_holds(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
     """The holds in force in a run, each with the case that holds the others back."""
     held: dict[str, str] = {}
     if not any(rule.hold for rule in circuit.rules):
         return held
-    rows = driver(connection).execute(
+    rows = raw_connection(connection).execute(
         "select c.case_id, j.decision from journal j join cases c on c.case_no = j.case_no"
         " where c.run_id = ? order by j.seq",
         (run_id,),
@@ -331,16 +333,20 @@ def holds_of(connection: Connection, circuit: Circuit, run_id: int) -> dict[str,
     return held
 
 
-def fold(circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]) -> Case:
+def fold_case(
+    circuit: Circuit, case: Case, journal: Iterable[tuple[Decision, dict[str, Any]]]
+) -> Case:
     """The state a case has after all its decisions."""
     for decision, answer in journal:
         case = apply(circuit, case, decision, answer)
     return case
 
 
-def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision, dict[str, Any]]]:
+def load_decisions(
+    connection: Connection, case_no: int
+) -> Iterator[tuple[Decision, dict[str, Any]]]:
     """The decisions of a case in order, each with the answer it was made on."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = raw.execute(
         "select j.decision, b.packed, b.data, j.answer from journal j"
         " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.dispatch_id",
@@ -351,16 +357,16 @@ def journal_of(connection: Connection, case_no: int) -> Iterator[tuple[Decision,
         yield decode_decision(decision), msgspec.json.decode(body)
 
 
-def _run(connection: Connection, row: Any) -> Run:
+def _read_run(connection: Connection, row: Any) -> Run:
     return Run(
         run_id=row.run_id,
         circuit=row.circuit,
         version=row.version,
         source=row.source,
-        text=read_blob(driver(connection), row.text).decode(),
+        text=read_blob(raw_connection(connection), row.text).decode(),
         options=msgspec.json.decode(row.options),
         status=row.status,
-        spent=spent_by(connection, row.run_id, row.seconds),
+        spent=sum_run_usage(connection, row.run_id, row.seconds),
         created_at=row.created_at,
         changed_at=row.changed_at,
     )

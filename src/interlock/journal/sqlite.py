@@ -54,7 +54,7 @@ def make_durable(connection: Connection) -> None:
     connection.exec_driver_sql("pragma synchronous=full")
 
 
-def driver(connection: Connection) -> RawConnection:
+def raw_connection(connection: Connection) -> RawConnection:
     """The driver's own connection, for the few statements that must be fast."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
@@ -65,7 +65,7 @@ def driver(connection: Connection) -> RawConnection:
 @contextmanager
 def transaction(connection: Connection) -> Iterator[RawConnection]:
     """All of it is committed at the end, or nothing is."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     raw.execute("begin immediate")
     try:
         yield raw
@@ -89,10 +89,10 @@ def schema_transaction(connection: Connection) -> Iterator[None]:
 
 def run_script(connection: Connection, script: str) -> None:
     """All statements of a script in one transaction."""
-    driver(connection).executescript(f"begin immediate;\n{script}\ncommit;")
+    raw_connection(connection).executescript(f"begin immediate;\n{script}\ncommit;")
 
 
-def revision(connection: Connection) -> str | None:
+def read_revision(connection: Connection) -> str | None:
     """The schema revision of the database, or None if it has none."""
     known = text("select 1 from sqlite_master where name = 'alembic_version'")
     if connection.execute(known).first() is None:
@@ -101,21 +101,21 @@ def revision(connection: Connection) -> str | None:
     return row[0] if row else None
 
 
-def is_number(number: int) -> bool:
+def is_row_id(number: int) -> bool:
     """Whether SQLite knows such a number; people and agents name others too."""
     return -_LARGEST - 1 <= number <= _LARGEST
 
 
 def find_damage(connection: Connection) -> Iterator[str]:
     """What SQLite itself finds wrong with the file."""
-    for (line,) in driver(connection).execute("pragma integrity_check"):
+    for (line,) in raw_connection(connection).execute("pragma integrity_check"):
         if line != "ok":
             yield str(line)
 
 
 def find_dangling(connection: Connection) -> Iterator[str]:
     """Rows that refer to a row that is not there, each by its table and number."""
-    for table, row, *_ in driver(connection).execute("pragma foreign_key_check"):
+    for table, row, *_ in raw_connection(connection).execute("pragma foreign_key_check"):
         yield f"{table} {row}"
 
 

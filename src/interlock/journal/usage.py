@@ -14,7 +14,7 @@ from interlock.engine.case import Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.journal import Pause
-from interlock.journal.sqlite import RawConnection, driver, is_number
+from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
 _USED = (
@@ -30,9 +30,9 @@ _INQUIRIES = (
 )
 
 
-def spent_by(connection: Connection, run_id: int, seconds: float) -> Spent:
+def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
     """What a run has cost, given for how long it was worked on."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     (dispatches,) = raw.execute(
         "select count(*) from dispatches d join cases c on c.case_no = d.case_no"
         " where c.run_id = ? and d.role != ?",
@@ -50,11 +50,11 @@ def spent_by(connection: Connection, run_id: int, seconds: float) -> Spent:
     return Spent(dispatches, tokens + lost, money + dear, seconds)
 
 
-def spent_by_role(connection: Connection, run_id: int) -> dict[str, Spent]:
+def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
     """What each role of a run has cost; its seconds are those for which its agents were out."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     asked = dict(raw.execute(f"{_ASKED} where c.run_id = ? group by 1", (run_id,)).fetchall())
-    used = _used(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
+    used = _read_usage(raw, f"{_USED} where c.run_id = ? group by 1", run_id)
     timed = dict(
         raw.execute(
             "select role, sum(seconds) from worked where run_id = ? and role != '' group by 1",
@@ -67,12 +67,12 @@ def spent_by_role(connection: Connection, run_id: int) -> dict[str, Spent]:
     }
 
 
-def spent_on(connection: Connection, day: str, begins: float, ends: float) -> Spent:
+def sum_day_usage(connection: Connection, day: str, begins: float, ends: float) -> Spent:
     """What all runs together have cost on a day, which has a name and goes from then to then."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     times = (begins, ends)
     asked = raw.execute(f"{_ASKED} where d.at >= ? and d.at < ? group by 1", times).fetchall()
-    used = _used(raw, f"{_USED} where u.at >= ? and u.at < ? group by 1", *times)
+    used = _read_usage(raw, f"{_USED} where u.at >= ? and u.at < ? group by 1", *times)
     (seconds,) = raw.execute(
         "select coalesce(sum(seconds), 0.0) from worked where day = ? and role = ''", (day,)
     ).fetchone()
@@ -84,7 +84,7 @@ def spent_on(connection: Connection, day: str, begins: float, ends: float) -> Sp
     )
 
 
-def _used(raw: RawConnection, query: str, *given: float) -> dict[str, tuple[int, float]]:
+def _read_usage(raw: RawConnection, query: str, *given: float) -> dict[str, tuple[int, float]]:
     return {role: (tokens, money) for role, tokens, money in raw.execute(query, given)}
 
 
@@ -101,47 +101,47 @@ class OpenInquiry(msgspec.Struct, frozen=True):
     answer: dict[str, Any] | None
 
 
-def newest_pauses(connection: Connection) -> list[Pause]:
+def list_newest_pauses(connection: Connection) -> list[Pause]:
     """The last pause of each account, in all runs."""
     newest = " where pause_id in (select max(pause_id) from pauses group by account)"
     return _read_pauses(connection, f"{_PAUSES}{newest} order by account")
 
 
-def pauses_of(connection: Connection, run_id: int) -> list[Pause]:
+def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
     """Every pause in a run, in order."""
     return _read_pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
 
 
-def open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
+def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
     """What is asked about a run, or about all of them, and not answered yet."""
     query = f"{_INQUIRIES} where answered_at is null and (? is null or run_id = ?)"
-    return _asked(connection, f"{query} order by question_id", run_id, run_id)
+    return _read_inquiries(connection, f"{query} order by question_id", run_id, run_id)
 
 
-def last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:
+def find_last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:
     """The newest question of that kind about a run."""
     query = f"{_INQUIRIES} where run_id = ? and kind = ? order by question_id desc limit 1"
-    found = _asked(connection, query, run_id, kind)
+    found = _read_inquiries(connection, query, run_id, kind)
     return found[0] if found else None
 
 
 def find_inquiry(connection: Connection, question_id: int) -> OpenInquiry | None:
-    if not is_number(question_id):
+    if not is_row_id(question_id):
         return None
-    found = _asked(connection, f"{_INQUIRIES} where question_id = ?", question_id)
+    found = _read_inquiries(connection, f"{_INQUIRIES} where question_id = ?", question_id)
     return found[0] if found else None
 
 
 def _read_pauses(connection: Connection, query: str, *given: object) -> list[Pause]:
-    rows = driver(connection).execute(query, given)
+    rows = raw_connection(connection).execute(query, given)
     return [
         Pause(dispatch_id, account, until, guesses, reason, Usage(tokens, money), at)
         for dispatch_id, account, until, guesses, reason, tokens, money, at in rows
     ]
 
 
-def _asked(connection: Connection, query: str, *given: object) -> list[OpenInquiry]:
-    rows = driver(connection).execute(query, given)
+def _read_inquiries(connection: Connection, query: str, *given: object) -> list[OpenInquiry]:
+    rows = raw_connection(connection).execute(query, given)
     return [
         OpenInquiry(
             question_id=number,

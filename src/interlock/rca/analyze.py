@@ -18,17 +18,17 @@ from interlock.api.work import load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
-from interlock.rca.briefing import CALIBRATE, INVESTIGATIONS
+from interlock.rca.briefing import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.rca.config import RcaConfig, use_own_prompts
-from interlock.rca.findings import findings_of
+from interlock.rca.findings import read_findings
 from interlock.rca.intake import KnownFailures, arrivals, content_of
 from interlock.rca.knowledge.causes import sweep_dormant
-from interlock.rca.knowledge.intake import begin_suite, extend_suite, seconds_of
-from interlock.rca.knowledge.suites import Suite, find_suite, looks_of
+from interlock.rca.knowledge.intake import begin_suite, extend_suite, parse_timestamp
+from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
 from interlock.rca.records import Findings
-from interlock.rca.report.document import documents
+from interlock.rca.report.document import render_documents
 from interlock.rca.sources.read import SourceLaunch, read_sources
-from interlock.rca.sources.reportportal.client import launch_word
+from interlock.rca.sources.reportportal.client import parse_launch_word
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.files import write_file
@@ -82,7 +82,7 @@ def find_config(
     )
     return msgspec.structs.replace(
         usual,
-        files={"root": INVESTIGATIONS if by_hand else CALIBRATE},
+        files={"root": INVESTIGATIONS_FOLDER if by_hand else CALIBRATE_FOLDER},
         terms=msgspec.to_builtins(config),
     )
 
@@ -110,7 +110,7 @@ def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
     """A suite's name by default: what its first source is called; for a pattern, its folder. A
     launch on a server has one name, in whatever form it was given."""
     word = sources[0]
-    if launch_word(word):
+    if parse_launch_word(word):
         return f"rp:{intakes[0].launch.launch_id}"
     path = Path(word)
     while path.name and any(sign in path.name for sign in _PATTERN) and not path.exists():
@@ -126,7 +126,7 @@ def find_suite_of(
     suite = find_suite(connection, name=name)
     if suite is None or suite.status == "open":
         return suite
-    known = {look.input.get("content") for look in looks_of(connection, suite.suite_id)}
+    known = {look.input.get("content") for look in iterate_case_views(connection, suite.suite_id)}
     news = (failure for intake in intakes for failure in intake.failures)
     return suite if any(content_of(failure) in known for failure in news) else None
 
@@ -169,7 +169,7 @@ def add_launches(
         return get_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
     known = [
         KnownFailures(str(look.input["content"]), look.features, str(look.input["family"]))
-        for look in looks_of(connection, suite.suite_id)
+        for look in iterate_case_views(connection, suite.suite_id)
         if "content" in look.input
     ]
     new = arrivals(intakes, known)
@@ -181,7 +181,7 @@ def add_launches(
 
 def _moment_of(intakes: Sequence[SourceLaunch], now: float) -> float:
     """When these launches ran: what had not been seen for long then is what sleeps."""
-    begun = [seconds_of(intake.launch.started_at) for intake in intakes]
+    begun = [parse_timestamp(intake.launch.started_at) for intake in intakes]
     return min((at for at in begun if at is not None), default=now)
 
 
@@ -189,7 +189,7 @@ def collect_findings(connection: Connection, suite: Suite) -> Findings:
     """What is known about a suite at this moment."""
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
-    return findings_of(
+    return read_findings(
         connection,
         suite,
         load_circuit(run),
@@ -221,7 +221,7 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     _make_way(folder)
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
-        for name, raw in documents(findings):
+        for name, raw in render_documents(findings):
             write_file(folder / name, raw, sync=False, mode=0o666)
             names.append(name)
     except OSError as error:

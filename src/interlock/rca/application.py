@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.case_folder import Names
+from interlock.agents.files.case_folder import NameFiles
 from interlock.agents.function import Handler, PromptlessHandler
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.registry import AgentContext, AgentSpec
@@ -18,15 +18,15 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import NewCase, Run
 from interlock.rca import briefing
 from interlock.rca.builtin_answers import BuiltinAnalyst
-from interlock.rca.check_answer import examine
+from interlock.rca.check_answer import check_answer
 from interlock.rca.config import RcaConfig, RcaTables
-from interlock.rca.families import reviews_of
+from interlock.rca.families import list_reviews
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import begin_cases
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.rca.knowledge.suites import find_suite
-from interlock.rca.prompt_data.subject import NAMES
-from interlock.rca.sources.git.open import repos_of
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES
+from interlock.rca.sources.git.open import read_repo_tables
 from interlock.rca.steps import F5
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
@@ -73,7 +73,7 @@ _UNREAD = "The built-in analyst was asked."
 class Rca(Application):
     """The circuit `rca`: suites of failures, families, knowledge of earlier causes."""
 
-    prompt_names = NAMES
+    prompt_names = PARAMETER_NAMES
     audits = KNOWLEDGE_RULES
 
     @property
@@ -86,7 +86,7 @@ class Rca(Application):
         tables = settings.read_tables(RcaTables)
         greens = tables.last_green
         config = RcaConfig(
-            repos=repos_of(tables.repo, "interlock.toml", project),
+            repos=read_repo_tables(tables.repo, "interlock.toml", project),
             last_green=greens if isinstance(greens, dict) else ({"": greens} if greens else {}),
             codes=tables.defect_codes,
             cache=str(project / ".interlock" / "histories"),
@@ -152,37 +152,37 @@ class Rca(Application):
         def enrich(known: Briefing) -> Briefing:
             if suite and known.scenario == circuit.name:
                 known = msgspec.structs.replace(known, scenario=suite.name)
-            return briefing.enriched(known, connection, run.run_id, work.families)
+            return briefing.add_findings(known, connection, run.run_id, work.families)
 
         ahead = in_families or agreed.recall_first
         own = _with_programs(carriers, analysis, agreed, ahead=ahead)
         return RunSetup(_without_prompts(circuit, silent), own, work, enrich)
 
-    def file_names(self, root: Path) -> Names:
-        return briefing.names(root)
+    def file_names(self, root: Path) -> NameFiles:
+        return briefing.choose_names(root)
 
     def phase_of(self, step: str) -> Phase:
-        return briefing.phase_of(step)
+        return briefing.find_phase(step)
 
     def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
         if step != F5:
             return ""
         taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, RcaConfig).codes)
-        return examine(Case("", F5), data, lambda _refs: (), taxonomy).refused
+        return check_answer(Case("", F5), data, lambda _refs: (), taxonomy).refused
 
     def group_questions(self, connection: Connection, run_id: int) -> list[QuestionGroup]:
         return [
             QuestionGroup(tuple(each.question_ids), tuple(each.case_ids), each.about)
-            for each in reviews_of(connection, run_id)
+            for each in list_reviews(connection, run_id)
         ]
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.rca.analyze import collect_findings
-        from interlock.rca.report.markdown import markdown_of
-        from interlock.rca.report.outline import outline
+        from interlock.rca.report.markdown import render_markdown
+        from interlock.rca.report.outline import build_outline
 
         suite = find_suite(connection, run_id=run.run_id)
-        return markdown_of(outline(collect_findings(connection, suite))) if suite else ""
+        return render_markdown(build_outline(collect_findings(connection, suite))) if suite else ""
 
 
 def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
@@ -203,11 +203,11 @@ def _with_programs(
         if id(carrier) in made:
             continue
         if isinstance(carrier, BuiltinAnalystRole):
-            made[id(carrier)] = Handler(analysis.basic)
+            made[id(carrier)] = Handler(analysis.answer_as_analyst)
         elif role == HUMAN and terms.review == "auto":
-            made[id(carrier)] = Handler(analysis.review, carrier)
+            made[id(carrier)] = Handler(analysis.approve_by_rule, carrier)
         elif ahead and (role != HUMAN or terms.review == "dispatch"):
-            made[id(carrier)] = Handler(analysis.first, carrier)
+            made[id(carrier)] = Handler(analysis.answer_without_agent, carrier)
         else:
             made[id(carrier)] = carrier
     return {role: made[id(carrier)] for role, carrier in carriers.items()}

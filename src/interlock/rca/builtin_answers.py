@@ -12,20 +12,25 @@ from typing import Any
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.function import answer
+from interlock.agents.function import build_answer
 from interlock.engine.case import Case
 from interlock.rca.analyst import answers
-from interlock.rca.analyst.answers import Prior
-from interlock.rca.analyst.repo_choice import by_lead
-from interlock.rca.analyst.similarity import likeness, restored
-from interlock.rca.check_answer import selected_repos
-from interlock.rca.clues import Clues
-from interlock.rca.findings import suspects_in
+from interlock.rca.analyst.answers import SuiteCause
+from interlock.rca.analyst.repo_choice import judge_by_lead
+from interlock.rca.analyst.similarity import compare_failures, decode_traits
+from interlock.rca.check_answer import list_selected_repos
+from interlock.rca.clues import FailureClues
+from interlock.rca.findings import read_suspects
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.causes import Rca, rca, rcas_of_suite
-from interlock.rca.knowledge.suites import CasePosition, agreed, place_of, shared_by
-from interlock.rca.known_causes import KnownCauses, PriorMatch, recall_answer
+from interlock.rca.knowledge.causes import Rca, find_rca, list_suite_rcas
+from interlock.rca.knowledge.suites import (
+    CasePosition,
+    count_cases_of_rca,
+    find_position,
+    has_agreed_cause,
+)
+from interlock.rca.known_causes import KnownCauses, PriorMatch, build_recall_answer
 from interlock.rca.prompt_data.groups import find_skew
 from interlock.rca.prompt_data.subject import ClockLimits
 from interlock.rca.records import Failure
@@ -40,33 +45,33 @@ _SHARED = {
 """What a rule adds when a case shares a root cause, and where that names it."""
 
 
-def sureness(connection: Connection, case_no: int, case: Case) -> float | None:
+def compute_review_confidence(connection: Connection, case_no: int, case: Case) -> float | None:
     """From 0 to 1; None if only a human can say. A shared cause that nobody has agreed with yet is
     not surer than it is itself."""
-    place = place_of(connection, case_no)
-    cause = rca(connection, place.rca_id) if place and place.rca_id else None
+    place = find_position(connection, case_no)
+    cause = find_rca(connection, place.rca_id) if place and place.rca_id else None
     if cause is None:
-        return _number(case.answers.get(F1, {}).get("confidence"))
+        return _read_number(case.answers.get(F1, {}).get("confidence"))
     if cause.category == _TO_INVESTIGATE:
         return None
     if cause.case_no == case_no:
         return cause.convergence_score
-    alike = _likeness(case, cause)
-    if alike is None or agreed(connection, cause.rca_id):
+    alike = _find_confidence(case, cause)
+    if alike is None or has_agreed_cause(connection, cause.rca_id):
         return alike
     return min(alike, cause.convergence_score or 0.0)
 
 
-def _likeness(case: Case, cause: Rca) -> float | None:
+def _find_confidence(case: Case, cause: Rca) -> float | None:
     """How sure it was that the case has that cause."""
     for name, place in _SHARED.items():
         link = case.context.get(name, {})
         if link.get(place) == cause.rca_id:
-            return _number(link.get("confidence"))
+            return _read_number(link.get("confidence"))
     return None
 
 
-def _number(value: Any) -> float | None:
+def _read_number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number else None
 
@@ -81,7 +86,7 @@ _SET_UP = re.compile(
 _LOOKED_AT = 20_000
 
 
-def fails_in_set_up(failure: Failure) -> bool:
+def is_setup_failure(failure: Failure) -> bool:
     """Whether the failure speaks of the set-up before the test."""
     texts = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
     return any(_SET_UP.search(text) for text in texts)
@@ -95,83 +100,87 @@ class BuiltinAnalyst:
     """Answers asks of one run."""
 
     def __init__(self, casework: RcaHooks, thresholds: Mapping[str, Any]) -> None:
-        self._work = casework
+        self._application = casework
         self._sure = float(thresholds["convergence_sufficient"])
-        self._clues = Clues(casework, self._sure)
-        self._lore = KnownCauses(casework.connection)
+        self._clues = FailureClues(casework, self._sure)
+        self._known_causes = KnownCauses(casework.connection)
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
-            F0: self._recall,
-            F1: self._triage,
-            F2: self._resolve,
-            F3: self._investigate,
-            F4: self._correlate,
-            F6: self._draft,
+            F0: self._answer_recall,
+            F1: self._answer_triage,
+            F2: self._answer_resolve,
+            F3: self._answer_investigate,
+            F4: self._answer_correlate,
+            F6: self._answer_report,
         }
 
-    def basic(self, ask: Ask) -> Reply | None:
+    def answer_as_analyst(self, ask: Ask) -> Reply | None:
         """The built-in analyst's answer."""
-        linked = self._linked(ask)
+        linked = self._answer_linked(ask)
         if linked is not None or ask.case is None or ask.step not in self._steps:
             return linked
         failure = failure_of(ask.case.case_id, ask.case.input)
-        return answer(ask, self._steps[ask.step](ask, ask.case, failure))
+        return build_answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
-    def first(self, ask: Ask) -> Reply | None:
+    def answer_without_agent(self, ask: Ask) -> Reply | None:
         """What needs no agent, whoever the agents are: a family's other members, also their review
         and report once the one that stands for them was approved, and failures near which no root
         cause is known."""
-        if ask.step == F0 and self._work.terms.recall_first and ask.case is not None:
-            place = place_of(self._work.connection, ask.case_no)
-            near = self._lore.memories(place) if place else []
+        if ask.step == F0 and self._application.terms.recall_first and ask.case is not None:
+            place = find_position(self._application.connection, ask.case_no)
+            near = self._known_causes.find_matches(place) if place else []
             asked = any(memory.rcas for memory in near)
-            return None if asked else answer(ask, recall_answer(self._memories(ask)))
+            return (
+                None if asked else build_answer(ask, build_recall_answer(self._find_matches(ask)))
+            )
         if ask.step in (F5, F6) and ask.case is not None:
-            return self._with_its_family(ask, ask.case)
-        return self._linked(ask)
+            return self._answer_with_family(ask, ask.case)
+        return self._answer_linked(ask)
 
-    def _with_its_family(self, ask: Ask, case: Case) -> Reply | None:
+    def _answer_with_family(self, ask: Ask, case: Case) -> Reply | None:
         """The review and the report of a member whose cause is that of the case that stands for it,
         and approved."""
         other = case.context.get(LINKED, {}).get("representative", "")
-        own = self._work.place(ask.case_no)
-        cause = rca(self._work.connection, own.rca_id) if own and own.rca_id else None
-        if cause is None or cause.case_no != self._work.number_of.get(other):
+        own = self._application.place(ask.case_no)
+        cause = find_rca(self._application.connection, own.rca_id) if own and own.rca_id else None
+        if cause is None or cause.case_no != self._application.number_of.get(other):
             return None
         if ask.step == F6:
-            return answer(ask, self._draft(ask, case, failure_of(case.case_id, case.input)))
-        again = case.visits.get(F5, 0) > 1 or self._work.terms.review != "dispatch"
-        if again or not agreed(self._work.connection, cause.rca_id):
+            return build_answer(
+                ask, self._answer_report(ask, case, failure_of(case.case_id, case.input))
+            )
+        again = case.visits.get(F5, 0) > 1 or self._application.terms.review != "dispatch"
+        if again or not has_agreed_cause(self._application.connection, cause.rca_id):
             return None
-        return answer(ask, {"decision": "approve", "comment": f"reviewed with {other}"})
+        return build_answer(ask, {"decision": "approve", "comment": f"reviewed with {other}"})
 
-    def review(self, ask: Ask) -> Reply | None:
+    def approve_by_rule(self, ask: Ask) -> Reply | None:
         """An approval by rule, for findings sure enough; None leaves it to a human."""
         if ask.case is None or ask.step != F5:
             return None
-        score = sureness(self._work.connection, ask.case_no, ask.case)
-        least = self._work.terms.review_above
+        score = compute_review_confidence(self._application.connection, ask.case_no, ask.case)
+        least = self._application.terms.review_above
         if score is None or score < least:
             return None
         data = {
             "decision": "approve",
             "comment": f"approved by rule: {score:.2f} is at least {least:.2f}",
         }
-        return answer(ask, data, by=f"rule: score {score:.2f} >= {least:.2f}")
+        return build_answer(ask, data, by=f"rule: score {score:.2f} >= {least:.2f}")
 
-    def _linked(self, ask: Ask) -> Reply | None:
+    def _answer_linked(self, ask: Ask) -> Reply | None:
         """A member takes over what was found for another of its family, once."""
-        found = self._work.takes_over(ask.case_no, ask.case) if ask.case else None
-        return answer(ask, {"signal": LINKED, "data": found}) if found else None
+        found = self._application.takes_over(ask.case_no, ask.case) if ask.case else None
+        return build_answer(ask, {"signal": LINKED, "data": found}) if found else None
 
-    def _recall(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        return recall_answer(self._memories(ask))
+    def _answer_recall(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+        return build_recall_answer(self._find_matches(ask))
 
-    def _memories(self, ask: Ask) -> list[PriorMatch]:
-        place = place_of(self._work.connection, ask.case_no)
-        launch = self._work.launch(ask.case_no)
+    def _find_matches(self, ask: Ask) -> list[PriorMatch]:
+        place = find_position(self._application.connection, ask.case_no)
+        launch = self._application.launch(ask.case_no)
         version = launch.version if launch else ""
         found: list[PriorMatch] = []
-        for memory in self._lore.memories(place) if place else ():
+        for memory in self._known_causes.find_matches(place) if place else ():
             cause = memory.rcas[0] if memory.agreed else None
             versions = cause.affected_versions if cause else ()
             found.append(
@@ -192,89 +201,107 @@ class BuiltinAnalyst:
             )
         return found
 
-    def _triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        kind = self._clues.kind(ask, failure)
-        kin = self._work.kin_of(case.case_id)
-        cascade = kin - 1 if kin >= _CASCADE and fails_in_set_up(failure) else 0
-        launch = self._work.launch(ask.case_no)
+    def _answer_triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+        kind = self._clues.find_kind(ask, failure)
+        kin = self._application.kin_of(case.case_id)
+        cascade = kin - 1 if kin >= _CASCADE and is_setup_failure(failure) else 0
+        launch = self._application.launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
-        where = self._clues.candidates(ask, failure, kind.category)
-        return answers.triage_answer(kind, where, cascade=cascade, skew=signs, failure=failure)
+        where = self._clues.find_candidate_repos(ask, failure, kind.category)
+        return answers.build_triage_answer(
+            kind, where, cascade=cascade, skew=signs, failure=failure
+        )
 
-    def _resolve(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+    def _answer_resolve(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         category = case.answers.get(F1, {}).get("symptom_category", "unknown")
         tried = (
-            {each["name"] for each in selected_repos(case.context)} if F3 in case.answers else set()
+            {each["name"] for each in list_selected_repos(case.context)}
+            if F3 in case.answers
+            else set()
         )
-        known = list(self._work.workspace.repositories)
-        return answers.resolve_answer(self._clues.where(ask, failure, category), known, tried)
+        known = list(self._application.workspace.repositories)
+        return answers.build_resolve_answer(
+            self._clues.find_repos(ask, failure, category), known, tried
+        )
 
-    def _investigate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        repos = selected_repos(case.context)
+    def _answer_investigate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+        repos = list_selected_repos(case.context)
         done = len(case.context.get("findings", ()))
         name = repos[min(done, len(repos) - 1)]["name"] if repos else ""
-        repository = self._work.workspace.repositories.get(name)
-        found = self._clues.leads(ask, failure, name)
+        repository = self._application.workspace.repositories.get(name)
+        found = self._clues.find_leads(ask, failure, name)
         count = (
-            len(self._work.workspace.commits(repository, self._work.launch(ask.case_no)))
+            len(
+                self._application.workspace.list_new_commits(
+                    repository, self._application.launch(ask.case_no)
+                )
+            )
             if repository
             else 0
         )
         commits = [lead.commit for lead in found[:5]] if repository else []
-        urls = {each.hash: repository.commit_url(each.hash) for each in commits if repository}
+        urls = {each.hash: repository.build_commit_url(each.hash) for each in commits if repository}
         sizes = {
             each.hash: size
             for each in commits
-            if repository and (size := repository.lines_changed(each))
+            if repository and (size := repository.count_changed_lines(each))
         }
-        kind = by_lead(self._clues.kind(ask, failure), next(iter(found), None))
-        return answers.investigate_answer(
+        kind = judge_by_lead(self._clues.find_kind(ask, failure), next(iter(found), None))
+        return answers.build_investigate_answer(
             failure,
             name,
             found,
-            self._clues.spots(ask, failure, name),
+            self._clues.locate_frames(ask, failure, name),
             kind,
             looked_at=count,
             urls=urls,
             sizes=sizes,
         )
 
-    def _correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        own = place_of(self._work.connection, ask.case_no)
+    def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+        own = find_position(self._application.connection, ask.case_no)
         mine = case.answers.get(F3, {})
-        commits = [each.commit for each in suspects_in(mine)]
-        others = [self._prior(each, own) for each in self._earlier(own)] if own else []
+        commits = [each.commit for each in read_suspects(mine)]
+        others = (
+            [self._build_suite_cause(each, own) for each in self._list_earlier_causes(own)]
+            if own
+            else []
+        )
         score = mine.get("convergence_score", 0.0)
-        return answers.correlate_answer(commits, score, others, self._sure)
+        return answers.build_correlate_answer(commits, score, others, self._sure)
 
-    def _earlier(self, own: CasePosition) -> list[Rca]:
+    def _list_earlier_causes(self, own: CasePosition) -> list[Rca]:
         """Causes of the suite that are older than the case's own: so no two take over each
         other's."""
-        found = rcas_of_suite(self._work.connection, own.suite_id)
+        found = list_suite_rcas(self._application.connection, own.suite_id)
         return [
             each
             for each in found
             if each.status != "archived" and own.rca_id and each.rca_id < own.rca_id
         ]
 
-    def _prior(self, cause: Rca, own: CasePosition) -> Prior:
-        other = place_of(self._work.connection, cause.case_no)
-        alike = likeness(restored(own.features), restored(other.features)).score if other else 0.0
-        return Prior(
+    def _build_suite_cause(self, cause: Rca, own: CasePosition) -> SuiteCause:
+        other = find_position(self._application.connection, cause.case_no)
+        alike = (
+            compare_failures(decode_traits(own.features), decode_traits(other.features)).score
+            if other
+            else 0.0
+        )
+        return SuiteCause(
             rca_id=cause.rca_id,
             title=cause.title,
             likeness=alike,
-            commits=tuple(self._clues.suspected(cause)),
+            commits=tuple(self._clues.list_suspected_commits(cause)),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
         )
 
-    def _draft(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        own = place_of(self._work.connection, ask.case_no)
-        cause = rca(self._work.connection, own.rca_id) if own and own.rca_id else None
+    def _answer_report(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
+        own = find_position(self._application.connection, ask.case_no)
+        cause = find_rca(self._application.connection, own.rca_id) if own and own.rca_id else None
         triage = case.answers.get(F1, {})
-        members = shared_by(self._work.connection, cause.rca_id) if cause else 1
-        return answers.draft_answer(
+        members = count_cases_of_rca(self._application.connection, cause.rca_id) if cause else 1
+        return answers.build_report_answer(
             failure,
             message=cause.description if cause else failure.message,
             defect_type=cause.defect_type if cause else "ti001",

@@ -11,19 +11,24 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.files.case_folder import LARGEST, SIGNAL, Papers, case_folder
+from interlock.agents.files.case_folder import (
+    MAX_ARTIFACT,
+    SIGNAL_FILE,
+    DispatchFiles,
+    make_case_folder,
+)
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.journal.history import CaseSummary, DispatchRecord, cases_of, list_dispatches
-from interlock.rca.check_answer import remarks
-from interlock.rca.prompt_data.parameters import told
-from interlock.rca.steps import ARTIFACTS, F6
+from interlock.journal.history import CaseSummary, DispatchRecord, list_cases, list_dispatches
+from interlock.rca.check_answer import list_remarks
+from interlock.rca.prompt_data.parameters import format_timestamp
+from interlock.rca.steps import ARTIFACT_FILES, F6
 from interlock.signals.signal_file import Artifact, read_artifact
 from interlock.system.files import UnreadableFile, read_file, write_file
 
-STATE = "state.json"
-REGRESSIONS = "regression-report.md"
-_PAPERS = Papers("prompt.md", "artifact.json")
+STATE_FILE = "state.json"
+REGRESSIONS_FILE = "regression-report.md"
+_PAPERS = DispatchFiles("prompt.md", "artifact.json")
 _SHOWN = 80
 """How much of a value a line of history repeats."""
 
@@ -49,7 +54,7 @@ class CaseState(msgspec.Struct, frozen=True):
     history: list[FolderEntry]
 
 
-def project(
+def write_case_folders(
     connection: Connection,
     root: Path,
     run_id: int,
@@ -60,28 +65,28 @@ def project(
     only: Sequence[int] = (),
 ) -> None:
     """Bring the folders of a run's cases up to date, or `only` those of some."""
-    for case in cases_of(connection, run_id):
+    for case in list_cases(connection, run_id):
         if not only or case.case_no in only:
-            _write(connection, root, suite_id, case, circuit, report)
+            _write_case_folder(connection, root, suite_id, case, circuit, report)
 
 
-def state_of(
+def build_state(
     case: CaseSummary, life: Iterable[DispatchRecord], suite_id: int, circuit: Circuit
 ) -> CaseState:
     """A case's state as its folder tells it."""
     begun = [each.sent_at for each in life]
-    first = FolderEntry("INIT", "start circuit", "INIT", _time(min(begun, default=None)))
+    first = FolderEntry("INIT", "start circuit", "INIT", _format_time(min(begun, default=None)))
     return CaseState(
         case_id=case.case_no,
         suite_id=suite_id,
         current_step="DONE" if case.status == "ended" else case.step,
         loop_counts=dict(case.state.loops),
-        status=_status(case),
-        history=[first, *entries(life, circuit)],
+        status=_find_status(case),
+        history=[first, *list_entries(life, circuit)],
     )
 
 
-def _status(case: CaseSummary) -> str:
+def _find_status(case: CaseSummary) -> str:
     if case.status == "ended":
         return "done" if case.state.end == "DONE" else "error"
     if case.status == "stuck":
@@ -89,45 +94,47 @@ def _status(case: CaseSummary) -> str:
     return "running" if case.dispatch_id is None else "paused"
 
 
-def entries(life: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
+def list_entries(life: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
     """The decisions among these episodes, each with the reason."""
     for each in life:
         if each.decision is not None:
-            outcome = _outcome(each, each.decision, circuit)
-            yield FolderEntry(each.step, outcome, each.decision.rule, _time(each.answered_at))
+            outcome = _format_outcome(each, each.decision, circuit)
+            yield FolderEntry(
+                each.step, outcome, each.decision.rule, _format_time(each.answered_at)
+            )
 
 
-def _outcome(each: DispatchRecord, decision: Decision, circuit: Circuit) -> str:
+def _format_outcome(each: DispatchRecord, decision: Decision, circuit: Circuit) -> str:
     """Why the rule was taken, and the values it went by."""
-    rule = circuit.rule(decision.rule) or circuit.otherwise
+    rule = circuit.find_rule(decision.rule) or circuit.otherwise
     answer = each.answer if isinstance(each.answer, dict) else {}
     parts = [decision.reason or (rule.why if rule else "")]
     if decision.signal != ARTIFACT:
         parts.insert(0, f"{decision.signal}: {answer.get('reason') or answer.get('reasoning', '')}")
     values = [
-        f"{name} = {_shown(value)}"
+        f"{name} = {_format_value(value)}"
         for name, value in decision.read.items()
         if name != "answer" and not name.startswith("has(")
     ]
     parts += [f"({', '.join(values)})"] if values else []
     if decision.signal == ARTIFACT:
-        parts += [f"Note: {remark}." for remark in remarks(decision.step, answer)]
+        parts += [f"Note: {remark}." for remark in list_remarks(decision.step, answer)]
     for noted in decision.noted:
-        also = circuit.rule(noted)
+        also = circuit.find_rule(noted)
         parts.append(f"{noted}: {also.why if also else ''}")
     return " ".join(part for part in parts if part)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _time(at: float | None) -> str:
-    return told(at).replace("+00:00", "Z")
+def _format_time(at: float | None) -> str:
+    return format_timestamp(at).replace("+00:00", "Z")
 
 
-def _write(
+def _write_case_folder(
     connection: Connection,
     root: Path,
     suite_id: int,
@@ -138,32 +145,32 @@ def _write(
     life = list_dispatches(connection, case_no=case.case_no)
     if not life:
         return
-    folder = case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
-    write_file(folder / STATE, _json(state_of(case, life, suite_id, circuit)))
+    folder = make_case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
+    write_file(folder / STATE_FILE, _encode_json(build_state(case, life, suite_id, circuit)))
     settled = {each.dispatch_id: each for each in life if each.decision is not None}
-    _unwrap(folder, settled)
+    _unwrap_artifacts(folder, settled)
     answered = {
         each.step: each
         for each in settled.values()
         if each.decision and each.decision.signal == ARTIFACT
     }
     for step, each in answered.items():
-        path = folder / ARTIFACTS.get(step, step)
+        path = folder / ARTIFACT_FILES.get(step, step)
         asked_again = case.dispatch_id is not None and case.step == step
         if not asked_again and not path.exists():
-            write_file(path, _json(each.answer))
+            write_file(path, _encode_json(each.answer))
     if case.step == F6 or case.status == "ended":
-        write_file(folder / REGRESSIONS, report.encode())
+        write_file(folder / REGRESSIONS_FILE, report.encode())
 
 
-def _unwrap(folder: Path, settled: Container[int]) -> None:
+def _unwrap_artifacts(folder: Path, settled: Container[int]) -> None:
     """Answers that were taken stand by themselves."""
     for path in sorted(folder.glob("*.json")):
-        raw = b"" if path.name in (STATE, SIGNAL) else read_file(path, LARGEST)
+        raw = b"" if path.name in (STATE_FILE, SIGNAL_FILE) else read_file(path, MAX_ARTIFACT)
         found = raw if isinstance(raw, UnreadableFile) else read_artifact(raw)
         if isinstance(found, Artifact) and found.dispatch_id in settled:
-            write_file(path, _json(found.data))
+            write_file(path, _encode_json(found.data))
 
 
-def _json(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

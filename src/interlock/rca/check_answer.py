@@ -16,7 +16,7 @@ from interlock.rca.records import Evidence
 from interlock.rca.steps import F1, F3, F5
 from interlock.rca.taxonomy import UNKNOWN, Taxonomy
 
-WITHOUT_EVIDENCE = 0.5
+MAX_SCORE_WITHOUT_EVIDENCE = 0.5
 """What a finding may score when nothing that exists supports it."""
 _UNSURE = "ti001"
 _SHOWN = 80
@@ -34,41 +34,43 @@ unable unclear unexpected unknown was were when with wrong
 """
 _SAYS_NOTHING = frozenset(_EMPTY_WORDS.split())
 
-Check = Callable[[Sequence[str]], Sequence[Evidence]]
+EvidenceCheck = Callable[[Sequence[str]], Sequence[Evidence]]
 """Looks references up where they point; nothing is known of one that cannot be looked up."""
 
 
-class Examined(NamedTuple):
+class CheckedAnswer(NamedTuple):
     """An answer as the rules will see it, or the sentence with which it is refused."""
 
     data: Mapping[str, Any]
     refused: str = ""
 
 
-def examine(case: Case, data: Mapping[str, Any], check: Check, taxonomy: Taxonomy) -> Examined:
+def check_answer(
+    case: Case, data: Mapping[str, Any], check: EvidenceCheck, taxonomy: Taxonomy
+) -> CheckedAnswer:
     """The answer to the step where the case stands, after the machine's own guards."""
     again = bool(case.complaint)
     match case.step:
         case step if step == F1:
-            return _triage(data, again, taxonomy)
+            return _check_triage(data, again, taxonomy)
         case step if step == F3:
-            return _investigation(case, data, check, again, taxonomy)
+            return _check_investigation(case, data, check, again, taxonomy)
         case step if step == F5:
-            return _review(data, taxonomy)
-    return Examined(data)
+            return _check_review(data, taxonomy)
+    return CheckedAnswer(data)
 
 
-def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examined:
-    code, note = _code(data["defect_type_hypothesis"], again, taxonomy)
+def _check_triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> CheckedAnswer:
+    code, note = _check_code(data["defect_type_hypothesis"], again, taxonomy)
     if code is None:
-        return Examined(data, note)
+        return CheckedAnswer(data, note)
     word = data["symptom_category"]
-    category = taxonomy.category(word)
+    category = taxonomy.find_category(word)
     notes = [data.get("data_quality_notes", ""), note]
-    if why := taxonomy.note(word):
+    if why := taxonomy.explain_word(word):
         notes.append(f"category {word[:_SHOWN]!r} read as {category or UNKNOWN}: {why}")
     note_text = "; ".join(each for each in notes if each)
-    return Examined(
+    return CheckedAnswer(
         {
             **{name: value for name, value in data.items() if name != _CLAIMED},
             "symptom_category": category or UNKNOWN,
@@ -79,24 +81,24 @@ def _triage(data: Mapping[str, Any], again: bool, taxonomy: Taxonomy) -> Examine
     )
 
 
-def _investigation(
-    case: Case, data: Mapping[str, Any], check: Check, again: bool, taxonomy: Taxonomy
-) -> Examined:
+def _check_investigation(
+    case: Case, data: Mapping[str, Any], check: EvidenceCheck, again: bool, taxonomy: Taxonomy
+) -> CheckedAnswer:
     given = {name: value for name, value in data.items() if name not in _OURS}
-    code, note = _code(data["defect_type"], again, taxonomy)
+    code, note = _check_code(data["defect_type"], again, taxonomy)
     if code is None:
-        return Examined(data, note)
+        return CheckedAnswer(data, note)
     notes = [note]
-    if vague(data["rca_message"]):
+    if is_vague(data["rca_message"]):
         if not again:
-            return Examined(
+            return CheckedAnswer(
                 data,
                 "rca_message says nothing that can be checked; name the component, "
                 "what happens in it, and the values that show it.",
             )
         notes.append("the message names nothing that can be checked")
     evidence = tuple(check(data["evidence_refs"]))
-    score, why = _capped(data["convergence_score"], evidence)
+    score, why = _cap_score(data["convergence_score"], evidence)
     notes.append(why)
     found = {
         **given,
@@ -106,10 +108,10 @@ def _investigation(
         "evidence": [msgspec.to_builtins(each) for each in evidence],
         "notes": [each for each in notes if each],
     }
-    return Examined(_merged(case, found))
+    return CheckedAnswer(_merge_findings(case, found))
 
 
-def remarks(step: str, data: Mapping[str, Any]) -> list[str]:
+def list_remarks(step: str, data: Mapping[str, Any]) -> list[str]:
     """What was changed in the answer to a step, as examined; of several findings, in the last."""
     if step == F1 and _CLAIMED in data:
         return [f"category {data[_CLAIMED][:_SHOWN]!r} was read as {data['symptom_category']}"]
@@ -118,16 +120,19 @@ def remarks(step: str, data: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _capped(score: float, evidence: Sequence[Evidence]) -> tuple[float, str]:
-    if any(each.verdict != "missing" for each in evidence) or score <= WITHOUT_EVIDENCE:
+def _cap_score(score: float, evidence: Sequence[Evidence]) -> tuple[float, str]:
+    if any(each.verdict != "missing" for each in evidence) or score <= MAX_SCORE_WITHOUT_EVIDENCE:
         return score, ""
     why = "none of its evidence is there" if evidence else "it cites no evidence"
-    return WITHOUT_EVIDENCE, f"score {score:g} lowered to {WITHOUT_EVIDENCE:g}: {why}"
+    return (
+        MAX_SCORE_WITHOUT_EVIDENCE,
+        f"score {score:g} lowered to {MAX_SCORE_WITHOUT_EVIDENCE:g}: {why}",
+    )
 
 
-def _merged(case: Case, found: dict[str, Any]) -> dict[str, Any]:
+def _merge_findings(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     """What was found in all repositories so far: the surest finding speaks, all evidence counts."""
-    repos = selected_repos(case.context)
+    repos = list_selected_repos(case.context)
     before = list(case.context.get("findings", ()))
     if len(repos) < 2:
         return found
@@ -147,7 +152,7 @@ def _merged(case: Case, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def selected_repos(context: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_selected_repos(context: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The repositories to look into, as triage or resolve named them, each once."""
     found: dict[str, dict[str, Any]] = {}
     for each in context.get("selected_repos", ()):
@@ -157,32 +162,32 @@ def selected_repos(context: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _review(data: Mapping[str, Any], taxonomy: Taxonomy) -> Examined:
+def _check_review(data: Mapping[str, Any], taxonomy: Taxonomy) -> CheckedAnswer:
     override = data.get("human_override", {})
     word = override.get("defect_type", "")
-    code = taxonomy.code(word) if word else ""
+    code = taxonomy.find_code(word) if word else ""
     if code is None:
-        return Examined(data, _unknown_code(word, taxonomy))
+        return CheckedAnswer(data, _format_unknown_code(word, taxonomy))
     if not code or code == word:
-        return Examined(data)
-    return Examined({**data, "human_override": {**override, "defect_type": code}})
+        return CheckedAnswer(data)
+    return CheckedAnswer({**data, "human_override": {**override, "defect_type": code}})
 
 
-def _code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
+def _check_code(word: str, again: bool, taxonomy: Taxonomy) -> tuple[str | None, str]:
     """The code a word stands for; None and a sentence if it is none, once."""
-    code = taxonomy.code(word)
+    code = taxonomy.find_code(word)
     if code is not None:
         return code, ""
     if again:
         return _UNSURE, f"{word[:_SHOWN]!r} is not a defect code; {_UNSURE} was written instead"
-    return None, _unknown_code(word, taxonomy)
+    return None, _format_unknown_code(word, taxonomy)
 
 
-def _unknown_code(word: str, taxonomy: Taxonomy) -> str:
+def _format_unknown_code(word: str, taxonomy: Taxonomy) -> str:
     return f"{word[:_SHOWN]!r} is not a defect code; use one of {', '.join(taxonomy.codes)}."
 
 
-def vague(message: str) -> bool:
+def is_vague(message: str) -> bool:
     """Whether a message names nothing: only words that any failure could be told with."""
     words = re.findall(r"[^\W_]+", message.lower())
     return all(word in _SAYS_NOTHING for word in words)

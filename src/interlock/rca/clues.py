@@ -9,26 +9,26 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from interlock.agents.carrier import Ask
-from interlock.journal.runs import journal_of
-from interlock.rca.analyst.answers import FaultKind, Where
-from interlock.rca.analyst.culprits import CulpritLead, leads
+from interlock.journal.runs import load_decisions
+from interlock.rca.analyst.answers import FaultKind, RepoCandidate
+from interlock.rca.analyst.culprits import CulpritLead, rank_commits
 from interlock.rca.analyst.repo_choice import (
-    best_of,
-    by_changes,
-    by_missing,
-    by_new_line,
-    by_place,
-    by_stack,
-    by_use,
-    missing_files,
+    choose_by_changes,
+    choose_by_purpose,
+    choose_by_stack,
+    find_missing_files,
+    judge_by_location,
+    judge_by_missing_file,
+    judge_by_new_line,
+    rank_repos,
 )
-from interlock.rca.analyst.stack import StackLocation, spots
-from interlock.rca.analyst.triage import TriageResult, triage
-from interlock.rca.findings import suspects_in
+from interlock.rca.analyst.stack import StackLocation, locate_frames
+from interlock.rca.analyst.triage import TriageResult, triage_failure
+from interlock.rca.findings import read_suspects
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.causes import Rca, rcas_of_suite
-from interlock.rca.knowledge.suites import CaseView, place_of
+from interlock.rca.knowledge.causes import Rca, list_suite_rcas
+from interlock.rca.knowledge.suites import CaseView, find_position
 from interlock.rca.records import Failure, Repo
 from interlock.rca.steps import F3
 
@@ -42,13 +42,13 @@ class MajorityVote:
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
         for look in looks:
-            kind = triage(failure_of(look.case_id, look.input))
+            kind = triage_failure(failure_of(look.case_id, look.input))
             family = str(look.input.get("family") or look.case_id)
             self._kinds[look.case_no] = kind
             self._family_of[look.case_no] = family
             self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
 
-    def kind_of(self, case_no: int) -> TriageResult | None:
+    def find_kind(self, case_no: int) -> TriageResult | None:
         own = self._kinds.get(case_no)
         if own is None:
             return None
@@ -63,125 +63,139 @@ class MajorityVote:
 _UNSURE = "ti001"
 
 
-class Clues:
+class FailureClues:
     """Of the failures of one run. A cause is `sure` from that score on."""
 
     def __init__(self, casework: RcaHooks, sure: float) -> None:
-        self._work = casework
+        self._application = casework
         self._sure = sure
         self._leads: dict[tuple[int, str, bool], list[CulpritLead]] = {}
 
-    def kind(self, ask: Ask, failure: Failure) -> FaultKind:
+    def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
-        found = self._ballot.kind_of(ask.case_no) or triage(failure)
+        found = self._majority.find_kind(ask.case_no) or triage_failure(failure)
         kind = FaultKind(
             category=found.category,
-            code=self._work.taxonomy.code_of(found.category) or _UNSURE,
+            code=self._application.taxonomy.find_code_of_category(found.category) or _UNSURE,
             confidence=found.confidence,
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
-        innermost = self._innermost(ask, failure)
-        kind = self._if_new(ask, by_place(kind, failure, innermost), innermost)
-        return self._if_missing(ask, failure) or kind
+        innermost = self._find_innermost(ask, failure)
+        kind = self._judge_new_line(ask, judge_by_location(kind, failure, innermost), innermost)
+        return self._judge_missing_file(ask, failure) or kind
 
-    def _if_missing(self, ask: Ask, failure: Failure) -> FaultKind | None:
+    def _judge_missing_file(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""
-        launch = self._work.launch(ask.case_no)
-        for missing in missing_files(failure):
+        launch = self._application.launch(ask.case_no)
+        for missing in find_missing_files(failure):
             path = missing.replace("\\", "/")
-            for name, repository in self._work.workspace.repositories.items():
-                tested = self._work.workspace.tested(name, launch)
-                for match in repository.files_named(path, tested)[:1]:
+            for name, repository in self._application.workspace.repositories.items():
+                tested = self._application.workspace.find_tested(name, launch)
+                for match in repository.find_files(path, tested)[:1]:
                     if "/" in match.path and path.endswith(f"/{match.path}"):
-                        return by_missing(match.path)
+                        return judge_by_missing_file(match.path)
         return None
 
-    def _if_new(
+    def _judge_new_line(
         self, ask: Ask, kind: FaultKind, innermost: tuple[Repo, StackLocation] | None
     ) -> FaultKind:
         """The environment is not to blame for a line that was not there when it last passed."""
         if innermost is None or kind.category != "infra":
             return kind
         repo, spot = innermost
-        launch = self._work.launch(ask.case_no)
-        commit = self._work.workspace.new_by(repo.name, launch, spot.path, spot.line)
-        return by_new_line(kind, spot, commit)
+        launch = self._application.launch(ask.case_no)
+        commit = self._application.workspace.find_new_writer(
+            repo.name, launch, spot.path, spot.line
+        )
+        return judge_by_new_line(kind, spot, commit)
 
     @cached_property
-    def _ballot(self) -> MajorityVote:
-        return MajorityVote(self._work.looks())
+    def _majority(self) -> MajorityVote:
+        return MajorityVote(self._application.looks())
 
-    def _innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
+    def _find_innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
         """The repository in which the stack is deepest, and where."""
         found = [
             (spot.depth, name, spot)
-            for name in self._work.workspace.repositories
-            for spot in self.spots(ask, failure, name)
+            for name in self._application.workspace.repositories
+            for spot in self.locate_frames(ask, failure, name)
         ]
         if not found:
             return None
         _, name, spot = min(found, key=lambda each: (each[0], -each[2].shared, each[1]))
-        return self._work.workspace.repositories[name].repo, spot
+        return self._application.workspace.repositories[name].repo, spot
 
-    def candidates(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
+    def find_candidate_repos(
+        self, ask: Ask, failure: Failure, category: str
+    ) -> list[RepoCandidate]:
         """Repositories worth a look. A stack that never leaves the tests says nothing about where
         a fault of the product is: then those for that use are candidates, too."""
-        repositories = self._work.workspace.repositories
-        found = {name: self.spots(ask, failure, name) for name in repositories}
+        repositories = self._application.workspace.repositories
+        found = {name: self.locate_frames(ask, failure, name) for name in repositories}
         by_frames = [
-            by_stack(one.repo, found[name], category) for name, one in repositories.items()
+            choose_by_stack(one.repo, found[name], category) for name, one in repositories.items()
         ]
         inside = any(not spot.is_test for spots in found.values() for spot in spots)
         if inside or category == "automation":
-            return best_of(by_frames)
-        fitting = [by_use(one.repo, category) for one in repositories.values()]
-        return best_of(fitting if any(fitting) else by_frames)
+            return rank_repos(by_frames)
+        fitting = [choose_by_purpose(one.repo, category) for one in repositories.values()]
+        return rank_repos(fitting if any(fitting) else by_frames)
 
-    def where(self, ask: Ask, failure: Failure, category: str) -> list[Where]:
-        places: list[Where | None] = []
-        for name, one in self._work.workspace.repositories.items():
-            places.append(by_stack(one.repo, self.spots(ask, failure, name), category))
-            places.append(by_changes(one.repo, self.leads(ask, failure, name), category))
-        return best_of(places)
+    def find_repos(self, ask: Ask, failure: Failure, category: str) -> list[RepoCandidate]:
+        places: list[RepoCandidate | None] = []
+        for name, one in self._application.workspace.repositories.items():
+            places.append(
+                choose_by_stack(one.repo, self.locate_frames(ask, failure, name), category)
+            )
+            places.append(
+                choose_by_changes(one.repo, self.find_leads(ask, failure, name), category)
+            )
+        return rank_repos(places)
 
-    def spots(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
-        repository = self._work.workspace.repositories.get(name)
-        tested = self._work.workspace.tested(name, self._work.launch(ask.case_no))
-        return spots(failure, repository, tested) if repository else []
+    def locate_frames(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
+        repository = self._application.workspace.repositories.get(name)
+        tested = self._application.workspace.find_tested(
+            name, self._application.launch(ask.case_no)
+        )
+        return locate_frames(failure, repository, tested) if repository else []
 
-    def leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
+    def find_leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
         key = (ask.case_no, name, ask.attempt > 1)
         if key not in self._leads:
-            repository = self._work.workspace.repositories.get(name)
-            launch = self._work.launch(ask.case_no)
-            commits = self._work.workspace.commits(repository, launch) if repository else []
-            tested = self._work.workspace.tested(name, launch)
-            accused = self._accused(ask) if ask.attempt > 1 else {}
+            repository = self._application.workspace.repositories.get(name)
+            launch = self._application.launch(ask.case_no)
+            commits = (
+                self._application.workspace.list_new_commits(repository, launch)
+                if repository
+                else []
+            )
+            tested = self._application.workspace.find_tested(name, launch)
+            accused = self._count_accusations(ask) if ask.attempt > 1 else {}
             self._leads[key] = (
-                leads(failure, repository, commits, tested, accused) if repository else []
+                rank_commits(failure, repository, commits, tested, accused) if repository else []
             )
         return self._leads[key]
 
-    def _accused(self, ask: Ask) -> dict[str, int]:
+    def _count_accusations(self, ask: Ask) -> dict[str, int]:
         """How many other sure causes of the suite suspect a commit first; only asked when a first
         look was not enough."""
-        own = place_of(self._work.connection, ask.case_no)
+        own = find_position(self._application.connection, ask.case_no)
         found: Counter[str] = Counter()
-        for cause in rcas_of_suite(self._work.connection, own.suite_id) if own else ():
+        for cause in list_suite_rcas(self._application.connection, own.suite_id) if own else ():
             is_other = own is not None and cause.rca_id != own.rca_id
             if (
                 is_other
                 and cause.status != "archived"
                 and (cause.convergence_score or 0) >= self._sure
             ):
-                found.update(self.suspected(cause)[:1])
+                found.update(self.list_suspected_commits(cause)[:1])
         return dict(found)
 
-    def suspected(self, cause: Rca) -> list[str]:
+    def list_suspected_commits(self, cause: Rca) -> list[str]:
         """The commits that a cause's own investigation suspects."""
         answers = [
             found
-            for decision, found in journal_of(self._work.connection, cause.case_no)
+            for decision, found in load_decisions(self._application.connection, cause.case_no)
             if decision.step == F3 and "rca_message" in found
         ]
-        return [each.commit for each in suspects_in(answers[-1])] if answers else []
+        return [each.commit for each in read_suspects(answers[-1])] if answers else []

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.rca.prompt_data.subject import NAMES
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.open import parse_repo, read_workspace, unite
+from interlock.rca.sources.git.open import check_unique_names, parse_repo, read_workspace
 from interlock.runtime.circuits import Bundle
-from interlock.runtime.prompts import FACTS, unfillable
+from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.files import read_text
 
@@ -55,7 +55,9 @@ def change_config(
 ) -> RcaConfig:
     """The configuration with what a user says; what nobody says stays."""
     named = [parse_repo(word) for word in repo or ()]
-    given = unite([*(read_workspace(workspace) if workspace else ()), *named], "--repo")
+    given = check_unique_names(
+        [*(read_workspace(workspace) if workspace else ()), *named], "--repo"
+    )
     kept = [each for each in before.repos if each.name not in {one.name for one in given}]
     greens = dict(_green(word) for word in last_green or ())
     changes = {name: value for name, value in said.items() if value is not None}
@@ -105,7 +107,7 @@ def use_own_prompts(bundle: Bundle, folder: Path | None, note: Callable[[str], N
 
 
 def _refuse_unfillable(path: Path, text: str) -> None:
-    known = (*FACTS, *NAMES)
-    problem = unfillable(text, known)
+    known = (*PROMPT_NAMES, *PARAMETER_NAMES)
+    problem = check_prompt(text, known)
     if problem:
         raise SourceError(f"{path}: {problem}; templates can read {', '.join(known)}")

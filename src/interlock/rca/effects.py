@@ -87,7 +87,7 @@ class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 Effect = Recalled | Triaged | Investigated | Correlated | Reviewed | SentBack | Closed
 
 
-EFFECT: Final = "effect"
+EFFECT_TAG: Final = "effect"
 """The tag of a rule that says what taking it writes."""
 EFFECTS: Final = ("recall", "triage", "investigate", "link", "review", "report")
 _UNTAGGED_RULES: Final = {"H1": "recall", "H8-next": "", "H15": "link"}
@@ -102,7 +102,7 @@ _SENDS_BACK: Final = (F1, F2, F3)
 def check_effects(circuit: Circuit) -> None:
     """Refuse a circuit with a rule whose effect nobody knows."""
     for rule in circuit.rules:
-        if (name := rule.tags.get(EFFECT, "")) and name not in EFFECTS:
+        if (name := rule.tags.get(EFFECT_TAG, "")) and name not in EFFECTS:
             raise CircuitError(
                 f"rule {rule.id!r} has the effect {name!r}; use one of {', '.join(EFFECTS)}"
             )
@@ -110,15 +110,15 @@ def check_effects(circuit: Circuit) -> None:
 
 def find_effect(circuit: Circuit, step: str, rule_id: str, signal: str) -> str:
     """The name of the effect that a rule has at a step on a signal; empty if it has none."""
-    if any(EFFECT in rule.tags for rule in circuit.rules):
-        rule = circuit.rule(rule_id)
-        return rule.tags.get(EFFECT, "") if rule else ""
+    if any(EFFECT_TAG in rule.tags for rule in circuit.rules):
+        rule = circuit.find_rule(rule_id)
+        return rule.tags.get(EFFECT_TAG, "") if rule else ""
     if signal != ARTIFACT:
         return "link" if signal == LINKED else ""
     return _UNTAGGED_RULES.get(rule_id, _UNTAGGED_STEPS.get(step, ""))
 
 
-def consequences(
+def list_effects(
     circuit: Circuit,
     case: Case,
     decision: Decision,
@@ -129,21 +129,21 @@ def consequences(
     """What the decision changes; `case` is as it was when the answer came."""
     match find_effect(circuit, decision.step, decision.rule, decision.signal):
         case "recall":
-            return (_recalled(data),)
+            return (_make_recalled(data),)
         case "triage":
-            return (_triaged(data),)
+            return (_make_triaged(data),)
         case "investigate":
-            return (_investigated(case, decision, data, taxonomy),)
+            return (_make_investigated(case, decision, data, taxonomy),)
         case "link":
-            return (_correlated(data),)
+            return (_make_correlated(data),)
         case "review":
-            return _reviewed(case, decision, data, by, taxonomy)
+            return _make_reviewed(case, decision, data, by, taxonomy)
         case "report":
             return (Closed(draft=dict(data)),)
     return ()
 
 
-def _recalled(data: Mapping[str, Any]) -> Effect:
+def _make_recalled(data: Mapping[str, Any]) -> Effect:
     return Recalled(
         symptom_id=data.get("symptom_id", 0),
         rca_id=data.get("prior_rca_id", 0),
@@ -151,7 +151,7 @@ def _recalled(data: Mapping[str, Any]) -> Effect:
     )
 
 
-def _triaged(data: Mapping[str, Any]) -> Effect:
+def _make_triaged(data: Mapping[str, Any]) -> Effect:
     return Triaged(
         category=data["symptom_category"],
         severity=data.get("severity", ""),
@@ -164,15 +164,17 @@ def _triaged(data: Mapping[str, Any]) -> Effect:
     )
 
 
-def _investigated(
+def _make_investigated(
     case: Case, decision: Decision, data: Mapping[str, Any], taxonomy: Taxonomy
 ) -> Effect:
     defect_type = str(decision.adds.get("defect_type", data["defect_type"]))
     triage = case.answers.get(F1, {})
-    category = taxonomy.category_of(defect_type) or triage.get("symptom_category", "unknown")
+    category = taxonomy.find_category_of_code(defect_type) or triage.get(
+        "symptom_category", "unknown"
+    )
     return Investigated(
         attempt=decision.attempt,
-        title=title_of(data["rca_message"]),
+        title=make_title(data["rca_message"]),
         description=data["rca_message"],
         defect_type=defect_type,
         category=category,
@@ -182,13 +184,13 @@ def _investigated(
     )
 
 
-def title_of(message: str) -> str:
+def make_title(message: str) -> str:
     """The first sentence of a message, on one line."""
     line = " ".join(message.split()).partition(". ")[0].rstrip(".")
     return line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
 
 
-def _correlated(data: Mapping[str, Any]) -> Effect:
+def _make_correlated(data: Mapping[str, Any]) -> Effect:
     return Correlated(
         rca_id=data.get("linked_rca_id", 0),
         confidence=data.get("confidence", 0.0),
@@ -196,7 +198,7 @@ def _correlated(data: Mapping[str, Any]) -> Effect:
     )
 
 
-def _reviewed(
+def _make_reviewed(
     case: Case, decision: Decision, data: Mapping[str, Any], by: str, taxonomy: Taxonomy
 ) -> tuple[Effect, ...]:
     match data["decision"]:
@@ -210,7 +212,7 @@ def _reviewed(
                     decision="overturn",
                     by=by,
                     defect_type=code,
-                    category=taxonomy.category_of(code) or "",
+                    category=taxonomy.find_category_of_code(code) or "",
                     description=override.get("rca_message", ""),
                 ),
             )

@@ -11,9 +11,9 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import ENDED, OPEN, Case
-from interlock.rca.knowledge.causes import rca
-from interlock.rca.knowledge.suites import CaseView, find_suite, open_reviews, place_of
-from interlock.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE
+from interlock.rca.knowledge.causes import find_rca
+from interlock.rca.knowledge.suites import CaseView, find_open_reviews, find_position, find_suite
+from interlock.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE_STEPS
 
 _PLACES = (F2, F3)
 _WORK = (F2, F3, F4)
@@ -29,7 +29,7 @@ class FamilyMember(msgspec.Struct):
     healthy: bool = True
 
 
-class Families:
+class FamilyQueue:
     """Holds members back while another of their family is investigated for them, and holds what was
     found back from comparison until all investigations have found something. Where agents review
     `together`, their reviews belong to the investigation, and a member waits for the review of the
@@ -38,7 +38,7 @@ class Families:
     def __init__(self, family_of: Mapping[str, str], *, together: bool = False) -> None:
         self._family_of = family_of
         self._together = together
-        self._seats: dict[str, FamilyMember] = {}
+        self._states: dict[str, FamilyMember] = {}
         self._triaging: set[str] = set()
         self._investigating: set[str] = set()
         self._changed: dict[str, None] = {}
@@ -48,106 +48,112 @@ class Families:
         for case_id, family in family_of.items():
             self._members.setdefault(family, []).append(case_id)
 
-    def remember(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
+    def restore(self, case_id: str, step: str, status: str, *, worked: bool) -> None:
         """A case as the journal left it; `worked` if it was investigated, or is being so."""
-        self._seats[case_id] = FamilyMember(step, status, worked=worked, healthy=status != "stuck")
-        self._note(case_id)
+        self._states[case_id] = FamilyMember(step, status, worked=worked, healthy=status != "stuck")
+        self._update_member(case_id)
 
-    def held(self, case: Case, *, first: bool, healthy: bool) -> bool:
+    def must_wait(self, case: Case, *, first: bool, healthy: bool) -> bool:
         """Whether the case must wait; `first` if it comes to its investigation for the first
         time."""
-        seat = self._seats.setdefault(case.case_id, FamilyMember(case.step, case.status))
+        seat = self._states.setdefault(case.case_id, FamilyMember(case.step, case.status))
         seat.step, seat.status, seat.healthy = case.step, case.status, healthy
         seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
-        self._note(case.case_id)
+        self._update_member(case.case_id)
         if case.status == OPEN and case.step == F4:
             self._to_compare[case.case_id] = None
             return True
         if case.status == OPEN and case.step == F5 and self._together:
-            self._to_review[case.case_id] = _stand_in(case)
+            self._to_review[case.case_id] = _find_representative(case)
             return True
         return seat.held
 
-    def _note(self, case_id: str) -> None:
-        seat = self._seats[case_id]
+    def _update_member(self, case_id: str) -> None:
+        seat = self._states[case_id]
         is_open = seat.status == OPEN
-        _mark(self._triaging, case_id, is_open and seat.step in TRIAGE)
-        _mark(self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES)
+        _set_membership(self._triaging, case_id, is_open and seat.step in TRIAGE_STEPS)
+        _set_membership(
+            self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES
+        )
         self._changed[self._family_of.get(case_id, "")] = None
 
-    def let_go(self) -> list[str]:
+    def release_cases(self) -> list[str]:
         """Who may go on: nobody while cases are being triaged, then family by family; those that
         have found something when nobody is looking any more."""
         if self._triaging:
             return []
         changed, self._changed = self._changed, {}
-        gone = [name for family in changed for name in self._of(self._members.get(family, []))]
+        gone = [
+            name
+            for family in changed
+            for name in self._release_family(self._members.get(family, []))
+        ]
         for name in gone:
-            self._seats[name].held = False
-            self._seats[name].worked = True
+            self._states[name].held = False
+            self._states[name].worked = True
             self._investigating.add(name)
         if not self._investigating:
             gone += self._to_compare
             self._to_compare = {}
-        free = [name for name, other in self._to_review.items() if not self._in_question(other)]
+        free = [name for name, other in self._to_review.items() if not self._is_undecided(other)]
         for name in free:
             del self._to_review[name]
         return gone + free
 
-    def _in_question(self, name: str) -> bool:
+    def _is_undecided(self, name: str) -> bool:
         """Whether it is not yet known how the review of that case ends."""
-        seat = self._seats.get(name)
+        seat = self._states.get(name)
         return bool(seat and seat.status == OPEN and seat.step != F6)
 
-    def stand_in(self, case_id: str) -> Iterator[str]:
+    def list_investigated(self, case_id: str) -> Iterator[str]:
         """Who of the family was investigated before this case, first things first."""
         members = self._members.get(self._family_of.get(case_id, ""), [])
-        return (name for name in members if name != case_id and self._found(name))
+        return (name for name in members if name != case_id and self._is_found(name))
 
-    def of_several(self) -> list[list[str]]:
+    def list_shared(self) -> list[list[str]]:
         """The members of each family of which several came to be investigated, the one that stands
         for them first."""
         found: list[list[str]] = []
         for members in self._members.values():
-            came = [name for name in members if self._came(name)]
+            came = [name for name in members if self._has_come(name)]
             if len(came) > 1:
-                found.append(sorted(came, key=lambda name: self._seats[name].held))
+                found.append(sorted(came, key=lambda name: self._states[name].held))
         return found
 
-    def _came(self, name: str) -> bool:
-        seat = self._seats.get(name)
+    def _has_come(self, name: str) -> bool:
+        seat = self._states.get(name)
         return bool(seat and (seat.held or seat.worked))
 
-    def _of(self, members: list[str]) -> list[str]:
-        waiting = [name for name in members if name in self._seats and self._seats[name].held]
+    def _release_family(self, members: list[str]) -> list[str]:
+        waiting = [name for name in members if name in self._states and self._states[name].held]
         if not waiting:
             return []
-        if any(self._found(name) for name in members):
+        if any(self._is_found(name) for name in members):
             return waiting
-        busy = any(self._at_work(name) for name in members)
+        busy = any(self._is_at_work(name) for name in members)
         return [] if busy else waiting[:1]
 
-    def _at_work(self, name: str) -> bool:
-        seat = self._seats.get(name)
+    def _is_at_work(self, name: str) -> bool:
+        seat = self._states.get(name)
         return bool(seat and seat.worked and seat.status == OPEN and seat.step in _WORK)
 
-    def _found(self, name: str) -> bool:
+    def _is_found(self, name: str) -> bool:
         """Investigated, and at its review or past it."""
-        seat = self._seats.get(name)
-        if not seat or not seat.worked or seat.step in TRIAGE:
+        seat = self._states.get(name)
+        if not seat or not seat.worked or seat.step in TRIAGE_STEPS:
             return False
         return (seat.status == OPEN and seat.step not in _WORK) or (
             seat.status == ENDED and seat.healthy
         )
 
 
-def _stand_in(case: Case) -> str:
+def _find_representative(case: Case) -> str:
     """Who was investigated for the case, when it comes to its review for the first time."""
     linked = case.context.get(LINKED, {}) if case.visits.get(F5, 0) <= 1 else {}
     return str(linked.get("representative", ""))
 
 
-def _mark(members: set[str], name: str, is_one: bool) -> None:
+def _set_membership(members: set[str], name: str, is_one: bool) -> None:
     if is_one:
         members.add(name)
     else:
@@ -165,46 +171,46 @@ class Review(msgspec.Struct, frozen=True):
     about: str
 
 
-def reviews_of(connection: Connection, run_id: int) -> list[Review]:
+def list_reviews(connection: Connection, run_id: int) -> list[Review]:
     """What waits for review in a run, family by family; nothing if it is no investigation."""
     if find_suite(connection, run_id=run_id) is None:
         return []
     groups: dict[tuple[str, object], list[tuple[int, CaseView]]] = {}
-    for number, look in open_reviews(connection, run_id).items():
-        groups.setdefault(_key(connection, look), []).append((number, look))
+    for number, look in find_open_reviews(connection, run_id).items():
+        groups.setdefault(_make_review_key(connection, look), []).append((number, look))
     return [
         Review(
             [number for number, _ in members],
             [look.case_id for _, look in members],
-            _about(connection, members[0][1]),
+            _describe_review(connection, members[0][1]),
         )
         for members in groups.values()
     ]
 
 
-def _about(connection: Connection, look: CaseView) -> str:
-    place = place_of(connection, look.case_no)
-    cause = rca(connection, place.rca_id) if place and place.rca_id else None
+def _describe_review(connection: Connection, look: CaseView) -> str:
+    place = find_position(connection, look.case_no)
+    cause = find_rca(connection, place.rca_id) if place and place.rca_id else None
     text = cause.title if cause else str(look.input.get("message") or look.input.get("test_name"))
     return " ".join(text.split())[:_ABOUT]
 
 
-def reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:
+def list_reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:
     """The other open questions about the same root cause or, where there is none yet, about the
     same family: each with its case."""
-    reviews = open_reviews(connection, run_id)
+    reviews = find_open_reviews(connection, run_id)
     if question_id not in reviews:
         return {}
-    key = _key(connection, reviews[question_id])
+    key = _make_review_key(connection, reviews[question_id])
     return {
         number: look.case_id
         for number, look in reviews.items()
-        if number != question_id and _key(connection, look) == key
+        if number != question_id and _make_review_key(connection, look) == key
     }
 
 
-def _key(connection: Connection, look: CaseView) -> tuple[str, object]:
-    place = place_of(connection, look.case_no)
+def _make_review_key(connection: Connection, look: CaseView) -> tuple[str, object]:
+    place = find_position(connection, look.case_no)
     if place and place.rca_id:
         return "rca", place.rca_id
     return "family", look.input.get("family") or look.case_no

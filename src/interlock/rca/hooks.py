@@ -13,18 +13,24 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import ExecutionContext
-from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, Refused, Signal
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.journal import Effect
-from interlock.rca.analyst.similarity import Traits, likeness
-from interlock.rca.check_answer import examine, selected_repos
+from interlock.rca.analyst.similarity import Traits, compare_failures
+from interlock.rca.check_answer import check_answer, list_selected_repos
 from interlock.rca.config import RcaConfig
-from interlock.rca.effects import check_effects, consequences
-from interlock.rca.families import Families
+from interlock.rca.effects import check_effects, list_effects
+from interlock.rca.families import FamilyQueue
 from interlock.rca.intake import failure_of
-from interlock.rca.knowledge.suites import CasePosition, CaseView, find_suite, looks_of, place_of
-from interlock.rca.knowledge.writer import effect_of
-from interlock.rca.prompt_data.parameters import PromptFacts
+from interlock.rca.knowledge.suites import (
+    CasePosition,
+    CaseView,
+    find_position,
+    find_suite,
+    iterate_case_views,
+)
+from interlock.rca.knowledge.writer import bind_effect
+from interlock.rca.prompt_data.parameters import PromptDataReader
 from interlock.rca.records import Launch
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
@@ -58,7 +64,7 @@ class RcaHooks(DefaultHooks):
         self.connection = connection
         self.workspace = CheckoutSet(terms)
         self.taxonomy = TAXONOMY.with_codes(terms.codes)
-        self.facts_of = PromptFacts(connection, self.workspace, self.taxonomy)
+        self.facts_of = PromptDataReader(connection, self.workspace, self.taxonomy)
         self._run_id = run_id
         looks = self.looks()
         self.number_of = {look.case_id: look.case_no for look in looks}
@@ -66,7 +72,9 @@ class RcaHooks(DefaultHooks):
         self._sizes = Counter(self._family_of.values())
         at_work = [look for look in looks if only is None or look.case_no in only or _past(look)]
         kin = self._family_of if families else {look.case_id: look.case_id for look in looks}
-        waits = Families(kin, together=terms.review == "dispatch") if families or phases else None
+        waits = (
+            FamilyQueue(kin, together=terms.review == "dispatch") if families or phases else None
+        )
         self.families = _remembering(waits, at_work) if waits else None
         self._circuit = circuit
         self._only = only
@@ -76,26 +84,28 @@ class RcaHooks(DefaultHooks):
     def looks(self) -> list[CaseView]:
         """All cases of the suite, as they came."""
         suite = find_suite(self.connection, run_id=self._run_id)
-        return list(looks_of(self.connection, suite.suite_id)) if suite else []
+        return list(iterate_case_views(self.connection, suite.suite_id)) if suite else []
 
     def kin_of(self, case_id: str) -> int:
         """How many cases its family has, itself included."""
         return self._sizes.get(self._family_of.get(case_id, ""), 1)
 
     def place(self, case_no: int) -> CasePosition | None:
-        return place_of(self.connection, case_no)
+        return find_position(self.connection, case_no)
 
     def launch(self, case_no: int) -> Launch | None:
-        return self.facts_of.launch(self.place(case_no))
+        return self.facts_of.read_launch(self.place(case_no))
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         if not self._prompted(case.step):
             return {}
         shown = msgspec.structs.replace(case, context=_with_repo(case.context))
         failure, place = failure_of(case.case_id, case.input), self.place(case_no)
-        return self.facts_of.parameters(shown, failure, place, self._fence())
+        return self.facts_of.read_parameters(shown, failure, place, self._fence())
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name == LINKED:
             return self._linked(case_no, case, signal)
         if signal.name != ARTIFACT:
@@ -103,11 +113,11 @@ class RcaHooks(DefaultHooks):
         failure = failure_of(case.case_id, case.input)
 
         def check(refs: Sequence[str]) -> Sequence[Any]:
-            return self.workspace.check(refs, self.launch(case_no), failure.log)
+            return self.workspace.check_evidence(refs, self.launch(case_no), failure.log)
 
-        found = examine(case, signal.data, check, self.taxonomy)
+        found = check_answer(case, signal.data, check, self.taxonomy)
         if found.refused:
-            return Refused("Malformed", found.refused)
+            return RefusedAnswer("Malformed", found.refused)
         return msgspec.structs.replace(signal, data=found.data)
 
     def takes_over(self, case_no: int, case: Case, other: str = "") -> dict[str, Any] | None:
@@ -116,10 +126,10 @@ class RcaHooks(DefaultHooks):
         if self.families is None or case.step not in (F2, F3) or _first(case.visits) != 1:
             return None
         own = self.place(case_no)
-        for name in self.families.stand_in(case.case_id):
+        for name in self.families.list_investigated(case.case_id):
             found = self.place(self.number_of[name]) if other in ("", name) else None
             if own and found and found.rca_id:
-                alike = likeness(_traits(own.features), _traits(found.features))
+                alike = compare_failures(_traits(own.features), _traits(found.features))
                 return {
                     "representative": name,
                     "linked_rca_id": found.rca_id,
@@ -128,42 +138,42 @@ class RcaHooks(DefaultHooks):
                 }
         return None
 
-    def _linked(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def _linked(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         """Only what Interlock found to be a family is one; no agent can say so."""
         other = signal.data.get("representative")
         found = self.takes_over(case_no, case, other) if other and isinstance(other, str) else None
         if found is None:
-            return Refused("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
+            return RefusedAnswer("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
         return msgspec.structs.replace(signal, data=found)
 
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        found = consequences(self._circuit, case, decision, data, by or _SOMEBODY, self.taxonomy)
-        return [effect_of(case_no, effect) for effect in found]
+        found = list_effects(self._circuit, case, decision, data, by or _SOMEBODY, self.taxonomy)
+        return [bind_effect(case_no, effect) for effect in found]
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         if self._only is not None and case_no not in self._only:
             return True
         if self.families is None:
             return False
         healthy = case.status != ENDED or self._circuit.ends[case.end]
         first = _first(case.visits) == 1
-        return self.families.held(case, first=first, healthy=healthy and case.status != STUCK)
+        return self.families.must_wait(case, first=first, healthy=healthy and case.status != STUCK)
 
-    def let_go(self) -> Iterable[str]:
-        return self.families.let_go() if self.families else ()
+    def released_cases(self) -> Iterable[str]:
+        return self.families.release_cases() if self.families else ()
 
     def notes(self) -> Iterable[str]:
-        return self.workspace.problems()
+        return self.workspace.list_problems()
 
 
-def _remembering(families: Families, looks: Sequence[CaseView]) -> Families:
+def _remembering(families: FamilyQueue, looks: Sequence[CaseView]) -> FamilyQueue:
     """Who waits for whom, as the journal left it."""
     for look in looks:
         visits = _first(look.visits)
         begun = look.asked or look.step not in (F2, F3) or visits > 1
-        families.remember(look.case_id, look.step, look.status, worked=visits > 0 and begun)
+        families.restore(look.case_id, look.step, look.status, worked=visits > 0 and begun)
     return families
 
 
@@ -179,7 +189,7 @@ def _first(visits: Mapping[str, int]) -> int:
 
 def _with_repo(context: Mapping[str, Any]) -> dict[str, Any]:
     """The context with the repository that the next dispatch is about, where there are several."""
-    repos = selected_repos(context)
+    repos = list_selected_repos(context)
     done = len(context.get("findings", ()))
     shown = {**context, "selected_repos": repos} if repos else dict(context)
     if len(repos) > 1 and done < len(repos):

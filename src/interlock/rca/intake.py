@@ -13,10 +13,16 @@ from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import NewCase
-from interlock.rca.analyst.cluster import families
-from interlock.rca.analyst.evidence import excerpt
-from interlock.rca.analyst.masking import fingerprint, masked
-from interlock.rca.analyst.similarity import Traits, bands_of, kept, restored, traits
+from interlock.rca.analyst.cluster import find_families
+from interlock.rca.analyst.evidence import make_excerpt
+from interlock.rca.analyst.masking import compute_fingerprint, mask_text
+from interlock.rca.analyst.similarity import (
+    Traits,
+    compute_bands,
+    decode_traits,
+    encode_traits,
+    extract_traits,
+)
 from interlock.rca.knowledge.intake import Arrival, FailedCase, begin_suite
 from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.read import SourceLaunch
@@ -104,7 +110,7 @@ def begin_cases(
     written = list(cases)
     # What a case is called is what tells its failure from the others of the file.
     told = [failure_of(case.case_id, {**case.input, "id": case.case_id}) for case in written]
-    news = [_New(failure, traits(failure), content_of(failure)) for failure in told]
+    news = [_New(failure, extract_traits(failure), content_of(failure)) for failure in told]
     family_of = _families(news, ())
     failed = [
         _case(case.case_id, new, family_of[new.content], case)
@@ -131,16 +137,16 @@ def _news(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_New]
         content = content_of(failure)
         if content not in seen:
             seen.add(content)
-            yield _New(failure, traits(failure), content)
+            yield _New(failure, extract_traits(failure), content)
 
 
 def _families(news: Sequence[_New], known: Sequence[KnownFailures]) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
     if not news:
         return {}
-    told = [restored(each.features) for each in known] + [new.traits for new in news]
+    told = [decode_traits(each.features) for each in known] + [new.traits for new in news]
     names: dict[str, str] = {}
-    for members in families(told):
+    for members in find_families(told):
         before = [known[at].family for at in members if at < len(known)]
         new = [news[at - len(known)] for at in members if at >= len(known)]
         if new:
@@ -158,12 +164,12 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
         priority=given.priority if given else 0,
         needs=given.needs if given else (),
         failure=failure,
-        fingerprint=fingerprint(failure),
-        error_pattern=masked(failure.message)[:_LONGEST_PATTERN],
-        test_name_pattern=masked(failure.test_name)[:_LONGEST_PATTERN],
-        bands=bands_of(new.traits),
-        features=kept(new.traits),
-        excerpt=excerpt(failure.log, _LONGEST_EXCERPT)[0],
+        fingerprint=compute_fingerprint(failure),
+        error_pattern=mask_text(failure.message)[:_LONGEST_PATTERN],
+        test_name_pattern=mask_text(failure.test_name)[:_LONGEST_PATTERN],
+        bands=compute_bands(new.traits),
+        features=encode_traits(new.traits),
+        excerpt=make_excerpt(failure.log, _LONGEST_EXCERPT)[0],
     )
 
 

@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.rca.analyst.cluster import UNSURE
-from interlock.rca.analyst.similarity import likeness, restored
+from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
+from interlock.rca.analyst.similarity import compare_failures, decode_traits
 from interlock.rca.knowledge.causes import (
     Rca,
     Symptom,
-    rcas_of,
-    symptom_by_fingerprint,
-    symptoms_by_bands,
+    find_symptom_by_fingerprint,
+    list_rcas,
+    list_symptoms_by_bands,
 )
-from interlock.rca.knowledge.suites import CasePosition, agreed
+from interlock.rca.knowledge.suites import CasePosition, has_agreed_cause
 
-NEAREST = 5
+MAX_MATCHES = 5
 _COMPARED = 40
 
 
@@ -44,41 +44,41 @@ class KnownCauses:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def memories(
-        self, place: CasePosition, most: int = NEAREST, *, near: bool = True
+    def find_matches(
+        self, place: CasePosition, most: int = MAX_MATCHES, *, near: bool = True
     ) -> list[StoredMatch]:
         """What may be about the failure of that case: its own symptom, and those `near` it."""
-        found = symptom_by_fingerprint(self._connection, place.fingerprint)
-        exact = [self._memory(found, 1.0, "the same fingerprint", exact=True)] if found else []
+        found = find_symptom_by_fingerprint(self._connection, place.fingerprint)
+        exact = [self._build_match(found, 1.0, "the same fingerprint", exact=True)] if found else []
         others = [
-            self._memory(symptom, score, why)
-            for symptom, score, why in (self._near(place) if near else ())
+            self._build_match(symptom, score, why)
+            for symptom, score, why in (self._find_near(place) if near else ())
             if found is None or symptom.symptom_id != found.symptom_id
         ]
         return (exact + others)[:most]
 
-    def _near(self, place: CasePosition) -> list[tuple[Symptom, float, str]]:
-        asked = restored(place.features)
+    def _find_near(self, place: CasePosition) -> list[tuple[Symptom, float, str]]:
+        asked = decode_traits(place.features)
         scored: list[tuple[Symptom, float, str]] = []
-        for candidate in symptoms_by_bands(self._connection, place.bands, _COMPARED):
+        for candidate in list_symptoms_by_bands(self._connection, place.bands, _COMPARED):
             if candidate.symptom.features:
-                found = likeness(asked, restored(candidate.symptom.features))
+                found = compare_failures(asked, decode_traits(candidate.symptom.features))
                 scored.append((candidate.symptom, found.score, found.why))
         scored.sort(key=lambda each: (-each[1], -each[0].symptom_id))
-        return scored[:NEAREST]
+        return scored[:MAX_MATCHES]
 
-    def _memory(
+    def _build_match(
         self, symptom: Symptom, score: float, why: str, *, exact: bool = False
     ) -> StoredMatch:
-        rcas = rcas_of(self._connection, symptom.symptom_id)
-        reviewed = [rca for rca in rcas if agreed(self._connection, rca.rca_id)]
+        rcas = list_rcas(self._connection, symptom.symptom_id)
+        reviewed = [rca for rca in rcas if has_agreed_cause(self._connection, rca.rca_id)]
         others = [rca for rca in rcas if rca not in reviewed]
         return StoredMatch(symptom, score, why, exact, (*reviewed, *others), len(reviewed))
 
 
-EXACT = 0.95
-OTHER_VERSION = 0.9
-NOT_SURE_ENOUGH = 0.6
+EXACT_CONFIDENCE = 0.95
+OTHER_VERSION_FACTOR = 0.9
+MAX_RESOLVED_CONFIDENCE = 0.6
 """The most that a resolved cause is worth: a candidate, never a hit."""
 
 
@@ -99,33 +99,37 @@ class PriorMatch(msgspec.Struct, frozen=True, kw_only=True):
     is_other_version: bool = False
 
 
-def recall_answer(memories: Sequence[PriorMatch]) -> dict[str, Any]:
+def build_recall_answer(memories: Sequence[PriorMatch]) -> dict[str, Any]:
     """The answer to F0."""
     known = [memory for memory in memories if memory.rca_id]
-    scored = [(_confidence(memory), memory) for memory in known if memory.likeness >= UNSURE]
+    scored = [
+        (_compute_confidence(memory), memory)
+        for memory in known
+        if memory.likeness >= UNSURE_THRESHOLD
+    ]
     if not scored:
-        return {"match": False, "confidence": 0.0, "reasoning": _nothing(memories)}
+        return {"match": False, "confidence": 0.0, "reasoning": _explain_no_match(memories)}
     confidence, best = max(scored, key=lambda pair: pair[0])
     return {
         "match": True,
         "prior_rca_id": best.rca_id,
         "symptom_id": best.symptom_id,
         "confidence": round(confidence, 3),
-        "reasoning": _reasoning(best),
+        "reasoning": _explain_match(best),
         "is_regression": best.is_dormant or best.is_resolved,
     }
 
 
-def _confidence(memory: PriorMatch) -> float:
-    found = EXACT if memory.is_exact else min(memory.likeness, EXACT)
+def _compute_confidence(memory: PriorMatch) -> float:
+    found = EXACT_CONFIDENCE if memory.is_exact else min(memory.likeness, EXACT_CONFIDENCE)
     if memory.is_other_version:
-        found *= OTHER_VERSION
+        found *= OTHER_VERSION_FACTOR
     if memory.is_dormant:
         found /= 2
-    return min(found, NOT_SURE_ENOUGH) if memory.is_resolved else found
+    return min(found, MAX_RESOLVED_CONFIDENCE) if memory.is_resolved else found
 
 
-def _reasoning(memory: PriorMatch) -> str:
+def _explain_match(memory: PriorMatch) -> str:
     reasons = [f"root cause {memory.rca_id} ({memory.title}) explained symptom {memory.symptom_id}"]
     reasons.append("its fingerprint is the same" if memory.is_exact else f"alike in {memory.why}")
     if memory.is_other_version:
@@ -137,8 +141,8 @@ def _reasoning(memory: PriorMatch) -> str:
     return "; ".join(reasons)
 
 
-def _nothing(memories: Sequence[PriorMatch]) -> str:
-    near = [memory for memory in memories if memory.likeness >= UNSURE]
+def _explain_no_match(memories: Sequence[PriorMatch]) -> str:
+    near = [memory for memory in memories if memory.likeness >= UNSURE_THRESHOLD]
     if not near:
         return "nothing like it is known"
     return f"seen {near[0].seen} times before, but nobody has agreed on a cause"

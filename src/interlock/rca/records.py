@@ -55,7 +55,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     tickets: tuple[Ticket, ...] = ()
 
 
-def failure_of(failed: FailedTest) -> Failure:
+def build_failure(failed: FailedTest) -> Failure:
     """A failure as a console log tells it; of its launch and its log nothing is known yet."""
     return Failure(**msgspec.structs.asdict(failed))
 

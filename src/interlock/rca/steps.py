@@ -42,7 +42,7 @@ def find_family(word: str) -> StepFamily | None:
     return _BY_WORD.get(word.lower())
 
 
-def family_of(step: str) -> StepFamily:
+def get_family(step: str) -> StepFamily:
     """The family of a step that must have one."""
     found = find_family(step)
     if found is None:
@@ -53,21 +53,21 @@ def family_of(step: str) -> StepFamily:
 
 STEPS = tuple(family.step for family in FAMILIES)
 F0, F1, F2, F3, F4, F5, F6 = STEPS
-TRIAGE = (F0, F1)
+TRIAGE_STEPS = (F0, F1)
 """The steps of the triage phase; all others are the investigation."""
-ARTIFACTS = {family.step: family.artifact for family in FAMILIES}
+ARTIFACT_FILES = {family.step: family.artifact for family in FAMILIES}
 """The file of each step's answer."""
 LINKED = "linked"
 """The signal by which a case takes over what was found for another of its family."""
 
 
-def numbered_prompt(step: str, attempt: int) -> str:
+def name_prompt_by_number(step: str, attempt: int) -> str:
     """`prompt-f3.md`; the second pass is `prompt-f3-loop-2.md`."""
     again = f"-loop-{attempt}" if attempt > 1 else ""
-    return f"prompt-{family_of(step).short.lower()}{again}.md"
+    return f"prompt-{get_family(step).short.lower()}{again}.md"
 
 
-def named_prompt(step: str, attempt: int) -> str:
+def name_prompt_by_family(step: str, attempt: int) -> str:
     """`prompt-investigate.md`; the first repetition is `prompt-investigate-loop-1.md`."""
     again = f"-loop-{attempt - 1}" if attempt > 1 else ""
-    return f"prompt-{family_of(step).name}{again}.md"
+    return f"prompt-{get_family(step).name}{again}.md"

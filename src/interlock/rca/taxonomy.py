@@ -31,7 +31,7 @@ class Surface(msgspec.Struct, frozen=True):
     note: str
 
 
-def _surface(word: str, *hints: str) -> Surface:
+def _make_surface(word: str, *hints: str) -> Surface:
     says = f"{word!r} says how it looks, not where the fault lives; often {' or '.join(hints)}"
     return Surface(hints, says)
 
@@ -57,10 +57,10 @@ _RARE: Final = {"ib003": Defect("infra", "Infrastructure Bug")}
 _ALIASES: Final = {"au001": "ab001", "en001": "si001"}
 _CATEGORY_ALIASES: Final = {"environment": "infra", "system": "infra", "infrastructure": "infra"}
 _SURFACES: Final = {
-    "timeout": _surface("timeout", "si001", "ab001"),
-    "assertion": _surface("assertion", "pb001", "ab001"),
-    "crash": _surface("crash", "pb001", "si001"),
-    "config": _surface("config", "ab001", "si001"),
+    "timeout": _make_surface("timeout", "si001", "ab001"),
+    "assertion": _make_surface("assertion", "pb001", "ab001"),
+    "crash": _make_surface("crash", "pb001", "si001"),
+    "config": _make_surface("config", "ab001", "si001"),
 }
 
 
@@ -74,41 +74,41 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
     category_aliases: Mapping[str, str]
     surfaces: Mapping[str, Surface]
 
-    def code(self, word: str) -> str | None:
+    def find_code(self, word: str) -> str | None:
         """The code this word is, by itself or by an alias; None if it is none."""
-        plain = _plain(word)
+        plain = _normalize(word)
         found = self.aliases.get(plain, plain)
         return found if found in self.codes or found in self.read_only else None
 
-    def category(self, word: str) -> str | None:
+    def find_category(self, word: str) -> str | None:
         """The category this word is or was; `unknown` for one of the surface; None if neither."""
-        plain = _plain(word)
+        plain = _normalize(word)
         found = self.category_aliases.get(plain, plain)
         if found in self.categories:
             return found
         return UNKNOWN if found in self.surfaces else None
 
-    def category_of(self, code: str) -> str | None:
+    def find_category_of_code(self, code: str) -> str | None:
         """The category of a code or its alias."""
-        found = self.code(code)
+        found = self.find_code(code)
         return (self.codes.get(found) or self.read_only[found]).category if found else None
 
-    def code_of(self, category: str) -> str | None:
+    def find_code_of_category(self, category: str) -> str | None:
         """The code to give a fault of that category when nothing more is known."""
-        found = self.category(category)
+        found = self.find_category(category)
         return _PREFERRED.get(found) if found else None
 
-    def hints(self, word: str) -> tuple[str, ...]:
+    def find_hints(self, word: str) -> tuple[str, ...]:
         """The codes a category, or a word of the surface, suggests; likeliest first."""
-        surface = self.surfaces.get(_plain(word))
+        surface = self.surfaces.get(_normalize(word))
         if surface:
             return surface.hints
-        code = self.code_of(word)
+        code = self.find_code_of_category(word)
         return (code,) if code else ()
 
-    def note(self, word: str) -> str:
+    def explain_word(self, word: str) -> str:
         """What to say to whoever used this word; empty if it is a category of ours."""
-        plain = _plain(word)
+        plain = _normalize(word)
         if plain in self.surfaces:
             return self.surfaces[plain].note
         if plain in self.category_aliases:
@@ -120,7 +120,10 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
 
         A code that was an alias becomes one in its own right.
         """
-        added = {_plain(code): self._own(code, defect) for code, defect in sorted(own.items())}
+        added = {
+            _normalize(code): self._check_own_code(code, defect)
+            for code, defect in sorted(own.items())
+        }
         return msgspec.structs.replace(
             self,
             codes={**self.codes, **added},
@@ -128,16 +131,16 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
             aliases={word: code for word, code in self.aliases.items() if word not in added},
         )
 
-    def _own(self, code: str, defect: str | Defect) -> Defect:
+    def _check_own_code(self, code: str, defect: str | Defect) -> Defect:
         if isinstance(defect, str):
             defect = Defect(defect, "a code of this project")
-        category = self.category(defect.category)
-        if not _CODE.fullmatch(_plain(code)):
+        category = self.find_category(defect.category)
+        if not _CODE.fullmatch(_normalize(code)):
             raise SourceError(
                 f"{code[:80]!r} is not a defect code; use 2 to 40 letters, digits and _, "
                 "a letter first"
             )
-        if category is None or _plain(defect.category) in self.surfaces:
+        if category is None or _normalize(defect.category) in self.surfaces:
             known = ", ".join(self.categories)
             raise SourceError(
                 f"defect code {code!r} has the category {defect.category[:80]!r}; "
@@ -146,25 +149,25 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         meaning = " ".join(defect.meaning.split())[:_LONGEST_MEANING]
         return Defect(category, meaning)
 
-    def text(self) -> str:
+    def format_all(self) -> str:
         """Categories and codes as the lines of a prompt."""
-        return f"{self.category_text()}\n\n{self.code_text()}"
+        return f"{self.format_categories()}\n\n{self.format_codes()}"
 
-    def category_text(self) -> str:
+    def format_categories(self) -> str:
         lines = (
             f"- `{name}`: {meaning} (usually `{_PREFERRED[name]}`)"
             for name, meaning in self.categories.items()
         )
         return "\n".join(("Categories, by where the fault lives:", *lines))
 
-    def code_text(self) -> str:
+    def format_codes(self) -> str:
         lines = (
             f"- `{code}`: {each.meaning} ({each.category})" for code, each in self.codes.items()
         )
         return "\n".join(("Defect codes, and no others:", *lines))
 
 
-def _plain(word: str) -> str:
+def _normalize(word: str) -> str:
     return word.strip().lower()
 
 

@@ -30,12 +30,12 @@ class CheckoutSet:
         cache = Path(self._terms.cache) if self._terms.cache else None
         return {repo.name: Repository(repo, cache=cache) for repo in self._terms.repos}
 
-    def problems(self) -> list[str]:
+    def list_problems(self) -> list[str]:
         """What could not be read, or not whole: a sentence each."""
         found = [each.sentence for one in self.repositories.values() for each in one.problems]
         return list(dict.fromkeys(found))
 
-    def tested(self, name: str, launch: Launch | None) -> str:
+    def find_tested(self, name: str, launch: Launch | None) -> str:
         """The revision of a repository that a launch was run on, as far as it is known there: what
         the launch says about that repository, or else about itself."""
         repository = self.repositories.get(name)
@@ -43,14 +43,14 @@ class CheckoutSet:
             return ""
         own = (value for key, value in launch.attributes.items() if _is_commit_of(name, key))
         words = (*own, launch.commit, launch.branch)
-        return next((word for word in words if repository.resolve(word)), "")
+        return next((word for word in words if repository.resolve_revision(word)), "")
 
-    def told(self, launch: Launch | None) -> tuple[Checkout, ...]:
+    def list_checkouts(self, launch: Launch | None) -> tuple[Checkout, ...]:
         """The repositories as an agent should know them: where to browse them, which commit is
         looked at and which last passed."""
-        return tuple(self._told(each, launch) for each in self.repositories.values())
+        return tuple(self._build_checkout(each, launch) for each in self.repositories.values())
 
-    def _told(self, repository: Repository, launch: Launch | None) -> Checkout:
+    def _build_checkout(self, repository: Repository, launch: Launch | None) -> Checkout:
         repo, page = repository.repo, repository.browse
         return Checkout(
             name=repo.name,
@@ -58,43 +58,45 @@ class CheckoutSet:
             purpose=repo.purpose,
             branch=repo.branch,
             url=page.home if page else repo.url,
-            commit=repository.at(self.tested(repository.name, launch)),
-            last_green=repository.resolve(self._green(repository.name)),
+            commit=repository.resolve_or_tip(self.find_tested(repository.name, launch)),
+            last_green=repository.resolve_revision(self._find_last_green(repository.name)),
         )
 
-    def _green(self, name: str) -> str:
+    def _find_last_green(self, name: str) -> str:
         greens = self._terms.last_green
         return greens.get(name) or greens.get("", "")
 
-    def commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
+    def list_new_commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
         """What is new in it since it last passed, newest first."""
-        tip = self.tested(repository.name, launch)
+        tip = self.find_tested(repository.name, launch)
         if (repository.name, tip) not in self._commits:
-            green = self._green(repository.name)
-            found = repository.commits_since(green, tip)
-            if not found and repository.resolve(green) != repository.at(tip):
+            green = self._find_last_green(repository.name)
+            found = repository.list_commits_since(green, tip)
+            if not found and repository.resolve_revision(green) != repository.resolve_or_tip(tip):
                 # What was tested is older than what last passed: then that tells nothing.
-                found = repository.commits_since(None, tip)
+                found = repository.list_commits_since(None, tip)
             self._commits[repository.name, tip] = found
         return self._commits[repository.name, tip]
 
-    def new_by(self, name: str, launch: Launch | None, path: str, line: int) -> str:
+    def find_new_writer(self, name: str, launch: Launch | None, path: str, line: int) -> str:
         """The commit that wrote a line since the last green run; "" if it is older, or if nobody
         knows what last passed."""
         repository = self.repositories[name]
-        if not line or not repository.resolve(self._green(name)):
+        if not line or not repository.resolve_revision(self._find_last_green(name)):
             return ""
-        tip = self.tested(name, launch)
+        tip = self.find_tested(name, launch)
         key = (name, tip, path, line)
         if key not in self._writers:
             found = repository.blame_line(path, line, tip)
-            new = {commit.hash for commit in self.commits(repository, launch)}
+            new = {commit.hash for commit in self.list_new_commits(repository, launch)}
             self._writers[key] = found.commit if found and found.commit in new else ""
         return self._writers[key]
 
-    def check(self, refs: Sequence[str], launch: Launch | None, log: str) -> list[Evidence]:
+    def check_evidence(
+        self, refs: Sequence[str], launch: Launch | None, log: str
+    ) -> list[Evidence]:
         """Whether what was cited is there."""
-        tested = {name: self.tested(name, launch) for name in self.repositories}
+        tested = {name: self.find_tested(name, launch) for name in self.repositories}
         return check_evidence(refs, self.repositories, tested, log or None)
 
 

@@ -13,26 +13,21 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Clock, KnowsSteps, Reply, TakesClock
 from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
-from interlock.agents.files.file import PATIENCE, FileCarrier, ManualCarrier
+from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier, ManualCarrier
 from interlock.agents.human import HumanCarrier
-from interlock.agents.mcp.carrier import Brief, Judge, McpCarrier
+from interlock.agents.mcp.carrier import JudgeAnswer, McpCarrier, WriteBriefing
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import AgentContext, FileOptions, build_agent
-from interlock.engine.case import Refused
+from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
-from interlock.engine.circuit_file import NAMED_SHAPES, proper_name
-from interlock.engine.shape import shape_of
+from interlock.engine.circuit_file import NAMED_SHAPES, is_valid_name
+from interlock.engine.shape import read_shape
 from interlock.journal.events import Tell
-from interlock.runtime.answers import absorb
+from interlock.runtime.answers import decode_answer
 from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
 from interlock.runtime.budget import BudgetLimits, read_limits
-from interlock.runtime.notify import Notifier, herald
-from interlock.runtime.settings import (
-    RunConfig,
-    Settings,
-    answers_folder,
-    open_queries_folder,
-)
+from interlock.runtime.notify import Notifier, build_notifier
+from interlock.runtime.settings import RunConfig, Settings, answers_folder, open_queries_folder
 from interlock.signals.batch import Phase
 from interlock.system.errors import SourceError
 from interlock.system.time import SystemClock
@@ -108,7 +103,7 @@ def build_agent_pool(
         limits=limits,
         words=config.budget,
         inbox=inbox,
-        notifier=herald(settings.notify, clock, complain),
+        notifier=build_notifier(settings.notify, clock, complain),
         bell=settings.notify.bell,
         clock=clock,
         gauge=gauge,
@@ -146,7 +141,7 @@ def assign_agents(
 def split_agent(word: str) -> tuple[str, str]:
     """`ROLE=SPEC`, or `SPEC` alone for every role."""
     role, equals, spec = word.partition("=")
-    return (role, spec) if equals and proper_name(role) else ("", word)
+    return (role, spec) if equals and is_valid_name(role) else ("", word)
 
 
 def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
@@ -193,7 +188,7 @@ def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
     def limit(step: Step) -> float | None:
         if step.role in fetched:
             return None
-        return PATIENCE if step.role in by_files and step.timeout is None else step.timeout
+        return DEFAULT_TIMEOUT if step.role in by_files and step.timeout is None else step.timeout
 
     steps = {
         name: msgspec.structs.replace(step, timeout=limit(step))
@@ -202,7 +197,7 @@ def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
     return msgspec.structs.replace(circuit, steps=steps)
 
 
-_TEXT = shape_of(NAMED_SHAPES["text"])
+_TEXT = read_shape(NAMED_SHAPES["text"])
 _LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
 
 
@@ -220,7 +215,11 @@ def connect_workers(
     judge, brief = _make_judge(circuit, hooks or DefaultHooks()), _make_brief(circuit, gauge)
     for each in carriers.values():
         if isinstance(each, McpCarrier):
-            each.steps, each.judge, each.brief = _as_objects(circuit.steps), judge, brief
+            each.steps, each.judge_answer, each.write_briefing = (
+                _as_objects(circuit.steps),
+                judge,
+                brief,
+            )
         elif isinstance(each, KnowsSteps):
             each.steps = circuit.steps
 
@@ -238,20 +237,24 @@ def connect_notifier(carriers: Mapping[str, Carrier], tell: Tell) -> None:
     for each in carriers.values():
         queries = getattr(each, "queries", None)
         if isinstance(queries, QueryBroker):
-            queries.tell = tell
+            queries.notify = tell
 
 
-def _make_judge(circuit: Circuit, hooks: CaseHooks) -> Judge:
-    def judge(ask: Ask, reply: Reply) -> Refused | None:
-        found = absorb(reply, circuit.steps[ask.step], ask.case_id, ask.premises)
-        if not isinstance(found, Refused) and found.name not in FAILURES and ask.case is not None:
-            found = hooks.examine(ask.case_no, ask.case, found)
-        return found if isinstance(found, Refused) else None
+def _make_judge(circuit: Circuit, hooks: CaseHooks) -> JudgeAnswer:
+    def judge(ask: Ask, reply: Reply) -> RefusedAnswer | None:
+        found = decode_answer(reply, circuit.steps[ask.step], ask.case_id, ask.execution)
+        if (
+            not isinstance(found, RefusedAnswer)
+            and found.name not in FAILURES
+            and ask.case is not None
+        ):
+            found = hooks.check_answer(ask.case_no, ask.case, found)
+        return found if isinstance(found, RefusedAnswer) else None
 
     return judge
 
 
-def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> Brief:
+def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> WriteBriefing:
     briefer, phase_of = PlainBriefer(circuit.name, gauge), find_application(circuit.name).phase_of
 
     def brief(run_id: int, asks: Sequence[Ask]) -> str:

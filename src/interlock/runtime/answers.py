@@ -7,23 +7,23 @@ guessed or filled in.
 
 from typing import Any
 
-from interlock.agents.carrier import MAX_ANSWER, NO_PREMISES, ExecutionContext, Reply
-from interlock.engine.case import Refused, Signal
+from interlock.agents.carrier import MAX_ANSWER, NO_CONTEXT, ExecutionContext, Reply
+from interlock.engine.case import RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, Step
 from interlock.signals import reading
 from interlock.signals.text import read_message
 from interlock.system.strict_json import Problem, read_json
 
 _ENVELOPE = {"signal", "data", "subject"}
-_TOO_LONG = Refused("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
+_TOO_LONG = RefusedAnswer("Malformed", f"Answer with at most {MAX_ANSWER:,} bytes.")
 
 
-def absorb(
-    reply: Reply, step: Step, case_id: str = "", context: ExecutionContext = NO_PREMISES
-) -> Signal | Refused:
+def decode_answer(
+    reply: Reply, step: Step, case_id: str = "", context: ExecutionContext = NO_CONTEXT
+) -> Signal | RefusedAnswer:
     """The signal an agent's reply carries at that step, for that case."""
     if reply.failure and reply.answered_by:
-        return Refused("Malformed", f"The answer cannot be read ({reply.reason}).")
+        return RefusedAnswer("Malformed", f"The answer cannot be read ({reply.reason}).")
     if reply.failure:
         return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
     if step.language == "text":
@@ -31,33 +31,35 @@ def absorb(
     return _read_json_signal(reply, step)
 
 
-def _read_json_signal(reply: Reply, step: Step) -> Signal | Refused:
+def _read_json_signal(reply: Reply, step: Step) -> Signal | RefusedAnswer:
     answer = _decode_object(reply.content)
-    if isinstance(answer, Refused):
+    if isinstance(answer, RefusedAnswer):
         return answer
     name, data, subject = _open_envelope(answer)
     if name in FAILURES or name not in step.signals:
         legal = ", ".join(step.signals)
-        return Refused("Unknown", f"Signal {name!r} is not one of this step's signals: {legal}.")
-    problem = step.shape.problem(data) if name == ARTIFACT else None
+        return RefusedAnswer(
+            "Unknown", f"Signal {name!r} is not one of this step's signals: {legal}."
+        )
+    problem = step.shape.find_problem(data) if name == ARTIFACT else None
     if not isinstance(data, dict):
         problem = "answer must be an object"
     if problem is not None:
-        return Refused("Malformed", f"{problem[:1].upper()}{problem[1:]}.")
+        return RefusedAnswer("Malformed", f"{problem[:1].upper()}{problem[1:]}.")
     return Signal(name, data, subject, reply.usage)
 
 
-def _decode_object(content: bytes) -> dict[str, Any] | Refused:
+def _decode_object(content: bytes) -> dict[str, Any] | RefusedAnswer:
     if len(content) > MAX_ANSWER:
         return _TOO_LONG
     if not content.strip():
-        return Refused("Missing", "The answer is empty. Answer with one JSON object.")
+        return RefusedAnswer("Missing", "The answer is empty. Answer with one JSON object.")
     value = read_json(content)
     if isinstance(value, Problem):
         why = value.sentence
-        return Refused("Malformed", f"Answer with one JSON object and nothing else ({why}).")
+        return RefusedAnswer("Malformed", f"Answer with one JSON object and nothing else ({why}).")
     if not isinstance(value, dict):
-        return Refused("Malformed", "Answer with a JSON object, in braces.")
+        return RefusedAnswer("Malformed", "Answer with a JSON object, in braces.")
     return value
 
 
@@ -72,10 +74,10 @@ def _open_envelope(value: dict[str, Any]) -> tuple[str, Any, str | None]:
 
 def _read_text_signal(
     reply: Reply, step: Step, case_id: str, context: ExecutionContext
-) -> Signal | Refused:
+) -> Signal | RefusedAnswer:
     """The signal of an agent's message. The message itself is kept beside what it says."""
     text = _decode_message(reply.content)
-    if isinstance(text, Refused):
+    if isinstance(text, RefusedAnswer):
         return text
     message = read_message(
         text,
@@ -86,21 +88,23 @@ def _read_text_signal(
         request_id=context.request_id or None,
     )
     if isinstance(message, reading.SignalRefused):
-        return Refused(str(message.reason), message.sentence)
+        return RefusedAnswer(str(message.reason), message.sentence)
     if message.signal not in step.signals:
         legal = ", ".join(step.signals)
-        return Refused("Unknown", f"{message.signal} is not awaited here; end with one of {legal}.")
+        return RefusedAnswer(
+            "Unknown", f"{message.signal} is not awaited here; end with one of {legal}."
+        )
     return Signal(message.signal, {**message.fields, "text": text}, message.subject, reply.usage)
 
 
-def _decode_message(content: bytes) -> str | Refused:
+def _decode_message(content: bytes) -> str | RefusedAnswer:
     """The text of a message, which some carriers bring in an object's field `text`."""
     if len(content) > MAX_ANSWER:
         return _TOO_LONG
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return Refused("Malformed", "The answer is not UTF-8 text.")
+        return RefusedAnswer("Malformed", "The answer is not UTF-8 text.")
     if not text.lstrip().startswith("{"):
         return text
     value = _decode_object(content)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_PREMISES, Carrier, Clock, ExecutionContext
-from interlock.agents.files.case_folder import Names, plain_names
-from interlock.engine.case import Case, Decision, Refused, Signal
+from interlock.agents.carrier import NO_CONTEXT, Carrier, Clock, ExecutionContext
+from interlock.agents.files.case_folder import NameFiles, name_files
+from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import Circuit
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run, begin_run
@@ -36,14 +36,16 @@ GROUP = "interlock.applications"
 class CaseHooks(Protocol):
     """Code that belongs to one circuit. Cases are told apart by their number in the database."""
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         """Where the agent of a dispatch works, and what its answer must name. Asked again after a
         restart, it says the same."""
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         """More names for the prompt of the step where the case stands."""
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         """The signal as the rules shall see it, or why it is none."""
 
     def effects(
@@ -52,14 +54,14 @@ class CaseHooks(Protocol):
         """What the decision changes in the application's tables; `case` is as it was before, `by`
         the human who answered."""
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         """Whether an open case must wait although nothing in the plan is in its way. Asked once
         each time it comes to a step; a case that is over is told here, too."""
 
-    def let_go(self) -> Iterable[str]:
+    def released_cases(self) -> Iterable[str]:
         """The held cases that need not wait any more."""
 
-    def news(self) -> Iterable[NewCase]:
+    def new_cases(self) -> Iterable[NewCase]:
         """Cases that join the run, and open ones as they are to be from now on."""
 
     def notes(self) -> Iterable[str]:
@@ -69,13 +71,15 @@ class CaseHooks(Protocol):
 class DefaultHooks:
     """The hooks of a circuit that has no application: they add nothing."""
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        return NO_PREMISES
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        return NO_CONTEXT
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
         return {}
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         return signal
 
     def effects(
@@ -83,13 +87,13 @@ class DefaultHooks:
     ) -> Sequence[Effect]:
         return ()
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         return False
 
-    def let_go(self) -> Iterable[str]:
+    def released_cases(self) -> Iterable[str]:
         return ()
 
-    def news(self) -> Iterable[NewCase]:
+    def new_cases(self) -> Iterable[NewCase]:
         return ()
 
     def notes(self) -> Iterable[str]:
@@ -181,9 +185,9 @@ class Application:
         other than `only` these rest, if some are named."""
         return RunSetup(circuit, carriers)
 
-    def file_names(self, root: Path) -> Names:
+    def file_names(self, root: Path) -> NameFiles:
         """What the files of a dispatch are called below this folder."""
-        return plain_names
+        return name_files
 
     def phase_of(self, step: str) -> Phase:
         """The phase that a batch manifest gives for a step."""

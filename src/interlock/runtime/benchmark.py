@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.engine.circuit import Circuit
-from interlock.engine.replay import Recorded
+from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
 from interlock.system.errors import UsageError
 
@@ -349,7 +349,7 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
 
     def make_judge(
         self, scenario: ScenarioT, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, Recorded], bool]:
+    ) -> Callable[[str, RecordedDecisions], bool]:
         """Whether a case of a recorded run would have been solved by these decisions. What it
         needs from the database is read now."""
 

@@ -13,23 +13,29 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
-from interlock.engine.case import Refused
+from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN
-from interlock.engine.circuit_file import seconds_of
-from interlock.engine.schedule import NO_LIMITS, Budget, Spent, dispatches_left, used
+from interlock.engine.circuit_file import parse_duration
+from interlock.engine.schedule import (
+    NO_LIMITS,
+    Budget,
+    Spent,
+    compute_shares,
+    count_dispatches_left,
+)
 from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites, WorkTime
 from interlock.journal.usage import OpenInquiry
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.strict_json import Problem, read_object
 from interlock.system.time import Day
 
-LOW = 0.8
+LOW_SHARE = 0.8
 """The share of a limit from which on users are warned."""
 _FIELDS = {"dispatches": "dispatches", "tokens": "tokens", "money": "money", "time": "seconds"}
 """The field of a Budget that each word of the users stands for."""
 _FIELD_WORDS = {field: word for word, field in _FIELDS.items()}
 _EXAMPLES = {"time": "2h", "money": "2.50"}
-Words = Mapping[str, str | int | float]
+LimitWords = Mapping[str, str | int | float]
 """Limits as users write them: `{"tokens": 200000, "day.time": "8h"}`."""
 
 
@@ -83,7 +89,7 @@ def _is_scope(scope: str) -> bool:
 def _read_amount(name: str, kind: str, text: object) -> float | int:
     try:
         if kind == "time":
-            amount: float = seconds_of(str(text))
+            amount: float = parse_duration(str(text))
         elif kind == "money":
             amount = float(str(text))
         else:
@@ -97,18 +103,18 @@ def _read_amount(name: str, kind: str, text: object) -> float | int:
     return amount
 
 
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str | int | float]:
+def flatten_limits(table: Mapping[str, Any], prefix: str = "") -> dict[str, str | int | float]:
     """The words of nested tables: what interlock.toml calls [budget.role.X]."""
     words: dict[str, str | int | float] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
-            words |= flat(value, f"{prefix}{name}.")
+            words |= flatten_limits(value, f"{prefix}{name}.")
         else:
             words[f"{prefix}{name}"] = value
     return words
 
 
-def parts(limits: BudgetLimits, usage: BudgetUsage) -> dict[str, float]:
+def compute_limit_shares(limits: BudgetLimits, usage: BudgetUsage) -> dict[str, float]:
     """For each limit, by its word, the share of it that is spent: 1.0 is all."""
     shares = _shares_of("", limits.run, usage.run)
     for role, budget in sorted(limits.roles.items()):
@@ -117,10 +123,13 @@ def parts(limits: BudgetLimits, usage: BudgetUsage) -> dict[str, float]:
 
 
 def _shares_of(prefix: str, budget: Budget, spent: Spent) -> dict[str, float]:
-    return {f"{prefix}{_FIELD_WORDS[name]}": share for name, share in used(budget, spent).items()}
+    return {
+        f"{prefix}{_FIELD_WORDS[name]}": share
+        for name, share in compute_shares(budget, spent).items()
+    }
 
 
-def low(word: str, share: float) -> str:
+def describe_low_limit(word: str, share: float) -> str:
     """What is said of a limit that is nearly or wholly spent."""
     return f"{share:.0%} of the budget's {word} is spent"
 
@@ -189,13 +198,16 @@ class RunBudget:
             return None
         self._begin_day(at)
         usage = self._usage(at)
-        left = (dispatches_left(limits.run, usage.run), dispatches_left(limits.day, usage.day))
+        left = (
+            count_dispatches_left(limits.run, usage.run),
+            count_dispatches_left(limits.day, usage.day),
+        )
         return min((count for count in left if count is not None), default=None)
 
     def may_dispatch(self, role: str, at: float) -> bool:
         """Whether that role's own limits allow one dispatch more."""
         budget = self.limits.roles.get(role)
-        return budget is None or dispatches_left(budget, self._role_usage(role, at)) != 0
+        return budget is None or count_dispatches_left(budget, self._role_usage(role, at)) != 0
 
     def closed_roles(self, at: float) -> Collection[str]:
         """The roles that have spent their own limits."""
@@ -203,14 +215,18 @@ class RunBudget:
 
     def spent_limits(self, at: float) -> list[str]:
         """The limits, by their words, of which nothing is left."""
-        return [word for word, share in parts(self.limits, self._usage(at)).items() if share >= 1.0]
+        return [
+            word
+            for word, share in compute_limit_shares(self.limits, self._usage(at)).items()
+            if share >= 1.0
+        ]
 
     def pop_warnings(self, at: float) -> dict[str, str]:
         """A warning for each limit that has just come near its end; each is given once."""
         if not self.has_limits:
             return {}
         fresh = {
-            word: low(word, share)
+            word: describe_low_limit(word, share)
             for word, share in self._low_limits(at).items()
             if word not in self._warned
         }
@@ -267,8 +283,8 @@ class RunBudget:
         self._timers[role] = (working + more, at)
 
     def _low_limits(self, at: float) -> dict[str, float]:
-        shares = parts(self.limits, self._usage(at))
-        return {word: share for word, share in shares.items() if share >= LOW}
+        shares = compute_limit_shares(self.limits, self._usage(at))
+        return {word: share for word, share in shares.items() if share >= LOW_SHARE}
 
     def _begin_day(self, at: float) -> None:
         """Once a day is over, the next begins with nothing spent."""
@@ -287,7 +303,7 @@ def _add(one: Spent, other: Spent) -> Spent:
     )
 
 
-KIND = "budget"
+BUDGET_INQUIRY = "budget"
 """The kind under which the journal keeps the question."""
 RAISE, STOP = "raise", "stop"
 _NOT_LIMITS = {"decision", "comment"}
@@ -301,12 +317,12 @@ class BudgetQuestion:
     def __init__(
         self,
         budget: RunBudget,
-        words: Words | None = None,
+        words: LimitWords | None = None,
         desk: Carrier | None = None,
         last: OpenInquiry | None = None,
     ) -> None:
         self.budget = budget
-        self._words: Words = words or {}
+        self._words: LimitWords = words or {}
         self._desk = desk
         self._last = last
         self._open: Ask | None = None
@@ -327,11 +343,15 @@ class BudgetQuestion:
         if last is None or last.answered_at is not None:
             return
         if self.budget.spent_limits(writes.at):
-            self._put(Inquiry(last.question_id, KIND, last.about), last.run_id, last.asked_at)
+            self._put(
+                Inquiry(last.question_id, BUDGET_INQUIRY, last.about), last.run_id, last.asked_at
+            )
             return
         self._settled.append(last.question_id)
         answer = {"decision": RAISE, "comment": "There was more to spend when the run went on."}
-        writes.told.append(InquiryAnswered(last.question_id, "", msgspec.json.encode(answer)))
+        writes.inquiry_answers.append(
+            InquiryAnswered(last.question_id, "", msgspec.json.encode(answer))
+        )
 
     def ask(self, journal: Journal, writes: TurnWrites) -> Inquiry | None:
         """Ask for more, if a limit is spent and nobody said stop to just that; the question."""
@@ -343,7 +363,7 @@ class BudgetQuestion:
         last = self._last
         if last is not None and last.about == about and (last.answer or {}).get("decision") == STOP:
             return None
-        inquiry = Inquiry(journal.new_dispatch_id(), KIND, about)
+        inquiry = Inquiry(journal.take_dispatch_id(), BUDGET_INQUIRY, about)
         writes.inquiries.append(inquiry)
         self._put(inquiry, journal.run_id, writes.at)
         return inquiry
@@ -351,25 +371,25 @@ class BudgetQuestion:
     def is_answered_by(self, reply: Reply) -> bool:
         return self._open is not None and reply.dispatch_id == self._open.dispatch_id
 
-    def take_answer(self, reply: Reply, writes: TurnWrites) -> Refused | None:
+    def take_answer(self, reply: Reply, writes: TurnWrites) -> RefusedAnswer | None:
         """Do as the answer says, or say why that cannot be; the question then stays open."""
         ask = self._open
         if ask is None:
             return None
         if reply.refused:
-            return Refused(reply.refused, reply.reason)
+            return RefusedAnswer(reply.refused, reply.reason)
         self._settled.append(ask.dispatch_id)
         try:
             answered = self._apply(ask.dispatch_id, reply, writes.at)
         except (ValueError, SourceError) as error:
             self._to_send = True
             end = "." if isinstance(error, SourceError) else ""
-            return Refused("Malformed", f"{error}{end}")
-        writes.told.append(answered)
+            return RefusedAnswer("Malformed", f"{error}{end}")
+        writes.inquiry_answers.append(answered)
         self._last = OpenInquiry(
             ask.dispatch_id,
             ask.run_id,
-            KIND,
+            BUDGET_INQUIRY,
             ask.prompt,
             ask.at,
             writes.at,
@@ -379,12 +399,12 @@ class BudgetQuestion:
         self._open = None
         return None
 
-    def deliver(self) -> None:
+    def publish(self) -> None:
         """Tell the desk, now that it is committed."""
         if self._desk is None:
             return
         for question_id in self._settled:
-            self._desk.settled(question_id)
+            self._desk.settle(question_id)
         self._settled = []
         if self._to_send and self._open is not None:
             self._to_send = False
@@ -413,7 +433,9 @@ class BudgetQuestion:
 
     def _put(self, inquiry: Inquiry, run_id: int, at: float) -> None:
         """The question is open; it goes out with the next `deliver`."""
-        self._open = Ask(inquiry.question_id, run_id, "", KIND, 1, HUMAN, inquiry.about, at=at)
+        self._open = Ask(
+            inquiry.question_id, run_id, "", BUDGET_INQUIRY, 1, HUMAN, inquiry.about, at=at
+        )
         self._to_send = True
 
     def _describe(self, word: str) -> str:

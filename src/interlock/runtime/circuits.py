@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from interlock.engine.circuit_file import CircuitSource, read_circuit
-from interlock.engine.schedule import refuse_cycles
+from interlock.engine.schedule import check_dependencies
 from interlock.journal.runs import NewCase
 from interlock.runtime.application import list_circuit_folders
 from interlock.system.errors import CircuitError, SourceError, StateError
@@ -134,7 +134,7 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
     if not cases:
         raise SourceError(f'{origin} has no cases; write one per line, for example {{"id": "C1"}}')
     try:
-        refuse_cycles({case.case_id: case.needs for case in cases})
+        check_dependencies({case.case_id: case.needs for case in cases})
     except StateError as error:
         raise SourceError(f"{origin}: {error}") from None
     return cases

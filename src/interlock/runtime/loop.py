@@ -14,10 +14,10 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Clock, ExecutionContext, Reply
 from interlock.engine.advance import advance, apply, open_case
-from interlock.engine.case import ENDED, OPEN, STUCK, Case, Refused, Signal
+from interlock.engine.case import ENDED, OPEN, STUCK, Case, RefusedAnswer, Signal
 from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
 from interlock.engine.schedule import Schedule, Spent, ready
-from interlock.journal.events import Tell, silence
+from interlock.journal.events import Tell, ignore_notification
 from interlock.journal.journal import (
     CaseRow,
     Journal,
@@ -33,15 +33,15 @@ from interlock.journal.runs import (
     NewCase,
     OpenDispatch,
     RunStatus,
-    change_case,
     insert_cases,
+    update_case,
 )
-from interlock.runtime.answers import absorb
+from interlock.runtime.answers import decode_answer
 from interlock.runtime.application import CaseHooks, DefaultHooks
 from interlock.runtime.budget import BudgetQuestion, RunBudget
 from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import Outbox
-from interlock.runtime.prompts import fill
+from interlock.runtime.prompts import render_prompt
 from interlock.system.errors import CircuitError
 
 _encode = msgspec.json.Encoder().encode
@@ -113,7 +113,7 @@ class CaseTable:
         """The case stands like this now: an open one waits for its next dispatch, unless its
         application holds it; one that is over makes room for others."""
         self._open[case.case_id] = case
-        held = self._application.held(self._numbers[case.case_id], case)
+        held = self._application.must_wait(self._numbers[case.case_id], case)
         if case.status != OPEN:
             self._end(case)
         elif held:
@@ -140,14 +140,14 @@ class CaseTable:
             self._add(new, writes)
 
     def _queue(self, case: Case) -> None:
-        self._schedule.wants(case.case_id, self._circuit.steps[case.step].role)
+        self._schedule.enqueue(case.case_id, self._circuit.steps[case.step].role)
 
     def _end(self, case: Case) -> None:
         ended = case.status == ENDED
         healthy = ended and self._circuit.ends[case.end]
         del self._open[case.case_id]
         self._ended_healthy[case.case_id] = healthy
-        self._schedule.ended(case.case_id, healthy)
+        self._schedule.mark_ended(case.case_id, healthy)
         self.ends[case.end or case.status] += 1
         self.counts.ended += ended
         self.counts.unhealthy += ended and not healthy
@@ -157,8 +157,8 @@ class CaseTable:
 
     def _change(self, new: NewCase, writes: TurnWrites) -> None:
         run_id, blobs = self._journal.run_id, self._journal.blobs
-        self._journal.carry_out(lambda raw, _at: change_case(raw, run_id, new, blobs), writes.at)
-        writes.joined = True
+        self._journal.apply_effect(lambda raw, _at: update_case(raw, run_id, new, blobs), writes.at)
+        writes.cases_changed = True
         before = self._open[new.case_id]
         self._open[new.case_id] = msgspec.structs.replace(before, input=new.input)
         self._schedule.change(new.case_id, new.priority, self._unmet(new.needs))
@@ -169,13 +169,13 @@ class CaseTable:
         def note_numbers(inserted: list[tuple[int, NewCase]]) -> None:
             self._numbers.update((case.case_id, number) for number, case in inserted)
 
-        journal.carry_out(
+        journal.apply_effect(
             lambda raw, _at: insert_cases(
                 raw, circuit, journal.run_id, new, note_numbers, journal.blobs
             ),
             writes.at,
         )
-        writes.joined = True
+        writes.cases_changed = True
         # All are known to the schedule before the first is queued: they may need each other.
         for case in new:
             self._schedule.add(case.case_id, case.priority, self._unmet(case.needs))
@@ -204,7 +204,7 @@ class RunLoop:
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
         pauses: Iterable[Pause] = (),
-        tell: Tell = silence,
+        tell: Tell = ignore_notification,
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
     ) -> None:
         self._journal = journal
@@ -235,7 +235,7 @@ class RunLoop:
         self._stops = 0
 
     @property
-    def tally(self) -> RunCounts:
+    def counts(self) -> RunCounts:
         """How the run stands; the same record, kept up to date."""
         return self._cases.counts
 
@@ -243,7 +243,7 @@ class RunLoop:
     def spent(self) -> Spent:
         return self._budget.spent
 
-    def take_up(
+    def restore(
         self,
         cases: Iterable[LoadedCase],
         open_dispatches: Iterable[OpenDispatch],
@@ -324,8 +324,8 @@ class RunLoop:
         for ask in self._outbox.pop_overdue(writes.at):
             self._decide(ask, Signal(TIMEOUT, {"reason": "no answer in time"}), writes)
         # 7. Released and new cases join.
-        self._cases.release(self._application.let_go())
-        self._cases.join(self._application.news(), writes)
+        self._cases.release(self._application.released_cases())
+        self._cases.join(self._application.new_cases(), writes)
         # 8. Open a dispatch for every case that may have one; ask for a budget if that is missing.
         if not self._is_stopping():
             self._outbox.resume_paused(writes.at)
@@ -350,12 +350,12 @@ class RunLoop:
         ask = self._outbox.find(reply.dispatch_id)
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
-            self._refuse(None, reply, Refused("Stale", sentence), writes)
+            self._refuse(None, reply, RefusedAnswer("Stale", sentence), writes)
             return None
         if reply.refused:
-            self._refuse(ask, reply, Refused(reply.refused, reply.reason), writes)
+            self._refuse(ask, reply, RefusedAnswer(reply.refused, reply.reason), writes)
             return None
-        if reply.failure == RATE_LIMIT and not self._circuit.rows(ask.step, RATE_LIMIT):
+        if reply.failure == RATE_LIMIT and not self._circuit.find_rules(ask.step, RATE_LIMIT):
             pause, is_new = self._outbox.pause(ask, reply, writes.at)
             writes.pauses.append(pause)
             if is_new:
@@ -366,10 +366,10 @@ class RunLoop:
     def _read_signal(self, ask: Ask, reply: Reply, writes: TurnWrites) -> Signal | None:
         """The signal of a reply. What cannot be used is noted; an agent's is a signal of its own, a
         human is asked again."""
-        found = absorb(reply, self._circuit.steps[ask.step], ask.case_id, ask.premises)
-        if not isinstance(found, Refused) and found.name not in FAILURES:
-            found = self._application.examine(ask.case_no, self._cases[ask.case_id], found)
-        if not isinstance(found, Refused):
+        found = decode_answer(reply, self._circuit.steps[ask.step], ask.case_id, ask.execution)
+        if not isinstance(found, RefusedAnswer) and found.name not in FAILURES:
+            found = self._application.check_answer(ask.case_no, self._cases[ask.case_id], found)
+        if not isinstance(found, RefusedAnswer):
             return found
         self._refuse(ask, reply, found, writes)
         if reply.answered_by:
@@ -377,12 +377,14 @@ class RunLoop:
             return None
         return Signal(UNREADABLE, {"reason": found.sentence}, usage=reply.usage)
 
-    def _refuse(self, ask: Ask | None, reply: Reply, why: Refused, writes: TurnWrites) -> None:
+    def _refuse(
+        self, ask: Ask | None, reply: Reply, why: RefusedAnswer, writes: TurnWrites
+    ) -> None:
         number = ask.case_no if ask else None
         writes.refusals.append(
             Refusal(number, reply.dispatch_id, why.reason, why.sentence, reply.content)
         )
-        self.tally.refused += 1
+        self.counts.refused += 1
 
     def _decide(self, ask: Ask, signal: Signal, writes: TurnWrites, answered_by: str = "") -> None:
         """Let the engine decide on a signal, and do in memory and in the open transaction all that
@@ -392,13 +394,13 @@ class RunLoop:
         case = apply(self._circuit, before, decision, signal.data)
         number = ask.case_no
         for effect in self._application.effects(number, before, decision, signal.data, answered_by):
-            self._journal.carry_out(effect, writes.at)
+            self._journal.apply_effect(effect, writes.at)
         writes.entries.append(
             JournalEntry(
                 number, ask.dispatch_id, decision, _encode(signal.data), signal.usage, answered_by
             )
         )
-        writes.standings[number] = CaseRow(number, case, None)
+        writes.cases[number] = CaseRow(number, case, None)
         error = str(signal.data["reason"]) if signal.name in FAILURES else ""
         self._outbox.settle(ask, error, writes.at)
         self._budget.charge(ask.role, tokens=signal.usage.tokens, money=signal.usage.money)
@@ -414,7 +416,7 @@ class RunLoop:
     def _open_dispatches(self, writes: TurnWrites) -> None:
         """Open a dispatch for every case that may have one now. One that crashed at once, because
         its prompt cannot be filled, or that a carrier has no room for, makes room for another."""
-        self._outbox.ask_capacity()
+        self._outbox.refresh_capacity()
         again = True
         while again:
             left = self._budget.dispatches_left(writes.at)
@@ -435,7 +437,7 @@ class RunLoop:
                 ask.dispatch_id, ask.case_no, ask.step, ask.attempt, ask.role, ask.prompt, is_gate
             )
         )
-        writes.standings[ask.case_no] = CaseRow(ask.case_no, case, ask.dispatch_id)
+        writes.cases[ask.case_no] = CaseRow(ask.case_no, case, ask.dispatch_id)
         self._outbox.send(ask, writes.at)
         self._budget.charge(ask.role, dispatches=0 if is_gate else 1)
         if is_gate:
@@ -447,9 +449,9 @@ class RunLoop:
     def _build_ask(self, case: Case, at: float) -> tuple[Ask, str]:
         """A new dispatch for the case's step; with the reason if its prompt cannot be filled."""
         step = self._circuit.steps[case.step]
-        dispatch_id = self._journal.new_dispatch_id()
+        dispatch_id = self._journal.take_dispatch_id()
         number = self._cases.number(case.case_id)
-        context = self._application.premises(number, case, dispatch_id)
+        context = self._application.context_for(number, case, dispatch_id)
         prompt, problem = self._render_prompt(number, case, context)
         ask = Ask(
             dispatch_id,
@@ -463,7 +465,7 @@ class RunLoop:
             at,
             case,
             language=step.language,
-            premises=context,
+            execution=context,
         )
         return ask, problem
 
@@ -482,14 +484,14 @@ class RunLoop:
             dispatch.at,
             case,
             language=self._circuit.steps[dispatch.step].language,
-            premises=self._application.premises(number, case, dispatch.dispatch_id),
+            execution=self._application.context_for(number, case, dispatch.dispatch_id),
         )
 
     def _render_prompt(self, number: int, case: Case, context: ExecutionContext) -> tuple[str, str]:
         """The prompt, or why it cannot be filled."""
         try:
-            values = self._application.facts(number, case, context)
-            return fill(self._circuit, case, values), ""
+            values = self._application.prompt_values(number, case, context)
+            return render_prompt(self._circuit, case, values), ""
         except CircuitError as error:
             return "", str(error)
 
@@ -507,13 +509,13 @@ class RunLoop:
             writes.worked = self._budget.pop_work_time(writes.at, now=final)
             writes.seconds = writes.worked[0].seconds if writes.worked else 0.0
             self._journal.commit(writes)
-        self._outbox.deliver()
-        self._budget_question.deliver()
+        self._outbox.publish()
+        self._budget_question.publish()
         self._events.add_low_limits(self._budget.pop_warnings(writes.at))
         self._events.publish(writes.at)
-        counts = self.tally
+        counts = self.counts
         counts.in_flight = self._schedule.busy
-        counts.questions = self._schedule.awaited() + self._budget_question.is_open
+        counts.questions = self._schedule.count_awaited() + self._budget_question.is_open
         counts.limited = self._outbox.paused
         counts.limited_until = self._outbox.paused_until
         self._watch(counts, self._budget.spent)
@@ -525,14 +527,14 @@ class RunLoop:
 
     def _is_stopping(self, *, at_once: bool = False) -> bool:
         """Whether nothing new is begun; `at_once`, whether what is out is not waited for."""
-        return self._stops > (1 if at_once else 0) or self.tally.halted != ""
+        return self._stops > (1 if at_once else 0) or self.counts.halted != ""
 
     def _is_finished(self) -> bool:
         if self._is_stopping(at_once=True):
             return True
         if self._schedule.busy or self._inbox:
             return False
-        asked = self._schedule.awaited() or self._budget_question.is_open
+        asked = self._schedule.count_awaited() or self._budget_question.is_open
         waits = (self._wait_for_humans and asked) or (
             self._wait_for_limits and self._is_rate_limited()
         )
@@ -547,16 +549,16 @@ class RunLoop:
         return bool(ready(self._schedule, self._budget.dispatches_left(now), closed))
 
     def _final_status(self) -> RunStatus:
-        if self._is_stopping() and (self._outbox.paused or not self._schedule.idle()):
+        if self._is_stopping() and (self._outbox.paused or not self._schedule.is_idle()):
             return "stopped"
         if self._is_rate_limited():
             return "rate-limited"
         if ready(self._schedule):
             return "budget"
-        if self._schedule.awaited():
+        if self._schedule.count_awaited():
             return "waiting"
         if self._cases.has_held:
             return "stopped"
-        counts = self.tally
+        counts = self.counts
         healthy = counts.ended == counts.cases and not counts.unhealthy
         return "done" if healthy else "unhealthy"

@@ -18,11 +18,18 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock
 from interlock.engine.case import Case
-from interlock.journal.events import Notification, NotificationKind, Tell, as_json, joined, many
+from interlock.journal.events import (
+    Notification,
+    NotificationKind,
+    Tell,
+    build_json,
+    format_many,
+    join_notifications,
+)
 from interlock.journal.journal import Inquiry, Pause
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import kill_group
-from interlock.system.time import hour
+from interlock.system.time import format_clock_time
 
 if TYPE_CHECKING:
     import httpx
@@ -30,18 +37,18 @@ if TYPE_CHECKING:
     from interlock.runtime.settings import Notify
 
 
-TOGETHER = 2.0
+GATHER_SECONDS = 2.0
 """Seconds for which gates and stuck cases are gathered, so that a family is one notification."""
-PATIENCE = 10.0
+DELIVERY_SECONDS = 10.0
 """Seconds that a command or an address has to take a notification."""
-LAST_CHANCE = 5.0
+CLOSE_SECONDS = 5.0
 """Seconds for which the end of a run waits for notifications that are under way."""
-RETRIES = (1.0, 5.0)
+RETRY_SECONDS = (1.0, 5.0)
 """Seconds before an address is tried again."""
-MOST_WAITING = 100
+MAX_DELIVERIES = 100
 """How many deliveries may be under way; more are dropped."""
 _GATHERED = ("gate", "stuck")
-_NOT_TAKEN, _TRY_AGAIN = 300, 500
+_FIRST_ERROR_STATUS, _FIRST_RETRY_STATUS = 300, 500
 """The HTTP status from which on a notification was not taken, and from which on it may yet be."""
 
 
@@ -63,7 +70,7 @@ class EventCollector:
 
     def add_rate_limit(self, pause: Pause) -> None:
         """An account rests."""
-        text = f"{pause.account}: rate-limited until {hour(pause.until, pause.at)}"
+        text = f"{pause.account}: rate-limited until {format_clock_time(pause.until, pause.at)}"
         self._add("rate-limit", text, pause.account, until=pause.until)
 
     def add_low_limits(self, warnings: Mapping[str, str]) -> None:
@@ -93,7 +100,7 @@ class EventCollector:
         family = case.input.get("family")
         about = f"{step}/{family if isinstance(family, str | int) else case.case_id}"
         cases = (case.case_id,)
-        self._add(kind, many(kind, about, cases, questions), about, cases, questions)
+        self._add(kind, format_many(kind, about, cases, questions), about, cases, questions)
 
     def _add(
         self,
@@ -106,7 +113,9 @@ class EventCollector:
     ) -> None:
         event = Notification(kind, self._run_id, 0.0, text, about, cases, questions, until)
         before = self._collected.get((kind, about))
-        self._collected[kind, about] = event if before is None else joined(before, event)
+        self._collected[kind, about] = (
+            event if before is None else join_notifications(before, event)
+        )
 
 
 class WebhookTarget(msgspec.Struct, frozen=True):
@@ -138,16 +147,16 @@ class Notifier:
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
 
-    def tell(self, event: Notification) -> None:
+    def notify(self, event: Notification) -> None:
         """Have it delivered; returns at once."""
         if event.event not in _GATHERED:
             self._deliver(event)
             return
         key = (event.run_id, event.event, event.about)
         before = self._gathered.get(key)
-        self._gathered[key] = event if before is None else joined(before, event)
+        self._gathered[key] = event if before is None else join_notifications(before, event)
         if before is None:
-            when = self._clock.now() + TOGETHER
+            when = self._clock.now() + GATHER_SECONDS
             self._timers[key] = self._clock.call_at(when, lambda: self._deliver_gathered(key))
 
     async def close(self) -> None:
@@ -157,7 +166,7 @@ class Notifier:
         if self._tasks:
             under_way = list(self._tasks)
             done = asyncio.ensure_future(asyncio.wait(under_way))
-            if not await self._is_done_within(done, LAST_CHANCE):
+            if not await self._is_done_within(done, CLOSE_SECONDS):
                 self._over = True
                 self._report("some notifications could not be delivered before the end")
                 for task in under_way:
@@ -172,17 +181,17 @@ class Notifier:
         self._deliver(self._gathered.pop(key))
 
     def _deliver(self, event: Notification) -> None:
-        body = msgspec.json.encode(as_json(event))
+        body = msgspec.json.encode(build_json(event))
         if self._command:
             self._start(self._run_command(body))
         if self._address is not None and self._client is not None:
             self._start(self._post(self._client, self._address, body))
 
     def _start(self, delivery: Coroutine[Any, Any, None]) -> None:
-        if len(self._tasks) >= MOST_WAITING:
+        if len(self._tasks) >= MAX_DELIVERIES:
             delivery.close()
             self._report(
-                f"more than {MOST_WAITING} notifications are under way; others are dropped"
+                f"more than {MAX_DELIVERIES} notifications are under way; others are dropped"
             )
             return
         task = asyncio.create_task(delivery)
@@ -212,9 +221,9 @@ class Notifier:
             return
         try:
             ended = asyncio.ensure_future(process.communicate(body))
-            if not await self._is_done_within(ended, PATIENCE):
+            if not await self._is_done_within(ended, DELIVERY_SECONDS):
                 self._report(
-                    f"notify command {self._command[0]!r} took longer than {PATIENCE:.0f} s"
+                    f"notify command {self._command[0]!r} took longer than {DELIVERY_SECONDS:.0f} s"
                 )
             elif process.returncode:
                 self._report(f"notify command {self._command[0]!r}: exit code {process.returncode}")
@@ -223,9 +232,9 @@ class Notifier:
             await process.wait()
 
     async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:
-        for delay in (*RETRIES, None):
+        for delay in (*RETRY_SECONDS, None):
             post = asyncio.ensure_future(_post_once(client, address, body))
-            in_time = await self._is_done_within(post, PATIENCE)
+            in_time = await self._is_done_within(post, DELIVERY_SECONDS)
             problem, again = post.result() if in_time else ("it took too long", True)
             if not problem or self._over:
                 return  # over: a cancelled request may come back as one that failed
@@ -291,10 +300,14 @@ async def _post_once(
             code = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"[:200], True
-    return ("" if code < _NOT_TAKEN else f"the address answered {code}"), code >= _TRY_AGAIN
+    return (
+        "" if code < _FIRST_ERROR_STATUS else f"the address answered {code}"
+    ), code >= _FIRST_RETRY_STATUS
 
 
-def herald(notify: "Notify", clock: Clock, complain: Callable[[str], None]) -> Notifier | None:
+def build_notifier(
+    notify: "Notify", clock: Clock, complain: Callable[[str], None]
+) -> Notifier | None:
     """What takes notifications to where the settings say; None if nobody is to hear them."""
     if not notify.command and not notify.webhook:
         return None

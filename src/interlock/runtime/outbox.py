@@ -19,7 +19,7 @@ from interlock.runtime.budget import RunBudget
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
 """Seconds to the next try where the end of a limit is not known: after the first, the second… time
 in a row; the last one repeats."""
-LONGEST = 8 * 86400.0
+LONGEST_LIMIT = 8 * 86400.0
 """No limit lasts longer. A later end is a mistake (milliseconds?), and taken for none."""
 _NEVER = float("inf")
 
@@ -99,9 +99,9 @@ class Outbox:
         """The roles whose carrier takes nothing more for now."""
         return self._capacity.closed_roles
 
-    def ask_capacity(self) -> None:
+    def refresh_capacity(self) -> None:
         """Ask the carriers anew how many they take."""
-        self._capacity.ask()
+        self._capacity.refresh()
 
     def reserve(self, role: str) -> bool:
         """Reserve room for one dispatch, if the role's carrier has any."""
@@ -111,7 +111,7 @@ class Outbox:
 
     def send(self, ask: Ask, at: float, since: float | None = None) -> None:
         """It goes out; its time runs from now on, or from earlier."""
-        self._schedule.sent(ask.case_id, ask.role)
+        self._schedule.mark_sent(ask.case_id, ask.role)
         self._budget.start_timer(ask.role, at)
         self._open[ask.dispatch_id] = ask
         self._to_send[ask.dispatch_id] = ask
@@ -139,7 +139,7 @@ class Outbox:
             self._give_up_place(ask, at)
         del self._open[ask.dispatch_id]
         self._recall(ask, error)
-        self._pauses.answered(ask)
+        self._pauses.forget(ask)
 
     def pause(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
         """It met a rate limit, which decides nothing: it stays open, and waits for the end. The
@@ -148,13 +148,13 @@ class Outbox:
             self._give_up_place(ask, at)
             self._recall(ask, "")
         self._budget.charge(ask.role, tokens=reply.usage.tokens, money=reply.usage.money)
-        return self._pauses.limit(ask, reply, at)
+        return self._pauses.add_limit(ask, reply, at)
 
     def resume_paused(self, at: float) -> None:
         """What waited for the end of a rate limit goes out, as far as there are places."""
         if self._pauses.closed_roles:
-            self._pauses.look(at)
-        for ask in self._pauses.due():
+            self._pauses.refresh(at)
+        for ask in self._pauses.list_due():
             if self._schedule.places is not None and self._schedule.busy >= self._schedule.places:
                 return
             del self._pauses.waiting[ask.dispatch_id]
@@ -165,10 +165,10 @@ class Outbox:
         overdue = (self._open.get(dispatch_id) for dispatch_id in self._deadlines.pop_passed(at))
         return [ask for ask in overdue if ask is not None]
 
-    def deliver(self) -> None:
+    def publish(self) -> None:
         """Tell the carriers, now that it is committed; each gets its dispatches at once."""
         for ask, error in self._to_settle:
-            self._carriers[ask.role].settled(ask.dispatch_id, error)
+            self._carriers[ask.role].settle(ask.dispatch_id, error)
         batches: dict[int, list[Ask]] = {}
         for ask in self._to_send.values():
             batches.setdefault(id(self._carriers[ask.role]), []).append(ask)
@@ -184,7 +184,7 @@ class Outbox:
         self._to_settle.append((ask, error))
 
     def _give_up_place(self, ask: Ask, at: float) -> None:
-        self._schedule.answered(ask.case_id)
+        self._schedule.mark_answered(ask.case_id)
         self._budget.stop_timer(ask.role, at)
 
 
@@ -290,12 +290,12 @@ class RateLimitPauses:
         """Whether it waits here."""
         return ask.dispatch_id in self.waiting
 
-    def limit(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
+    def add_limit(self, ask: Ask, reply: Reply, at: float) -> tuple[Pause, bool]:
         """The dispatch met a limit: it waits, and its account rests. Whether it did not before."""
         account = self._accounts[ask.role]
         rests = self._until.get(account, 0.0) > at
         guesses = self._guesses.get(account, 0)
-        if at < reply.until <= at + LONGEST:
+        if at < reply.until <= at + LONGEST_LIMIT:
             # A known end replaces a guess; of two known ends the later one counts.
             until = max(reply.until, self._until[account] if rests and not guesses else 0.0)
             guesses = 0
@@ -307,7 +307,7 @@ class RateLimitPauses:
         self._until[account] = until
         self._guesses[account] = guesses
         self.waiting[ask.dispatch_id] = ask
-        self.look(at)
+        self.refresh(at)
         pause = Pause(
             ask.dispatch_id, account, until, guesses, reply.reason, usage=reply.usage, at=at
         )
@@ -319,18 +319,18 @@ class RateLimitPauses:
             self.waiting[ask.dispatch_id] = ask
         return ask.role in self.closed_roles
 
-    def due(self) -> list[Ask]:
+    def list_due(self) -> list[Ask]:
         """What waited long enough, oldest first."""
         return [ask for _, ask in sorted(self.waiting.items()) if ask.role not in self.closed_roles]
 
-    def answered(self, ask: Ask) -> None:
+    def forget(self, ask: Ask) -> None:
         """It waits no more; an account that answers has no limit to be guessed any more."""
         self.waiting.pop(ask.dispatch_id, None)
         account = self._accounts[ask.role]
         if account in self._guesses and ask.role not in self.closed_roles:
             del self._guesses[account], self._until[account]
 
-    def look(self, at: float) -> None:
+    def refresh(self, at: float) -> None:
         """See who rests now; wake up when the next one goes on. Needs a running event loop."""
         if not self._until:
             return
@@ -349,7 +349,7 @@ class RateLimitPauses:
 
 
 def _account_of(carrier: Carrier, role: str) -> str:
-    return carrier.account(role) if isinstance(carrier, SharesAccount) else ""
+    return carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
 
 
 class CarrierCapacity:
@@ -367,9 +367,9 @@ class CarrierCapacity:
     def __bool__(self) -> bool:
         return bool(self._rationed)
 
-    def ask(self) -> None:
+    def refresh(self) -> None:
         """Ask each carrier anew for its room."""
-        self._left = {id(carrier): carrier.room() for carrier in self._rationed.values()}
+        self._left = {id(carrier): carrier.free_capacity() for carrier in self._rationed.values()}
         self._close_roles()
 
     def reserve(self, role: str) -> bool:

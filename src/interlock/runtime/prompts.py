@@ -17,7 +17,7 @@ from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
 
-FACTS = (
+PROMPT_NAMES = (
     "circuit",
     "case_id",
     "step",
@@ -35,7 +35,9 @@ _PLAIN = (str, int, float)
 _FAULTS = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, MemoryError)
 
 
-def fill(circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})) -> str:
+def render_prompt(
+    circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyType({})
+) -> str:
     """The prompt for the step where the case stands; CircuitError if it cannot be filled. An
     application gives `more` values than a case has."""
     values: dict[str, Any] = {
@@ -54,13 +56,13 @@ def fill(circuit: Circuit, case: Case, more: Mapping[str, Any] = MappingProxyTyp
     template = circuit.steps[case.step].prompt
     if not template:
         return _format_json(values)
-    text = _fill_places(template, values) or _render(template, values, case.step)
+    text = _fill_places(template, values) or _render_with_jinja(template, values, case.step)
     if case.complaint and "complaint" not in template:
         text = f"{text.rstrip()}\n\nYour last answer could not be used. {case.complaint}\n"
     return text
 
 
-def unfillable(template: str, known: Collection[str] = FACTS) -> str:
+def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
     """What is wrong with a template before any case is known; empty if it may well be filled."""
     if "{" not in template:
         return ""
@@ -117,7 +119,7 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _render(template: str, values: dict[str, Any], step: str) -> str:
+def _render_with_jinja(template: str, values: dict[str, Any], step: str) -> str:
     from jinja2 import TemplateError
 
     try:
@@ -133,9 +135,9 @@ def _render(template: str, values: dict[str, Any], step: str) -> str:
 
 @cache
 def _compile(template: str) -> Any:
-    from interlock.runtime.sandbox import Sandbox
+    from interlock.runtime.sandbox import PromptSandbox
 
-    environment = Sandbox()
+    environment = PromptSandbox()
     environment.filters["json"] = _format_json
     return environment.from_string(template)
 

@@ -12,8 +12,8 @@ from jinja2 import StrictUndefined, TemplateRuntimeError, nodes, pass_context
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-MOST_TURNS = 100_000
-MOST_REPEATED = 1_000_000
+MAX_TURNS = 100_000
+MAX_REPEATED = 1_000_000
 _TURNS = "turns of loops"
 
 
@@ -22,13 +22,13 @@ class _BoundedContext(Context):
 
     turns = 0
 
-    def turn(self) -> None:
+    def count_turn(self) -> None:
         self.turns += 1
-        if self.turns > MOST_TURNS:
-            raise TemplateRuntimeError(f"it takes more than {MOST_TURNS:,} turns and calls")
+        if self.turns > MAX_TURNS:
+            raise TemplateRuntimeError(f"it takes more than {MAX_TURNS:,} turns and calls")
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class PromptSandbox(ImmutableSandboxedEnvironment):
     """An environment without Python's own attributes, missing names or endless work."""
 
     context_class = _BoundedContext
@@ -62,9 +62,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
 @pass_context
 def _count_turns(context: _BoundedContext, items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
-        context.turn()
+        context.count_turn()
         yield item
 
 
 def _is_too_large(many: Any, times: Any) -> bool:
-    return isinstance(many, str | list | tuple) and len(many) * times > MOST_REPEATED
+    return isinstance(many, str | list | tuple) and len(many) * times > MAX_REPEATED

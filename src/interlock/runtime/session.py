@@ -15,13 +15,20 @@ from typing import Any
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock, ExecutionContext, KeepsAnswers
-from interlock.engine.case import OPEN, Case, Decision, Refused, Signal
+from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
-from interlock.journal.events import Tell, silence
+from interlock.journal.events import Tell, ignore_notification
 from interlock.journal.journal import Effect, Journal
-from interlock.journal.runs import NewCase, Run, RunStatus, holds_of, load_cases, open_dispatches
-from interlock.journal.usage import newest_pauses
+from interlock.journal.runs import (
+    NewCase,
+    Run,
+    RunStatus,
+    load_cases,
+    load_holds,
+    load_open_dispatches,
+)
+from interlock.journal.usage import list_newest_pauses
 from interlock.runtime.application import CaseHooks
 from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
@@ -47,7 +54,7 @@ class RunSession:
         application: CaseHooks | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
-        tell: Tell = silence,
+        tell: Tell = ignore_notification,
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
         draining: Callable[[int], None] = lambda _out: None,
     ) -> None:
@@ -58,7 +65,7 @@ class RunSession:
         self._early_stops = 0
         self._starting = threading.Lock()
         self._answers_keep = all(
-            isinstance(carrier, KeepsAnswers) and carrier.keeps()
+            isinstance(carrier, KeepsAnswers) and carrier.keeps_answers()
             for role, carrier in carriers.items()
             if role != HUMAN
         )
@@ -75,27 +82,27 @@ class RunSession:
             application=application,
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
-            pauses=newest_pauses(connection),
+            pauses=list_newest_pauses(connection),
             tell=tell,
             watch=watch,
         )
 
     @property
-    def tally(self) -> RunCounts:
+    def counts(self) -> RunCounts:
         """How the run stands; the same record, kept up to date."""
-        return self._loop.tally
+        return self._loop.counts
 
     @property
     def spent(self) -> Spent:
         """What the run has cost, over all its sessions."""
         return self._loop.spent
 
-    async def work(self) -> RunStatus:
+    async def run(self) -> RunStatus:
         """Load the run and work on it; the status says why it ended."""
-        self._loop.take_up(
+        self._loop.restore(
             load_cases(self._connection, self._circuit, self._run_id),
-            open_dispatches(self._connection, self._run_id),
-            holds_of(self._connection, self._circuit, self._run_id),
+            load_open_dispatches(self._connection, self._run_id),
+            load_holds(self._connection, self._circuit, self._run_id),
         )
         running = asyncio.get_running_loop()
         with self._starting:
@@ -122,8 +129,8 @@ class RunSession:
     def _stop(self, number: signal.Signals) -> None:
         if self._answers_keep:
             self._loop.stop()  # twice, with the one below: nothing is lost by ending at once
-        elif self.stopped_by is None and self.tally.in_flight:
-            self._draining(self.tally.in_flight)
+        elif self.stopped_by is None and self.counts.in_flight:
+            self._draining(self.counts.in_flight)
         self.stopped_by = self.stopped_by or number
         self._loop.stop()
 
@@ -143,36 +150,38 @@ class OneRound:
         self._had_turn: set[str] = set()
         self._steps: dict[str, str] = {}
 
-    def premises(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if self._circuit.steps[case.step].role not in self._free:
             self._had_turn.add(case.case_id)
-        return self._inner.premises(case_no, case, dispatch_id)
+        return self._inner.context_for(case_no, case, dispatch_id)
 
-    def held(self, case_no: int, case: Case) -> bool:
+    def must_wait(self, case_no: int, case: Case) -> bool:
         self._steps[case.case_id] = case.step
-        held = self._inner.held(case_no, case)
+        held = self._inner.must_wait(case_no, case)
         return held or (case.status == OPEN and self._must_rest(case.case_id))
 
-    def let_go(self) -> Iterable[str]:
-        return [case_id for case_id in self._inner.let_go() if not self._must_rest(case_id)]
+    def released_cases(self) -> Iterable[str]:
+        return [case_id for case_id in self._inner.released_cases() if not self._must_rest(case_id)]
 
     def _must_rest(self, case_id: str) -> bool:
         role = self._circuit.steps[self._steps[case_id]].role
         return case_id in self._had_turn and role not in self._free
 
-    def facts(self, case_no: int, case: Case, premises: ExecutionContext) -> Mapping[str, Any]:
-        return self._inner.facts(case_no, case, premises)
+    def prompt_values(
+        self, case_no: int, case: Case, premises: ExecutionContext
+    ) -> Mapping[str, Any]:
+        return self._inner.prompt_values(case_no, case, premises)
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
-        return self._inner.examine(case_no, case, signal)
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
+        return self._inner.check_answer(case_no, case, signal)
 
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
         return self._inner.effects(case_no, case, decision, data, by)
 
-    def news(self) -> Iterable[NewCase]:
-        return self._inner.news()
+    def new_cases(self) -> Iterable[NewCase]:
+        return self._inner.new_cases()
 
     def notes(self) -> Iterable[str]:
         return self._inner.notes()

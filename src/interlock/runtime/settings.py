@@ -17,7 +17,7 @@ from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
-from interlock.runtime.budget import flat
+from interlock.runtime.budget import flatten_limits
 from interlock.system.errors import SourceError
 from interlock.system.files import read_text
 
@@ -102,7 +102,7 @@ def default_config(settings: Settings, thresholds: dict[str, Any]) -> RunConfig:
     return RunConfig(
         agents=dict(settings.agents),
         slots=dict(settings.slots),
-        budget=flat(settings.budget),
+        budget=flatten_limits(settings.budget),
         thresholds=thresholds,
         parallel=settings.parallel,
     )

@@ -23,7 +23,7 @@ class CodeFence(msgspec.Struct, frozen=True):
     body: str
 
 
-def object_in(text: str, limit: int) -> bytes | NoObject:
+def find_answer_object(text: str, limit: int) -> bytes | NoObject:
     """The object as it was written, at most `limit` bytes. Whether it is strict JSON is for its
     reader to find out."""
     whole = text.removeprefix("\ufeff").strip()

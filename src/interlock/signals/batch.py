@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.signals.catalogue import row_of
-from interlock.system.strict_json import Problem, encode_pretty, read_record
+from interlock.signals.catalogue import find_signal
+from interlock.system.strict_json import Problem, format_json, read_record
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
 EntryStatus = Literal["pending", "claimed", "done", "error"]
@@ -49,7 +49,7 @@ class BatchBudget(msgspec.Struct, frozen=True, kw_only=True):
     percent_used: float
 
 
-def new_manifest(
+def build_manifest(
     batch_id: int, phase: Phase, at: str, briefing_path: str, signals: Mapping[str, str]
 ) -> BatchManifest:
     """A pending batch; `signals` maps a case to the path of its signal."""
@@ -71,7 +71,7 @@ def read_manifest(raw: bytes) -> BatchManifest | Problem:
 
 
 def encode_manifest(manifest: BatchManifest) -> bytes:
-    return encode_pretty(manifest)
+    return format_json(manifest)
 
 
 def move_manifest(manifest: BatchManifest, status: BatchStatus, at: str) -> BatchManifest:
@@ -100,14 +100,14 @@ def merge_claims(ours: BatchManifest, theirs: BatchManifest) -> BatchManifest:
         return ours
     noted = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
     signals = tuple(
-        _advanced(one, noted.get((one.case_id, one.signal_path))) for one in ours.signals
+        _advance_entry(one, noted.get((one.case_id, one.signal_path))) for one in ours.signals
     )
     started = ours.status == "pending" and theirs.status == "in_progress"
     status = "in_progress" if started else ours.status
     return msgspec.structs.replace(ours, signals=signals, status=status)
 
 
-def _advanced(entry: BatchEntry, noted: EntryStatus | None) -> BatchEntry:
+def _advance_entry(entry: BatchEntry, noted: EntryStatus | None) -> BatchEntry:
     if noted is None or not _may_follow("entry", entry.status, noted):
         return entry
     return msgspec.structs.replace(entry, status=noted)
@@ -127,11 +127,11 @@ def close_batch(
 
 
 def _may_follow(file: str, before: str, after: str) -> bool:
-    row = row_of("file", f"{file}:{before}")
+    row = find_signal("file", f"{file}:{before}")
     return row is not None and after in row.then
 
 
-def budget_of(total: int, used: int) -> BatchBudget:
+def build_budget(total: int, used: int) -> BatchBudget:
     percent = used / total * 100 if total else 0.0
     return BatchBudget(total_budget=total, used=used, remaining=total - used, percent_used=percent)
 
@@ -145,7 +145,7 @@ def encode_budget(budget: BatchBudget) -> bytes:
     return json.dumps(msgspec.to_builtins(budget)).encode() + b"\n"
 
 
-def allowed_size(wanted: int, budget: BatchBudget | None) -> int:
+def limit_batch_size(wanted: int, budget: BatchBudget | None) -> int:
     """How many signals the next batch may hold: one over 80 %, none when nothing is left."""
     if budget is None or budget.total_budget <= 0:
         return wanted
@@ -154,7 +154,7 @@ def allowed_size(wanted: int, budget: BatchBudget | None) -> int:
     return min(wanted, 1) if budget.percent_used > 80 else wanted
 
 
-def subagent_prompt(
+def render_worker_prompt(
     *, case_id: str, step: str, briefing_path: str, signal_path: str, dispatch_id: int | str
 ) -> str:
     """What a parent agent hands to the worker of one signal."""
@@ -174,17 +174,17 @@ LARGEST_BRIEFING: Final = 1 << 16
 _LONGEST_CELL: Final = 160
 _ROW_LIMITS: Final = (100, 50, 25, 12, 6, 3, 1, 0)
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|.?)")
-_UNSEEN: Final = re.compile(
+_INVISIBLE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 )
-_HARMLESS: Final = {
+_ESCAPED: Final = {
     ord("|"): r"\|",
     ord("`"): "'",
     ord("<"): "&lt;",
     ord("["): r"\[",
     ord("!"): r"\!",
 }
-_QUOTED: Final = {ord("`"): "'", ord("<"): "&lt;"}
+_ESCAPED_IN_CODE: Final = {ord("`"): "'", ord("<"): "&lt;"}
 
 
 class BriefingSymptom(msgspec.Struct, frozen=True):
@@ -243,76 +243,84 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
 def render_briefing(briefing: Briefing, largest: int = LARGEST_BRIEFING) -> str:
     """The file's text, with as many of the newest rows as the size allows."""
     for limit in _ROW_LIMITS:
-        text = _render(briefing, limit)
+        text = _render_with_limit(briefing, limit)
         if len(text.encode()) <= largest:
             return text
     return text
 
 
-def harmless(text: str, *, quoted: bool = False) -> str:
+def clean_log_text(text: str, *, quoted: bool = False) -> str:
     """Text from a log as one line of plain words: no markup, no control, nothing hidden. Where it
     is `quoted` as code, only what could end the quotation is markup."""
-    plain = _UNSEEN.sub("", _ANSI.sub("", text)).translate(_QUOTED if quoted else _HARMLESS)
+    plain = _INVISIBLE.sub("", _ANSI.sub("", text)).translate(
+        _ESCAPED_IN_CODE if quoted else _ESCAPED
+    )
     plain = " ".join(plain.split())
     return plain if len(plain) <= _LONGEST_CELL else plain[: _LONGEST_CELL - 1] + "…"
 
 
-def _render(briefing: Briefing, limit: int) -> str:
-    sections = [_context(briefing), _symptoms(briefing, limit)]
+def _render_with_limit(briefing: Briefing, limit: int) -> str:
+    sections = [_render_context(briefing), _render_symptoms(briefing, limit)]
     if briefing.phase == "investigation":
-        sections.append(_clusters(briefing, limit))
-    sections += [_rcas(briefing, limit), _patterns(briefing, limit)]
+        sections.append(_render_clusters(briefing, limit))
+    sections += [_render_causes(briefing, limit), _render_patterns(briefing, limit)]
     title = f"# Calibration Briefing — Batch {briefing.batch_id}"
     return "\n\n".join([title, *sections]) + "\n"
 
 
-def _context(briefing: Briefing) -> str:
+def _render_context(briefing: Briefing) -> str:
     return f"""\
 ## Run context
-- Scenario: {harmless(briefing.scenario)}
-- Suite ID: {harmless(briefing.suite_id)}
+- Scenario: {clean_log_text(briefing.scenario)}
+- Suite ID: {clean_log_text(briefing.suite_id)}
 - Phase: {briefing.phase}
 - Cases in this batch: {briefing.in_batch}
 - Total cases in run: {briefing.total}
 - Completed so far: {briefing.completed}"""
 
 
-def _symptoms(briefing: Briefing, limit: int) -> str:
+def _render_symptoms(briefing: Briefing, limit: int) -> str:
     columns = ("Case", "Category", "Component", "Defect Hypothesis", "Severity")
     found = [
         (s.case_id, s.category, s.component, s.hypothesis, s.severity) for s in briefing.symptoms
     ]
-    return _table("Known symptoms (from prior batches)", columns, found, limit)
+    return _render_table("Known symptoms (from prior batches)", columns, found, limit)
 
 
-def _clusters(briefing: Briefing, limit: int) -> str:
+def _render_clusters(briefing: Briefing, limit: int) -> str:
     columns = ("Cluster", "Representative", "Members", "Key")
     found = [(c.name, c.representative, ", ".join(c.members), c.key) for c in briefing.clusters]
-    return _table("Cluster assignments (investigation phase only)", columns, found, limit)
+    return _render_table("Cluster assignments (investigation phase only)", columns, found, limit)
 
 
-def _rcas(briefing: Briefing, limit: int) -> str:
+def _render_causes(briefing: Briefing, limit: int) -> str:
     columns = ("RCA ID", "Component", "Defect Type", "Summary")
     found = [(r.rca_id, r.component, r.defect_type, r.summary) for r in briefing.rcas]
-    return _table("Prior RCAs (from completed investigations)", columns, found, limit)
+    return _render_table("Prior RCAs (from completed investigations)", columns, found, limit)
 
 
-def _patterns(briefing: Briefing, limit: int) -> str:
+def _render_patterns(briefing: Briefing, limit: int) -> str:
     found = [
-        f"- `{harmless(p.pattern, quoted=True)}` — seen in {p.seen}/{p.total} cases"
-        + (f", associated with {harmless(p.component)}" if p.component else "")
+        f"- `{clean_log_text(p.pattern, quoted=True)}` — seen in {p.seen}/{p.total} cases"
+        + (f", associated with {clean_log_text(p.component)}" if p.component else "")
         for p in briefing.patterns
     ]
-    return _section("Common error patterns", [], found, limit, lambda count: f"- … {count} more")
+    return _render_section(
+        "Common error patterns", [], found, limit, lambda count: f"- … {count} more"
+    )
 
 
-def _table(title: str, columns: Sequence[str], found: Sequence[Sequence[str]], limit: int) -> str:
+def _render_table(
+    title: str, columns: Sequence[str], found: Sequence[Sequence[str]], limit: int
+) -> str:
     head = [f"| {' | '.join(columns)} |", f"|{'|'.join('-' * (len(c) + 2) for c in columns)}|"]
-    lines = [f"| {' | '.join(harmless(cell) for cell in cells)} |" for cells in found]
-    return _section(title, head, lines, limit, lambda count: f"\n{count} earlier rows left out")
+    lines = [f"| {' | '.join(clean_log_text(cell) for cell in cells)} |" for cells in found]
+    return _render_section(
+        title, head, lines, limit, lambda count: f"\n{count} earlier rows left out"
+    )
 
 
-def _section(
+def _render_section(
     title: str,
     head: Sequence[str],
     lines: Sequence[str],

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.signals.catalogue import Section, SignalRow
-from interlock.signals.own_words import Unit, units
+from interlock.signals.own_words import Unit, split_units
 
 LONGEST_BODY: Final = 1 << 18
 _BLANK: Final = re.compile(r"[ \t]*\Z")
@@ -25,7 +25,7 @@ _FOREIGN_LABEL: Final = re.compile(
     r"[*_#]*+[ \t]*+[A-Z][\w/()-]*+(?:[ \t]++[\w/()-]++){0,5}+[*_]*+:(?:[*_]*+(?:[ \t]|\Z))"
 )
 _PROMPT: Final = "Prompt"
-_LITTLE: Final = 3
+_DEEPEST_LABEL: Final = 3
 
 
 class SectionText(msgspec.Struct):
@@ -60,7 +60,7 @@ class SignalBody(msgspec.Struct):
 
 
 @cache
-def _label_pattern(row: SignalRow) -> re.Pattern[str] | None:
+def _build_label_pattern(row: SignalRow) -> re.Pattern[str] | None:
     labels = "|".join(re.escape(s.label) for s in row.sections if s.label != _PROMPT)
     if not labels:
         return None
@@ -76,13 +76,13 @@ def _label_pattern(row: SignalRow) -> re.Pattern[str] | None:
 
 def read_body(text: str, line: int, row: SignalRow) -> SignalBody:
     """Read what follows a signal line, from its newline on; `line` is the number of the first."""
-    reader = _Reader(row, line)
-    for unit in units(text[:LONGEST_BODY]):
-        reader.take(unit)
+    reader = _BodyReader(row, line)
+    for unit in split_units(text[:LONGEST_BODY]):
+        reader.read_unit(unit)
     return reader.body
 
 
-class _Reader:
+class _BodyReader:
     """Walks the units of a block; `_part` is the section that is open."""
 
     def __init__(self, row: SignalRow, line: int) -> None:
@@ -95,54 +95,54 @@ class _Reader:
         self._listed = False
         self._indent = 0
 
-    def take(self, unit: Unit) -> None:
-        now = self._inert(unit) if unit.kind != "line" else self._live(unit.text)
+    def read_unit(self, unit: Unit) -> None:
+        now = self._read_inert(unit) if unit.kind != "line" else self._read_live(unit.text)
         self._before = now
-        self._line += source_lines(unit)
+        self._line += count_lines(unit)
 
-    def _inert(self, unit: Unit) -> str:
+    def _read_inert(self, unit: Unit) -> str:
         if unit.kind == "prompt" and _PROMPT.lower() in self._sections:
-            self._take_prompt(unit.text)
+            self._read_prompt(unit.text)
         elif unit.kind == "fence" and self._part:
-            self._part.fences.append(_inside_fence(unit.text))
+            self._part.fences.append(_read_fence(unit.text))
         else:
-            self._remark()
+            self._note_remark()
         return unit.kind
 
-    def _take_prompt(self, text: str) -> None:
+    def _read_prompt(self, text: str) -> None:
         inside = text.split("\n")[1:]
         if inside and "DELEGATION PROMPT END" in inside[-1]:
-            part = self._open(self._sections[_PROMPT.lower()])
+            part = self._open_section(self._sections[_PROMPT.lower()])
             part.text += inside[:-1]
         self._part = None
 
-    def _live(self, line: str) -> str:
+    def _read_live(self, line: str) -> str:
         if _BLANK.match(line):
             return "blank"
         if dispatch := _DISPATCH.match(line):
             self.body.nonces.append(dispatch[1])
             return "dispatch"
-        if label := self._plain_label(line):
-            return self._take_label(label)
+        if label := self._match_label(line):
+            return self._open_label(label)
         if _RULE.match(line) or line.strip() == self._row.closing:
             self._part = None
             return "closing"
-        return self._take_line(line)
+        return self._read_line(line)
 
-    def _take_label(self, label: re.Match[str]) -> str:
+    def _open_label(self, label: re.Match[str]) -> str:
         section = self._sections[
             (label["label"] or label["bare"]).partition("(")[0].strip().lower()
         ]
-        self._part, self._listed = self._open(section), False
+        self._part, self._listed = self._open_section(section), False
         rest = (label["rest"] or "").strip()
         if rest:
             self._part.text.append(rest)
         return "paragraph" if rest else "label"
 
-    def _plain_label(self, line: str) -> re.Match[str] | None:
+    def _match_label(self, line: str) -> re.Match[str] | None:
         """A label may be indented a little, as long as that does not put it into a section."""
-        pattern, indent = _label_pattern(self._row), len(line) - len(line.lstrip(" "))
-        if pattern is None or indent > _LITTLE:
+        pattern, indent = _build_label_pattern(self._row), len(line) - len(line.lstrip(" "))
+        if pattern is None or indent > _DEEPEST_LABEL:
             return None
         if indent and self._part is not None and indent != self._indent:
             return None
@@ -150,37 +150,39 @@ class _Reader:
         self._indent = indent if label else self._indent
         return label
 
-    def _listed_label(self, item: str) -> re.Match[str] | None:
+    def _match_listed_label(self, item: str) -> re.Match[str] | None:
         """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""
-        pattern = _label_pattern(self._row)
+        pattern = _build_label_pattern(self._row)
         inside = self._part is not None and not self._listed
         return None if self._row.verdict or inside or not pattern else pattern.match(item)
 
-    def _open(self, section: Section) -> SectionText:
+    def _open_section(self, section: Section) -> SectionText:
         return self.body.parts.setdefault(section.label, SectionText(section, self._line))
 
-    def _take_line(self, line: str) -> str:
+    def _read_line(self, line: str) -> str:
         if item := _ITEM.match(line):
-            if label := self._listed_label(item[1] or ""):
-                self._take_label(label)
+            if label := self._match_listed_label(item[1] or ""):
+                self._open_label(label)
                 self._listed = True
                 return "item"
-            return self._keep("item", lambda part: part.items.append([item[1] or ""]))
+            return self._add_to_section("item", lambda part: part.items.append([item[1] or ""]))
         if _TABLE.match(line):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            return self._keep("table", lambda part: part.table.append(cells))
+            return self._add_to_section("table", lambda part: part.table.append(cells))
         if line[0] in " \t":
-            return self._keep(self._before, lambda part: _continue(part, line, self._before))
-        return self._take_text(line)
+            return self._add_to_section(
+                self._before, lambda part: _continue_section(part, line, self._before)
+            )
+        return self._read_text(line)
 
-    def _keep(self, kind: str, put: Callable[[SectionText], None]) -> str:
+    def _add_to_section(self, kind: str, put: Callable[[SectionText], None]) -> str:
         if self._part is None:
-            self._remark()
+            self._note_remark()
         else:
             put(self._part)
         return kind
 
-    def _take_text(self, line: str) -> str:
+    def _read_text(self, line: str) -> str:
         foreign = self._row.verdict and _FOREIGN_LABEL.match(line)
         first = self._part is not None and self._before in ("label", "paragraph")
         waiting = self._part is not None and self._before == "blank" and _is_empty(self._part)
@@ -190,14 +192,14 @@ class _Reader:
         if self._before == "signal":
             self.body.prose_after_line = self._line
         self._part = None
-        self._remark()
+        self._note_remark()
         return "remark"
 
-    def _remark(self) -> None:
+    def _note_remark(self) -> None:
         self.body.remarks.append(self._line)
 
 
-def source_lines(unit: Unit) -> int:
+def count_lines(unit: Unit) -> int:
     return unit.text.count("\n") + 1
 
 
@@ -205,14 +207,14 @@ def _is_empty(part: SectionText) -> bool:
     return not (part.text or part.items or part.table or part.fences)
 
 
-def _continue(part: SectionText, line: str, before: str) -> None:
+def _continue_section(part: SectionText, line: str, before: str) -> None:
     if part.items and before in ("item", "blank"):
         part.items[-1].append(line.strip())
     else:
         part.text.append(line.strip())
 
 
-def _inside_fence(text: str) -> str:
+def _read_fence(text: str) -> str:
     lines = text.split("\n")
     closed = len(lines) > 1 and lines[-1].strip(" \t`~") == ""
     return "\n".join(lines[1:-1] if closed else lines[1:])
@@ -296,73 +298,73 @@ _COLUMNS: Final = {
 }
 
 
-def value_of(part: SectionText) -> Any:
+def parse_section(part: SectionText) -> Any:
     """The section as data, in the shape its kind has in the catalogue."""
-    return KINDS[part.section.kind](part)
+    return SECTION_PARSERS[part.section.kind](part)
 
 
 def is_negative(check: ReportedCheck) -> bool:
     return bool(_IS_NEGATIVE.match(check.status.upper()))
 
 
-def lines_of(part: SectionText) -> list[str]:
+def list_entries(part: SectionText) -> list[str]:
     """Every entry of a section, however it was laid out: items, rows, or lines of text."""
     entries = [" ".join(item).strip() for item in part.items]
-    entries += [" | ".join(row) for row in _data_rows(part)]
+    entries += [" | ".join(row) for row in _list_data_rows(part)]
     return entries or [line for line in part.text if line]
 
 
-def _data_rows(part: SectionText) -> list[list[str]]:
+def _list_data_rows(part: SectionText) -> list[list[str]]:
     rows = [row for row in part.table if not all(_SEPARATOR_CELL.match(c) for c in row)]
     return rows[1:] if len(rows) < len(part.table) else rows
 
 
-def _text(part: SectionText) -> str:
+def _parse_text(part: SectionText) -> str:
     pieces = [*part.text, *(f"- {' '.join(item)}" for item in part.items)]
-    pieces += [" | ".join(row) for row in _data_rows(part)]
+    pieces += [" | ".join(row) for row in _list_data_rows(part)]
     return "\n".join([*pieces, *part.fences]).strip()
 
 
-def _name(part: SectionText) -> str:
-    return _text(part).strip("`*_ \t")
+def _parse_name(part: SectionText) -> str:
+    return _parse_text(part).strip("`*_ \t")
 
 
-def _names(part: SectionText) -> list[str]:
+def _parse_names(part: SectionText) -> list[str]:
     entries = [" ".join(item) for item in part.items] or re.split(r"[,;]", " ".join(part.text))
     return [name for entry in entries if (name := entry.strip("`*_ \t"))]
 
 
-def _choice(part: SectionText) -> str:
-    text = _name(part)
+def _parse_choice(part: SectionText) -> str:
+    text = _parse_name(part)
     return next((c for c in part.section.choices if c.lower() == text.lower()), text)
 
 
-def _list(part: SectionText) -> list[str]:
+def _parse_list(part: SectionText) -> list[str]:
     if part.items or part.table or part.fences:
-        return lines_of(part) or [line for fence in part.fences for line in fence.split("\n")]
-    return _names(part) if len(part.text) == 1 else [line for line in part.text if line]
+        return list_entries(part) or [line for fence in part.fences for line in fence.split("\n")]
+    return _parse_names(part) if len(part.text) == 1 else [line for line in part.text if line]
 
 
-def _files(part: SectionText) -> list[FileNote]:
-    return [FileNote(*_split(entry)) for entry in lines_of(part)]
+def _parse_files(part: SectionText) -> list[FileNote]:
+    return [FileNote(*_split_entry(entry)) for entry in list_entries(part)]
 
 
-def _pairs(part: SectionText) -> list[Pair]:
-    return [Pair(*_split(entry)) for entry in lines_of(part)]
+def _parse_pairs(part: SectionText) -> list[Pair]:
+    return [Pair(*_split_entry(entry)) for entry in list_entries(part)]
 
 
-def _split(entry: str) -> tuple[str, str]:
+def _split_entry(entry: str) -> tuple[str, str]:
     name, mark, note = entry.partition(": ")
     if not mark:
         name, mark, note = re.sub(rf"[ \t][-{_DASHES}][ \t]", "\0", entry, count=1).partition("\0")
     return name.strip("`*_: \t"), note.strip()
 
 
-def _issues(part: SectionText) -> list[ReviewIssue]:
-    return [_issue(entry) for entry in lines_of(part)]
+def _parse_issues(part: SectionText) -> list[ReviewIssue]:
+    return [_parse_issue(entry) for entry in list_entries(part)]
 
 
-def _issue(entry: str) -> ReviewIssue:
+def _parse_issue(entry: str) -> ReviewIssue:
     place = _PLACE.match(entry)
     if not place:
         return ReviewIssue(entry)
@@ -371,49 +373,51 @@ def _issue(entry: str) -> ReviewIssue:
     )
 
 
-def _criteria(part: SectionText) -> list[Criterion]:
+def _parse_criteria(part: SectionText) -> list[Criterion]:
     found = []
-    for entry in lines_of(part):
+    for entry in list_entries(part):
         box = _BOX.match(entry)
         found.append(Criterion(entry[box.end() :] if box else entry, bool(box and box[1] != " ")))
     return found
 
 
-def _checks(part: SectionText) -> list[ReportedCheck]:
-    checks = [_check(" ".join(item)) for item in part.items] + _table_checks(part)
-    checks = checks or [_check(line) for line in part.text if line]
-    return checks or [_check(line) for fence in part.fences for line in fence.split("\n") if line]
+def _parse_checks(part: SectionText) -> list[ReportedCheck]:
+    checks = [_parse_check(" ".join(item)) for item in part.items] + _parse_table_checks(part)
+    checks = checks or [_parse_check(line) for line in part.text if line]
+    return checks or [
+        _parse_check(line) for fence in part.fences for line in fence.split("\n") if line
+    ]
 
 
-def _check(entry: str) -> ReportedCheck:
+def _parse_check(entry: str) -> ReportedCheck:
     box = _BOX.match(entry)
     entry = entry[box.end() :] if box else entry
     status = _STATUS.search(entry)
     if not status:
         sign = "FAIL" if _CROSS.search(entry) else "PASS" if _TICK.search(entry) else ""
         return ReportedCheck(entry, "UNCHECKED" if box and box[1] == " " else sign)
-    name, environment = _without_environment(entry[: status.start()])
+    name, environment = _split_environment(entry[: status.start()])
     detail = entry[status.end() :].strip()
     if not environment and detail.startswith("("):
         environment, _, detail = detail[1:].partition(")")
     return ReportedCheck(name, status[1], environment.strip(), detail.lstrip(f"-{_DASHES}:, \t"))
 
 
-def _without_environment(name: str) -> tuple[str, str]:
+def _split_environment(name: str) -> tuple[str, str]:
     name = name.strip("*_` \t")
     found = _ENVIRONMENT.match(name)
     return (found[1], found[2]) if found else (name, "")
 
 
-def _table_checks(part: SectionText) -> list[ReportedCheck]:
-    rows = _data_rows(part)
+def _parse_table_checks(part: SectionText) -> list[ReportedCheck]:
+    rows = _list_data_rows(part)
     if len(rows) == len(part.table):
-        return [_check(": ".join(row)) for row in rows]
+        return [_parse_check(": ".join(row)) for row in rows]
     header = [_COLUMNS.get(cell.strip("*_ ").lower(), "detail") for cell in part.table[0]]
-    return [_row_check(dict(zip(header, row, strict=False))) for row in rows]
+    return [_parse_row_check(dict(zip(header, row, strict=False))) for row in rows]
 
 
-def _row_check(cells: dict[str, str]) -> ReportedCheck:
+def _parse_row_check(cells: dict[str, str]) -> ReportedCheck:
     status = cells.get("status", "").strip("*_` ")
     if _CROSS.match(status):
         status = "FAIL"
@@ -427,15 +431,15 @@ def _row_check(cells: dict[str, str]) -> ReportedCheck:
     )
 
 
-KINDS: Final[dict[str, Callable[[SectionText], Any]]] = {
-    "text": _text,
-    "list": _list,
-    "files": _files,
-    "issues": _issues,
-    "checks": _checks,
-    "criteria": _criteria,
-    "pairs": _pairs,
-    "names": _names,
-    "name": _name,
-    "choice": _choice,
+SECTION_PARSERS: Final[dict[str, Callable[[SectionText], Any]]] = {
+    "text": _parse_text,
+    "list": _parse_list,
+    "files": _parse_files,
+    "issues": _parse_issues,
+    "checks": _parse_checks,
+    "criteria": _parse_criteria,
+    "pairs": _parse_pairs,
+    "names": _parse_names,
+    "name": _parse_name,
+    "choice": _parse_choice,
 }

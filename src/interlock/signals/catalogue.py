@@ -209,9 +209,9 @@ def _build_status_row(row: _StatusRow, fields: tuple[SignalField, ...]) -> Signa
 
 
 @cache
-def rows(protocol: Protocol | None = None) -> tuple[SignalRow, ...]:
+def list_signals(protocol: Protocol | None = None) -> tuple[SignalRow, ...]:
     if protocol:
-        return tuple(row for row in rows() if row.protocol == protocol)
+        return tuple(row for row in list_signals() if row.protocol == protocol)
     table = _read_catalogue()
     kinds = {label: kind for kind, labels in table.section_kinds.items() for label in labels}
     return (
@@ -222,24 +222,24 @@ def rows(protocol: Protocol | None = None) -> tuple[SignalRow, ...]:
 
 
 @cache
-def _by_name(protocol: Protocol) -> dict[str, SignalRow]:
-    return {row.name: row for row in rows(protocol)}
+def _index_by_name(protocol: Protocol) -> dict[str, SignalRow]:
+    return {row.name: row for row in list_signals(protocol)}
 
 
-def row_of(protocol: Protocol, name: str) -> SignalRow | None:
-    return _by_name(protocol).get(name)
+def find_signal(protocol: Protocol, name: str) -> SignalRow | None:
+    return _index_by_name(protocol).get(name)
 
 
-def role_named(role: str) -> str:
+def normalize_role(role: str) -> str:
     """The catalogue's spelling of a role; an unknown one stays as it is and may say nothing."""
     plain = role.strip().lower().replace("_", "-").replace(" ", "-")
     return _read_catalogue().aliases.get(plain, plain)
 
 
-def may_say(role: str, row: SignalRow) -> bool:
+def may_send(role: str, row: SignalRow) -> bool:
     return role in row.roles or role == ANYONE
 
 
-def legal_for(role: str, protocol: Protocol = "text") -> tuple[SignalRow, ...]:
-    role = role_named(role)
-    return tuple(row for row in rows(protocol) if row.roles and may_say(role, row))
+def list_role_signals(role: str, protocol: Protocol = "text") -> tuple[SignalRow, ...]:
+    role = normalize_role(role)
+    return tuple(row for row in list_signals(protocol) if row.roles and may_send(role, row))

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.catalogue import SignalRow, row_of, rows
+from interlock.signals.catalogue import SignalRow, find_signal, list_signals
 from interlock.signals.own_words import LiveLines
 
 LONGEST_ID: Final = 128
@@ -26,23 +26,23 @@ _NONCE: Final = re.compile(r"[ \t]+\[dispatch ([A-Za-z0-9._-]{1,128})\][ \t]*$")
 _NONCE_TAIL: Final = r"(?:[ \t]++\[dispatch [A-Za-z0-9._-]{1,128}+\])?+"
 
 
-def _line_pattern(row: SignalRow) -> str:
+def _build_line_pattern(row: SignalRow) -> str:
     if row.subject == "path":
         return rf"{row.word}:{_BLANK}{_PATH}"
-    return _untagged(row) + _NONCE_TAIL
+    return _build_untagged_pattern(row) + _NONCE_TAIL
 
 
-def _untagged(row: SignalRow) -> str:
+def _build_untagged_pattern(row: SignalRow) -> str:
     value = "" if row.name == row.word else row.name.partition(": ")[2]
     value = ID if row.subject else value
     return rf"{row.word}:{_BLANK}{value}" if value else row.word
 
 
-_SAID: Final = tuple(row for row in rows("text") if row.key != "unknown")
-_UNTAGGED: Final = "|".join(_untagged(row) for row in _SAID if row.subject != "path")
-WORDS: Final = tuple(dict.fromkeys(row.word for row in _SAID))
-_NAMES: Final = "|".join(sorted(WORDS, key=len, reverse=True))
-_LEGAL: Final = "|".join(_line_pattern(row) for row in _SAID)
+_ROWS: Final = tuple(row for row in list_signals("text") if row.key != "unknown")
+_UNTAGGED: Final = "|".join(_build_untagged_pattern(row) for row in _ROWS if row.subject != "path")
+SIGNAL_WORDS: Final = tuple(dict.fromkeys(row.word for row in _ROWS))
+_NAMES: Final = "|".join(sorted(SIGNAL_WORDS, key=len, reverse=True))
+_LEGAL: Final = "|".join(_build_line_pattern(row) for row in _ROWS)
 
 SIGNALS: Final = LiveLines(_LEGAL)
 MALFORMED: Final = LiveLines(rf"(?!(?:{_LEGAL})[ \t]*+(?=\n|\Z))(?:{_NAMES})(?!\w)[^\n]*+")
@@ -68,30 +68,30 @@ class SignalName(msgspec.Struct, frozen=True):
     end: int
 
 
-def spoken(line: re.Match[str]) -> SignalName:
+def parse_signal_line(line: re.Match[str]) -> SignalName:
     """Read a line that SIGNALS has found."""
-    return SignalName(*_read(line[0].strip(" \t\n")), line.start(), line.end())
+    return SignalName(*_parse_words(line[0].strip(" \t\n")), line.start(), line.end())
 
 
 @lru_cache(maxsize=1024)
-def _read(words: str) -> tuple[SignalRow, str | None, str | None]:
+def _parse_words(words: str) -> tuple[SignalRow, str | None, str | None]:
     tag = _NONCE.search(words)
     words = words[: tag.start()] if tag else words
     word, _, value = words.partition(":")
     value = value.strip(" \t")
-    row = row_of("text", word) or row_of("text", f"{word}: {value}")
+    row = find_signal("text", word) or find_signal("text", f"{word}: {value}")
     if row is None:
         raise LookupError(words)
     subject = (value.strip("`") if row.subject == "path" else value) if row.subject else None
     return row, subject, tag[1] if tag else None
 
 
-def names_a_signal(source: str) -> bool:
+def has_signal_name(source: str) -> bool:
     """Whether any known name stands anywhere, also in the middle of a line."""
-    return any(word in source for word in WORDS) and bool(_NAMED.search(source))
+    return any(word in source for word in SIGNAL_WORDS) and bool(_NAMED.search(source))
 
 
-def outside_workspace(path: str) -> bool:
+def is_outside_workspace(path: str) -> bool:
     """Whether a path, by its letters alone, leads out of the workspace it is relative to."""
     if path.startswith(("/", "~", "\\")) or re.match(r"[A-Za-z]:", path) or "://" in path:
         return True
@@ -113,7 +113,7 @@ _MARKS: Final = (
 _FOREIGN_LINE: Final = re.compile(r"\n[\x00-\x09\x0b-\x7f]*+[^\x00-\x7f]")
 _LONGEST_NAME: Final = 160
 _SHORT_LINE: Final = 16
-_MOST_LOOKS: Final = 16
+_MOST_TRIES: Final = 16
 _FIRST_PART: Final = 1 << 16
 # Letters of other scripts that are drawn like ours and that Unicode does not decompose.
 _DRAWN_ALIKE: Final = {
@@ -169,12 +169,12 @@ _JOINTS: Final = "\u00a0\u202f\u205f\u2212\u3000\ufe58\ufe63\uff0d\uff3f"
 
 
 @cache
-def _folding() -> dict[int, str | None]:
+def _build_folding() -> dict[int, str | None]:
     """Every character that looks like a letter or joint of ours, or like nothing."""
     table: dict[int, str | None] = {}
     for first, last in _LETTER_RANGES:
         table.update(
-            {code: base for code in range(first, last) if len(base := _base(chr(code))) == 1}
+            {code: base for code in range(first, last) if len(base := _fold_letter(chr(code))) == 1}
         )
     for letter, drawn in _DRAWN_ALIKE.items():
         table.update(dict.fromkeys(map(ord, drawn), letter))
@@ -186,40 +186,40 @@ def _folding() -> dict[int, str | None]:
     return table
 
 
-def _base(character: str) -> str:
+def _fold_letter(character: str) -> str:
     plain = unicodedata.normalize("NFKD", character)
     return "".join(c for c in plain if not unicodedata.combining(c)).strip("()").upper()
 
 
-def _name(word: str) -> str:
+def _build_name_pattern(word: str) -> str:
     parts = ("".join(f"[{c}{c.lower()}]" for c in part) for part in re.split("[_ ]", word))
     return r"[-_ \t]++".join(parts)
 
 
-_FIRST: Final = "|".join(sorted({_name(word[:2]) for word in WORDS}))
-_LOOKALIKES: Final = "|".join(f"({_name(word)})" for word in WORDS)
+_FIRST: Final = "|".join(sorted({_build_name_pattern(word[:2]) for word in SIGNAL_WORDS}))
+_LOOKALIKES: Final = "|".join(f"({_build_name_pattern(word)})" for word in SIGNAL_WORDS)
 _PATTERN: Final = re.compile(rf"\n{_MARKS}(?={_FIRST})(?:{_LOOKALIKES})(?!\w)")
-_PARTS: Final = sorted({max(re.split("[_ ]", word), key=len) for word in WORDS})
+_PARTS: Final = sorted({max(re.split("[_ ]", word), key=len) for word in SIGNAL_WORDS})
 _MARKS_RE: Final = re.compile(rf"\n{_MARKS}")
 
 
-def last_lookalike(source: str) -> tuple[str, int] | None:
+def find_last_lookalike(source: str) -> tuple[str, int] | None:
     """The name that was meant, and where, of the last line that looks like a signal."""
-    plain = _last_plain(source)
-    folded = None if source.isascii() else _last_folded(source)
+    plain = _find_last_plain(source)
+    folded = None if source.isascii() else _find_last_folded(source)
     return max(filter(None, (plain, folded)), key=itemgetter(1), default=None)
 
 
-def _last_plain(source: str) -> tuple[str, int] | None:
+def _find_last_plain(source: str) -> tuple[str, int] | None:
     found = None
     if source.isascii() and source.count("\n") * _SHORT_LINE > len(source):
-        found = _from_the_end(source, source.upper())
+        found = _search_from_end(source, source.upper())
     if found is None:
-        found = _last_match(source)
-    return (_word(found[-1]), found[-1].start()) if found else None
+        found = _find_last_match(source)
+    return (_get_word(found[-1]), found[-1].start()) if found else None
 
 
-def _last_match(source: str) -> list[re.Match[str]]:
+def _find_last_match(source: str) -> list[re.Match[str]]:
     """The last match, looked for in ever larger parts of the end; no match crosses a line."""
     size = _FIRST_PART
     while True:
@@ -230,13 +230,13 @@ def _last_match(source: str) -> list[re.Match[str]]:
         size *= 8
 
 
-def _from_the_end(source: str, capital: str) -> list[re.Match[str]] | None:
+def _search_from_end(source: str, capital: str) -> list[re.Match[str]] | None:
     """Where lines are many and short, look only at those that hold a part of a name; None if
     these are too many to be worth it."""
     found = []
     for part in _PARTS:
         end = len(capital)
-        for _ in range(_MOST_LOOKS):
+        for _ in range(_MOST_TRIES):
             start = source.rfind("\n", 0, max(0, capital.rfind(part, 0, end)))
             if start < 0:
                 break
@@ -249,24 +249,24 @@ def _from_the_end(source: str, capital: str) -> list[re.Match[str]] | None:
     return sorted(found, key=re.Match.start)
 
 
-def _last_folded(source: str) -> tuple[str, int] | None:
+def _find_last_folded(source: str) -> tuple[str, int] | None:
     """Only lines with letters that are not ours can hold what the plain pattern does not see."""
     last = None
     for line in _FOREIGN_LINE.finditer(source):
         marks = _MARKS_RE.match(source, line.start())
         start = marks.end() if marks else line.end()
-        name = source[start : start + _LONGEST_NAME].partition("\n")[0].translate(_folding())
+        name = source[start : start + _LONGEST_NAME].partition("\n")[0].translate(_build_folding())
         if meant := _PATTERN.match(f"\n{name}"):
-            last = _word(meant), line.start()
+            last = _get_word(meant), line.start()
     return last
 
 
-def _word(meant: re.Match[str]) -> str:
-    return WORDS[(meant.lastindex or 1) - 1]
+def _get_word(meant: re.Match[str]) -> str:
+    return SIGNAL_WORDS[(meant.lastindex or 1) - 1]
 
 
-def meant_by(text: str) -> tuple[str, str] | None:
+def guess_signal(text: str) -> tuple[str, str] | None:
     """The name that a text starts with, or that it looks like, and what follows it."""
-    plain = text if text.isascii() else text.translate(_folding())
+    plain = text if text.isascii() else text.translate(_build_folding())
     meant = _PATTERN.match(f"\n{plain}")
-    return (_word(meant), plain[meant.end() - 1 :]) if meant else None
+    return (_get_word(meant), plain[meant.end() - 1 :]) if meant else None

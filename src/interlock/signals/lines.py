@@ -11,14 +11,14 @@ from typing import Final, Literal, TypeGuard
 
 import msgspec
 
-from interlock.signals.catalogue import PREFIX, SignalRow, row_of, rows
-from interlock.signals.own_words import units
+from interlock.signals.catalogue import PREFIX, SignalRow, find_signal, list_signals
+from interlock.signals.own_words import split_units
 from interlock.signals.reading import Reason
 from interlock.signals.streams import StreamFormat, StreamReader
 from interlock.signals.streams.events import AssistantText, StreamEvent, TurnEnd
 
-TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
-_VERBS: Final = tuple(row.name.partition(":")[2] for row in rows("line") if ":" in row.name)
+SIGNAL_TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
+_VERBS: Final = tuple(row.name.partition(":")[2] for row in list_signals("line") if ":" in row.name)
 CHECKPOINT: Final = "CHECKPOINT:WRITE"
 _PLACEHOLDER: Final = re.compile(r"\{.*\}\Z|\[.*\]\Z|<.*>\Z")
 _ISSUE: Final = re.compile(r"issue:#?(0*[1-9][0-9]{0,17})\Z")
@@ -38,7 +38,7 @@ class LineSignal(msgspec.Struct, frozen=True, tag_field="kind", tag="signal"):
     @property
     def is_success(self) -> bool:
         """Whether this says that the epic succeeded: only in so many words."""
-        row = row_of("line", self.type)
+        row = find_signal("line", self.type)
         return bool(row and row.passing and self.fields.get("status") == "success")
 
 
@@ -51,45 +51,45 @@ class LineRefusal(msgspec.Struct, frozen=True, tag_field="kind", tag="refusal"):
     reason: Reason = Reason.MALFORMED
 
 
-Found = LineSignal | LineRefusal
+LineResult = LineSignal | LineRefusal
 
 
 def read_payload(kind: str, payload: str, where: int) -> LineSignal | str:
     """The signal, or the sentence that says why it is refused."""
-    if not TYPE.match(kind):
+    if not SIGNAL_TYPE.match(kind):
         return f"a type must be in upper case: {PREFIX}{kind.upper()[:40]}"
     if _CONTROL.search(payload):
         return "a payload must not contain control characters"
     if kind == "CHECKPOINT":
-        return _checkpoint(payload, where)
-    row = row_of("line", kind)
+        return _read_checkpoint(payload, where)
+    row = find_signal("line", kind)
     if row is None:
         return LineSignal(kind, payload, {}, where, known=False)
-    return _fill(row, payload, where)
+    return _build_signal(row, payload, where)
 
 
-def _checkpoint(payload: str, where: int) -> LineSignal | str:
+def _read_checkpoint(payload: str, where: int) -> LineSignal | str:
     verb, _, rest = payload.partition(":")
     if verb == "MISSING":
         return LineSignal("CHECKPOINT:MISSING", rest, {}, where)
     if verb in _VERBS:
-        row = row_of("line", f"CHECKPOINT:{verb}")
-        return _fill(row, rest, where) if row else f"{verb} is unknown"
-    row = row_of("line", CHECKPOINT)
+        row = find_signal("line", f"CHECKPOINT:{verb}")
+        return _build_signal(row, rest, where) if row else f"{verb} is unknown"
+    row = find_signal("line", CHECKPOINT)
     if row is None or payload.count(":") != 3:
         return f"CHECKPOINT takes {', '.join(_VERBS)}, or exactly epic:story:phase:task"
-    return _fill(row, payload, where)
+    return _build_signal(row, payload, where)
 
 
-def _fill(row: SignalRow, payload: str, where: int) -> LineSignal | str:
-    fields = _fields(row, payload)
+def _build_signal(row: SignalRow, payload: str, where: int) -> LineSignal | str:
+    fields = _parse_fields(row, payload)
     lacking = [field.name for field in row.payload if field.required and field.name not in fields]
     if lacking:
         return f"{row.name} lacks {', '.join(lacking)}: write {row.template}"
     return LineSignal(row.name, payload, fields, where)
 
 
-def _fields(row: SignalRow, payload: str) -> dict[str, str | int]:
+def _parse_fields(row: SignalRow, payload: str) -> dict[str, str | int]:
     if not payload or not row.payload:
         return {}
     if row.payload[0].kind == "number":
@@ -100,11 +100,9 @@ def _fields(row: SignalRow, payload: str) -> dict[str, str | int]:
     return {name: value for name, value in named if value and not _PLACEHOLDER.match(value)}
 
 
-def canonical_line(
-    kind: str, payload: str | Sequence[str] | Mapping[str, str] | None = None
-) -> str:
+def format_line(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None = None) -> str:
     """The one line to print for a signal. A ValueError says why it would be refused."""
-    text = _joined(kind, payload)
+    text = _join_payload(kind, payload)
     line = f"{PREFIX}{kind}:{text}" if text else f"{PREFIX}{kind}"
     name, _, rest = line.removeprefix(PREFIX).partition(":")
     read = read_payload(name, rest, 1)
@@ -113,10 +111,10 @@ def canonical_line(
     return line
 
 
-def _joined(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None) -> str:
+def _join_payload(kind: str, payload: str | Sequence[str] | Mapping[str, str] | None) -> str:
     if payload is None or isinstance(payload, str):
         return " ".join((payload or "").split())
-    row = row_of("line", kind)
+    row = find_signal("line", kind)
     names = [field.name for field in row.payload] if row else list(payload)
     values = [payload.get(n, "") for n in names] if isinstance(payload, Mapping) else list(payload)
     values = [" ".join(value.split()) for value in values]
@@ -134,7 +132,7 @@ _FIELD: Final = re.compile(r"([A-Z][A-Z0-9_]*):(?:[ \t]+(.*?))?[ \t]*\Z")
 _CHECKPOINT_FILE: Final = re.compile(r"(?:.*/)?([^/]+)\.json\Z")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}\Z")
 # Where older tools have another word for a field of the catalogue.
-_NAMES: Final = {
+_LEGACY_NAMES: Final = {
     "ISSUE_NUMBER": "issue",
     "GITHUB_ISSUE": "issue",
     "REVERTED_TO": "commit_hash",
@@ -142,8 +140,8 @@ _NAMES: Final = {
     "CODE": "error_code",
 }
 # What else they print under a header.
-KEYS: Final = (
-    *_NAMES,
+LEGACY_KEYS: Final = (
+    *_LEGACY_NAMES,
     "APPROVED_BY",
     "CHECKPOINT_FILE",
     "COMMIT",
@@ -168,7 +166,7 @@ class LegacyBlock(msgspec.Struct):
     keys: dict[str, str] = msgspec.field(default_factory=dict)
     positional: str = ""
 
-    def take(self, line: str) -> bool:
+    def add_line(self, line: str) -> bool:
         """Whether the line belongs to the block."""
         self.lines.append(line)
         name, mark, value = line.rpartition(": ")
@@ -181,34 +179,36 @@ class LegacyBlock(msgspec.Struct):
         return bool(field) and len(self.lines) <= _MOST_LINES
 
     def read(self) -> LineSignal | LineRefusal:
-        found = self._checkpoint() if self.decorated else self._signal()
+        found = self._read_checkpoint() if self.decorated else self._read_signal()
         return self.refuse(found) if isinstance(found, str) else found
 
     def refuse(self, sentence: str) -> LineRefusal:
         return LineRefusal(sentence, "\n".join([self.kind, *self.lines])[:500], self.where)
 
-    def _checkpoint(self) -> LineSignal | str:
+    def _read_checkpoint(self) -> LineSignal | str:
         file = _CHECKPOINT_FILE.match(self.keys.get("CHECKPOINT_FILE", ""))
         if not file or not _COMMIT.match(self.keys.get("COMMIT", "")):
             return "the checkpoint block lacks CHECKPOINT_FILE or a COMMIT of 40 hex digits"
-        fields: dict[str, str | int] = {"epic_id": file[1], **self._named()}
-        return LineSignal(CHECKPOINT, self._payload(), fields, self.where)
+        fields: dict[str, str | int] = {"epic_id": file[1], **self._name_fields()}
+        return LineSignal(CHECKPOINT, self._join_payload(), fields, self.where)
 
-    def _signal(self) -> LineSignal | str:
+    def _read_signal(self) -> LineSignal | str:
         issue = self.keys.get("ISSUE_NUMBER", self.keys.get("GITHUB_ISSUE", ""))
         payload = f"issue:{issue.lstrip('#')}" if issue else self.positional
         found = read_payload(self.kind, payload, self.where)
         if isinstance(found, str):
             return found
-        fields = {**self._named(), **found.fields}
-        return msgspec.structs.replace(found, fields=fields, payload=payload or self._payload())
+        fields = {**self._name_fields(), **found.fields}
+        return msgspec.structs.replace(
+            found, fields=fields, payload=payload or self._join_payload()
+        )
 
-    def _named(self) -> dict[str, str]:
-        named = {_NAMES.get(key, key.lower()): value for key, value in self.keys.items()}
+    def _name_fields(self) -> dict[str, str]:
+        named = {_LEGACY_NAMES.get(key, key.lower()): value for key, value in self.keys.items()}
         named.pop("issue", None)
         return named
 
-    def _payload(self) -> str:
+    def _join_payload(self) -> str:
         return " ".join(f"{key}={value}" for key, value in self.keys.items())
 
 
@@ -238,71 +238,71 @@ class LineReader:
     def __init__(self, mode: Literal["raw", "message"] = "raw") -> None:
         self._mode = mode
         self._rest: list[str] = []
-        self._lines = _Lines()
+        self._lines = _LineParser()
         self._seen: set[tuple[str, str]] = set()
         self._last_words: list[LineSignal] = []
 
-    def feed(self, text: str) -> list[Found]:
+    def feed(self, text: str) -> list[LineResult]:
         """Take the next piece of the stream; in raw mode, give what its whole lines say."""
         head, newline, tail = text.rpartition("\n")
         if self._mode == "message" or not newline:
-            self._keep(text)
+            self._hold(text)
             return []
         whole = "".join([*self._rest, head])
         self._rest = []
-        self._keep(tail)
-        return self._heard(self._lines.take_all(whole))
+        self._hold(tail)
+        return self._mark_all(self._lines.read_lines(whole))
 
-    def _keep(self, text: str) -> None:
+    def _hold(self, text: str) -> None:
         """Hold an unfinished line, but of an endless one only what is needed to refuse it."""
         held = sum(map(len, self._rest)) if self._mode == "raw" else 0
         if text and held <= LONGEST_LINE:
             self._rest.append(text if self._mode == "message" else text[: LONGEST_LINE + 1])
 
-    def end_message(self) -> list[Found]:
+    def end_message(self) -> list[LineResult]:
         """The agent has finished one message and may go on with another."""
         text, self._rest = "".join(self._rest), []
-        passed = [self._too_early(signal) for signal in self._last_words]
+        passed = [self._refuse_early(signal) for signal in self._last_words]
         self._last_words = []
-        found = self._lines.take_message(text.removeprefix("\ufeff"))
+        found = self._lines.read_message(text.removeprefix("\ufeff"))
         now = [one for one in found if not self._is_last_word(one)]
         self._last_words = [one for one in found if self._is_last_word(one)]
-        return [*passed, *self._heard(now)]
+        return [*passed, *self._mark_all(now)]
 
-    def close(self, ended_by_itself: bool) -> list[Found]:
+    def close(self, ended_by_itself: bool) -> list[LineResult]:
         """The stream is over. What was cut off does not count."""
         if self._mode == "message":
             return self._close_message(ended_by_itself)
         rest, self._rest = "".join(self._rest), []
-        found = self._lines.take_all(rest) if rest and ended_by_itself else []
-        found += self._lines.end()
-        if rest and not ended_by_itself and _NEAR.match(_plain(rest)):
+        found = self._lines.read_lines(rest) if rest and ended_by_itself else []
+        found += self._lines.end_block()
+        if rest and not ended_by_itself and _NEAR.match(_strip_line(rest)):
             sentence = "the stream ended in the middle of this line"
             where = self._lines.count + 1
             found.append(LineRefusal(sentence, rest[:500], where, Reason.MISSING))
-        return self._heard(found)
+        return self._mark_all(found)
 
-    def _close_message(self, ended_by_itself: bool) -> list[Found]:
+    def _close_message(self, ended_by_itself: bool) -> list[LineResult]:
         if not ended_by_itself and self._rest:
             self._rest = ["".join(self._rest).rpartition("\n")[0]]
         found = self.end_message() if self._rest else []
         held, self._last_words = self._last_words, []
         if ended_by_itself:
-            return [*found, *self._heard(list[Found](held))]
-        return [*found, *(self._too_early(signal) for signal in held)]
+            return [*found, *self._mark_all(list[LineResult](held))]
+        return [*found, *(self._refuse_early(signal) for signal in held)]
 
-    def _is_last_word(self, one: Found) -> TypeGuard[LineSignal]:
+    def _is_last_word(self, one: LineResult) -> TypeGuard[LineSignal]:
         return isinstance(one, LineSignal) and one.type == _LAST_WORD
 
-    def _too_early(self, signal: LineSignal) -> LineRefusal:
+    def _refuse_early(self, signal: LineSignal) -> LineRefusal:
         text = f"{PREFIX}{signal.type}:{signal.payload}"
         sentence = f"{signal.type} counts only in the final message"
         return LineRefusal(sentence, text, signal.where, Reason.STALE)
 
-    def _heard(self, found: list[Found]) -> list[Found]:
-        return [self._marked(one) for one in found]
+    def _mark_all(self, found: list[LineResult]) -> list[LineResult]:
+        return [self._mark_repeated(one) for one in found]
 
-    def _marked(self, one: Found) -> Found:
+    def _mark_repeated(self, one: LineResult) -> LineResult:
         if isinstance(one, LineRefusal):
             return one
         key = (one.type, one.payload)
@@ -311,7 +311,7 @@ class LineReader:
         return msgspec.structs.replace(one, repeated=True) if repeated else one
 
 
-class _Lines:
+class _LineParser:
     """Line by line: single-line signals, and the blocks that older tools print."""
 
     def __init__(self) -> None:
@@ -319,69 +319,73 @@ class _Lines:
         self._after_rule = False
         self._block: LegacyBlock | None = None
 
-    def take_all(self, text: str) -> list[Found]:
+    def read_lines(self, text: str) -> list[LineResult]:
         """Whole lines of raw output, without the last newline."""
         if self._block is None and "signal" not in text.lower():
-            last = _plain(text[text.rfind("\n") + 1 :])
+            last = _strip_line(text[text.rfind("\n") + 1 :])
             self.count += text.count("\n") + 1
             self._after_rule = is_rule(last)
             return []
-        found: list[Found] = []
+        found: list[LineResult] = []
         for line in text.split("\n"):
             self.count += 1
             long = len(line) > LONGEST_LINE
-            found += self._take_long(line) if long else self._take(_plain(line))
+            found += self._refuse_long(line) if long else self._read_line(_strip_line(line))
         return found
 
-    def take_message(self, text: str) -> list[Found]:
+    def read_message(self, text: str) -> list[LineResult]:
         """The live lines of one message; what is inert ends a block that was open."""
-        found: list[Found] = []
+        found: list[LineResult] = []
         self.count, self._after_rule = 0, False
         if "signal" in text.lower():
             source = "\n" + text.replace("\r\n", "\n")
-            for unit in units(source):
+            for unit in split_units(source):
                 self.count += 1
-                found += self._take(unit.text.rstrip(" \t")) if unit.kind == "line" else self.end()
+                found += (
+                    self._read_line(unit.text.rstrip(" \t"))
+                    if unit.kind == "line"
+                    else self.end_block()
+                )
                 self.count += unit.text.count("\n")
-        return [*found, *self.end()]
+        return [*found, *self.end_block()]
 
-    def end(self) -> list[Found]:
+    def end_block(self) -> list[LineResult]:
         block, self._block, self._after_rule = self._block, None, False
         return [block.refuse("the block is not closed")] if block else []
 
-    def _take_long(self, line: str) -> list[Found]:
-        found = self.end()
+    def _refuse_long(self, line: str) -> list[LineResult]:
+        found = self.end_block()
         if _NEAR.match(line):
             sentence = f"a signal may have at most {LONGEST_LINE} characters"
             found.append(LineRefusal(sentence, line[:500], self.count))
         return found
 
-    def _take(self, line: str) -> list[Found]:
+    def _read_line(self, line: str) -> list[LineResult]:
         block = self._block
         if block is None:
-            return self._take_single(line)
+            return self._read_single(line)
         if is_rule(line):
             self._block = None
             return [block.read()]
-        if block.take(line):
+        if block.add_line(line):
             return []
         self._block = None
-        return [block.refuse("the block is damaged"), *self._take_single(line)]
+        return [block.refuse("the block is damaged"), *self._read_single(line)]
 
-    def _take_single(self, line: str) -> list[Found]:
+    def _read_single(self, line: str) -> list[LineResult]:
         after_rule, self._after_rule = self._after_rule, is_rule(line)
         self._block = open_block(line, after_rule, self.count)
         if self._block or not _NEAR.match(line):
             return []
-        return [_single(line, self.count)]
+        return [_parse_line(line, self.count)]
 
 
-def _plain(line: str) -> str:
+def _strip_line(line: str) -> str:
     line = line.removesuffix("\r")
     return (_ANSI.sub("", line) if "\x1b" in line else line).rstrip(" \t")
 
 
-def _single(line: str, where: int) -> Found:
+def _parse_line(line: str, where: int) -> LineResult:
     if not line.startswith(PREFIX):
         return LineRefusal(f"a signal must start at column 0 with {PREFIX}", line[:500], where)
     kind, _, payload = line.removeprefix(PREFIX).partition(":")
@@ -396,22 +400,22 @@ class SessionLines:
         self._reader = LineReader("message")
         self._message_id: str | None = None
 
-    def take(self, events: list[StreamEvent]) -> list[Found]:
-        found: list[Found] = []
+    def read_events(self, events: list[StreamEvent]) -> list[LineResult]:
+        found: list[LineResult] = []
         for event in events:
             if isinstance(event, AssistantText) and not event.by_subagent:
-                found += self._take_text(event)
+                found += self._read_text(event)
             elif isinstance(event, TurnEnd) and self._message_id is not None:
                 found += self._reader.end_message()
                 self._message_id = None
         return found
 
-    def close(self, ended_by_itself: bool) -> list[Found]:
+    def close(self, ended_by_itself: bool) -> list[LineResult]:
         """The session is over; its last word counts only if it had one."""
         ended = self._reader.end_message() if self._message_id is not None else []
         return [*ended, *self._reader.close(ended_by_itself)]
 
-    def _take_text(self, event: AssistantText) -> list[Found]:
+    def _read_text(self, event: AssistantText) -> list[LineResult]:
         """A message comes in pieces that carry its id; one without an id is a whole message."""
         goes_on = bool(event.message_id) and event.message_id == self._message_id
         ended = [] if goes_on or self._message_id is None else self._reader.end_message()
@@ -420,8 +424,8 @@ class SessionLines:
         return ended
 
 
-def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[Found]:
+def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[LineResult]:
     """Every line signal of a whole recorded session, in the order in which it was key."""
     stream, lines = StreamReader(stream_format), SessionLines()
-    found = lines.take([*stream.feed(text), *stream.close(ended_by_itself)])
+    found = lines.read_events([*stream.feed(text), *stream.close(ended_by_itself)])
     return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

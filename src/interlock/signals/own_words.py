@@ -22,7 +22,7 @@ _QUOTE_OPEN: Final = r"[ \t]*+(?:(?:[-+*]|\d{1,9}[.)])[ \t]++){0,4}+>"
 _INFO: Final = {"`": r"[^`\n]*+", "~": r"[^\n]*+"}
 
 
-def _pair(mark: str, length: int, info: str, longer: str = "*+") -> str:
+def _build_pair_pattern(mark: str, length: int, info: str, longer: str = "*+") -> str:
     """A closed fence of so many marks that holds no other fence line of its kind."""
     fence = rf" {{0,3}}{mark}{{{length}}}"
     return (
@@ -31,7 +31,7 @@ def _pair(mark: str, length: int, info: str, longer: str = "*+") -> str:
     )
 
 
-def _deep_pair(mark: str) -> str:
+def _build_deep_pair_pattern(mark: str) -> str:
     """The same, indented as under a list item; any other fence line between spoils it."""
     deep = rf"(?: {{4}}| {{0,3}}\t)[ \t]*+{mark * 3}"
     return (
@@ -42,8 +42,12 @@ def _deep_pair(mark: str) -> str:
 
 _FENCE: Final = (
     r"\n(?=[ \t]*+(?:```|~~~))(?:"
-    + "|".join(_pair(mark, length, info) for mark, info in _INFO.items() for length in range(3, 7))
-    + "|".join(["", *map(_deep_pair, _INFO)])
+    + "|".join(
+        _build_pair_pattern(mark, length, info)
+        for mark, info in _INFO.items()
+        for length in range(3, 7)
+    )
+    + "|".join(["", *map(_build_deep_pair_pattern, _INFO)])
     + ")"
 )
 # What ends a paragraph without a blank line, and with it a quote's lazy continuation.
@@ -72,7 +76,9 @@ _PLAIN_LINE: Final = re.compile(
 )
 _FENCE_LINE: Final = re.compile(r"\n {0,3}(`{3,}|~{3,})([^\n]*)")
 _INSIDE: Final = {
-    mark: re.compile(rf"(?:\n(?! {{0,3}}{mark * 3})[^\n]*+|\n{_pair(mark, 3, info, '{0}')})*+")
+    mark: re.compile(
+        rf"(?:\n(?! {{0,3}}{mark * 3})[^\n]*+|\n{_build_pair_pattern(mark, 3, info, '{0}')})*+"
+    )
     for mark, info in (("`", r"[ \t]*+[^`\s][^`\n]*+"), ("~", r"[ \t]*+[^\s][^\n]*+"))
 }
 _DEEPEST_NEST: Final = 32
@@ -111,13 +117,13 @@ class LiveLines:
         if not self.anywhere.search(source, start):
             return
         spans, position = _Spans(source), start
-        while (position := self._end_of_run(source, position)) < len(source):
+        while (position := self._find_run_end(source, position)) < len(source):
             hit = self.anywhere.match(source, position)
             if hit:
                 yield hit
-            position = hit.end() if hit else spans.end_of(position)
+            position = hit.end() if hit else spans.find_end(position)
 
-    def _end_of_run(self, source: str, position: int) -> int:
+    def _find_run_end(self, source: str, position: int) -> int:
         run = self._skip.match(source, position)
         return run.end() if run else position
 
@@ -129,16 +135,16 @@ class Unit(msgspec.Struct, frozen=True):
     text: str
 
 
-def units(text: str) -> Iterator[Unit]:
+def split_units(text: str) -> Iterator[Unit]:
     """A piece of a message, from a newline on, unit by unit: for reading what was found."""
     spans, start = _Spans(text), 0
     while start < len(text):
-        kind, stop = _unit_at(text, start, spans)
+        kind, stop = _read_unit(text, start, spans)
         yield Unit(kind, text[start:stop].removeprefix("\n"))
         start = stop
 
 
-def _unit_at(source: str, start: int, spans: "_Spans") -> tuple[str, int]:
+def _read_unit(source: str, start: int, spans: "_Spans") -> tuple[str, int]:
     if source[start] != "\n":  # what is left of the line on which a tag was closed
         stop = source.find("\n", start)
         return "html", stop if stop > 0 else len(source)
@@ -147,7 +153,7 @@ def _unit_at(source: str, start: int, spans: "_Spans") -> tuple[str, int]:
             return kind, found.end()
     kind = "prompt" if _PROMPT_OPEN_RE.match(source, start) else "html"
     kind = "fence" if _FENCE_OPEN_RE.match(source, start) else kind
-    return kind, spans.end_of(start)
+    return kind, spans.find_end(start)
 
 
 class _Spans:
@@ -157,15 +163,15 @@ class _Spans:
         self._source = source
         self._unclosed: set[str] = set()
 
-    def end_of(self, start: int) -> int:
+    def find_end(self, start: int) -> int:
         if _FENCE_OPEN_RE.match(self._source, start):
-            return self._end_of_fence(start)
+            return self._find_fence_end(start)
         if opener := _PROMPT_OPEN_RE.match(self._source, start):
             closer = _PROMPT_CLOSE_RE.search(self._source, opener.end())
             return closer.end() if closer else len(self._source)
-        return self._end_of_tag(start)
+        return self._find_tag_end(start)
 
-    def _end_of_tag(self, start: int) -> int:
+    def _find_tag_end(self, start: int) -> int:
         opener = _TAG_RE.search(self._source, start)
         if not opener:
             return len(self._source)
@@ -176,18 +182,18 @@ class _Spans:
         if closer:
             return closer.end()
         self._unclosed.add(name)
-        return len(self._source) if self._opens_line(opener.start()) else opener.end()
+        return len(self._source) if self._is_at_line_start(opener.start()) else opener.end()
 
-    def _opens_line(self, start: int) -> bool:
+    def _is_at_line_start(self, start: int) -> bool:
         _, newline, blank = self._source[max(0, start - 4) : start].rpartition("\n")
         return bool(newline) and not blank.strip(" ")
 
-    def _end_of_fence(self, start: int) -> int:
+    def _find_fence_end(self, start: int) -> int:
         """Follow nested fences: one with an info string opens a level, a bare one closes one."""
         source, open_lengths, mark = self._source, list[int](), ""
         while (line := _FENCE_LINE.match(source, start)) and len(open_lengths) < _DEEPEST_NEST:
             mark = mark or line[1][0]
-            _nest(open_lengths, line[1], line[2].strip(" \t"), mark)
+            _update_nesting(open_lengths, line[1], line[2].strip(" \t"), mark)
             if not open_lengths:
                 return line.end()
             inside = _INSIDE[mark].match(source, line.end())
@@ -195,7 +201,7 @@ class _Spans:
         return len(source)
 
 
-def _nest(open_lengths: list[int], run: str, info: str, mark: str) -> None:
+def _update_nesting(open_lengths: list[int], run: str, info: str, mark: str) -> None:
     if run[0] != mark or (mark == "`" and "`" in info):
         return
     if info or not open_lengths:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from interlock.signals.catalogue import row_of
-from interlock.system.strict_json import INT64, Problem, encode_pretty, read_object, read_record
+from interlock.signals.catalogue import find_signal
+from interlock.system.strict_json import INT64, Problem, format_json, read_object, read_record
 
 SignalStatus = Literal["waiting", "processing", "done", "error"]
 
@@ -39,7 +39,7 @@ def read_signal(raw: bytes) -> SignalFile | Problem:
 
 
 def encode_signal(signal: SignalFile) -> bytes:
-    return encode_pretty(signal)
+    return format_json(signal)
 
 
 def move_signal(signal: SignalFile, status: SignalStatus, error: str = "") -> SignalFile:
@@ -57,7 +57,7 @@ def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = 
     after the one before was settled: by its status, or (`settled`) by a decision of ours."""
     if before is None:
         return after.status == "waiting"
-    row = row_of("file", f"signal:{before.status}")
+    row = find_signal("file", f"signal:{before.status}")
     if row is None or after.status not in row.then:
         return False
     if after.status == "waiting":
@@ -66,7 +66,7 @@ def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = 
     return after.dispatch_id == before.dispatch_id and after.timestamp == before.timestamp
 
 
-def responder_error(ours: SignalFile, read: SignalFile) -> str | None:
+def find_responder_error(ours: SignalFile, read: SignalFile) -> str | None:
     """The message of a responder that gave up on this very dispatch."""
     if read.status != "error" or read.dispatch_id != ours.dispatch_id:
         return None
@@ -86,10 +86,10 @@ def read_artifact(raw: bytes) -> Artifact | Problem:
         return Problem("wrong-dispatch-id", f"dispatch_id is a {kind}, not an integer")
     if dispatch_id not in INT64:
         return Problem("wrong-dispatch-id", "dispatch_id does not fit into 64 bits")
-    return _with_data(dispatch_id, wrapper)
+    return _read_data(dispatch_id, wrapper)
 
 
-def _with_data(dispatch_id: int, wrapper: dict[str, Any]) -> Artifact | Problem:
+def _read_data(dispatch_id: int, wrapper: dict[str, Any]) -> Artifact | Problem:
     if "data" not in wrapper:
         return Problem("missing-data", "the wrapper has no data")
     data = wrapper["data"]
@@ -101,4 +101,4 @@ def _with_data(dispatch_id: int, wrapper: dict[str, Any]) -> Artifact | Problem:
 
 
 def encode_artifact(artifact: Artifact) -> bytes:
-    return encode_pretty(artifact)
+    return format_json(artifact)

@@ -10,8 +10,14 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from interlock.signals.batch import encode_manifest, new_manifest, subagent_prompt
-from interlock.signals.catalogue import WORKING, SignalRow, legal_for, role_named, rows
+from interlock.signals.batch import build_manifest, encode_manifest, render_worker_prompt
+from interlock.signals.catalogue import (
+    WORKING,
+    SignalRow,
+    list_role_signals,
+    list_signals,
+    normalize_role,
+)
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
 
 # ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
@@ -71,7 +77,7 @@ WORKERS: Final = {
     "codex": "For a batch without sub-agents, work through the pending signals one by one, in the order of the manifest. With sub-agents, give each the worker's prompt from references/files.md.\n",
 }
 
-FILES_TEXT: Final = """\
+FILES: Final = """\
 # Files and batches
 
 ## One signal
@@ -124,7 +130,7 @@ Change only the fields named here, and keep everything else as it was.
 N is the `dispatch_id` of the signal.
 """
 
-MANAGED: Final = """\
+MANAGED_BLOCK: Final = """\
 ## Interlock
 
 This project is coordinated by Interlock, a program that reads signals to the letter. How to answer
@@ -166,26 +172,26 @@ indented by four blanks. Write yours without the indent.
 """
 
 
-def signal_block(role: str, *, task_id: str | None = None, nonce: str | None = None) -> str:
+def render_signal_block(role: str, *, task_id: str | None = None, nonce: str | None = None) -> str:
     """The rules and forms for one role: a text role of seed 002, or `session` for seed 004."""
-    legal = legal_for(role)
+    legal = list_role_signals(role)
     if legal:
-        return _text_block(legal, task_id, nonce)
-    lines = legal_for(role, "line")
+        return _render_text_block(legal, task_id, nonce)
+    lines = list_role_signals(role, "line")
     if not lines:
-        raise ValueError(f"no signal belongs to the role {role_named(role)}")
+        raise ValueError(f"no signal belongs to the role {normalize_role(role)}")
     forms = "\n".join(f"- {row.asks}\n\n    {row.template}\n" for row in lines)
     return f"{_LINE_RULES}\n{forms}"
 
 
-def _text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
+def _render_text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
     rules = _TEXT_RULES + (_VERDICT_RULE if any(row.verdict for row in legal) else "")
     if nonce:
         rules += f"- Put the line `Dispatch: {nonce}` under the signal line.\n"
-    return "\n".join([rules, *(_form(row, task_id, nonce) for row in legal)])
+    return "\n".join([rules, *(_render_form(row, task_id, nonce) for row in legal)])
 
 
-def _form(row: SignalRow, task_id: str | None, nonce: str | None) -> str:
+def _render_form(row: SignalRow, task_id: str | None, nonce: str | None) -> str:
     template = row.template
     if task_id:
         template = template.replace("[task_id]", task_id)
@@ -193,10 +199,10 @@ def _form(row: SignalRow, task_id: str | None, nonce: str | None) -> str:
         line, _, body = template.partition("\n")
         template = f"{line}\nDispatch: {nonce}\n{body}"
     indented = "".join(f"    {line}".rstrip() + "\n" for line in template.splitlines())
-    return f"What `{row.name}` asks: {row.asks}{_needed(row)}\n\n{indented}"
+    return f"What `{row.name}` asks: {row.asks}{_format_required(row)}\n\n{indented}"
 
 
-def _needed(row: SignalRow) -> str:
+def _format_required(row: SignalRow) -> str:
     if not row.requires:
         return ""
     wanted = " and ".join(" or ".join(f"`{label}`" for label in some) for some in row.requires)
@@ -220,7 +226,7 @@ EXAMPLE_ARTIFACT: Final = Artifact(
         "reasoning": "Error pattern matches known symptom S1.",
     },
 )
-EXAMPLE_MANIFEST: Final = new_manifest(
+EXAMPLE_MANIFEST: Final = build_manifest(
     1,
     "triage",
     "2026-02-17T10:00:00Z",
@@ -233,7 +239,7 @@ EXAMPLE_MANIFEST: Final = new_manifest(
 
 
 Agent = Literal["claude", "cursor", "codex"]
-NAME: Final = "interlock-signals"
+SKILL_NAME: Final = "interlock-signals"
 FOLDERS: Final[dict[str, str]] = {
     "claude": ".claude/skills",
     "cursor": ".cursor/skills",
@@ -244,25 +250,25 @@ END: Final = "<!-- interlock:end -->"
 _STAMP: Final = re.compile(r"^interlock-skill-version: (\d{1,9}(?:\.\d{1,9}){0,3})$", re.MULTILINE)
 
 
-def skill_files(agent: Agent, version: str) -> dict[str, str]:
+def render_skill_files(agent: Agent, version: str) -> dict[str, str]:
     """Every file of the skill by its path in the project."""
-    folder = f"{FOLDERS[agent]}/{NAME}"
+    folder = f"{FOLDERS[agent]}/{SKILL_NAME}"
     texts = {
-        "SKILL.md": _overview(agent, version),
-        "references/files.md": _files(),
-        "references/text-signals.md": _text_signals(),
-        "references/line-signals.md": f"# Line signals\n\n{signal_block('session')}",
+        "SKILL.md": _render_overview(agent, version),
+        "references/files.md": _render_files(),
+        "references/text-signals.md": _render_text_signals(),
+        "references/line-signals.md": f"# Line signals\n\n{render_signal_block('session')}",
     }
     return {f"{folder}/{name}": f"{text.rstrip()}\n" for name, text in texts.items()}
 
 
-def managed_block(folders: Iterable[str]) -> str:
+def render_managed_block(folders: Iterable[str]) -> str:
     """What stands between the markers in AGENTS.md, naming the folders that hold the skill."""
-    places = ", ".join(f"`{folder}/{NAME}/SKILL.md`" for folder in folders)
-    return f"{BEGIN}\n{MANAGED.format(places=places).strip()}\n{END}"
+    places = ", ".join(f"`{folder}/{SKILL_NAME}/SKILL.md`" for folder in folders)
+    return f"{BEGIN}\n{MANAGED_BLOCK.format(places=places).strip()}\n{END}"
 
 
-def with_block(text: str, block: str) -> str | None:
+def insert_block(text: str, block: str) -> str | None:
     """The text with the block put in, in the place of an older one; None if markers are damaged."""
     if text.count(BEGIN) != text.count(END) or text.count(BEGIN) > 1:
         return None
@@ -276,30 +282,30 @@ def with_block(text: str, block: str) -> str | None:
     return f"{text}{gap}{block}{newline}"
 
 
-def stamp_of(text: str) -> tuple[int, ...] | None:
+def read_version(text: str) -> tuple[int, ...] | None:
     """The version that wrote a skill, or None if it does not say."""
     found = _STAMP.search(text[:10_000])
-    return version_numbers(found[1]) if found else None
+    return parse_version(found[1]) if found else None
 
 
-def version_numbers(version: str) -> tuple[int, ...]:
+def parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:4])
 
 
-def _overview(agent: Agent, version: str) -> str:
+def _render_overview(agent: Agent, version: str) -> str:
     head = (
-        f"---\nname: {NAME}\ndescription: {DESCRIPTION}\nlicense: Apache-2.0\n"
+        f"---\nname: {SKILL_NAME}\ndescription: {DESCRIPTION}\nlicense: Apache-2.0\n"
         f'metadata:\n  author: interlock\n  version: "{version}"\n---\n'
     )
     stamp = f"<!--\ninterlock-skill-version: {version}\nMade by `interlock init`.\n-->\n"
     return f"{head}\n{stamp}\n{OVERVIEW}\n## Workers\n\n{WORKERS[agent]}"
 
 
-def _files() -> str:
+def _render_files() -> str:
     """The examples are what the encoders write."""
     signal = encode_signal(EXAMPLE_SIGNAL).decode()
     artifact = encode_artifact(EXAMPLE_ARTIFACT).decode()
-    worker = subagent_prompt(
+    worker = render_worker_prompt(
         case_id="{case_id}",
         step="{step}",
         briefing_path="{briefing_path}",
@@ -308,24 +314,26 @@ def _files() -> str:
     )
     manifest = encode_manifest(EXAMPLE_MANIFEST).decode()
     examples = {"SIGNAL": signal, "ARTIFACT": artifact, "MANIFEST": manifest, "WORKER": worker}
-    text = FILES_TEXT
+    text = FILES
     for name, example in examples.items():
         text = text.replace(f"@{name}@", textwrap.indent(example.rstrip(), "    "))
     return text
 
 
-def _text_signals() -> str:
+def _render_text_signals() -> str:
     """The rules once, then each role's forms under its own heading."""
-    parts = [f"## If you are the {role}\n\n{_forms(signal_block(role))}" for role in WORKING]
-    names = ", ".join(f"`{row.name}`" for row in rows("text") if row.roles)
-    rules = signal_block(WORKING[0]).partition("\nWhat `")[0]
+    parts = [
+        f"## If you are the {role}\n\n{_cut_forms(render_signal_block(role))}" for role in WORKING
+    ]
+    names = ", ".join(f"`{row.name}`" for row in list_signals("text") if row.roles)
+    rules = render_signal_block(WORKING[0]).partition("\nWhat `")[0]
     advice = "Find your role below; a signal of another role is refused."
     return "\n".join(
         ["# Text signals\n", f"All of them: {names}.\n", advice, "", rules, "", *parts]
     )
 
 
-def _forms(block: str) -> str:
+def _cut_forms(block: str) -> str:
     verdict = "must stand alone" in block
     rule = "Your passing verdict must stand alone: no remarks after it.\n\n" if verdict else ""
     _, mark, forms = block.partition("\nWhat `")

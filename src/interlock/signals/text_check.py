@@ -18,77 +18,77 @@ from interlock.signals.body import (
     SectionText,
     SignalBody,
     is_negative,
-    lines_of,
+    list_entries,
+    parse_section,
     read_body,
-    value_of,
 )
 from interlock.signals.catalogue import SignalRow
 from interlock.signals.grammar import (
     MALFORMED,
     SIGNALS,
     SignalName,
-    outside_workspace,
-    spoken,
+    is_outside_workspace,
+    parse_signal_line,
     tag_nonce,
 )
 from interlock.signals.reading import Reason, SignalRefused
 
 
-def first_line(row: SignalRow, task_id: str | None) -> str:
+def format_first_line(row: SignalRow, task_id: str | None) -> str:
     """The signal line as it must be written, with the task's id where one is known."""
     line = row.grammar
     return line.replace("[task_id]", task_id) if task_id else line
 
 
-def choices(legal: Sequence[SignalRow], task_id: str | None) -> str:
-    lines = [f"`{first_line(row, task_id)}`" for row in legal]
+def format_choices(legal: Sequence[SignalRow], task_id: str | None) -> str:
+    lines = [f"`{format_first_line(row, task_id)}`" for row in legal]
     return "one of " + ", ".join(lines) if lines else "a signal your role may say"
 
 
-def missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
+def explain_missing(legal: Sequence[SignalRow], task_id: str | None) -> str:
     return (
         "No signal was found. End your message with a signal line at column 0, outside fences "
-        f"and quotes: {choices(legal, task_id)}."
+        f"and quotes: {format_choices(legal, task_id)}."
     )
 
 
-def unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
-    return f"`{name}` is not a signal of this protocol. Write {choices(legal, task_id)}."
+def explain_unknown(name: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
+    return f"`{name}` is not a signal of this protocol. Write {format_choices(legal, task_id)}."
 
 
-def looks_like(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
-    lines = [first_line(row, task_id) for row in legal if row.word == word]
-    wanted = " or ".join(f"`{line}`" for line in lines) or choices(legal, task_id)
+def explain_lookalike(word: str, legal: Sequence[SignalRow], task_id: str | None) -> str:
+    lines = [format_first_line(row, task_id) for row in legal if row.word == word]
+    wanted = " or ".join(f"`{line}`" for line in lines) or format_choices(legal, task_id)
     return (
         f"A line names {word} but is not a legal signal. Write it alone on its line, at column 0, "
         f"without markup, outside fences and quotes, exactly: {wanted}."
     )
 
 
-def wrong_role(row: SignalRow, role: str) -> str:
+def explain_wrong_role(row: SignalRow, role: str) -> str:
     speakers = " or ".join(row.roles)
     return f"Only the {speakers} may send {row.name}, not the {role}. Send a signal of your role."
 
 
-def ambiguous(signals: Sequence[SignalName]) -> str:
+def explain_ambiguous(signals: Sequence[SignalName]) -> str:
     distinct = dict.fromkeys(f"{one.row.name} {one.subject or ''}".strip() for one in signals)
     names = list(distinct)[:4]
     return f"Your message says {' and '.join(names)}. Send it again with one signal only."
 
 
-def wrong_task(row: SignalRow, named: str, expected: str) -> str:
+def explain_wrong_task(row: SignalRow, named: str, expected: str) -> str:
     return f"You were asked about {expected}, but {row.name} names {named}. Write {expected}."
 
 
-def stale(nonce: str) -> str:
+def explain_stale(nonce: str) -> str:
     return f"The answer does not carry this dispatch's mark. Add the line `Dispatch: {nonce}`."
 
 
-def outside(row: SignalRow) -> str:
+def explain_outside_path(row: SignalRow) -> str:
     return f"{row.name} takes a path inside the workspace, relative to its root."
 
 
-def prose_after_line(row: SignalRow) -> str:
+def explain_prose(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
         f"Prose directly follows {row.name}. Only its sections may come after the signal line: "
@@ -96,11 +96,11 @@ def prose_after_line(row: SignalRow) -> str:
     )
 
 
-def too_often(row: SignalRow) -> str:
+def explain_repetition(row: SignalRow) -> str:
     return f"{row.name} is repeated too often. Send it once, at the end."
 
 
-def verdict_alone(row: SignalRow) -> str:
+def explain_stray_text(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
         f"{row.name} lets work pass, so it must stand alone: send the verdict with only its "
@@ -108,16 +108,16 @@ def verdict_alone(row: SignalRow) -> str:
     )
 
 
-def contradiction(row: SignalRow, check: object) -> str:
+def explain_contradiction(row: SignalRow, check: object) -> str:
     name = re.sub(r"\s+", " ", str(getattr(check, "name", check)))[:80]
     status = getattr(check, "status", "")
     return f"{row.name} lists `{name}` as {status}. A pass requires every item to hold."
 
 
-def absent(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:
+def explain_absent_section(row: SignalRow, labels: Sequence[str], task_id: str | None) -> str:
     wanted = " or ".join(f"`{label}:`" for label in labels)
     return (
-        f"{first_line(row, task_id)} came without {wanted}. Send it again with that section "
+        f"{format_first_line(row, task_id)} came without {wanted}. Send it again with that section "
         "filled in, without placeholders."
     )
 
@@ -144,28 +144,28 @@ class Message(msgspec.Struct, frozen=True):
     """The source begins with a newline, so that every line does."""
 
     source: str
-    asked: ExpectedReply
+    expected: ExpectedReply
     blocks: tuple[SignalBlock, ...]
 
-    def line_at(self, start: int) -> int:
+    def find_line(self, start: int) -> int:
         """The number of the line whose newline stands at `start`."""
         return self.source.count("\n", 0, start) + 1
 
     def refuse(self, reason: Reason, sentence: str, start: int | None = None) -> SignalRefused:
-        return SignalRefused(reason, sentence, None if start is None else self.line_at(start))
+        return SignalRefused(reason, sentence, None if start is None else self.find_line(start))
 
 
 def open_message(text: str, asked: ExpectedReply) -> Message:
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
     if asked.nonce:
         source = tag_nonce(source, asked.nonce)
-    return Message(source, asked, _blocks(source))
+    return Message(source, asked, _find_blocks(source))
 
 
-def _blocks(source: str) -> tuple[SignalBlock, ...]:
+def _find_blocks(source: str) -> tuple[SignalBlock, ...]:
     groups: list[list[SignalName]] = []
     for line in SIGNALS.find(source):
-        signal = spoken(line)
+        signal = parse_signal_line(line)
         if groups and not source[groups[-1][-1].end : signal.start].strip(" \t\n"):
             groups[-1].append(signal)
         else:
@@ -186,10 +186,10 @@ def is_present(part: SectionText | None, row: SignalRow) -> bool:
     if part is None:
         return False
     if part.items or part.table:
-        return any(is_filled(entry, row) for entry in lines_of(part))
+        return any(is_filled(entry, row) for entry in list_entries(part))
     if part.section.kind == "checks" and row.verdict:
         # A pass stands on items; a sentence counts as one only if it states a result.
-        return any(check.status and is_filled(check.name, row) for check in value_of(part))
+        return any(check.status and is_filled(check.name, row) for check in parse_section(part))
     return any(is_filled(text, row) for text in (*part.text, *part.fences))
 
 
@@ -197,11 +197,11 @@ def is_filled(text: str, row: SignalRow) -> bool:
     plain = _BOX.sub("", text.strip(), count=1).strip("*_` \t")
     if plain.lower().rstrip(".") in _EMPTY or _WHOLE_PLACEHOLDER.match(plain):
         return False
-    return not any(placeholder in plain for placeholder in _placeholders(row))
+    return not any(placeholder in plain for placeholder in _list_placeholders(row))
 
 
 @cache
-def _placeholders(row: SignalRow) -> tuple[str, ...]:
+def _list_placeholders(row: SignalRow) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"\[[^\[\]\n]{2,}\]", row.template))))
 
 
@@ -215,29 +215,29 @@ class SignalClaim(msgspec.Struct, frozen=True):
     signal: SignalName
     blocks: tuple[SignalBlock, ...]
     bodies: tuple[SignalBody, ...]
-    too_often: bool
+    is_repeated_too_often: bool
 
     @property
-    def sound(self) -> list[SignalBody]:
+    def sound_bodies(self) -> list[SignalBody]:
         return [body for body in self.bodies if body.prose_after_line is None]
 
     @property
-    def whole(self) -> SignalBody:
+    def all_sections(self) -> SignalBody:
         """The sections of all sound blocks, counted together."""
         whole = SignalBody()
-        for body in self.sound:
+        for body in self.sound_bodies:
             whole.add(body)
         return whole
 
 
-def claim_of(message: Message, signal: SignalName) -> SignalClaim:
+def parse_claim(message: Message, signal: SignalName) -> SignalClaim:
     saying = [b for b in message.blocks if any(one.row is signal.row for one in b.signals)]
     blocks = tuple(saying[-MOST_BLOCKS:])
-    bodies = tuple(_bodies(message, blocks, signal.row))
+    bodies = tuple(_read_bodies(message, blocks, signal.row))
     return SignalClaim(signal, blocks, bodies, len(saying) > MOST_BLOCKS)
 
 
-def _bodies(
+def _read_bodies(
     message: Message, blocks: Sequence[SignalBlock], row: SignalRow
 ) -> Iterator[SignalBody]:
     line, last = 1, 0
@@ -246,7 +246,7 @@ def _bodies(
         yield read_body(message.source[block.start : block.end], line, row)
 
 
-def check(message: Message, claim: SignalClaim) -> SignalRefused | None:
+def check_claim(message: Message, claim: SignalClaim) -> SignalRefused | None:
     return (
         _check_nonce(message, claim)
         or _check_subject(message, claim)
@@ -260,76 +260,76 @@ def check(message: Message, claim: SignalClaim) -> SignalRefused | None:
 
 def check_any_nonce(message: Message) -> SignalRefused | None:
     """Under strict signals a message that nowhere names its dispatch is stale before all else."""
-    nonce = message.asked.nonce
-    if not (message.asked.strict and nonce):
+    nonce = message.expected.nonce
+    if not (message.expected.strict and nonce):
         return None
     blocks = message.blocks[-MOST_BLOCKS:]
-    bodies = _bodies(message, blocks, blocks[-1].signals[-1].row)
+    bodies = _read_bodies(message, blocks, blocks[-1].signals[-1].row)
     for block, body in zip(blocks, bodies, strict=True):
         if nonce in (*body.nonces, *(one.nonce for one in block.signals)):
             return None
     start = message.blocks[-1].signals[-1].start
-    return message.refuse(Reason.STALE, stale(nonce), start)
+    return message.refuse(Reason.STALE, explain_stale(nonce), start)
 
 
 def _check_nonce(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    nonce = message.asked.nonce
+    nonce = message.expected.nonce
     if nonce is None:
         return None
     given = [mark for mark in (claim.signal.nonce, *claim.bodies[-1].nonces) if mark]
-    if all(mark == nonce for mark in given) and (given or not message.asked.strict):
+    if all(mark == nonce for mark in given) and (given or not message.expected.strict):
         return None
-    return message.refuse(Reason.STALE, stale(nonce), claim.signal.start)
+    return message.refuse(Reason.STALE, explain_stale(nonce), claim.signal.start)
 
 
 def _check_subject(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    asked, row = message.asked, claim.signal.row
+    asked, row = message.expected, claim.signal.row
     expected = {"task": asked.task_id, "request": asked.request_id}.get(row.subject or "")
     if expected is None or claim.signal.subject == expected:
         return None
-    return _wrong_task(message, claim, str(claim.signal.subject), expected)
+    return _refuse_task(message, claim, str(claim.signal.subject), expected)
 
 
 def _check_task_section(message: Message, claim: SignalClaim) -> SignalRefused | None:
     """Where the line has no subject, the body's `Task:` stands for it."""
-    row, expected = claim.signal.row, message.asked.task_id
+    row, expected = claim.signal.row, message.expected.task_id
     if row.subject is not None or expected is None:
         return None
     for body in claim.bodies:
-        named = str(value_of(body.parts["Task"])) if "Task" in body.parts else ""
-        if is_filled(named, row) and not _names(named, expected):
-            return _wrong_task(message, claim, named, expected)
+        named = str(parse_section(body.parts["Task"])) if "Task" in body.parts else ""
+        if is_filled(named, row) and not _is_named(named, expected):
+            return _refuse_task(message, claim, named, expected)
     return None
 
 
-def _names(named: str, expected: str) -> bool:
+def _is_named(named: str, expected: str) -> bool:
     """Whether a section names the task: its id alone, or followed by its title."""
     return bool(
         re.match(rf"{re.escape(expected)}(?:\.?\Z|[ \t]+[(\u2013\u2014-]|[:,][ \t])", named)
     )
 
 
-def _wrong_task(message: Message, claim: SignalClaim, named: str, expected: str) -> SignalRefused:
-    sentence = wrong_task(claim.signal.row, named[:128], expected)
+def _refuse_task(message: Message, claim: SignalClaim, named: str, expected: str) -> SignalRefused:
+    sentence = explain_wrong_task(claim.signal.row, named[:128], expected)
     return message.refuse(Reason.WRONG_TASK, sentence, claim.signal.start)
 
 
 def _check_path(message: Message, claim: SignalClaim) -> SignalRefused | None:
     row, subject = claim.signal.row, claim.signal.subject
-    if row.subject == "path" and subject is not None and outside_workspace(subject):
-        return _malformed(message, outside(row), claim)
+    if row.subject == "path" and subject is not None and is_outside_workspace(subject):
+        return _refuse_malformed(message, explain_outside_path(row), claim)
     return None
 
 
 def _check_prose(message: Message, claim: SignalClaim) -> SignalRefused | None:
     """Every block of a pass must be well formed, one block of any other signal."""
-    if claim.too_often and claim.signal.row.passing:
-        return _malformed(message, too_often(claim.signal.row), claim)
-    broken = len(claim.bodies) - len(claim.sound)
-    if not broken or (claim.sound and not claim.signal.row.passing):
+    if claim.is_repeated_too_often and claim.signal.row.passing:
+        return _refuse_malformed(message, explain_repetition(claim.signal.row), claim)
+    broken = len(claim.bodies) - len(claim.sound_bodies)
+    if not broken or (claim.sound_bodies and not claim.signal.row.passing):
         return None
     line = next(b.prose_after_line for b in claim.bodies if b.prose_after_line is not None)
-    return SignalRefused(Reason.MALFORMED, prose_after_line(claim.signal.row), line)
+    return SignalRefused(Reason.MALFORMED, explain_prose(claim.signal.row), line)
 
 
 def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
@@ -338,31 +338,33 @@ def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
     if not row.verdict:
         return None
     if stray := next(MALFORMED.find(message.source), None):
-        return message.refuse(Reason.MALFORMED, verdict_alone(row), stray.start())
+        return message.refuse(Reason.MALFORMED, explain_stray_text(row), stray.start())
     for block, body in zip(claim.blocks, claim.bodies, strict=True):
         if body.remarks:
-            return SignalRefused(Reason.MALFORMED, verdict_alone(row), body.remarks[0])
+            return SignalRefused(Reason.MALFORMED, explain_stray_text(row), body.remarks[0])
         hidden = "\x1b" in message.source[block.start : block.end]
         if hidden or block.end - block.start > LONGEST_BODY:
-            return _malformed(message, verdict_alone(row), claim)
+            return _refuse_malformed(message, explain_stray_text(row), claim)
         for part in body.parts.values():
-            if bad := _negative(part):
-                return SignalRefused(Reason.MALFORMED, contradiction(row, bad), part.line)
+            if bad := _find_negative(part):
+                return SignalRefused(Reason.MALFORMED, explain_contradiction(row, bad), part.line)
     return None
 
 
-def _negative(part: SectionText) -> ReportedCheck | None:
-    checks: list[ReportedCheck] = value_of(part) if part.section.kind == "checks" else []
+def _find_negative(part: SectionText) -> ReportedCheck | None:
+    checks: list[ReportedCheck] = parse_section(part) if part.section.kind == "checks" else []
     return next((one for one in checks if is_negative(one)), None)
 
 
 def _check_required(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    row, parts = claim.signal.row, claim.whole.parts
+    row, parts = claim.signal.row, claim.all_sections.parts
     for labels in row.requires:
         if not any(is_present(parts.get(label), row) for label in labels):
-            return _malformed(message, absent(row, labels, message.asked.task_id), claim)
+            return _refuse_malformed(
+                message, explain_absent_section(row, labels, message.expected.task_id), claim
+            )
     return None
 
 
-def _malformed(message: Message, sentence: str, claim: SignalClaim) -> SignalRefused:
+def _refuse_malformed(message: Message, sentence: str, claim: SignalClaim) -> SignalRefused:
     return message.refuse(Reason.MALFORMED, sentence, claim.signal.start)

@@ -73,7 +73,7 @@ _LANGUAGE = {suffix: name for name, all_ in _SUFFIX.items() for suffix in all_.s
 _BY_NAME = {".env": "data", "dockerfile": "shell", "makefile": "shell", ".envrc": "shell"}
 
 
-def kind_of(path: str) -> FileKind:
+def find_kind(path: str) -> FileKind:
     *folders, name = path.split("/")
     lower = {folder.lower() for folder in folders}
     if lower & _VENDORED:
@@ -95,13 +95,13 @@ def is_test(path: str) -> bool:
     return any(folder.lower() in _TEST_FOLDERS for folder in folders)
 
 
-def holds_tests(path: str) -> bool:
+def has_tests(path: str) -> bool:
     """Whether there are tests in the file itself, as far as its name tells."""
     name = path.rpartition("/")[2]
-    return name != "conftest.py" and bool(_TEST_NAME.fullmatch(name)) and language_of(path) != ""
+    return name != "conftest.py" and bool(_TEST_NAME.fullmatch(name)) and find_language(path) != ""
 
 
-def language_of(path: str) -> str:
+def find_language(path: str) -> str:
     """One of a few families of languages; empty if unknown."""
     name = path.rpartition("/")[2].lower()
     return _BY_NAME.get(name) or _LANGUAGE.get(name.rpartition(".")[2], "")
@@ -113,13 +113,13 @@ def is_document(path: str) -> bool:
     return bool(_PROSE.fullmatch(path.rpartition("/")[2]))
 
 
-def indent_matters(path: str) -> bool:
-    return ending(path) in _INDENT_MATTERS
+def is_indent_significant(path: str) -> bool:
+    return find_extension(path) in _INDENT_MATTERS
 
 
-def knows_comments(path: str) -> bool:
+def has_known_comments(path: str) -> bool:
     """Whether it is known how this kind of file is written at all."""
-    return ending(path) in _HASH_COMMENTS or ending(path) in _SLASH_COMMENTS
+    return find_extension(path) in _HASH_COMMENTS or find_extension(path) in _SLASH_COMMENTS
 
 
 def is_comment(line: str, path: str) -> bool:
@@ -127,9 +127,9 @@ def is_comment(line: str, path: str) -> bool:
     line = line.strip()
     if line.startswith(_DIRECTIVES):
         return False
-    if ending(path) in _HASH_COMMENTS:
+    if find_extension(path) in _HASH_COMMENTS:
         return line.startswith("#") or bool(_DOCSTRING.fullmatch(line))
-    if ending(path) in _SLASH_COMMENTS:
+    if find_extension(path) in _SLASH_COMMENTS:
         if line.startswith("/*"):
             # Code may follow the end of the comment.
             return line.find("*/", 2) in (-1, len(line) - 2)
@@ -137,6 +137,6 @@ def is_comment(line: str, path: str) -> bool:
     return False
 
 
-def ending(path: str) -> str:
+def find_extension(path: str) -> str:
     """The file's extension, or its whole name if it has none."""
     return path.rpartition("/")[2].lower().rpartition(".")[2]

@@ -196,7 +196,7 @@ def _write_new(
         os.close(opened)
 
 
-def place_file(made: Path, path: Path) -> None:
+def rename_synced(made: Path, path: Path) -> None:
     """Rename a file that others have written whole (a database) to its name, safe on disk."""
     opened = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -268,7 +268,7 @@ def move_aside(path: Path, word: str, folder: Path | None = None, name: str = ""
     return aside
 
 
-def put_aside(path: Path, aside: Path) -> Path:
+def move_into(path: Path, aside: Path) -> Path:
     """Move a file or folder that is not ours into another folder, under a number that is free."""
     aside.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -291,7 +291,7 @@ def exists(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def remove(path: Path) -> None:
+def remove_tree(path: Path) -> None:
     """Remove a file, a link, or a folder with all in it. Links are not followed."""
     if not exists(path):
         return

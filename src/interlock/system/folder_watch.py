@@ -101,17 +101,17 @@ class FolderWatch:
 
     def start(self, root: Path) -> None:
         """Choose how to watch what lies below that folder."""
-        if self._mode == "poll" or (self._mode == "auto" and file_system(root) not in _LOCAL):
+        if self._mode == "poll" or (self._mode == "auto" and find_file_system(root) not in _LOCAL):
             return
         try:
             self._inotify = Inotify()
         except OSError:
             return
-        if self._mode == "auto" and not _hears(self._inotify, root):
+        if self._mode == "auto" and not _is_heard(self._inotify, root):
             self._give_up()
             return
         self.interval = SAFETY
-        asyncio.get_running_loop().add_reader(self._inotify.descriptor, self._ring)
+        asyncio.get_running_loop().add_reader(self._inotify.descriptor, self._notify)
 
     def add(self, folder: Path, ring: Callable[[], None]) -> None:
         """Ring for this folder. When the kernel takes no more watches, polling is fast again."""
@@ -136,7 +136,7 @@ class FolderWatch:
             asyncio.get_running_loop().remove_reader(self._inotify.descriptor)
             self._give_up()
 
-    def _ring(self) -> None:
+    def _notify(self) -> None:
         assert self._inotify is not None  # noqa: S101
         numbers: set[int] = set()
         for number, mask in self._inotify.events():
@@ -151,7 +151,7 @@ class FolderWatch:
             self._inotify = None
 
 
-def _hears(inotify: Inotify, root: Path) -> bool:
+def _is_heard(inotify: Inotify, root: Path) -> bool:
     """Whether a file that is written there is told of."""
     probe = root / f".probe.{os.getpid()}"
     try:
@@ -167,18 +167,18 @@ def _hears(inotify: Inotify, root: Path) -> bool:
     return heard
 
 
-def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+def find_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
     """The kind of file system a folder lies on; "" where that cannot be told."""
     try:
         lines = mounts.read_text().splitlines()
     except (OSError, ValueError):
         return ""
-    kinds: Mapping[Path, str] = dict(_mount(line) for line in lines if " - " in line)
+    kinds: Mapping[Path, str] = dict(_parse_mount(line) for line in lines if " - " in line)
     real = path.resolve()
     return next((kinds[each] for each in (real, *real.parents) if each in kinds), "")
 
 
-def _mount(line: str) -> tuple[Path, str]:
+def _parse_mount(line: str) -> tuple[Path, str]:
     place, _, kind = line.partition(" - ")
     point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), place.split()[4])
     return Path(point), kind.split()[0]

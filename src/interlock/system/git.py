@@ -25,7 +25,7 @@ from interlock.system.process_tree import kill_group
 
 NAME, MAIL = "Interlock", "interlock@localhost"
 BRANCH: Final = "main"
-_NOWHERE: Final = os.devnull
+_DEV_NULL: Final = os.devnull
 _MOST_COMPLAINT: Final = 8_000
 _CHUNK: Final = 1 << 16
 _LANGUAGES: Final = str(Path(__file__).with_name("languages.gitattributes"))
@@ -52,19 +52,19 @@ class GitPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _QUIET: Final = {
-    "core.hooksPath": _NOWHERE,
+    "core.hooksPath": _DEV_NULL,
     "core.fsmonitor": "false",
     "core.quotePath": "false",
     "submodule.recurse": "false",
     "color.ui": "false",
     "gc.auto": "0",
 }
-_UNASKED: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "GIT_EDITOR": "true"}
-_UNASKED_C: Final = {**_UNASKED, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-_ALONE: Final = {
-    **_UNASKED_C,
+_NO_PROMPTS: Final = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "GIT_EDITOR": "true"}
+_NO_PROMPTS_PLAIN: Final = {**_NO_PROMPTS, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+_NO_USER_CONFIG: Final = {
+    **_NO_PROMPTS_PLAIN,
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": _NOWHERE,
+    "GIT_CONFIG_GLOBAL": _DEV_NULL,
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_LITERAL_PATHSPECS": "1",
@@ -75,7 +75,7 @@ READ: Final = GitPolicy(
         **_QUIET,
         "core.attributesFile": _LANGUAGES,
         "diff.ecmascript.xfuncname": _ECMASCRIPT,
-        "core.excludesFile": _NOWHERE,
+        "core.excludesFile": _DEV_NULL,
         "protocol.allow": "never",
         "log.showSignature": "false",
         "log.mailmap": "false",
@@ -83,7 +83,7 @@ READ: Final = GitPolicy(
         "i18n.logOutputEncoding": "UTF-8",
     },
     environment={
-        **_ALONE,
+        **_NO_USER_CONFIG,
         "GIT_OPTIONAL_LOCKS": "0",
         # More specific protocol settings of a repository do not count.
         "GIT_ALLOW_PROTOCOL": "none",
@@ -96,8 +96,8 @@ READ: Final = GitPolicy(
 OWN_CLONE: Final = GitPolicy(
     settings={
         **_QUIET,
-        "core.attributesFile": _NOWHERE,
-        "core.excludesFile": _NOWHERE,
+        "core.attributesFile": _DEV_NULL,
+        "core.excludesFile": _DEV_NULL,
         "core.logAllRefUpdates": "true",
         "core.filesRefLockTimeout": "2000",
         "core.packedRefsTimeout": "5000",
@@ -111,7 +111,7 @@ OWN_CLONE: Final = GitPolicy(
         "maintenance.auto": "false",
     },
     environment={
-        **_ALONE,
+        **_NO_USER_CONFIG,
         "GIT_ALLOW_PROTOCOL": "file",
         "GIT_AUTHOR_NAME": NAME,
         "GIT_AUTHOR_EMAIL": MAIL,
@@ -125,7 +125,7 @@ OWN_CLONE: Final = GitPolicy(
 
 USER_TREE: Final = GitPolicy(
     settings={**_QUIET, "log.showSignature": "false"},
-    environment={**_UNASKED_C, "GIT_OPTIONAL_LOCKS": "0"},
+    environment={**_NO_PROMPTS_PLAIN, "GIT_OPTIONAL_LOCKS": "0"},
     as_user=True,
     patience=120.0,
     most=1 << 30,
@@ -134,22 +134,24 @@ USER_TREE: Final = GitPolicy(
 
 SEED: Final = GitPolicy(
     settings=_QUIET,
-    environment={key: value for key, value in _ALONE.items() if key != "GIT_NO_LAZY_FETCH"},
+    environment={
+        key: value for key, value in _NO_USER_CONFIG.items() if key != "GIT_NO_LAZY_FETCH"
+    },
     patience=60.0,
     most=64_000_000,
 )
 """A new repository: the same history gives the same hashes on every machine."""
 
-_AS_IS: Final = GitPolicy(
-    settings={}, environment=_UNASKED, as_user=True, patience=30.0, most=1_000_000
+_USER_CONFIG: Final = GitPolicy(
+    settings={}, environment=_NO_PROMPTS, as_user=True, patience=30.0, most=1_000_000
 )
 """To ask for settings, which those of other policies would hide."""
 
-Heed = Callable[[str], None]
+OnStep = Callable[[str], None]
 """Told what is about to happen, before each step that changes something. A test stops there."""
 
 
-def unheeded(_: str) -> None:
+def ignore_step(_: str) -> None:
     """Nobody is told."""
 
 
@@ -157,27 +159,27 @@ class GitResult(msgspec.Struct, frozen=True):
     """What came of one call: `cut` when there was more to say than was asked for."""
 
     code: int
-    out: bytes
-    complaint: str = ""
+    stdout: bytes
+    stderr: str = ""
     cut: bool = False
 
     @property
-    def fine(self) -> bool:
+    def is_ok(self) -> bool:
         return self.code == 0 or self.cut
 
     @property
     def text(self) -> str:
-        return self.out.decode(errors="replace")
+        return self.stdout.decode(errors="replace")
 
     @property
     def line(self) -> str:
         """The output without its last line end, every byte of a path kept."""
-        return self.out.decode(errors="surrogateescape").removesuffix("\n")
+        return self.stdout.decode(errors="surrogateescape").removesuffix("\n")
 
     @property
     def reason(self) -> str:
         """The line of a complaint that tells most: git's hints and warnings come around it."""
-        lines = self.complaint.splitlines() or ["no reason was given"]
+        lines = self.stderr.splitlines() or ["no reason was given"]
         grave = [line for line in lines if line.startswith(("fatal:", "error:"))]
         return (grave or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
 
@@ -200,7 +202,7 @@ class Git:
         tree: Path | None = None,
         index: Path | None = None,
         shared: Path | None = None,
-        heed: Heed = unheeded,
+        heed: OnStep = ignore_step,
         lock: int = -1,
     ) -> None:
         self.folder = folder
@@ -247,28 +249,30 @@ class Git:
             if process.returncode:
                 self._fail(words, GitResult(process.returncode, b"", _read_complaint(complaint)))
 
-    def ask(self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None) -> str:
+    def read_line(
+        self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None
+    ) -> str:
         """What git says, without the last line end. SourceError if it fails."""
         ran = self.run(*words, feed=feed, also=also)
-        if not ran.fine:
+        if not ran.is_ok:
             self._fail(words, ran)
         return ran.line
 
-    def line(self, *words: str) -> str:
+    def try_line(self, *words: str) -> str:
         """What git says, without the last line end; empty if it fails."""
         ran = self.run(*words)
-        return ran.line if ran.fine else ""
+        return ran.line if ran.is_ok else ""
 
-    def holds(self, *words: str) -> bool:
+    def is_true(self, *words: str) -> bool:
         """Whether a question that git answers by its exit code is answered by yes."""
         return self.run(*words).code == 0
 
-    def paths(self, *words: str, feed: bytes = b"") -> list[bytes]:
+    def read_paths(self, *words: str, feed: bytes = b"") -> list[bytes]:
         """What a command prints with -z. SourceError if it fails."""
         ran = self.run(*words, feed=feed)
-        if not ran.fine or ran.cut:
+        if not ran.is_ok or ran.cut:
             self._fail(words, ran)
-        return ran.out.split(b"\0")[:-1]
+        return ran.stdout.split(b"\0")[:-1]
 
     def _fail(self, words: tuple[str, ...], ran: GitResult) -> None:
         why = "it said too much" if ran.cut else ran.reason
@@ -288,7 +292,7 @@ class Git:
     ) -> "Iterator[subprocess.Popen[bytes]]":
         """The running git; what is left of it at the end is killed, its children included."""
         self._heed(f"git {words[0]}")
-        around = environment(self.policy, os.environ) | self._places | dict(also or {})
+        around = build_environment(self.policy, os.environ) | self._places | dict(also or {})
         with _feed(feed) as given:
             try:
                 process = subprocess.Popen(  # noqa: S603
@@ -312,9 +316,9 @@ class Git:
                     kill_group(process.pid)
 
 
-def environment(policy: GitPolicy, around: Mapping[str, str]) -> dict[str, str]:
+def build_environment(policy: GitPolicy, around: Mapping[str, str]) -> dict[str, str]:
     """Only what git needs: a variable of the caller's shell must not redirect it."""
-    if policy is _AS_IS:
+    if policy is _USER_CONFIG:
         kept = {
             name: value
             for name, value in around.items()
@@ -330,21 +334,21 @@ def environment(policy: GitPolicy, around: Mapping[str, str]) -> dict[str, str]:
 def read_user_setting(folder: Path, key: str) -> str:
     """A setting as the user's own git sees it in that folder; empty if there is none."""
     try:
-        return Git(folder, _AS_IS).line("config", "--get", key).strip()
+        return Git(folder, _USER_CONFIG).try_line("config", "--get", key).strip()
     except SourceError:
         return ""
 
 
-def declared_safe() -> tuple[str, ...]:
+def read_safe_folders() -> tuple[str, ...]:
     """The folders the user told git to trust (safe.directory), by their own settings."""
     try:
-        ran = Git(Path("/"), _AS_IS).run("config", "--get-all", "safe.directory")
+        ran = Git(Path("/"), _USER_CONFIG).run("config", "--get-all", "safe.directory")
     except SourceError:
         return ()
     return tuple(ran.text.split("\n")[:-1])[:1000]
 
 
-def dated(moment: int) -> dict[str, str]:
+def date_variables(moment: int) -> dict[str, str]:
     """A commit's two dates, in seconds since 1970."""
     return {"GIT_AUTHOR_DATE": f"@{moment} +0000", "GIT_COMMITTER_DATE": f"@{moment} +0000"}
 
@@ -423,11 +427,11 @@ def seed_repository(folder: Path, commits: Iterable[SeedCommit]) -> dict[str, st
     """A new repository with that history, checked out. Returns the hash of each id and tag."""
     known = list(commits)
     git = Git(folder, SEED)
-    git.ask("init", "--quiet", "--template=", "--object-format=sha1")
-    git.ask("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
-    git.ask("fast-import", "--quiet", "--date-format=raw", feed=_import_stream(known))
-    git.ask("reset", "--quiet", "--hard")
-    hashes = git.ask("rev-list", "--reverse", "--topo-order", BRANCH).split()
+    git.read_line("init", "--quiet", "--template=", "--object-format=sha1")
+    git.read_line("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+    git.read_line("fast-import", "--quiet", "--date-format=raw", feed=_import_stream(known))
+    git.read_line("reset", "--quiet", "--hard")
+    hashes = git.read_line("rev-list", "--reverse", "--topo-order", BRANCH).split()
     named = {
         name: hash_
         for commit, hash_ in zip(known, hashes, strict=True)
@@ -440,8 +444,10 @@ def seed_repository(folder: Path, commits: Iterable[SeedCommit]) -> dict[str, st
 def check_out(repository: Path, revision: str, folder: Path) -> None:
     """A clone at that revision, as a CI job would make it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    Git(folder.parent, SEED).ask("clone", "--quiet", "--no-checkout", str(repository), folder.name)
-    Git(folder, SEED).ask("checkout", "--quiet", "--detach", revision)
+    Git(folder.parent, SEED).read_line(
+        "clone", "--quiet", "--no-checkout", str(repository), folder.name
+    )
+    Git(folder, SEED).read_line("checkout", "--quiet", "--detach", revision)
 
 
 def _import_stream(commits: list[SeedCommit]) -> bytes:
@@ -451,15 +457,15 @@ def _import_stream(commits: list[SeedCommit]) -> bytes:
         who = f"{commit.author} {int(commit.at.timestamp())} {commit.at:%z}"
         parts.append(f"commit refs/heads/{BRANCH}\nmark :{mark}\n".encode())
         parts.append(f"author {who}\ncommitter {who}\n".encode())
-        parts.append(_data(commit.message.rstrip("\n") + "\n"))
+        parts.append(_format_data(commit.message.rstrip("\n") + "\n"))
         parts.extend(f"D {path}\n".encode() for path in sorted(commit.remove))
         for path, text in sorted(commit.write.items()):
-            parts.append(f"M 100644 inline {path}\n".encode() + _data(text))
+            parts.append(f"M 100644 inline {path}\n".encode() + _format_data(text))
         parts.append(b"\n")
         parts.extend(f"reset refs/tags/{tag}\nfrom :{mark}\n\n".encode() for tag in commit.tags)
     return b"".join(parts)
 
 
-def _data(text: str) -> bytes:
+def _format_data(text: str) -> bytes:
     body = text.encode()
     return b"data %d\n%b\n" % (len(body), body)

@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from interlock.system import text
 
 
-def templates_of(room: str) -> Environment:
+def load_templates(room: str) -> Environment:
     """The templates that lie in a folder of ours, with filters for texts and times."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("interlock", each) for each in (room, "system")]),
@@ -22,24 +22,24 @@ def templates_of(room: str) -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        line=text.line,
-        first_line=text.first_line,
-        when=text.when,
-        day=text.day,
-        lasted=text.lasted,
-        counted=text.counted,
-        machine_time=machine_time,
+        line=text.format_line,
+        first_line=text.find_first_line,
+        when=text.format_time,
+        day=text.format_day,
+        lasted=text.format_elapsed,
+        counted=text.plural,
+        machine_time=format_machine_time,
         link=text.safe_link,
     )
     return made
 
 
-def source_in(made: Environment, name: str) -> str:
+def read_source(made: Environment, name: str) -> str:
     """A file beside the templates, as it is."""
     return made.loader.get_source(made, name)[0] if made.loader else ""
 
 
-def content_policy(style: str, script: str) -> str:
+def build_content_policy(style: str, script: str) -> str:
     """Nothing is loaded, sent or run but the style and the script of this page."""
     return (
         f"default-src 'none'; script-src 'sha256-{_digest(script)}'; "
@@ -51,6 +51,6 @@ def _digest(part: str) -> str:
     return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
 
 
-def machine_time(at: str) -> str:
-    found = text.moment(at)
+def format_machine_time(at: str) -> str:
+    found = text.parse_time(at)
     return found.isoformat() if found else ""

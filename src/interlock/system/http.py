@@ -19,7 +19,7 @@ import httpx
 from interlock.system.errors import SourceError
 
 
-def http_client(
+def build_client(
     url: str, headers: Mapping[str, str], timeout_s: float, setting: str
 ) -> httpx.Client:
     """A client of that server, whose address comes from that `setting`."""
@@ -27,12 +27,12 @@ def http_client(
         return httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
     except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
         raise SourceError(
-            f"The way to {url} is not understood ({short(error)}): check {setting}, "
+            f"The way to {url} is not understood ({format_short(error)}): check {setting}, "
             "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
         ) from None
 
 
-def short(said: object) -> str:
+def format_short(said: object) -> str:
     """In one line, and not a long one."""
     return " ".join(str(said).split())[:300]
 
@@ -50,24 +50,24 @@ def find_token(
     """The token for that system: of the key file if one is named, else of the first of the
     environment's `names` that is set, else of the file `usual` where there is one."""
     if key_file is not None:
-        return _sound(_from_file(key_file), f"The {system} token in {key_file}")
+        return _check_token(_read_key_file(key_file), f"The {system} token in {key_file}")
     token = next((said for name in names if (said := environ.get(name, "").strip())), "")
     if token:
-        return _sound(token, f"The {system} token in {' or '.join(names)}")
+        return _check_token(token, f"The {system} token in {' or '.join(names)}")
     if not Path(usual).exists():
         raise SourceError(
             f"{system} needs a token: set {names[0]}, or put it into {usual} (chmod 600 {usual})."
         )
-    return _sound(_from_file(Path(usual)), f"The {system} token in {usual}")
+    return _check_token(_read_key_file(Path(usual)), f"The {system} token in {usual}")
 
 
-def _sound(token: str, what: str) -> str:
+def _check_token(token: str, what: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SourceError(f"{what} has odd signs in it: copy it again, alone on the first line.")
     return token
 
 
-def _from_file(path: Path) -> str:
+def _read_key_file(path: Path) -> str:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):

@@ -26,7 +26,7 @@ class OpenFolder:
         self.root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow symlinks
         self._real = Path(os.path.realpath(root))
 
-    def parts(self, path: Path) -> tuple[str, ...]:
+    def split_path(self, path: Path) -> tuple[str, ...]:
         """The names that lead from the root to this absolute path; SourceError if none do."""
         if "\0" in str(path) or ".." in path.parts or len(str(path)) > _LONGEST_PATH:
             raise SourceError(f"{str(path)[:200]!r} is no plain path")
@@ -38,7 +38,7 @@ class OpenFolder:
     @contextmanager
     def open_parent(self, path: Path, *, make: bool = False) -> Iterator[tuple[int, str]]:
         """The open folder that holds a file, and the file's name in it. `make` what is missing."""
-        *folders, name = self.parts(path)
+        *folders, name = self.split_path(path)
         opened = os.open(self._real, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for folder in folders:

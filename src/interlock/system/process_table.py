@@ -52,33 +52,35 @@ class SeenProcess(msgspec.Struct, frozen=True, gc=False):
         return self.state not in "ZX"
 
 
-Census = dict[int, SeenProcess]
-OnSight = Callable[[SeenProcess], None]
+ProcessTable = dict[int, SeenProcess]
+OnProcess = Callable[[SeenProcess], None]
 
 
-def census(names: TagNames, on_sight: OnSight = lambda seen: None) -> Census:
+def list_processes(names: TagNames, on_sight: OnProcess = lambda seen: None) -> ProcessTable:
     """Everything of this user, the youngest first; each is told `on_sight` at once.
 
     Those who live for a moment only, from fork to fork, are young. It fails where it cannot see,
     as with too many open files: not seen must not look like gone.
     """
-    found: Census = {}
-    for pid in _youngest_first(_pids()):
-        seen = look(pid, names)
+    found: ProcessTable = {}
+    for pid in _sort_youngest_first(_list_pids()):
+        seen = read_process(pid, names)
         if seen is not None:
             on_sight(seen)
             found[pid] = seen
     return found
 
 
-def look(pid: int, names: TagNames | None = None, anyone: bool = False) -> SeenProcess | None:
+def read_process(
+    pid: int, names: TagNames | None = None, anyone: bool = False
+) -> SeenProcess | None:
     """One process, or None where there is none that is ours (or `anyone`'s)."""
-    return (_look_in_proc if HAS_PROC else _ask_psutil)(pid, names, anyone)
+    return (_read_proc if HAS_PROC else _read_psutil)(pid, names, anyone)
 
 
-def is_there(pid: int, started: str) -> bool:
+def is_running(pid: int, started: str) -> bool:
     """Whether that process lives, whoever's it is. One that cannot be looked at does."""
-    seen = look(pid, anyone=True)
+    seen = read_process(pid, anyone=True)
     if seen is not None:
         return seen.alive and str(seen.process.started) == started
     try:
@@ -90,7 +92,7 @@ def is_there(pid: int, started: str) -> bool:
     return True
 
 
-def _pids() -> Iterator[int]:
+def _list_pids() -> Iterator[int]:
     if not HAS_PROC:
         import psutil
 
@@ -102,17 +104,17 @@ def _pids() -> Iterator[int]:
                 yield int(entry.name)
 
 
-def _youngest_first(pids: Iterable[int]) -> list[int]:
+def _sort_youngest_first(pids: Iterable[int]) -> list[int]:
     """Numbers are given in rising order, and from the lowest again after the highest."""
-    last = int(_bytes("/proc/loadavg").split()[-1]) if HAS_PROC else 0
+    last = int(_read_bytes("/proc/loadavg").split()[-1]) if HAS_PROC else 0
     return sorted(pids, key=lambda pid: (pid > last, -pid))
 
 
-def _look_in_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
+def _read_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
     try:
         if not anyone and os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # noqa: PTH116
             return None
-        stat = _bytes(f"/proc/{pid}/stat")
+        stat = _read_bytes(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
     head, _, rest = stat.rpartition(b")")
@@ -127,15 +129,15 @@ def _look_in_proc(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess
     )
     if names is None or not seen.alive:
         return seen
-    return _with_tags(seen, names, _environment_in_proc(pid, names))
+    return _add_tags(seen, names, _read_environment(pid, names))
 
 
-def _environment_in_proc(pid: int, names: TagNames) -> dict[str, str]:
+def _read_environment(pid: int, names: TagNames) -> dict[str, str]:
     try:
-        content = _bytes(f"/proc/{pid}/environ")
+        content = _read_bytes(f"/proc/{pid}/environ")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return {}
-    marks = _marks(names)
+    marks = _encode_names(names)
     if not any(mark in content for mark in marks):
         return {}
     pairs = (part.partition(b"=") for part in content.split(b"\0") if part.startswith(marks))
@@ -143,11 +145,11 @@ def _environment_in_proc(pid: int, names: TagNames) -> dict[str, str]:
 
 
 @cache
-def _marks(names: TagNames) -> tuple[bytes, ...]:
+def _encode_names(names: TagNames) -> tuple[bytes, ...]:
     return tuple(name.encode() + b"=" for name in names)
 
 
-def _bytes(path: str) -> bytes:
+def _read_bytes(path: str) -> bytes:
     file = os.open(path, os.O_RDONLY)
     try:
         parts = []
@@ -158,7 +160,7 @@ def _bytes(path: str) -> bytes:
         os.close(file)
 
 
-def _ask_psutil(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
+def _read_psutil(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess | None:
     import psutil
 
     try:
@@ -178,20 +180,20 @@ def _ask_psutil(pid: int, names: TagNames | None, anyone: bool) -> SeenProcess |
             )
             if names is None or not seen.alive:
                 return seen
-            return _with_tags(seen, names, found.environ())
+            return _add_tags(seen, names, found.environ())
     except (psutil.Error, OSError):
         return None
 
 
-def _with_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -> SeenProcess:
+def _add_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -> SeenProcess:
     tags = f"{environment.get(names.above, '')} {environment.get(names.tag, '')}".split()
     if not tags:
         return seen
     return msgspec.structs.replace(seen, tags=tuple(tags), owner=environment.get(names.owner, ""))
 
 
-def family(
-    people: Census, tag: str, leader: Process, known: Container[Process] = ()
+def find_relatives(
+    people: ProcessTable, tag: str, leader: Process, known: Container[Process] = ()
 ) -> dict[Process, SeenProcess]:
     """All that carry the tag, share the leader's session, were known to be of the family or
     descend from one of those, alive.
@@ -206,10 +208,10 @@ def family(
         for seen in people.values()
         if tag in seen.tags or seen.session == session or seen.process in known
     ]
-    return {seen.process: seen for seen in descendants(people, roots) if seen.alive}
+    return {seen.process: seen for seen in find_descendants(people, roots) if seen.alive}
 
 
-def descendants(people: Census, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
+def find_descendants(people: ProcessTable, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
     """The roots and all below them, each once."""
     children: dict[int, list[SeenProcess]] = defaultdict(list)
     for seen in people.values():
@@ -224,7 +226,7 @@ def descendants(people: Census, roots: Iterable[SeenProcess]) -> list[SeenProces
     return list(found.values())
 
 
-def line_above(people: Census, pid: int) -> set[Process]:
+def find_ancestors(people: ProcessTable, pid: int) -> set[Process]:
     """The process itself, its parent, and so on up: those that are never to be ended."""
     found: set[Process] = set()
     while (seen := people.get(pid)) is not None and seen.process not in found:
@@ -238,19 +240,19 @@ class ProcessSnapshot:
 
     def __init__(self, names: TagNames) -> None:
         self._names = names
-        self._next: asyncio.Future[Census] | None = None
-        self._watchers: list[OnSight] = []
+        self._next: asyncio.Future[ProcessTable] | None = None
+        self._watchers: list[OnProcess] = []
 
-    async def look(self, on_sight: OnSight | None = None) -> Census:
+    async def take(self, on_sight: OnProcess | None = None) -> ProcessTable:
         if self._next is None:
             loop = asyncio.get_running_loop()
             self._next = loop.create_future()
-            loop.call_soon(self._tell, self._next)
+            loop.call_soon(self._deliver, self._next)
         if on_sight is not None:
             self._watchers.append(on_sight)
         return await asyncio.shield(self._next)
 
-    def _tell(self, waiting: "asyncio.Future[Census]") -> None:
+    def _deliver(self, waiting: "asyncio.Future[ProcessTable]") -> None:
         watchers, self._watchers, self._next = self._watchers, [], None
 
         def on_sight(seen: SeenProcess) -> None:
@@ -258,6 +260,6 @@ class ProcessSnapshot:
                 watcher(seen)
 
         try:
-            waiting.set_result(census(self._names, on_sight))
+            waiting.set_result(list_processes(self._names, on_sight))
         except OSError as error:
             waiting.set_exception(error)

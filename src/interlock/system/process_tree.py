@@ -17,15 +17,15 @@ from typing import IO, Literal, Protocol
 
 import msgspec
 
-from interlock.system.process_table import Process, SeenProcess, look
+from interlock.system.process_table import Process, SeenProcess, read_process
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
 
 
-def send(process: Process, number: int) -> bool:
+def send_signal(process: Process, number: int) -> bool:
     """Whether the signal went out: False if the process is gone or not ours."""
     try:
-        return _by_handle(process, number) if HAS_HANDLES else _by_psutil(process, number)
+        return _send_by_handle(process, number) if HAS_HANDLES else _send_by_psutil(process, number)
     except OSError:
         return False
 
@@ -36,10 +36,10 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> None:
         os.killpg(group, number)
 
 
-def _by_handle(process: Process, number: int) -> bool:
+def _send_by_handle(process: Process, number: int) -> bool:
     handle = os.pidfd_open(process.pid)
     try:
-        seen = look(process.pid)
+        seen = read_process(process.pid)
         if seen is None or seen.process != process:
             return False
         signal.pidfd_send_signal(handle, number)
@@ -48,7 +48,7 @@ def _by_handle(process: Process, number: int) -> bool:
         os.close(handle)
 
 
-def _by_psutil(process: Process, number: int) -> bool:
+def _send_by_psutil(process: Process, number: int) -> bool:
     import psutil
 
     try:
@@ -61,8 +61,8 @@ def _by_psutil(process: Process, number: int) -> bool:
     return True
 
 
-Kin = Mapping[Process, SeenProcess]
-Find = Callable[[bool], Awaitable[Kin]]
+Relatives = Mapping[Process, SeenProcess]
+FindRelatives = Callable[[bool], Awaitable[Relatives]]
 """Looks for all who are alive; with True it also stops each in the moment it is seen."""
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
@@ -96,7 +96,7 @@ class KillReport(msgspec.Struct, frozen=True):
 
 
 async def kill_tree(
-    kin: Kin, find: Find, clock: Clock, grace: float, group: int | None = None
+    kin: Relatives, find: FindRelatives, clock: Clock, grace: float, group: int | None = None
 ) -> KillReport:
     """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
 
@@ -104,46 +104,48 @@ async def kill_tree(
     fork faster than anybody can look do not get away.
     """
     told: dict[Process, Survivor] = {}
-    rest = await _ask_to_end(kin, find, clock, clock.now() + grace, told)
+    rest = await _terminate(kin, find, clock, clock.now() + grace, told)
     if rest:
         if group is not None:
             kill_group(group, signal.SIGKILL)
         rest = await _kill(rest, find, clock, told)
-    remaining = tuple(sorted(_left(seen, "KILL") for seen in rest.values()))
+    remaining = tuple(sorted(_survivor_of(seen, "KILL") for seen in rest.values()))
     return KillReport(tuple(sorted(told.values())), remaining)
 
 
-async def _ask_to_end(
-    kin: Kin, find: Find, clock: Clock, give_up: float, told: dict[Process, Survivor]
-) -> Kin:
+async def _terminate(
+    kin: Relatives, find: FindRelatives, clock: Clock, give_up: float, told: dict[Process, Survivor]
+) -> Relatives:
     """SIGTERM to each once; who is still there when the grace is over."""
     while kin:
         for process, seen in kin.items():
             if process not in told:
-                told[process] = _left(seen, "TERM")
-                send(process, signal.SIGTERM)
-                send(process, signal.SIGCONT)  # one that is stopped would never hear of it
-        await _vanish(kin, clock, give_up)
+                told[process] = _survivor_of(seen, "TERM")
+                send_signal(process, signal.SIGTERM)
+                send_signal(process, signal.SIGCONT)  # one that is stopped would never hear of it
+        await _wait_until_gone(kin, clock, give_up)
         kin = await find(False) or await find(False)
         if clock.now() >= give_up:
             break
     return kin
 
 
-async def _kill(kin: Kin, find: Find, clock: Clock, told: dict[Process, Survivor]) -> Kin:
+async def _kill(
+    kin: Relatives, find: FindRelatives, clock: Clock, told: dict[Process, Survivor]
+) -> Relatives:
     give_up = clock.now() + _PATIENCE
     while kin:
         for process, seen in (await _freeze(kin, find)).items():
-            told[process] = _left(seen, "KILL")
-            send(process, signal.SIGKILL)
-        await _vanish(kin, clock, give_up)
+            told[process] = _survivor_of(seen, "KILL")
+            send_signal(process, signal.SIGKILL)
+        await _wait_until_gone(kin, clock, give_up)
         kin = await find(True) or await find(True)
         if clock.now() >= give_up:
             break
     return kin
 
 
-async def _freeze(kin: Kin, find: Find) -> Kin:
+async def _freeze(kin: Relatives, find: FindRelatives) -> Relatives:
     """Stop all until no new one is born: what is stopped does not fork."""
     frozen: set[Process] = set()
     for _ in range(_FREEZES):
@@ -151,24 +153,24 @@ async def _freeze(kin: Kin, find: Find) -> Kin:
         if not new:
             break
         for process in sorted(new):
-            send(process, signal.SIGSTOP)
+            send_signal(process, signal.SIGSTOP)
         frozen |= new
         kin = {**kin, **await find(True)}
     return kin
 
 
-async def _vanish(kin: Kin, clock: Clock, give_up: float) -> None:
+async def _wait_until_gone(kin: Relatives, clock: Clock, give_up: float) -> None:
     """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
     wait = _FIRST_PAUSE
-    while any(_lives(process) for process in kin):
+    while any(_is_alive(process) for process in kin):
         rest = give_up - clock.now()
         if rest <= 0:
             return
-        await _pause(clock, min(wait, rest))
+        await _sleep(clock, min(wait, rest))
         wait = min(wait * 2, _LONGEST_PAUSE)
 
 
-async def _pause(clock: Clock, seconds: float) -> None:
+async def _sleep(clock: Clock, seconds: float) -> None:
     over = asyncio.Event()
     cancel = clock.call_at(clock.now() + seconds, over.set)
     try:
@@ -182,12 +184,12 @@ def clean_name(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST_NAME])
 
 
-def _left(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
+def _survivor_of(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
     return Survivor(seen.process.pid, clean_name(seen.name), number)
 
 
-def _lives(process: Process) -> bool:
-    seen = look(process.pid)
+def _is_alive(process: Process) -> bool:
+    seen = read_process(process.pid)
     return seen is not None and seen.process == process and seen.alive
 
 

@@ -89,7 +89,7 @@ def read_json(raw: bytes) -> Any | Problem:
     except _DuplicateKeyError as error:
         return Problem("duplicate-key", f"{error} is written twice")
     except ValueError as error:
-        return _explain(content, error)
+        return _explain_error(content, error)
     if b"u0000" in written and _NUL.search(written):
         return Problem("invalid-json", "there is a NUL character in it")
     return value
@@ -100,10 +100,10 @@ def read_object(raw: bytes) -> dict[str, Any] | Problem:
     value = read_json(raw)
     if isinstance(value, dict | Problem):
         return value
-    return Problem("not-an-object", f"it holds a {_kind(value)}, not an object")
+    return Problem("not-an-object", f"it holds a {_name_type(value)}, not an object")
 
 
-def _explain(content: bytes, error: ValueError) -> Problem:
+def _explain_error(content: bytes, error: ValueError) -> Problem:
     if not content.strip():
         return Problem("empty", "it is empty")
     try:
@@ -149,13 +149,13 @@ def _is_too_deep(written: bytes) -> bool:
     return bool(brackets)
 
 
-def _kind(value: object) -> str:
+def _name_type(value: object) -> str:
     return {list: "list", str: "string", type(None): "null", bool: "boolean"}.get(
         type(value), "number"
     )
 
 
-def encode_pretty(value: object) -> bytes:
+def format_json(value: object) -> bytes:
     """Two spaces, one field per line, a newline at the end: the seeds' layout."""
     plain = msgspec.to_builtins(value)
     return json.dumps(plain, indent=2, ensure_ascii=False).encode() + b"\n"
@@ -170,9 +170,11 @@ def read_record(raw: bytes, record: type[Record]) -> Record | Problem:
         found = msgspec.convert(value, record)
     except msgspec.ValidationError as error:
         return Problem("wrong-field", str(error))
-    wide = next((name for name in record.__struct_fields__ if _too_wide(getattr(found, name))), "")
+    wide = next(
+        (name for name in record.__struct_fields__ if _is_too_wide(getattr(found, name))), ""
+    )
     return Problem("wrong-field", f"{wide} does not fit into 64 bits") if wide else found
 
 
-def _too_wide(value: object) -> bool:
+def _is_too_wide(value: object) -> bool:
     return isinstance(value, int) and value not in INT64

@@ -20,7 +20,7 @@ _UNSEEN = re.compile(
 _BLANKS = re.compile(r"\s+")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Without colours; what cannot be seen but could mislead is written as an escape."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
@@ -32,36 +32,36 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def line(text: str, limit: int = 200) -> str:
+def format_line(text: str, limit: int = 200) -> str:
     """Clean, on one line, with an ellipsis where it was cut."""
-    whole = _BLANKS.sub(" ", clean(text[: limit * 4])).strip()
+    whole = _BLANKS.sub(" ", clean_text(text[: limit * 4])).strip()
     return whole if len(whole) <= limit else whole[: limit - 1].rstrip() + "…"
 
 
-def first_line(text: str, limit: int = 200) -> str:
+def find_first_line(text: str, limit: int = 200) -> str:
     """The first line that says something."""
     for each in text[:20_000].splitlines():
-        if said := line(each, limit):
+        if said := format_line(each, limit):
             return said
     return ""
 
 
-def block(text: str, limit: int) -> tuple[str, int]:
+def clip_block(text: str, limit: int) -> tuple[str, int]:
     """Clean lines from the start, and how many characters were left out."""
-    whole = clean(text[:limit]).strip("\n")
+    whole = clean_text(text[:limit]).strip("\n")
     return whole, max(0, len(text) - limit)
 
 
-def writable(text: str) -> str:
+def replace_unencodable(text: str) -> str:
     """The same, with what UTF-8 cannot hold replaced."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def moment(at: str) -> datetime | None:
+def parse_time(at: str) -> datetime | None:
     """An RFC 3339 time; one without an offset is taken as UTC. None if it is none."""
     try:
         found = datetime.fromisoformat(at.strip())
@@ -70,33 +70,33 @@ def moment(at: str) -> datetime | None:
         return None
 
 
-def when(at: str) -> str:
+def format_time(at: str) -> str:
     """A time for people, in UTC; what cannot be read is shown as it came."""
-    found = moment(at)
-    return f"{found:%Y-%m-%d %H:%M} UTC" if found else line(at, 40)
+    found = parse_time(at)
+    return f"{found:%Y-%m-%d %H:%M} UTC" if found else format_line(at, 40)
 
 
-def day(at: str) -> str:
-    found = moment(at)
-    return f"{found:%Y-%m-%d}" if found else line(at, 40)
+def format_day(at: str) -> str:
+    found = parse_time(at)
+    return f"{found:%Y-%m-%d}" if found else format_line(at, 40)
 
 
-def lasted(start: str, end: str) -> str:
+def format_elapsed(start: str, end: str) -> str:
     """How long something took, in its two largest units; empty if not known."""
-    begun, ended = moment(start), moment(end)
+    begun, ended = parse_time(start), parse_time(end)
     if begun is None or ended is None or ended < begun:
         return ""
-    return span(ended - begun)
+    return format_duration(ended - begun)
 
 
-def span(length: timedelta) -> str:
+def format_duration(length: timedelta) -> str:
     seconds = int(length.total_seconds())
     parts = [(seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m")]
     said = [f"{number} {unit}" for number, unit in (*parts, (seconds % 60, "s")) if number]
     return " ".join(said[:2]) or "0 s"
 
 
-def columns(text: str) -> int:
+def count_columns(text: str) -> int:
     """How many columns of a terminal the text takes."""
     return sum(_columns(each) for each in text)
 
@@ -107,9 +107,9 @@ def _columns(sign: str) -> int:
     return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
-def fitted(text: str, width: int) -> str:
+def fit_columns(text: str, width: int) -> str:
     """At most so many columns, with an ellipsis where it was cut."""
-    if columns(text) <= width:
+    if count_columns(text) <= width:
         return text
     taken, room = "", max(0, width - 1)
     for sign in text:
@@ -130,34 +130,34 @@ _APART = "\u200b"
 """Between a sign and a name, so that nobody is called by a test's name."""
 
 
-def prose(text: str, limit: int = 2000) -> str:
+def escape_markdown(text: str, limit: int = 2000) -> str:
     """One line of words: no markup, no HTML, no mention, no link."""
-    said = line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    said = format_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     said = _MARKS.sub(r"\\\1", said)
     said = said.replace("://", r":\//").replace("www.", r"www\.").replace("WWW.", r"WWW\.")
-    said = _OPENERS.sub(_opener, said)
+    said = _OPENERS.sub(_escape_opener, said)
     return _CALLS.sub(lambda found: f"{found[1] or 'GH-'}{_APART}", said)
 
 
-def _opener(found: re.Match[str]) -> str:
+def _escape_opener(found: re.Match[str]) -> str:
     """What would open a list, a heading or a quote."""
     mark = found[1]
     return f"{mark[:-1]}\\{mark[-1]}"
 
 
-def code(text: str, limit: int = 300) -> str:
+def format_code(text: str, limit: int = 300) -> str:
     """A code span. One with a bar is written as HTML: readers of tables do not agree on bars."""
-    said = line(text, limit)
+    said = format_line(text, limit)
     if "|" in said:
-        return f"<code>{prose(said, limit).replace(BAR, '&#124;')}</code>"
+        return f"<code>{escape_markdown(said, limit).replace(BAR, '&#124;')}</code>"
     ticks = "`" * (1 + max((len(run) for run in re.findall("`+", said)), default=0))
     inner = f" {said} " if said.startswith("`") or said.endswith("`") else said
     return f"{ticks}{inner}{ticks}" if said else ""
 
 
-def code_list(texts: Iterable[str], limit: int = 12) -> str:
+def format_code_list(texts: Iterable[str], limit: int = 12) -> str:
     all_ = list(texts)
-    said = ", ".join(code(text) for text in all_[:limit])
+    said = ", ".join(format_code(text) for text in all_[:limit])
     return f"{said} and {len(all_) - limit:,} more" if len(all_) > limit else said
 
 
@@ -181,15 +181,15 @@ def safe_link(url: str) -> str:
     return urlunsplit((parts.scheme.lower(), host, parts.path, parts.query, parts.fragment))
 
 
-def link(said: str, url: str) -> str:
+def format_link(said: str, url: str) -> str:
     """A link that cannot end early, also in a table; its text alone if the address is not safe."""
     address = safe_link(url).replace("|", "%7C")
     return f"[{said}](<{address}>)" if address and said else said
 
 
-def fence(text: str) -> str:
+def format_fence(text: str) -> str:
     """A block that nothing inside can close."""
-    said = clean(text).strip("\n")
+    said = clean_text(text).strip("\n")
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", said)), default=0))
     return f"{ticks}text\n{said}\n{ticks}"
 
@@ -242,7 +242,7 @@ class ClippedText:
         return f"{head}\n[{cut:,} characters cut]\n{tail}"
 
 
-def bounded(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
+def clip_text(text: str, bound: int = LOG_BOUND) -> tuple[str, bool]:
     """The text within the bound, and whether something was cut."""
     if len(text) <= bound:
         return text, False

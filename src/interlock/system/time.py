@@ -40,7 +40,7 @@ def format_time(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def local_day(at: float) -> Day:
+def find_local_day(at: float) -> Day:
     """The day around a moment, from midnight to midnight where this machine is."""
     today = datetime.fromtimestamp(at).astimezone().date()
     begins, ends = (
@@ -50,7 +50,7 @@ def local_day(at: float) -> Day:
     return Day(today.isoformat(), begins, ends)
 
 
-def hour(at: float, now: float) -> str:
+def format_clock_time(at: float, now: float) -> str:
     """A moment as people say it: the hour if it is today, else the day too."""
     then, today = time.localtime(at), time.localtime(now)
     same_day = then[:3] == today[:3]
@@ -62,31 +62,31 @@ _MICROSECONDS: Final = 10**13
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def rfc3339(value: Any) -> str:
+def format_rfc3339(value: Any) -> str:
     """The same moment as RFC 3339 in UTC, or "" if this is none."""
-    found = _moment(value)
-    return "" if found is None else _written(found)
+    found = _parse_moment(value)
+    return "" if found is None else _format_moment(found)
 
 
-def after(start: str, seconds: float) -> str:
+def add_seconds(start: str, seconds: float) -> str:
     """The moment that many seconds after an RFC 3339 one; "" if there is no start."""
-    found = _moment(start)
+    found = _parse_moment(start)
     if found is None or not 0 <= seconds < 10**9:
         return ""
     try:
-        return _written(found + timedelta(seconds=seconds))
+        return _format_moment(found + timedelta(seconds=seconds))
     except OverflowError:
         return ""
 
 
-def _moment(value: Any) -> datetime | None:
+def _parse_moment(value: Any) -> datetime | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return _of_number(value)
+        return _parse_number(value)
     text = str(value).strip()
     if text.isascii() and text.isdigit() and len(text) >= 11:
-        return _of_number(int(text))
+        return _parse_number(int(text))
     try:
         found = datetime.fromisoformat(text)
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -95,7 +95,7 @@ def _moment(value: Any) -> datetime | None:
         return None
 
 
-def _of_number(value: float) -> datetime | None:
+def _parse_number(value: float) -> datetime | None:
     micros = value if value >= _MICROSECONDS else value * 1000
     try:
         return _EPOCH + timedelta(microseconds=int(micros)) if micros > 0 else None
@@ -103,7 +103,7 @@ def _of_number(value: float) -> datetime | None:
         return None
 
 
-def _written(moment: datetime) -> str:
+def _format_moment(moment: datetime) -> str:
     spec = "microseconds" if moment.microsecond % 1000 else "milliseconds"
     text = moment.isoformat(timespec=spec if moment.microsecond else "seconds")
     return text.replace("+00:00", "Z")

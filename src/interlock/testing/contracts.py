@@ -76,7 +76,7 @@ class CarrierContract:
         async def check(bench: CarrierBench) -> None:
             bench.carrier.send([make_ask(2)])
             self._check(await bench.until(1), {2})
-            bench.carrier.settled(2)
+            bench.carrier.settle(2)
 
         self._run(check, tmp_path)
 
@@ -95,8 +95,8 @@ class CarrierContract:
             while {each.dispatch_id for each in bench.replies} != {1, 2}:
                 await bench.until(len(bench.replies) + 1)
             self._check(bench.replies, {1, 2})
-            bench.carrier.settled(1)
-            bench.carrier.settled(2)
+            bench.carrier.settle(1)
+            bench.carrier.settle(2)
 
         self._run(check, tmp_path)
 
@@ -104,7 +104,7 @@ class CarrierContract:
         async def check(bench: CarrierBench) -> None:
             bench.carrier.send([make_ask(1)])
             await bench.until(1)
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
             self.prepare_again(tmp_path)
             bench.carrier.send([make_ask(1)])
             self._check(await bench.until(2), {1})
@@ -113,11 +113,11 @@ class CarrierContract:
 
     def test_settling_what_is_not_known_is_harmless(self, tmp_path: Path) -> None:
         async def check(bench: CarrierBench) -> None:
-            bench.carrier.settled(99)
+            bench.carrier.settle(99)
             bench.carrier.send([make_ask(1)])
             await bench.until(1)
-            bench.carrier.settled(1)
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
+            bench.carrier.settle(1)
             self._check(bench.replies, {1})
 
         self._run(check, tmp_path)
@@ -151,7 +151,7 @@ class CarrierContract:
                 async with CarrierBench(_connect(carrier), clock) as bench:
                     bench.carrier.send([make_ask(number)])
                     self._check(await bench.until(1), {number})
-                    bench.carrier.settled(number)
+                    bench.carrier.settle(number)
 
         asyncio.run(check())
 

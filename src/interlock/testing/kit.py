@@ -64,14 +64,14 @@ class ManualClock:
 
     def advance(self) -> bool:
         """Move to the next timer and let it ring; False if there is none."""
-        found = self.next_timer()
+        found = self.pop_timer()
         if found is None:
             return False
         self.time = max(self.time, found[0])
         found[1]()
         return True
 
-    def next_timer(self) -> tuple[float, Callable[[], None]] | None:
+    def pop_timer(self) -> tuple[float, Callable[[], None]] | None:
         """The next timer that nobody cancelled, which is taken out."""
         while self._timers:
             when, number, callback = heapq.heappop(self._timers)
@@ -108,7 +108,7 @@ class FakeClock:
             self._timers = {each: own for each, own in self._timers.items() if not each.is_closed()}
             timers = self._timers.setdefault(loop, ManualClock(self._now))
         cancel = timers.call_at(when, callback)
-        self._watch(loop)
+        self._watch_loop(loop)
         return cancel
 
     def advance(self, seconds: float) -> None:
@@ -120,7 +120,7 @@ class FakeClock:
             self._now += seconds
             loops = [each for each in self._timers if not each.is_closed()]
         for loop in loops:
-            loop.call_soon_threadsafe(self._watch, loop)
+            loop.call_soon_threadsafe(self._watch_loop, loop)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -131,14 +131,14 @@ class FakeClock:
             yield
         finally:
             self._held -= 1
-            self._watch(loop)
+            self._watch_loop(loop)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _watch_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         if loop not in self._watched:
             self._watched.add(loop)
-            loop.call_soon(self._look, loop, self._reads, 0)
+            loop.call_soon(self._jump_when_idle, loop, self._reads, 0)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, reads: int, rounds: int) -> None:
+    def _jump_when_idle(self, loop: asyncio.AbstractEventLoop, reads: int, rounds: int) -> None:
         """Jump when the loop has gone round often enough and nobody has asked for the time."""
         timers = self._timers.get(loop)
         if self._held or timers is None:
@@ -146,14 +146,14 @@ class FakeClock:
             return
         if rounds < _ROUNDS:
             quiet = rounds + 1 if self._reads == reads else 0
-            loop.call_soon(self._look, loop, self._reads, quiet)
+            loop.call_soon(self._jump_when_idle, loop, self._reads, quiet)
             return
         self._watched.discard(loop)
-        found = timers.next_timer()
+        found = timers.pop_timer()
         if found is not None:
             self._now = max(self._now, found[0])
             found[1]()
-            self._watch(loop)
+            self._watch_loop(loop)
 
 
 class Delay(msgspec.Struct, frozen=True):
@@ -205,7 +205,9 @@ class Script(Mapping[str, "Carrier"]):
         named."""
         if role:
             return list(self._asked.get(role, ()))
-        return sorted((each for asked in self._asked.values() for each in asked), key=_number)
+        return sorted(
+            (each for asked in self._asked.values() for each in asked), key=_dispatch_number
+        )
 
 
 class _ScriptedRole:
@@ -226,11 +228,11 @@ class _ScriptedRole:
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._tasks.drop(dispatch_id)
 
     async def close(self) -> None:
-        await self._tasks.end()
+        await self._tasks.close()
 
     async def _answer(self, ask: Ask) -> Reply:
         self._remember(build_dispatch(ask, self.steps.get(ask.step)))
@@ -272,7 +274,7 @@ async def _wait_until(clock: Clock, when: float) -> None:
         cancel()
 
 
-def _number(dispatch: Dispatch) -> int:
+def _dispatch_number(dispatch: Dispatch) -> int:
     return dispatch.id
 
 
@@ -344,10 +346,12 @@ def assert_sound(circuit: "str | Path | Circuit", project: Path = Path()) -> Non
     report = own.verify()
     if not report.sound:
         errors = [each for each in report.findings if each.level == "error"]
-        raise AssertionError("\n".join([f"circuit {own.name} is not sound:", *map(_tell, errors)]))
+        raise AssertionError(
+            "\n".join([f"circuit {own.name} is not sound:", *map(_format_finding, errors)])
+        )
 
 
-def _tell(finding: Finding) -> str:
+def _format_finding(finding: Finding) -> str:
     place = f"{finding.file}:{finding.line}: " if finding.line else ""
     lines = [f"- {place}{finding.message}", f"  {finding.fix}"]
     if finding.counter_example is not None:

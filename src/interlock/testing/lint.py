@@ -12,10 +12,17 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.catalogue import PREFIX, SignalRow, may_say, role_named, row_of, rows
-from interlock.signals.grammar import SIGNALS, WORDS, meant_by, spoken
-from interlock.signals.lines import KEYS, TYPE, LineReader, LineSignal, read_payload
-from interlock.signals.own_words import units
+from interlock.signals.catalogue import (
+    PREFIX,
+    SignalRow,
+    find_signal,
+    list_signals,
+    may_send,
+    normalize_role,
+)
+from interlock.signals.grammar import SIGNAL_WORDS, SIGNALS, guess_signal, parse_signal_line
+from interlock.signals.lines import LEGACY_KEYS, SIGNAL_TYPE, LineReader, LineSignal, read_payload
+from interlock.signals.own_words import split_units
 
 _PLACEHOLDER: Final = re.compile(
     r"\[[^\[\]\n]+\]|<[^<>\n]+>|\{[^{}\n]+\}|\$\{?\w+\}?|\N{HORIZONTAL ELLIPSIS}|\.\.\."
@@ -23,7 +30,7 @@ _PLACEHOLDER: Final = re.compile(
 _MARKS: Final = re.compile(r"(?:[ \t>|+*~#-]|\d{1,9}[.)][ \t]|[`_])*")
 _SPAN: Final = re.compile(r"(?<!not )(?<!never )`([^`\n]+)`")
 _PRINTED: Final = re.compile(rf"{PREFIX}[^`'\"|\n]*")
-_STRANGER: Final = re.compile(r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?::[ \t]*(\S.*)?)?\Z")
+_UNKNOWN_NAME: Final = re.compile(r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?::[ \t]*(\S.*)?)?\Z")
 _ATTEMPT: Final = re.compile(r"[ \t]*(?:[:=]|[-\u2013\u2014])")
 _ANY_TYPE: Final = ("TYPE", "SIGNAL_TYPE", "X", "")
 
@@ -47,10 +54,10 @@ class Example(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def lines_of(source: str) -> Iterator[PromptLine]:
+def split_prompt_lines(source: str) -> Iterator[PromptLine]:
     """Every line of a source that begins with a newline."""
     number = 1
-    for unit in units(source):
+    for unit in split_units(source):
         live = unit.kind == "line"
         for text in unit.text.split("\n"):
             indented = text.startswith(("    ", "\t"))
@@ -58,7 +65,7 @@ def lines_of(source: str) -> Iterator[PromptLine]:
             number += 1
 
 
-def examples_in(line: PromptLine) -> Iterator[Example]:
+def find_examples(line: PromptLine) -> Iterator[Example]:
     """The line itself, without its marks, and each code span in it."""
     marks = _MARKS.match(line.text)
     start = marks.end() if marks else 0
@@ -72,19 +79,19 @@ def examples_in(line: PromptLine) -> Iterator[Example]:
     if PREFIX in line.text:
         candidates = [(code, found[0]) for found in _PRINTED.finditer(line.text)]
     for position, text in candidates:
-        found = _example(position, text.strip())
+        found = _read_example(position, text.strip())
         if found:
             yield found
 
 
-def _example(line: PromptLine, text: str) -> Example | None:
+def _read_example(line: PromptLine, text: str) -> Example | None:
     if text.startswith(PREFIX):
-        return _line_example(line, text)
-    meant = meant_by(text) if text[:1].isalpha() else None
-    if meant is None or row_of("line", text):
+        return _read_line_example(line, text)
+    meant = guess_signal(text) if text[:1].isalpha() else None
+    if meant is None or find_signal("line", text):
         return None
     word, rest = meant
-    legal = _legal(text, word)
+    legal = _find_legal_rows(text, word)
     if legal or text == word:
         return Example(line, text, word, legal)
     if text.startswith(word) and line.live and line.text.startswith(word):
@@ -95,37 +102,37 @@ def _example(line: PromptLine, text: str) -> Example | None:
     return None
 
 
-def _legal(text: str, word: str) -> tuple[SignalRow, ...]:
+def _find_legal_rows(text: str, word: str) -> tuple[SignalRow, ...]:
     """The rows whose grammar the text has once its placeholders are filled in."""
-    valued = [row for row in rows("text") if row.word == word and row.name != word]
+    valued = [row for row in list_signals("text") if row.word == word and row.name != word]
     found = tuple(row for row in valued if re.search(rf"\b{row.name.partition(': ')[2]}\b", text))
     if valued:
         plain = _PLACEHOLDER.sub(lambda m: valued[0].name.partition(": ")[2], text)
-        return found if _said(plain) else ()
-    row = _said(_PLACEHOLDER.sub("x", text))
+        return found if _match_signal(plain) else ()
+    row = _match_signal(_PLACEHOLDER.sub("x", text))
     return (row,) if row else ()
 
 
-def _said(line: str) -> SignalRow | None:
+def _match_signal(line: str) -> SignalRow | None:
     found = SIGNALS.anywhere.match("\n" + line)
-    return spoken(found).row if found and found.end() == len(line) + 1 else None
+    return parse_signal_line(found).row if found and found.end() == len(line) + 1 else None
 
 
-def _line_example(line: PromptLine, text: str) -> Example | None:
+def _read_line_example(line: PromptLine, text: str) -> Example | None:
     kind, _, payload = text.removeprefix(PREFIX).partition(":")
     if not kind[:1].isalpha() or kind in _ANY_TYPE or "\u2550" in text:
         return None
-    if TYPE.match(kind) and kind != "CHECKPOINT" and row_of("line", kind) is None:
+    if SIGNAL_TYPE.match(kind) and kind != "CHECKPOINT" and find_signal("line", kind) is None:
         return None  # a stranger: see strangers_in
     filled = _PLACEHOLDER.sub("7", payload)
     found = read_payload(kind, filled, 1)
     if isinstance(found, str):
         return Example(line, text, PREFIX, problem=found) if line.code or line.live else None
-    row = row_of("line", found.type)
+    row = find_signal("line", found.type)
     return Example(line, text, PREFIX, (row,) if row else ())
 
 
-def strangers_in(line: PromptLine) -> Iterator[tuple[str, bool]]:
+def find_unknown_names(line: PromptLine) -> Iterator[tuple[str, bool]]:
     """Names that look like signals and are none, each with whether a placeholder follows."""
     for found in re.finditer(rf"{PREFIX}([A-Z][A-Z0-9_]*)", line.text):
         if found[1] not in _KNOWN and found[1] not in _ANY_TYPE:
@@ -135,18 +142,23 @@ def strangers_in(line: PromptLine) -> Iterator[tuple[str, bool]]:
     spans = [] if line.code else [span[1] for span in _SPAN.finditer(line.text)]
     texts = [whole] if line.code or not marks or not marks.end() else []
     for text in (*texts, *spans):
-        named = _STRANGER.match(text.strip())
-        if named and named[1] not in _KNOWN and not meant_by(text):
+        named = _UNKNOWN_NAME.match(text.strip())
+        if named and named[1] not in _KNOWN and not guess_signal(text):
             yield named[1], bool(_PLACEHOLDER.match(named[2] or ""))
 
 
 _KNOWN: Final = frozenset(
     {
-        *WORDS,
-        *KEYS,
+        *SIGNAL_WORDS,
+        *LEGACY_KEYS,
         PREFIX.removesuffix(":"),
-        *(row.name.partition(":")[0] for row in rows("line")),
-        *(choice for row in rows("line") for field in row.payload for choice in field.choices),
+        *(row.name.partition(":")[0] for row in list_signals("line")),
+        *(
+            choice
+            for row in list_signals("line")
+            for field in row.payload
+            for choice in field.choices
+        ),
     }
 )
 
@@ -155,15 +167,17 @@ MOST_FINDINGS: Final = 1000
 LARGEST: Final = 1 << 24
 _SAMPLE: Final = 1 << 17
 _NEAR: Final = 0.75
-_NAMES: Final = (*WORDS, *(row.name.partition(":")[0] for row in rows("line")))
+_NAMES: Final = (*SIGNAL_WORDS, *(row.name.partition(":")[0] for row in list_signals("line")))
 _FILES: Final = re.compile(r"\bdispatch_id\b")
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\n(?:[^\n]*\n){0,40}?---[ \t]*\n")
 _COUNTER_EXAMPLE: Final = re.compile(r"\b(?:is no|not a|is not a) signal\b")
 _TEMPLATE: Final = re.compile(
     r"\[(?:task_id|request_id|expert_name|file_path)\]|\{(?:epic_id|story_id|issue_number)\}"
 )
-_NAMED: Final = re.compile(rf"(?<!\w)(?:{'|'.join(WORDS)})(?!\w)")
-_SHOWN: Final = re.compile(rf"(?:{'|'.join(WORDS)})`?:[ \t]*[\[<{{]|`(?:{'|'.join(WORDS)})[:`]")
+_NAMED: Final = re.compile(rf"(?<!\w)(?:{'|'.join(SIGNAL_WORDS)})(?!\w)")
+_SHOWN: Final = re.compile(
+    rf"(?:{'|'.join(SIGNAL_WORDS)})`?:[ \t]*[\[<{{]|`(?:{'|'.join(SIGNAL_WORDS)})[:`]"
+)
 
 
 class LintFinding(msgspec.Struct, frozen=True):
@@ -178,17 +192,17 @@ class LintFinding(msgspec.Struct, frozen=True):
 def lint_prompt(text: str, role: str | None = None) -> list[LintFinding]:
     """All that is wrong with a text that teaches signals, in the order of its lines."""
     if len(text) > LARGEST:
-        return [_too_large()]
+        return [_report_too_large()]
     source = "\n" + text.removeprefix("\ufeff").replace("\r\n", "\n")
-    lines = list(lines_of(source))
-    examples = [example for line in lines for example in examples_in(line)]
+    lines = list(split_prompt_lines(source))
+    examples = [example for line in lines for example in find_examples(line)]
     found = [
-        *_live(source),
-        *_malformed(examples),
-        *_strangers(lines),
-        *_wrong_role(examples, role),
-        *_without_sections(examples, text),
-        *_nothing(examples, text),
+        *_find_live_examples(source),
+        *_find_malformed(examples),
+        *_find_unknown(lines),
+        *_find_wrong_roles(examples, role),
+        *_find_missing_sections(examples, text),
+        *_find_nothing_taught(examples, text),
     ]
     unique = dict.fromkeys(sorted(found, key=lambda one: (one.line, one.id)))
     return list(islice(unique, MOST_FINDINGS))
@@ -207,10 +221,10 @@ def is_prompt(text: str) -> bool:
     return not (has_signal or named or PREFIX in plain)
 
 
-def _live(source: str) -> Iterator[LintFinding]:
+def _find_live_examples(source: str) -> Iterator[LintFinding]:
     fix = "Indent the example by four blanks, put it into a fence, or leave a [placeholder] in it."
     for found in SIGNALS.find(source):
-        signal = spoken(found)
+        signal = parse_signal_line(found)
         line = source.count("\n", 0, signal.start) + 1
         message = f"An agent that repeats this text says {signal.row.name}."
         yield LintFinding("signal.live-example", line, message, fix)
@@ -222,21 +236,21 @@ def _live(source: str) -> Iterator[LintFinding]:
             yield LintFinding("signal.live-example", one.where, message, fix)
 
 
-def _malformed(examples: Sequence[Example]) -> Iterator[LintFinding]:
+def _find_malformed(examples: Sequence[Example]) -> Iterator[LintFinding]:
     for one in examples:
         if one.problem:
             message = f"`{one.text[:80]}` {one.problem}."
-            yield LintFinding("signal.malformed", one.line.number, message, _form(one.word))
+            yield LintFinding("signal.malformed", one.line.number, message, _format_forms(one.word))
 
 
-def _form(word: str) -> str:
-    forms = [row.grammar for row in rows("text") if row.word == word]
+def _format_forms(word: str) -> str:
+    forms = [row.grammar for row in list_signals("text") if row.word == word]
     if not forms:
         return f"See `{PREFIX}TYPE:PAYLOAD` in the protocol's table."
     return "Write " + " or ".join(f"`{form}`" for form in forms) + "; do not start prose with it."
 
 
-def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
+def _find_unknown(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
     """A name is worth a finding if something says that it is meant as a signal."""
     before = ""
     for line in lines:
@@ -244,7 +258,7 @@ def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
             continue
         is_shown = line.code or "`" not in line.text
         named = "signal" in (f"{before} {line.text}" if is_shown else line.text).lower()
-        for name, has_placeholder in strangers_in(line):
+        for name, has_placeholder in find_unknown_names(line):
             near = difflib.get_close_matches(name, _NAMES, 1, _NEAR)
             if near or named or has_placeholder:
                 fix = f"Did you mean {near[0]}?" if near else "Use a signal of the protocol."
@@ -253,40 +267,40 @@ def _strangers(lines: Sequence[PromptLine]) -> Iterator[LintFinding]:
         before = line.text if line.live and line.text.strip() else before
 
 
-def _wrong_role(examples: Sequence[Example], role: str | None) -> Iterator[LintFinding]:
+def _find_wrong_roles(examples: Sequence[Example], role: str | None) -> Iterator[LintFinding]:
     if role is None:
         return
     for one in examples:
         for row in one.rows:
-            if row.protocol == "text" and not may_say(role_named(role), row):
-                message = f"The {role_named(role)} may not send {row.name}."
+            if row.protocol == "text" and not may_send(normalize_role(role), row):
+                message = f"The {normalize_role(role)} may not send {row.name}."
                 fix = f"It belongs to: {', '.join(row.roles)}."
                 yield LintFinding("signal.wrong-role", one.line.number, message, fix)
 
 
-def _without_sections(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
+def _find_missing_sections(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
     """Whoever is shown a signal must also be told which sections it needs."""
     first = {row: one for one in reversed(examples) for row in one.rows}
     for row, one in first.items():
         for labels in row.requires:
-            if not any(_mentions(text, label) for label in labels):
+            if not any(_has_mention(text, label) for label in labels):
                 wanted = " or ".join(f"`{label}:`" for label in labels)
                 message = f"{row.name} is taught without {wanted}, which it needs."
                 fix = "Show the section under the signal line."
                 yield LintFinding("signal.missing-section", one.line.number, message, fix)
 
 
-def _mentions(text: str, label: str) -> bool:
+def _has_mention(text: str, label: str) -> bool:
     word = "DELEGATION PROMPT START" if label == "Prompt" else label
     return word.lower() in text.lower()
 
 
-def _nothing(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
+def _find_nothing_taught(examples: Sequence[Example], text: str) -> Iterator[LintFinding]:
     if not any(one.rows for one in examples) and not _FILES.search(text):
         fix = "Show the agent at least one signal in its exact form."
         yield LintFinding("signal.none", 1, "This text teaches no legal signal.", fix)
 
 
-def _too_large() -> LintFinding:
+def _report_too_large() -> LintFinding:
     message = f"Prompts longer than {LARGEST} characters are not checked."
     return LintFinding("prompt.too-large", 1, message, "Is it a transcript? Use --as transcript.")

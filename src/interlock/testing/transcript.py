@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from interlock.signals.catalogue import ANYONE, row_of
-from interlock.signals.lines import Found, LineReader, LineRefusal, LineSignal, read_session
+from interlock.signals.catalogue import ANYONE, find_signal
+from interlock.signals.lines import LineReader, LineRefusal, LineResult, LineSignal, read_session
 from interlock.signals.reading import Reading, Reason, SignalRefused
 from interlock.signals.streams import StreamReader
 from interlock.signals.text import read_message
@@ -55,19 +55,19 @@ class JudgedTranscript(msgspec.Struct, frozen=True):
     lines: tuple[TranscriptVerdict, ...] | None
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether something was refused. A session that speaks in lines needs no text signal."""
         verdicts = self.lines or ([self.message] if self.message else [])
         return any(one.refused for one in verdicts)
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """The record as the linter prints it."""
         message = msgspec.to_builtins(self.message) if self.message else {}
         lines = {} if self.lines is None else {"lines": msgspec.to_builtins(self.lines)}
         return {"id": self.id, **message, **lines}
 
 
-def format_of(text: str) -> Format:
+def detect_format(text: str) -> Format:
     """The format of a recorded stream, from its first event; anything else is text."""
     first = next((line for line in text[:65536].split("\n") if line.strip(" \t\r\ufeff")), "")
     try:
@@ -92,10 +92,10 @@ def read_record(raw: bytes, defaults: Record) -> Record | str:
         return f"the record cannot be read: {error}"
     except RecursionError:
         return "the record is nested too deep"
-    return _complete(record, "id" in known)
+    return _check_complete(record, "id" in known)
 
 
-def _complete(record: Record, has_id: bool) -> Record | str:
+def _check_complete(record: Record, has_id: bool) -> Record | str:
     if not has_id:
         return "the record has no id"
     if (record.text is None) == (record.stream is None):
@@ -107,19 +107,19 @@ def _complete(record: Record, has_id: bool) -> Record | str:
     return record
 
 
-def judge(record: Record) -> JudgedTranscript:
+def check_transcript(record: Record) -> JudgedTranscript:
     """What would be accepted of this transcript."""
-    text = record.text if record.text is not None else _joined(record.stream)
+    text = record.text if record.text is not None else _join_stream(record.stream)
     kind = record.format or "text"
     if kind == "lines":
-        return JudgedTranscript(record.id, None, _raw(text, record.ended_by_itself))
-    message = _message(record, text, kind)
+        return JudgedTranscript(record.id, None, _check_raw_lines(text, record.ended_by_itself))
+    message = _check_message(record, text, kind)
     if record.role is not None:
         return JudgedTranscript(record.id, message, None)
-    return JudgedTranscript(record.id, message, _spoken(record, text, kind))
+    return JudgedTranscript(record.id, message, _check_lines(record, text, kind))
 
 
-def _joined(stream: str | list[Any] | None) -> str:
+def _join_stream(stream: str | list[Any] | None) -> str:
     """A stream may also be a list: of lines, or of the events themselves."""
     if isinstance(stream, list):
         lines = [e if isinstance(e, str) else msgspec.json.encode(e).decode() for e in stream]
@@ -127,17 +127,17 @@ def _joined(stream: str | list[Any] | None) -> str:
     return stream or ""
 
 
-def _message(record: Record, text: str, kind: Format) -> TranscriptVerdict:
+def _check_message(record: Record, text: str, kind: Format) -> TranscriptVerdict:
     if kind in ("claude-stream-json", "codex-jsonl"):
         reader = StreamReader(kind)
         reader.feed(text)
         reader.close(record.ended_by_itself)
         if reader.final_message is None:
-            return _cut_off(reader.why_missing)
+            return _refuse_cut_off(reader.why_missing)
         text = reader.final_message
     elif not record.ended_by_itself:
-        return _cut_off("the session was stopped")
-    return _told(
+        return _refuse_cut_off("the session was stopped")
+    return _build_verdict(
         read_message(
             text,
             role=record.role or ANYONE,
@@ -149,13 +149,13 @@ def _message(record: Record, text: str, kind: Format) -> TranscriptVerdict:
     )
 
 
-def _cut_off(why: str) -> TranscriptVerdict:
+def _refuse_cut_off(why: str) -> TranscriptVerdict:
     return TranscriptVerdict(
         refused=Reason.MISSING.value, sentence=f"There is no final message: {why}."
     )
 
 
-def _told(reading: Reading) -> TranscriptVerdict:
+def _build_verdict(reading: Reading) -> TranscriptVerdict:
     if isinstance(reading, SignalRefused):
         return TranscriptVerdict(
             refused=reading.reason.value, sentence=reading.sentence, where=reading.where
@@ -171,20 +171,20 @@ def _told(reading: Reading) -> TranscriptVerdict:
     )
 
 
-def _spoken(record: Record, text: str, kind: Format) -> tuple[TranscriptVerdict, ...]:
+def _check_lines(record: Record, text: str, kind: Format) -> tuple[TranscriptVerdict, ...]:
     if kind in ("claude-stream-json", "codex-jsonl"):
-        return tuple(map(line_verdict, read_session(text, kind, record.ended_by_itself)))
+        return tuple(map(build_line_verdict, read_session(text, kind, record.ended_by_itself)))
     reader = LineReader("message")
     found = [*reader.feed(text), *reader.close(record.ended_by_itself)]
-    return tuple(map(line_verdict, found))
+    return tuple(map(build_line_verdict, found))
 
 
-def _raw(text: str, ended_by_itself: bool) -> tuple[TranscriptVerdict, ...]:
+def _check_raw_lines(text: str, ended_by_itself: bool) -> tuple[TranscriptVerdict, ...]:
     reader = LineReader("raw")
-    return tuple(map(line_verdict, [*reader.feed(text), *reader.close(ended_by_itself)]))
+    return tuple(map(build_line_verdict, [*reader.feed(text), *reader.close(ended_by_itself)]))
 
 
-def line_verdict(found: Found) -> TranscriptVerdict:
+def build_line_verdict(found: LineResult) -> TranscriptVerdict:
     if isinstance(found, LineRefusal):
         return TranscriptVerdict(
             refused=found.reason.value, sentence=found.sentence, where=found.where
@@ -193,13 +193,13 @@ def line_verdict(found: Found) -> TranscriptVerdict:
         sentence = f"{found.type} is not a type of this protocol: journaled, no effect"
         return TranscriptVerdict(refused=Reason.UNKNOWN.value, sentence=sentence, where=found.where)
     repeated = "already sent in this session: journaled, no effect" if found.repeated else None
-    accepted = {"signal": found.type, "subject": _subject(found), "fields": found.fields}
+    accepted = {"signal": found.type, "subject": _find_subject(found), "fields": found.fields}
     return TranscriptVerdict(accepted=accepted, sentence=repeated, where=found.where)
 
 
-def _subject(found: LineSignal) -> str | None:
+def _find_subject(found: LineSignal) -> str | None:
     """What the signal is about: its first field, where that is an id or an issue."""
-    row = row_of("line", found.type)
+    row = find_signal("line", found.type)
     field = row.payload[0] if row and row.payload else None
     value = found.fields.get(field.name) if field and field.kind in ("id", "number") else None
     return None if value is None else str(value)

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-LONGEST_BODY: Final = 4 << 20
-SHORTEST_TOKEN: Final = 16
+MAX_BODY: Final = 4 << 20
+MIN_TOKEN_LENGTH: Final = 16
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -23,8 +23,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-_MOST_HEARD = 64 * 1024
-_PATIENCE = 1.0
+_MAX_DRAINED = 64 * 1024
+_DRAIN_TIMEOUT = 1.0
 
 
 class AccessRules(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class AccessRules(msgspec.Struct, frozen=True):
     origins: tuple[str, ...] = ()
     token: str = ""
     open_paths: tuple[str, ...] = ()
-    longest_body: int = LONGEST_BODY
+    longest_body: int = MAX_BODY
 
 
 class HttpRefusal(msgspec.Struct, frozen=True):
@@ -44,13 +44,13 @@ class HttpRefusal(msgspec.Struct, frozen=True):
     error: str
 
 
-async def _hear_out(receive: Receive) -> None:
+async def _drain_request(receive: Receive) -> None:
     """Take what little was already sent: a connection that is closed with bytes unread is reset,
     and whoever is refused would not learn why."""
     heard = 0
     with suppress(TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
-            while heard <= _MOST_HEARD:
+        async with asyncio.timeout(_DRAIN_TIMEOUT):
+            while heard <= _MAX_DRAINED:
                 message = await receive()
                 heard += len(message.get("body", b""))
                 if not message.get("more_body"):
@@ -68,62 +68,62 @@ class AccessGuard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        refusal = self._problem(scope)
+        refusal = self._find_refusal(scope)
         if refusal is not None:
-            await _hear_out(receive)
-            await refuse(refusal, send)
+            await _drain_request(receive)
+            await send_refusal(refusal, send)
             return
-        counted = _Counted(receive, send, self._rules.longest_body)
+        counted = _LimitedRequest(receive, send, self._rules.longest_body)
         try:
             await self._app(scope, counted.receive, counted.send)
-        except _TooMuchError:
-            if not counted.answering:
-                await refuse(_too_large(self._rules.longest_body), send)
+        except _BodyTooLargeError:
+            if not counted.has_answered:
+                await send_refusal(_build_too_large(self._rules.longest_body), send)
 
-    def _problem(self, scope: Message) -> HttpRefusal | None:
+    def _find_refusal(self, scope: Message) -> HttpRefusal | None:
         rules = self._rules
-        host = _header(scope, b"host")
-        if not _is_known(_host_of(host), rules):
+        host = _read_header(scope, b"host")
+        if not _is_known_host(_parse_host(host), rules):
             return HttpRefusal(421, "this Host is not served here; allow it with --allow-host")
-        origin = _header(scope, b"origin")
-        if origin and origin not in rules.origins and not _same(origin, host):
+        origin = _read_header(scope, b"origin")
+        if origin and origin not in rules.origins and not _is_same_origin(origin, host):
             return HttpRefusal(403, "this Origin is not allowed; allow it with --allow-origin")
         if rules.token and scope["path"] not in rules.open_paths:
-            given = _header(scope, b"authorization").encode("latin-1")
+            given = _read_header(scope, b"authorization").encode("latin-1")
             if not hmac.compare_digest(given, f"Bearer {rules.token}".encode()):
                 return HttpRefusal(401, "send the token: Authorization: Bearer TOKEN")
-        length = _header(scope, b"content-length")
+        length = _read_header(scope, b"content-length")
         if length.isdecimal() and int(length[:20]) > rules.longest_body:
-            return _too_large(rules.longest_body)
+            return _build_too_large(rules.longest_body)
         return None
 
 
-class _TooMuchError(Exception):
+class _BodyTooLargeError(Exception):
     pass
 
 
-class _Counted:
+class _LimitedRequest:
     """A request whose body is counted as it comes."""
 
     def __init__(self, receive: Receive, send: Send, most: int) -> None:
         self._receive = receive
         self._send = send
         self._left = most
-        self.answering = False
+        self.has_answered = False
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
-            raise _TooMuchError
+            raise _BodyTooLargeError
         return message
 
     async def send(self, message: Message) -> None:
-        self.answering = True
+        self.has_answered = True
         await self._send(message)
 
 
-async def refuse(refusal: HttpRefusal, send: Send) -> None:
+async def send_refusal(refusal: HttpRefusal, send: Send) -> None:
     """A JSON object with one sentence; the connection ends, whatever was still to come."""
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     if refusal.status == 401:
@@ -135,21 +135,21 @@ async def refuse(refusal: HttpRefusal, send: Send) -> None:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address of that name."""
-    number = _number(host)
+    number = _parse_address(host)
     return host == "localhost" if number is None else number.is_loopback
 
 
-def _too_large(most: int) -> HttpRefusal:
+def _build_too_large(most: int) -> HttpRefusal:
     return HttpRefusal(413, f"the body may have at most {most:,} bytes")
 
 
-def _header(scope: Message, name: bytes) -> str:
+def _read_header(scope: Message, name: bytes) -> str:
     """The one header of that name; several of them are as good as a wrong one."""
     found = [value for key, value in scope["headers"] if key == name]
     return b"\n".join(found).decode("latin-1")
 
 
-def _host_of(header: str) -> str:
+def _parse_host(header: str) -> str:
     """The name in a Host header, without its port; empty if it is no such header."""
     try:
         parts = urlsplit(f"//{header}")
@@ -160,21 +160,21 @@ def _host_of(header: str) -> str:
     return named if parts.netloc == header and "@" not in header else ""
 
 
-def _is_known(host: str, rules: AccessRules) -> bool:
+def _is_known_host(host: str, rules: AccessRules) -> bool:
     if not host:
         return False
-    number = _number(host)
+    number = _parse_address(host)
     return is_loopback(host) or host in rules.hosts or (number is not None and rules.anywhere)
 
 
-def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
 
 
-def _same(origin: str, host: str) -> bool:
+def _is_same_origin(origin: str, host: str) -> bool:
     """Whether the page that asks came from here."""
     scheme, _, netloc = origin.partition("://")
     return scheme in ("http", "https") and netloc == host

@@ -25,12 +25,12 @@ from interlock.web.access import (
     Message,
     Receive,
     Send,
-    refuse,
+    send_refusal,
 )
 
-HEALTH: Final = "/healthz"
+HEALTH_PATH: Final = "/healthz"
 CLOSING: Final = HttpRefusal(503, "this server is closing")
-LAST_WORDS: Final = 2.0
+CLOSE_GRACE: Final = 2.0
 """Seconds that requests under way have to finish when the house closes."""
 
 
@@ -39,92 +39,94 @@ class MountedApp(msgspec.Struct, frozen=True):
 
     path: str
     app: App
-    alive: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+    lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
 
 
 class WebServer:
     """Leads each request to its part. Use it as an async context; requests come in between."""
 
     def __init__(self, parts: Sequence[MountedApp]) -> None:
-        self._parts = sorted(parts, key=lambda part: len(part.path), reverse=True)
-        self._lives = AsyncExitStack()
-        self._under_way: dict[asyncio.Task[None], bool] = {}
+        self._apps = sorted(parts, key=lambda part: len(part.path), reverse=True)
+        self._lifespans = AsyncExitStack()
+        self._requests: dict[asyncio.Task[None], bool] = {}
         """Each with whether it may change something, and is waited for."""
         self._open = False
 
     async def __aenter__(self) -> "WebServer":
-        for part in self._parts:
-            await self._lives.enter_async_context(part.alive())
+        for part in self._apps:
+            await self._lifespans.enter_async_context(part.lifespan())
         self._open = True
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         self._open = False
-        awaited = [task for task, waited_for in self._under_way.items() if waited_for]
+        awaited = [task for task, waited_for in self._requests.items() if waited_for]
         if awaited:
-            await asyncio.wait(awaited, timeout=LAST_WORDS)
-        await self._lives.aclose()
-        for task in self._under_way:
+            await asyncio.wait(awaited, timeout=CLOSE_GRACE)
+        await self._lifespans.aclose()
+        for task in self._requests:
             task.cancel()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path == HEALTH:
-            await _healthy(scope, send, up=self._open)
+        if path == HEALTH_PATH:
+            await _answer_health(scope, send, up=self._open)
             return
-        part = next((each for each in self._parts if _is_below(path, each.path)), None)
+        part = next((each for each in self._apps if _is_below(path, each.path)), None)
         if part is None:
-            await refuse(HttpRefusal(404, "nothing is served at this path"), send)
+            await send_refusal(HttpRefusal(404, "nothing is served at this path"), send)
         elif not self._open:
-            await refuse(CLOSING, send)
+            await send_refusal(CLOSING, send)
         else:
-            await self._led(part.app, scope, receive, send)
+            await self._run_app(part.app, scope, receive, send)
 
-    async def _led(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
+    async def _run_app(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
         """In a task of its own, so that it can be ended when the house closes."""
-        answer = _Answer(send)
-        task = asyncio.ensure_future(_done(app(scope, receive, answer.send)))
-        self._under_way[task] = scope["method"] != "GET"
+        answer = _Response(send)
+        task = asyncio.ensure_future(_await_app(app(scope, receive, answer.send)))
+        self._requests[task] = scope["method"] != "GET"
         try:
             await task
         except asyncio.CancelledError:
             task.cancel()
             if self._open:
                 raise
-            await answer.cut_off()
+            await answer.end_early()
         finally:
-            del self._under_way[task]
+            del self._requests[task]
 
 
-class _Answer:
+class _Response:
     """What a request was answered so far."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._begun = False
-        self._over = False
+        self._has_begun = False
+        self._is_complete = False
 
     async def send(self, message: Message) -> None:
-        self._begun = True
+        self._has_begun = True
         last = message["type"] == "http.response.body" and not message.get("more_body", False)
-        self._over = self._over or last
+        self._is_complete = self._is_complete or last
         await self._send(message)
 
-    async def cut_off(self) -> None:
+    async def end_early(self) -> None:
         """Say that no more will come."""
-        if not self._begun:
-            await refuse(CLOSING, self._send)
-        elif not self._over:
+        if not self._has_begun:
+            await send_refusal(CLOSING, self._send)
+        elif not self._is_complete:
             await self._send({"type": "http.response.body", "body": b""})
 
 
-async def _done(work: Awaitable[None]) -> None:
+async def _await_app(work: Awaitable[None]) -> None:
     await work
 
 
-async def _healthy(scope: Message, send: Send, *, up: bool) -> None:
+async def _answer_health(scope: Message, send: Send, *, up: bool) -> None:
     if scope["method"] not in ("GET", "HEAD"):
-        await refuse(HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH}"), send)
+        await send_refusal(
+            HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH_PATH}"), send
+        )
         return
     said = msgspec.json.encode({"status": "ok" if up else "closing"})
     headers = [
@@ -142,11 +144,11 @@ def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
-_MOST_AT_ONCE = 1024
-_PATIENCE = 3
+_MAX_CONCURRENT = 1024
+_SHUTDOWN_TIMEOUT = 3
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Signals are ours: the house closes before the connections do."""
 
     @contextmanager
@@ -154,7 +156,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def place(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
+def open_socket(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
     """The socket, or a sentence about why it cannot be had and which flags choose another."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -166,13 +168,13 @@ def place(host: str, port: int, flags: str = "--host and --port") -> socket.sock
         ) from None
 
 
-def address(listening: socket.socket) -> str:
+def format_address(listening: socket.socket) -> str:
     """Where a client finds it."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def listen(
+async def serve_until_signal(
     house: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
 ) -> int:
     """Serve until SIGINT or SIGTERM; which of them it was."""
@@ -183,13 +185,13 @@ async def listen(
         log_level="warning",
         access_log=False,
         server_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_graceful_shutdown=_PATIENCE,
+        limit_concurrency=_MAX_CONCURRENT,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
     )
-    server = _Server(config)
+    server = _UvicornServer(config)
     heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, _hear, heard, number)
+        asyncio.get_running_loop().add_signal_handler(number, _on_signal, heard, number)
     async with house:
         serving = asyncio.create_task(server.serve([listening]))
         ready()
@@ -199,6 +201,6 @@ async def listen(
     return heard.result()
 
 
-def _hear(heard: "asyncio.Future[int]", number: int) -> None:
+def _on_signal(heard: "asyncio.Future[int]", number: int) -> None:
     if not heard.done():
         heard.set_result(number)

@@ -13,16 +13,16 @@ from typing import Any, Final
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from interlock.agents.mcp.messages import LONGEST_LEASE
-from interlock.agents.mcp.server import SESSION, make_server
-from interlock.agents.mcp.worker import Hire, WorkerRegistry
-from interlock.web.access import LONGEST_BODY, App, Message, Receive, Send
+from interlock.agents.mcp.messages import MAX_LEASE
+from interlock.agents.mcp.server import SESSION_HEADER, build_server
+from interlock.agents.mcp.worker import MakeWorker, WorkerRegistry
+from interlock.web.access import MAX_BODY, App, Message, Receive, Send
 from interlock.web.server import MountedApp
 
-PATH: Final = "/mcp"
-ABSENCE: Final = 5.0
+MCP_PATH: Final = "/mcp"
+ABSENCE_SECONDS: Final = 5.0
 """Seconds after which a client that hung up is taken for dead."""
-_MOST_SESSIONS: Final = 200
+_MAX_SESSIONS: Final = 200
 
 
 class ClientPresence:
@@ -30,41 +30,43 @@ class ClientPresence:
 
     def __init__(self, app: App, roster: WorkerRegistry) -> None:
         self._app = app
-        self._roster = roster
-        self._here: Counter[str] = Counter()
+        self._workers = roster
+        self._open_requests: Counter[str] = Counter()
         self._missed: dict[str, asyncio.TimerHandle] = {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        named = (value for key, value in scope["headers"] if key == SESSION.encode())
+        named = (value for key, value in scope["headers"] if key == SESSION_HEADER.encode())
         session = next(named, b"").decode("latin-1")  # the first, as the SDK reads it
         if not session:
             await self._app(scope, receive, send)
             return
         request = _Request(receive, send)
-        self._come(session)
+        self._request_began(session)
         try:
             await self._app(scope, request.receive, request.send)
         finally:
             ended = scope["method"] == "DELETE" and request.status < 300
-            self._go(session, ended=ended, hung_up=request.hung_up)
+            self._request_ended(session, ended=ended, hung_up=request.hung_up)
 
-    def _come(self, session: str) -> None:
-        self._here[session] += 1
+    def _request_began(self, session: str) -> None:
+        self._open_requests[session] += 1
         if waiting := self._missed.pop(session, None):
             waiting.cancel()
 
-    def _go(self, session: str, *, ended: bool, hung_up: bool) -> None:
-        self._here[session] -= 1
+    def _request_ended(self, session: str, *, ended: bool, hung_up: bool) -> None:
+        self._open_requests[session] -= 1
         if ended:
-            self._roster.dismiss(session)
-        elif hung_up and not self._here[session]:
-            later = asyncio.get_running_loop().call_later(ABSENCE, self._miss, session)
+            self._workers.end_session(session)
+        elif hung_up and not self._open_requests[session]:
+            later = asyncio.get_running_loop().call_later(
+                ABSENCE_SECONDS, self._session_missed, session
+            )
             self._missed[session] = later
-        self._here += Counter()  # drops who is not here
+        self._open_requests += Counter()  # drops who is not here
 
-    def _miss(self, session: str) -> None:
+    def _session_missed(self, session: str) -> None:
         del self._missed[session]
-        self._roster.dismiss(session)
+        self._workers.end_session(session)
 
 
 class _Request:
@@ -90,16 +92,16 @@ class _Request:
         await self._send(message)
 
 
-def workers(hire: Hire) -> MountedApp:
+def build_mcp_app(hire: MakeWorker) -> MountedApp:
     """The part at which agents pull their work."""
     # Its warnings are of clients that went away, and quote what they sent.
     logging.getLogger("mcp").setLevel(logging.ERROR)
     roster = WorkerRegistry(hire)
     manager = StreamableHTTPSessionManager(
-        make_server(roster),
-        session_idle_timeout=LONGEST_LEASE,
-        max_request_body_size=LONGEST_BODY,
-        max_sessions=_MOST_SESSIONS,
+        build_server(roster),
+        session_idle_timeout=MAX_LEASE,
+        max_request_body_size=MAX_BODY,
+        max_sessions=_MAX_SESSIONS,
     )
 
     @asynccontextmanager
@@ -113,4 +115,4 @@ def workers(hire: Hire) -> MountedApp:
     async def led(scope: Any, receive: Any, send: Any) -> None:
         await manager.handle_request(scope, receive, send)
 
-    return MountedApp(PATH, ClientPresence(led, roster), alive)
+    return MountedApp(MCP_PATH, ClientPresence(led, roster), alive)

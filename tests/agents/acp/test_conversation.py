@@ -34,14 +34,14 @@ async def test_the_session_is_loaded_where_it_can_be(
     tmp_path: Path, scene: str, resume: bool, sessions: list[str]
 ) -> None:
     agent = crew(tmp_path, scene, terms=AcpSettings(resume=resume))
-    place(tmp_path, agent).keep(Session("s-0", str(place_of(tmp_path))))
+    place(tmp_path, agent).keep_session(Session("s-0", str(place_of(tmp_path))))
     assert await reply_of(agent) == GOOD
     assert [each.split(" /")[0] for each in noted(tmp_path, "sessions")] == sessions
 
 
 async def test_a_session_of_another_folder_is_not_loaded(tmp_path: Path) -> None:
     agent = crew(tmp_path, "load")
-    place(tmp_path, agent).keep(Session("s-0", "/elsewhere"))
+    place(tmp_path, agent).keep_session(Session("s-0", "/elsewhere"))
     assert await reply_of(agent) == GOOD
     assert noted(tmp_path, "sessions") == [f"new {place_of(tmp_path)}"]
 
@@ -59,7 +59,7 @@ async def test_a_session_is_kept_for_the_next_attempt_and_after_an_end_from_outs
     async with Bench(agent) as bench:
         bench.carrier.send([ask()])
         await appears(tmp_path / "notes" / "pid")
-    assert kept.session() == Session("s-1", str(place_of(tmp_path)))
+    assert kept.read_session() == Session("s-1", str(place_of(tmp_path)))
     assert bench.replies == []
 
 
@@ -67,12 +67,12 @@ async def test_a_session_is_kept_for_the_next_attempt_and_after_an_end_from_outs
 async def test_a_session_that_failed_is_forgotten(tmp_path: Path, scene: str) -> None:
     agent = crew(tmp_path, scene, ROGUE)
     assert (await reply_of(agent)).failure
-    assert place(tmp_path, agent).session() is None
+    assert place(tmp_path, agent).read_session() is None
 
 
 async def test_a_turn_that_is_not_needed_any_more_is_cancelled(tmp_path: Path) -> None:
     async with Bench(crew(tmp_path, "hangs")) as bench:
         bench.carrier.send([ask()])
         await appears(tmp_path / "notes" / "pid")
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
     assert noted(tmp_path, "cancelled") == ["s-1"]

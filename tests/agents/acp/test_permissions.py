@@ -19,10 +19,10 @@ from interlock.agents.queries import (
     PermissionBroker,
     QueryBroker,
     QueryReply,
-    open_queries,
-    put_query,
-    put_reply,
-    reply_to,
+    find_reply,
+    list_open_queries,
+    write_query,
+    write_reply,
 )
 from interlock.system.time import SystemClock
 
@@ -51,7 +51,7 @@ def chose(option: str) -> Reply:
 async def waiting(folder: Path) -> AgentQuery:
     """The one question that waits in the folder, as soon as it is there."""
     give_up = time.monotonic() + 20
-    while not (found := open_queries(folder / "queries", {1})):
+    while not (found := list_open_queries(folder / "queries", {1})):
         assert time.monotonic() < give_up, "nobody asked"
         await asyncio.sleep(0)
     return found[0]
@@ -76,7 +76,7 @@ async def test_the_policy_speaks_first(
     tmp_path: Path, wish: dict[str, Any], policy: dict[str, Any], option: str
 ) -> None:
     assert await reply_of(asking(tmp_path, wish, **policy)) == chose(option)
-    assert open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(tmp_path / "queries", {1}) == []
 
 
 @pytest.mark.parametrize(("decision", "option"), [("allow", "yes"), ("reject", "no"), ("ok", "no")])
@@ -93,7 +93,7 @@ async def test_a_human_is_asked_and_only_allow_allows(
             "Not answered within 600 seconds, it may not."
         )
         assert (query.query_id, query.dispatch_id, query.options) == ("1.1", 1, ("allow", "reject"))
-        put_reply(tmp_path / "queries", QueryReply("1.1", decision, "", "ann", 5.0))
+        write_reply(tmp_path / "queries", QueryReply("1.1", decision, "", "ann", 5.0))
         assert await bench.until(1) == [chose(option)]
 
 
@@ -103,7 +103,7 @@ async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
         bench.carrier.send([ask()])
         query = await waiting(tmp_path)
         began = clock.time
-        while (closed := reply_to(tmp_path / "queries", query.query_id)) is None:
+        while (closed := find_reply(tmp_path / "queries", query.query_id)) is None:
             assert clock.advance()
             await asyncio.sleep(0)
         assert clock.time - began == pytest.approx(600, abs=1)
@@ -125,7 +125,7 @@ async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> 
         found = Reply(1, failure="timeout", reason="it took too long (7200 s)")
         assert bench.replies == [found]
         assert clock.time >= began + 7_200
-    assert open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(tmp_path / "queries", {1}) == []
 
 
 async def test_without_a_desk_nobody_can_say_yes(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ async def test_a_question_ends_with_its_dispatch(tmp_path: Path) -> None:
     async with Bench(asking(tmp_path, RUN)) as bench:
         bench.carrier.send([ask()])
         await waiting(tmp_path)
-        bench.carrier.settled(1)
-    assert open_queries(tmp_path / "queries", {1}) == []
-    closed = reply_to(tmp_path / "queries", "1.1")
+        bench.carrier.settle(1)
+    assert list_open_queries(tmp_path / "queries", {1}) == []
+    closed = find_reply(tmp_path / "queries", "1.1")
     assert closed is not None
     assert (closed.decision, closed.by) == ("reject", "the end of its dispatch")
     assert gone(int(await appears(tmp_path / "notes" / "pid")))
@@ -148,15 +148,15 @@ async def test_a_question_ends_with_its_dispatch(tmp_path: Path) -> None:
 async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path) -> None:
     """Interlock was killed while a question waited; then somebody said yes to it."""
     folder = tmp_path / "queries"
-    put_query(folder, AgentQuery("1.1", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
-    put_query(folder, AgentQuery("1.2", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
-    put_reply(folder, QueryReply("1.1", "allow", "", "ann", 2.0))
+    write_query(folder, AgentQuery("1.1", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
+    write_query(folder, AgentQuery("1.2", 1, 1, "A", "work", "worker", "May it?", ("allow",), 1.0))
+    write_reply(folder, QueryReply("1.1", "allow", "", "ann", 2.0))
     async with Bench(asking(tmp_path, RUN)) as bench:
         bench.carrier.send([ask()])
         query = await waiting(tmp_path)
         assert query.query_id == "1.3"
-        assert getattr(reply_to(folder, "1.2"), "decision", "") == "reject"
-        put_reply(folder, QueryReply("1.3", "reject", "", "ann", 3.0))
+        assert getattr(find_reply(folder, "1.2"), "decision", "") == "reject"
+        write_reply(folder, QueryReply("1.3", "reject", "", "ann", 3.0))
         assert await bench.until(1) == [chose("no")]
 
 
@@ -168,13 +168,18 @@ async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -
     assert found.reason == "it asked for permission more than 200 times"
     asked = [each.name for each in (tmp_path / "queries").iterdir() if "reply" not in each.name]
     assert len(asked) == 20
-    assert open_queries(tmp_path / "queries", {1}) == []
+    assert list_open_queries(tmp_path / "queries", {1}) == []
 
 
 def test_the_strictest_word_counts() -> None:
     policy = Policy(execute="reject", edit="allow")
-    assert policy.verdict("read") == "allow"
-    assert policy.verdict("read", "edit") == "allow"
-    assert policy.verdict("read", "delete") == "ask"
-    assert policy.verdict("delete", "execute") == "reject"
-    assert policy.verdict() == policy.verdict(None) == policy.verdict("verdict") == "ask"
+    assert policy.find_verdict("read") == "allow"
+    assert policy.find_verdict("read", "edit") == "allow"
+    assert policy.find_verdict("read", "delete") == "ask"
+    assert policy.find_verdict("delete", "execute") == "reject"
+    assert (
+        policy.find_verdict()
+        == policy.find_verdict(None)
+        == policy.find_verdict("verdict")
+        == "ask"
+    )

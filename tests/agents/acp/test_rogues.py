@@ -13,7 +13,7 @@ from tests.world.clock import FakeClock
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.carrier import MAX_ANSWER, Reply
 from interlock.agents.cli.tag import TAGS
-from interlock.system.process_table import census
+from interlock.system.process_table import list_processes
 from interlock.system.time import SystemClock
 
 GOOD = Reply(1, b'{"n":1}')
@@ -30,7 +30,7 @@ def rogue(folder: Path, scene: str, clock: FakeClock | None = None) -> AcpAgent:
 def left_over() -> list[int]:
     """Whatever still carries the tag of the dispatch under test."""
     tag = f"{WORKSPACE}:1:1:x"
-    return [pid for pid, seen in census(TAGS).items() if tag in seen.tags and seen.alive]
+    return [pid for pid, seen in list_processes(TAGS).items() if tag in seen.tags and seen.alive]
 
 
 SILENT = Reply(
@@ -155,7 +155,7 @@ async def test_what_still_runs_is_ended(tmp_path: Path, scene: str, end: str) ->
         bench.carrier.send([ask()])
         pid = int(await appears(tmp_path / "notes" / "pid"))
         if end == "settled":
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
     assert gone(pid)
     assert bench.replies == []
 
@@ -163,7 +163,7 @@ async def test_what_still_runs_is_ended(tmp_path: Path, scene: str, end: str) ->
 async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
     async with Bench(rogue(tmp_path, "hangs")) as bench:
         bench.carrier.send([ask()])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
         await asyncio.sleep(0)
     assert (left_over(), bench.replies) == ([], [])
 

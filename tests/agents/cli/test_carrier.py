@@ -15,10 +15,16 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.carrier import AgentHome, ProcessAgent, Session, nonce, workplace
+from interlock.agents.cli.carrier import (
+    AgentHome,
+    ProcessAgent,
+    Session,
+    make_nonce,
+    make_work_folder,
+)
 from interlock.agents.cli.orphans import WorkspaceOwner
-from interlock.agents.cli.profiles import AgentSettings, profile
-from interlock.agents.status import read_standings
+from interlock.agents.cli.profiles import AgentSettings, read_profile
+from interlock.agents.status import read_agent_status
 from interlock.engine.case import Usage
 from interlock.system.time import SystemClock
 
@@ -37,8 +43,8 @@ def carrier(
     """The carrier; `around` is in Interlock's own environment, the rest is set by the user."""
     settings = msgspec.convert({"clocks": QUICK, **more}, AgentSettings)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), **(around or {})}
-    station = AgentHome(folder / "agents", folder, WorkspaceOwner("space"), environ, nonce)
-    return ProcessAgent(profile(name), settings, str(fake.program), station, SystemClock())
+    station = AgentHome(folder / "agents", folder, WorkspaceOwner("space"), environ, make_nonce)
+    return ProcessAgent(read_profile(name), settings, str(fake.program), station, SystemClock())
 
 
 async def replies(agent: ProcessAgent, *asks: Ask) -> list[Reply]:
@@ -46,7 +52,7 @@ async def replies(agent: ProcessAgent, *asks: Ask) -> list[Reply]:
         for number, each in enumerate(asks, 1):
             bench.carrier.send([each])
             await bench.until(number)
-            bench.carrier.settled(each.dispatch_id)
+            bench.carrier.settle(each.dispatch_id)
         return bench.replies
 
 
@@ -144,8 +150,8 @@ async def test_a_session_that_is_lost_is_begun_anew(tmp_path: Path) -> None:
 
 async def test_a_session_elsewhere_is_not_gone_on_with(tmp_path: Path) -> None:
     fake = FakeCli(tmp_path, ANSWER)
-    place = workplace(tmp_path / "agents", ask(), "claude")
-    place.keep(Session("abc", "/elsewhere"))
+    place = make_work_folder(tmp_path / "agents", ask(), "claude")
+    place.keep_session(Session("abc", "/elsewhere"))
     await replies(carrier(tmp_path, fake), ask())
     assert "--resume" not in fake.calls()[0]["argv"]
 
@@ -242,7 +248,7 @@ async def test_what_still_runs_is_ended(tmp_path: Path, end: str) -> None:
         bench.carrier.send([ask()])
         pid = int(await appears(tmp_path / "fake" / "pid"))
         if end == "settled":
-            bench.carrier.settled(1)
+            bench.carrier.settle(1)
     assert gone(pid)
     assert gone(int((tmp_path / "fake" / "left").read_text()))
     assert bench.replies == []
@@ -252,7 +258,7 @@ async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
     fake = FakeCli(tmp_path, [*say(Claude.init()), ("hang", 0)])
     async with Bench(carrier(tmp_path, fake)) as bench:
         bench.carrier.send([ask()])
-        bench.carrier.settled(1)
+        bench.carrier.settle(1)
     assert bench.replies == []
 
 
@@ -319,10 +325,10 @@ async def test_how_it_stands_can_be_read(tmp_path: Path) -> None:
         bench.carrier.send([ask()])
         await appears(tmp_path / "fake" / "pid")
         await appears(tmp_path / "agents" / "standing-claude.json", whole=False)
-        found = read_standings(tmp_path / "agents")
+        found = read_agent_status(tmp_path / "agents")
         assert (found[0].dispatch_id, found[0].agent, found[0].word) == (1, "claude", "working")
         assert any("tool t-1 is open" in reason for reason in found[0].reasons)
-    assert read_standings(tmp_path / "agents") == []
+    assert read_agent_status(tmp_path / "agents") == []
 
 
 async def test_how_an_attempt_ended_is_kept(tmp_path: Path) -> None:
@@ -336,7 +342,7 @@ def test_accounts_are_shared_by_login_and_never_told(tmp_path: Path) -> None:
     fake = FakeCli(tmp_path, ANSWER)
 
     def account(**env: str) -> str:
-        return carrier(tmp_path, fake, around=env).account("worker")
+        return carrier(tmp_path, fake, around=env).account_of("worker")
 
     assert account() == "claude"
     assert account(ANTHROPIC_API_KEY="secret") == account(ANTHROPIC_API_KEY="secret")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents.cli.health import HealthFacts, Word, standing
+from interlock.agents.cli.health import HealthFacts, HealthWord, assess_health
 
 CALM: dict[str, Any] = {
     "state": "S",
@@ -62,8 +62,8 @@ CALM: dict[str, Any] = {
         ("dead", {"state": "Z", "limited": True, "permission": "x"}, "its process is gone"),
     ],
 )
-def test_words_and_reasons(word: Word, change: dict[str, Any], reason: str) -> None:
-    found = standing(HealthFacts(**{**CALM, **change}))
+def test_words_and_reasons(word: HealthWord, change: dict[str, Any], reason: str) -> None:
+    found = assess_health(HealthFacts(**{**CALM, **change}))
     assert found.word == word
     assert reason in found.reasons
 
@@ -72,7 +72,7 @@ def test_facts_that_disagree_are_all_told() -> None:
     facts = HealthFacts(
         **{**CALM, "limited": True, "permission": "rm", "cpu_share": 0.9, "children": 3}
     )
-    assert standing(facts).reasons == (
+    assert assess_health(facts).reasons == (
         "its account is rate-limited, until when it does not say",
         "it asks for permission: rm",
         "its last byte came 5 s ago",
@@ -83,7 +83,7 @@ def test_facts_that_disagree_are_all_told() -> None:
 
 def test_words_of_an_agent_are_short_and_plain() -> None:
     tools = tuple((f"\x1b[2J{number}\n" + "x" * 10_000, 1.0) for number in range(1_000))
-    found = standing(
+    found = assess_health(
         HealthFacts(**{**CALM, "tools": tools, "permission": "\x1b]0;a\x07\u202e"})
     ).reasons
     assert "it asks for permission: ?]0;a??" in found

@@ -16,14 +16,14 @@ from tests.world.rogue import new_tag, tagged
 
 from interlock.agents.cli.orphans import (
     OrphanReport,
-    nothing_is_over,
-    orphans,
-    owner,
-    owner_is_dead,
-    reap,
+    cleanup_orphans,
+    describe_owner,
+    find_orphans,
+    is_owner_dead,
+    no_run_is_over,
 )
 from interlock.agents.cli.tag import ProcessTag, read_tag
-from interlock.system.process_table import Census, Process, SeenProcess
+from interlock.system.process_table import Process, ProcessTable, SeenProcess
 from interlock.system.time import SystemClock
 
 ROOT = Path(__file__).parents[3]
@@ -61,13 +61,13 @@ async def test_what_a_killed_owner_left_is_ended_also_in_other_sessions() -> Non
     with forsaking(*tags) as kill:
         kill()
         until(lambda: [len(tagged(tag)) for tag in tags] == [2, 2], "all run their own program")
-        reaped = await reap(room, SystemClock(), grace=0.05)
+        reaped = await cleanup_orphans(room, SystemClock(), grace=0.05)
     assert [str(tag) for tag in reaped.tags] == sorted(tags)
     assert len(reaped.left) == 4
     assert {left.signal for left in reaped.left} >= {"KILL"}, "two of them ignore TERM"
     assert reaped.remaining == ()
     assert [tagged(tag) for tag in tags] == [[], []]
-    assert await reap(room, SystemClock()) == OrphanReport()
+    assert await cleanup_orphans(room, SystemClock()) == OrphanReport()
 
 
 async def test_a_living_owner_keeps_all_it_has() -> None:
@@ -75,11 +75,11 @@ async def test_a_living_owner_keeps_all_it_has() -> None:
     room = workspace()
     tags = [new_tag(room), new_tag(room, run="2")]
     with forsaking(*tags) as kill:
-        assert await reap(room, SystemClock()) == OrphanReport()
-        assert await reap(room, SystemClock(), lambda _: True) == OrphanReport()
+        assert await cleanup_orphans(room, SystemClock()) == OrphanReport()
+        assert await cleanup_orphans(room, SystemClock(), lambda _: True) == OrphanReport()
         assert [len(tagged(tag)) for tag in tags] == [2, 2]
         kill()
-        await reap(room, SystemClock(), grace=0.05)
+        await cleanup_orphans(room, SystemClock(), grace=0.05)
     assert [tagged(tag) for tag in tags] == [[], []]
 
 
@@ -89,13 +89,13 @@ async def test_another_workspace_is_let_alone() -> None:
     with forsaking(tag) as kill:
         kill()
         for other in (room[:-1], f"{room}1", room.upper(), "*", "", f"{room}:1"):
-            assert await reap(other, SystemClock(), lambda _: True) == OrphanReport()
+            assert await cleanup_orphans(other, SystemClock(), lambda _: True) == OrphanReport()
         assert len(tagged(tag)) == 2
-        await reap(room, SystemClock(), grace=0.05)
+        await cleanup_orphans(room, SystemClock(), grace=0.05)
     assert tagged(tag) == []
 
 
-ME = owner()
+ME = describe_owner()
 DEAD = ME.replace(f"{os.getpid()}:", "999999999:")
 NO_OWNERS = (
     "",
@@ -124,7 +124,7 @@ NO_OWNERS = (
     ],
 )
 def test_owners(text: str, dead: bool) -> None:
-    assert owner_is_dead(text) is dead
+    assert is_owner_dead(text) is dead
 
 
 def person(
@@ -136,8 +136,8 @@ def person(
 
 
 def found(*people: SeenProcess, over: bool = False) -> list[int]:
-    census: Census = {seen.process.pid: seen for seen in people}
-    kin, _ = orphans(census, "w", (lambda _: True) if over else nothing_is_over)
+    census: ProcessTable = {seen.process.pid: seen for seen in people}
+    kin, _ = find_orphans(census, "w", (lambda _: True) if over else no_run_is_over)
     return sorted(process.pid for process in kin)
 
 

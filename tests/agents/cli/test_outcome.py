@@ -21,11 +21,11 @@ from interlock.agents.cli.outcome import (
     SessionFacts,
     SessionMonitor,
     SessionOutcome,
-    judge,
-    row_for,
+    find_rule,
+    judge_session,
 )
 from interlock.agents.cli.process import ProcessEnd
-from interlock.agents.cli.profiles import NAMES, OutcomeRule, profile
+from interlock.agents.cli.profiles import PROFILE_NAMES, OutcomeRule, read_profile
 from interlock.engine.case import Usage
 from interlock.system.process_tree import Lines, OutputLine
 
@@ -49,7 +49,7 @@ def ended(scene: Scene) -> ProcessEnd:
 
 
 def heard(name: str, scene: Scene) -> SessionMonitor:
-    hearing = SessionMonitor(profile(name), NOW, zones)
+    hearing = SessionMonitor(read_profile(name), NOW, zones)
     for late, events in ((False, scene.events), (True, scene.late)):
         for event in events:
             text = event if isinstance(event, str) else json.dumps(event)
@@ -59,9 +59,9 @@ def heard(name: str, scene: Scene) -> SessionMonitor:
 
 def judged(name: str, scene: Scene) -> tuple[SessionOutcome, OutcomeRule]:
     hearing, end = heard(name, scene), ended(scene)
-    facts = hearing.facts(end)
-    table = profile(name).outcome
-    return judge(table, facts, hearing.testimony(end, Usage())), row_for(table, facts)
+    facts = hearing.build_facts(end)
+    table = read_profile(name).outcome
+    return judge_session(table, facts, hearing.build_report(end, Usage())), find_rule(table, facts)
 
 
 TABLES = {
@@ -97,16 +97,16 @@ SHARED = 5
 """Rows that all tables end with; a table may never get to some of them."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_every_row_has_its_scene(name: str) -> None:
     hit = [judged(name, scene)[1] for scene, _ in TABLES[name].values()]
-    own = profile(name).outcome[:-SHARED]
+    own = read_profile(name).outcome[:-SHARED]
     assert [row for row in own if row not in hit] == []
 
 
 def test_every_shared_row_has_its_scene() -> None:
-    hit = [judged(name, scene)[1] for name in NAMES for scene, _ in TABLES[name].values()]
-    assert [row for row in profile("claude").outcome[-SHARED:] if row not in hit] == []
+    hit = [judged(name, scene)[1] for name in PROFILE_NAMES for scene, _ in TABLES[name].values()]
+    assert [row for row in read_profile("claude").outcome[-SHARED:] if row not in hit] == []
 
 
 @given(
@@ -123,10 +123,10 @@ def test_every_shared_row_has_its_scene() -> None:
         exit=st.sampled_from(["zero", "other", "signal", "unknown"]),
         exit_code=st.sampled_from([0, 1, 53, -9, None]),
     ),
-    st.sampled_from(NAMES),
+    st.sampled_from(PROFILE_NAMES),
 )
 def test_nothing_is_accepted_without_an_end_and_a_text(facts: SessionFacts, name: str) -> None:
-    row = row_for(profile(name).outcome, facts)
+    row = find_rule(read_profile(name).outcome, facts)
     if row.then == "accept":
         assert facts.text
         assert not facts.error or name in ("gemini", "opencode", "codex", "aider")
@@ -134,21 +134,21 @@ def test_nothing_is_accepted_without_an_end_and_a_text(facts: SessionFacts, name
 
 
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from(PROFILE_NAMES),
     st.lists(st.one_of(st.binary(max_size=40), st.sampled_from([b'{"type":"result"}', b"{}"]))),
     st.booleans(),
 )
 def test_hostile_streams_never_fail_and_are_never_accepted(
     name: str, chunks: list[bytes], cut: bool
 ) -> None:
-    hearing = SessionMonitor(profile(name), NOW, zones)
+    hearing = SessionMonitor(read_profile(name), NOW, zones)
     lines = Lines(30 if cut else 1_000)
     for chunk in chunks:
         for line in lines.feed(chunk + b"\n"):
             list(hearing(line))
     end = ended(Scene(events=[], code=1))
-    facts = hearing.facts(end)
-    outcome = judge(profile(name).outcome, facts, hearing.testimony(end, Usage()))
+    facts = hearing.build_facts(end)
+    outcome = judge_session(read_profile(name).outcome, facts, hearing.build_report(end, Usage()))
     assert outcome.failure
 
 
@@ -162,16 +162,16 @@ def test_events_after_our_signal_change_nothing() -> None:
         ),
     )
     end = ended(Scene(events=[]))
-    assert before.facts(end) == after.facts(end)
-    assert before.testimony(end, Usage()) == after.testimony(end, Usage())
-    assert (after.session_id, after.spent.money) == ("s-1", 0.0)
+    assert before.build_facts(end) == after.build_facts(end)
+    assert before.build_report(end, Usage()) == after.build_report(end, Usage())
+    assert (after.session_id, after.usage.money) == ("s-1", 0.0)
 
 
 def test_a_line_too_long_is_noted_and_skipped() -> None:
     hearing = heard("claude", Scene(events=[I]))
     list(hearing(OutputLine(b'{"type":"result"', cut=True)))
     list(hearing(OutputLine(json.dumps(C.result(GOOD)).encode())))
-    found = hearing.testimony(ended(Scene(events=[])), Usage())
+    found = hearing.build_report(ended(Scene(events=[])), Usage())
     assert found.notes == ("a line was longer than the limit and is lost",)
     assert found.final == GOOD
 
@@ -219,5 +219,5 @@ BILLS: dict[str, tuple[str, list[Event], tuple[int, float, bool]]] = {
 
 @pytest.mark.parametrize(("name", "events", "bill"), BILLS.values(), ids=BILLS)
 def test_what_it_cost(name: str, events: list[Event], bill: tuple[int, float, bool]) -> None:
-    spent = heard(name, Scene(events=events)).spent
+    spent = heard(name, Scene(events=events)).usage
     assert (spent.tokens, spent.money, spent.of_session) == bill

@@ -16,19 +16,19 @@ from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
 from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.process import (
-    WIDE,
+    PIPE_SIZE,
     AgentProcess,
-    By,
+    EndedBy,
     ProcessEnd,
     ProcessSpec,
-    spawn,
-    supervise,
-    why,
+    describe_end,
+    run_supervised,
+    start_process,
 )
 from interlock.agents.cli.tag import TAGS
-from interlock.agents.cli.timeouts import CLOCK_NAMES, Sight, Timeouts
+from interlock.agents.cli.timeouts import CLOCK_NAMES, StreamSign, Timeouts
 from interlock.system.errors import SourceError
-from interlock.system.process_table import ProcessSnapshot, census, look
+from interlock.system.process_table import ProcessSnapshot, list_processes, read_process
 from interlock.system.process_tree import OutputLine
 from interlock.system.time import SystemClock
 
@@ -39,7 +39,7 @@ PATIENT = Timeouts(grace=1.0)
 async def test_rogues(rogue: Rogue) -> None:
     ear = Ear()
     what = start(*rogue.argv)
-    ended = await supervise(what, rogue.clocks, ear, SystemClock())
+    ended = await run_supervised(what, rogue.clocks, ear, SystemClock())
     assert ended.by == rogue.by
     assert ended.exit_code in rogue.exit_codes
     assert tuple(ear.words[: len(rogue.words)]) == rogue.words
@@ -54,7 +54,7 @@ async def run(
     command: str, clocks: Timeouts = PATIENT, stdin: bytes = b""
 ) -> tuple[ProcessEnd, Ear]:
     ear = Ear()
-    return await supervise(shell(command, stdin), clocks, ear, SystemClock()), ear
+    return await run_supervised(shell(command, stdin), clocks, ear, SystemClock()), ear
 
 
 async def test_all_facts_are_told() -> None:
@@ -85,7 +85,7 @@ async def test_lines_come_as_they_are() -> None:
 async def test_its_session_is_its_own_and_the_environment_too() -> None:
     what = shell("ps -o pid=,pgid=,sid= -p $$; env | sort")
     ear = Ear()
-    await supervise(what, PATIENT, ear, SystemClock())
+    await run_supervised(what, PATIENT, ear, SystemClock())
     pid, group, session = ear.words[0].split()
     assert pid == group == session != str(os.getsid(0)).encode()
     names = {word.partition(b"=")[0] for word in ear.words[1:]}
@@ -142,7 +142,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
 async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:
     what = msgspec.structs.replace(start(*argv), cwd=Path(folder))
     with pytest.raises(SourceError) as error:
-        await supervise(what, PATIENT, Ear(), SystemClock())
+        await run_supervised(what, PATIENT, Ear(), SystemClock())
     assert str(error.value) == why
 
 
@@ -150,7 +150,7 @@ async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: s
 async def test_a_tag_that_is_none(tag: str) -> None:
     what = msgspec.structs.replace(shell("true"), tag=tag)
     with pytest.raises(SourceError, match="write workspace:run:dispatch:nonce"):
-        await supervise(what, PATIENT, Ear(), SystemClock())
+        await run_supervised(what, PATIENT, Ear(), SystemClock())
 
 
 async def test_stopped_by_us() -> None:
@@ -176,7 +176,7 @@ async def test_stopped_before_it_was_started() -> None:
 @pytest.mark.parametrize("times", [1, 2])
 async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
     ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
-    task = asyncio.create_task(supervise(what, Timeouts(grace=0.05), ear, SystemClock()))
+    task = asyncio.create_task(run_supervised(what, Timeouts(grace=0.05), ear, SystemClock()))
     await ear.hears(b"hello")
     for _ in range(times):
         task.cancel()
@@ -187,17 +187,17 @@ async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
 
 
 async def test_a_reader_that_fails_ends_the_agent() -> None:
-    def reader(line: OutputLine) -> list[Sight]:
+    def reader(line: OutputLine) -> list[StreamSign]:
         raise RecursionError(line.text.decode())
 
     what = shell("echo hello; echo more; exec sleep 300")
     with pytest.raises(RecursionError, match="hello"):
-        await supervise(what, PATIENT, reader, SystemClock())
+        await run_supervised(what, PATIENT, reader, SystemClock())
     assert tagged(what.tag) == []
 
 
 async def test_a_reader_may_stop_it() -> None:
-    def reader(line: OutputLine) -> list[Sight]:
+    def reader(line: OutputLine) -> list[StreamSign]:
         agent.stop()
         return []
 
@@ -210,13 +210,13 @@ async def test_a_reader_may_stop_it() -> None:
 async def test_standing_while_it_runs(tmp_path: Path) -> None:
     ear = Ear()
     agent = AgentProcess(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, SystemClock())
-    assert agent.standing().word == "dead"
+    assert agent.read_health().word == "dead"
     task = asyncio.create_task(agent.run())
     await ear.hears(b"tool 1")
-    found = agent.standing(census(TAGS))
+    found = agent.read_health(list_processes(TAGS))
     assert found.word == "working"
     assert "tool 1 is open for 0 s" in found.reasons
-    assert any("of a core" in reason for reason in agent.standing().reasons)
+    assert any("of a core" in reason for reason in agent.read_health().reasons)
     agent.stop()
     await task
 
@@ -236,7 +236,7 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
     task = asyncio.create_task(agent.run())
     await ear.hears(b"hello")
     pid = int(await appears(note))
-    agent.standing()
+    agent.read_health()
     assert agent.process is not None
     os.kill(agent.process.pid, 9)
     ended = await task
@@ -251,7 +251,7 @@ async def test_many_at_once_share_their_looks() -> None:
     starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
     found = await asyncio.gather(
         *(
-            supervise(what, PATIENT, ear, SystemClock(), lookout=lookout)
+            run_supervised(what, PATIENT, ear, SystemClock(), lookout=lookout)
             for what, ear in zip(starts, ears, strict=True)
         )
     )
@@ -298,7 +298,7 @@ async def test_one_that_exited_in_time_was_not_ended_by_a_clock(tmp_path: Path) 
 
 
 def is_alive(pid: int) -> bool:
-    seen = look(pid)
+    seen = read_process(pid)
     return seen is not None and seen.alive
 
 
@@ -316,7 +316,7 @@ async def test_too_many_open_files_leave_nobody() -> None:
         for room, tag in enumerate(tags):
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
             try:
-                await supervise(
+                await run_supervised(
                     shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), Ear(), _CLOCK
                 )
             except SourceError:
@@ -362,7 +362,7 @@ async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
 
     what = shell("echo hello; exec sleep 300")
     clocks = Timeouts(silence=0.05)
-    ended = await supervise(what, clocks, ear, SystemClock(), wall=wall)
+    ended = await run_supervised(what, clocks, ear, SystemClock(), wall=wall)
     assert ended.by == "silence"
     assert ended.slept == pytest.approx(3_600, abs=1)
     assert ended.signalled_at is not None
@@ -382,12 +382,12 @@ os._exit(0)
 
 
 def test_an_agent_that_does_not_wait_for_its_reader_loses_nothing(tmp_path: Path) -> None:
-    child = spawn(
+    child = start_process(
         ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "t"), {}
     )
     assert child.wait(60) == 0
     out, _ = child.communicate()
-    assert WIDE > 400_000
+    assert PIPE_SIZE > 400_000
     assert len(out) == 400_000
 
 
@@ -404,7 +404,7 @@ def test_what_cannot_start_says_why(
     tmp_path: Path, argv: tuple[str, ...], folder: str, sentence: str
 ) -> None:
     with pytest.raises(SourceError, match=sentence):
-        spawn(ProcessSpec(argv, b"", tmp_path / folder, {}, "t"), {})
+        start_process(ProcessSpec(argv, b"", tmp_path / folder, {}, "t"), {})
 
 
 ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))
@@ -423,13 +423,15 @@ CLOCKS = Timeouts(first_byte=0.5, silence=600)
         ("silence", -15, "it was silent for 600 s and was ended"),
     ],
 )
-def test_sentences(by: By, exit_code: int | None, sentence: str) -> None:
+def test_sentences(by: EndedBy, exit_code: int | None, sentence: str) -> None:
     ended = msgspec.structs.replace(ENDED, by=by, exit_code=exit_code)
-    assert why(ended, CLOCKS) == sentence
+    assert describe_end(ended, CLOCKS) == sentence
 
 
 def test_every_clock_has_its_sentence() -> None:
-    sentences = {why(msgspec.structs.replace(ENDED, by=name), CLOCKS) for name in CLOCK_NAMES}
+    sentences = {
+        describe_end(msgspec.structs.replace(ENDED, by=name), CLOCKS) for name in CLOCK_NAMES
+    }
     assert len(sentences) == len(CLOCK_NAMES)
 
 

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.probe import flags_of, login_of
+from interlock.agents.cli.probe import find_login, list_flags
 from interlock.agents.cli.profiles import (
-    LONGEST_WORD,
-    NAMES,
+    MAX_ARGUMENT,
+    PROFILE_NAMES,
     AgentSettings,
     CommandLine,
     Profile,
-    agent_settings,
-    cleaned,
-    clocks_of,
-    environment,
-    for_writing,
-    guarded,
-    launch,
-    profile,
-    profiles,
-    skips_permissions,
+    allow_writing,
+    build_command_line,
+    build_environment,
+    build_timeouts,
+    filter_environment,
+    guard_prompt,
+    list_profiles,
+    may_skip_permissions,
+    read_agent_settings,
+    read_profile,
 )
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.system.errors import SourceError
@@ -35,12 +35,12 @@ PAPER = Path("/papers/prompt-1.md")
 def command(known: Profile, settings: AgentSettings | None = None, **more: Any) -> CommandLine:
     given_: dict[str, Any] = {"paper": PAPER, "own_folder": True, **more}
     prompt = given_.pop("prompt", "do it")
-    return launch(known, settings or AgentSettings(), "/bin/x", prompt, **given_)
+    return build_command_line(known, settings or AgentSettings(), "/bin/x", prompt, **given_)
 
 
-@pytest.mark.parametrize("known", profiles(), ids=NAMES)
+@pytest.mark.parametrize("known", list_profiles(), ids=PROFILE_NAMES)
 def test_nothing_skips_permissions_unless_a_user_says_so(known: Profile) -> None:
-    assert not skips_permissions(known, AgentSettings())
+    assert not may_skip_permissions(known, AgentSettings())
     for session in ("", "s-1") if known.can_resume else ("",):
         words = command(known, session_id=session).argv
         assert not set(words) & set(known.unsafe)
@@ -49,16 +49,16 @@ def test_nothing_skips_permissions_unless_a_user_says_so(known: Profile) -> None
     assert not [name for name in known.set if "PERMISSION" in name or "YOLO" in name]
 
 
-@pytest.mark.parametrize("known", profiles(), ids=NAMES)
+@pytest.mark.parametrize("known", list_profiles(), ids=PROFILE_NAMES)
 def test_what_skips_permissions_is_known(known: Profile) -> None:
     for name, mode in known.modes.items():
-        assert skips_permissions(known, AgentSettings(permission_mode=name)) == mode.unsafe
+        assert may_skip_permissions(known, AgentSettings(permission_mode=name)) == mode.unsafe
     for flag in known.unsafe:
-        assert skips_permissions(known, AgentSettings(flags=(flag,)))
-        assert skips_permissions(known, AgentSettings(flags=(f"{flag}=1",)))
+        assert may_skip_permissions(known, AgentSettings(flags=(flag,)))
+        assert may_skip_permissions(known, AgentSettings(flags=(f"{flag}=1",)))
 
 
-@pytest.mark.parametrize("known", profiles(), ids=NAMES)
+@pytest.mark.parametrize("known", list_profiles(), ids=PROFILE_NAMES)
 def test_a_profile_is_sound(known: Profile) -> None:
     assert known.mode in known.modes
     assert known.outcome[-1].when == type(known.outcome[-1].when)()
@@ -70,12 +70,12 @@ def test_a_profile_is_sound(known: Profile) -> None:
         assert template.count("{options}") == template.count("{flags}") == 1
         assert places is None or places in template
     assert not known.can_resume or any("{session}" in word for word in known.resume)
-    clocks = clocks_of(known, AgentSettings())
+    clocks = build_timeouts(known, AgentSettings())
     assert clocks.after_result >= 6
     assert clocks.silence > 300
 
 
-@pytest.mark.parametrize("known", profiles(), ids=NAMES)
+@pytest.mark.parametrize("known", list_profiles(), ids=PROFILE_NAMES)
 def test_no_template_is_left_in_a_command(known: Profile) -> None:
     settings = AgentSettings(model="m" if "model" in known.options else "", flags=("--mine",))
     for session in ("", "s-1") if known.can_resume else ("",):
@@ -92,10 +92,10 @@ def test_no_template_is_left_in_a_command(known: Profile) -> None:
         assert (found.prompt_file is not None) == (known.prompt == "file")
 
 
-@given(st.sampled_from(NAMES), st.text(alphabet="/@!# \n\tabü", max_size=12))
+@given(st.sampled_from(PROFILE_NAMES), st.text(alphabet="/@!# \n\tabü", max_size=12))
 def test_a_prompt_is_kept_whole_and_never_starts_a_command(name: str, prompt: str) -> None:
-    known = profile(name)
-    told = guarded(known, prompt)
+    known = read_profile(name)
+    told = guard_prompt(known, prompt)
     assert prompt in told
     if known.guard:
         assert not told.lstrip().startswith(known.guard)
@@ -104,25 +104,25 @@ def test_a_prompt_is_kept_whole_and_never_starts_a_command(name: str, prompt: st
 @given(st.text(max_size=30), st.booleans())
 def test_no_word_of_a_command_is_too_long_or_has_a_nul(prompt: str, long: bool) -> None:
     prompt = prompt * 20_000 if long else prompt
-    words = command(profile("cursor"), prompt=prompt).argv
-    assert all(len(word.encode(errors="replace")) <= LONGEST_WORD for word in words)
+    words = command(read_profile("cursor"), prompt=prompt).argv
+    assert all(len(word.encode(errors="replace")) <= MAX_ARGUMENT for word in words)
     assert not any("\0" in word for word in words)
 
 
 def test_what_our_environment_has_is_kept_from_them() -> None:
     ours = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "x", "NPM_TOKEN": "x", "INTERLOCK_DB": "x"}
-    for known in profiles():
-        found = environment(known, AgentSettings(), ours)
+    for known in list_profiles():
+        found = build_environment(known, AgentSettings(), ours)
         assert found["PATH"] == "/bin"
         assert not {"AWS_SECRET_ACCESS_KEY", "NPM_TOKEN", "INTERLOCK_DB"} & found.keys()
-        let_in = environment(known, AgentSettings(let_in=("AWS_*",)), ours)
+        let_in = build_environment(known, AgentSettings(let_in=("AWS_*",)), ours)
         assert "AWS_SECRET_ACCESS_KEY" in let_in
 
 
 def test_one_cli_does_not_see_the_key_of_another() -> None:
     ours = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "CURSOR_API_KEY": "c"}
     seen = {
-        name: set(environment(profile(name), AgentSettings(), ours)) & ours.keys()
+        name: set(build_environment(read_profile(name), AgentSettings(), ours)) & ours.keys()
         for name in ("claude", "codex", "cursor", "gemini", "copilot")
     }
     assert seen == {
@@ -135,16 +135,18 @@ def test_one_cli_does_not_see_the_key_of_another() -> None:
 
 
 def test_what_a_user_sets_goes_before_all() -> None:
-    known = profile("claude")
+    known = read_profile("claude")
     ours = {"DISABLE_AUTOUPDATER": "0"}
-    assert environment(known, AgentSettings(), {})["DISABLE_AUTOUPDATER"] == "1"
-    assert environment(known, AgentSettings(), ours)["DISABLE_AUTOUPDATER"] == "0"
+    assert build_environment(known, AgentSettings(), {})["DISABLE_AUTOUPDATER"] == "1"
+    assert build_environment(known, AgentSettings(), ours)["DISABLE_AUTOUPDATER"] == "0"
     settings = AgentSettings(env={"DISABLE_AUTOUPDATER": "2"})
-    assert environment(known, settings, ours)["DISABLE_AUTOUPDATER"] == "2"
+    assert build_environment(known, settings, ours)["DISABLE_AUTOUPDATER"] == "2"
 
 
 def test_opencode_is_told_its_mode_by_a_variable() -> None:
-    found = environment(profile("opencode"), AgentSettings(), {"OPENCODE_PERMISSION": "{}"})
+    found = build_environment(
+        read_profile("opencode"), AgentSettings(), {"OPENCODE_PERMISSION": "{}"}
+    )
     assert '"*":"deny"' in found["OPENCODE_PERMISSION"]
 
 
@@ -170,43 +172,45 @@ BAD_SETTINGS: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.parametrize(("name", "table", "words"), BAD_SETTINGS.values(), ids=BAD_SETTINGS)
 def test_settings_that_cannot_be_followed(name: str, table: dict[str, Any], words: str) -> None:
     with pytest.raises(SourceError) as caught:
-        agent_settings(table, profile(name))
+        read_agent_settings(table, read_profile(name))
     assert words in str(caught.value)
 
 
 def test_clocks_of_a_user_go_before_those_of_a_profile() -> None:
-    settings = agent_settings({"clocks": {"silence": 5, "wall": inf}}, profile("opencode"))
-    found = clocks_of(profile("opencode"), settings)
+    settings = read_agent_settings(
+        {"clocks": {"silence": 5, "wall": inf}}, read_profile("opencode")
+    )
+    found = build_timeouts(read_profile("opencode"), settings)
     assert (found.silence, found.first_byte, found.wall) == (5.0, 300.0, inf)
     assert found.tool == Timeouts().tool
 
 
 def test_a_name_that_is_none() -> None:
     with pytest.raises(SourceError, match="use one of claude, codex"):
-        profile("../claude")
+        read_profile("../claude")
 
 
 def test_flags_are_named_without_their_values() -> None:
-    assert "--allow-tool" in flags_of(profile("copilot"))
-    assert "--resume" in flags_of(profile("copilot"))
-    assert not [flag for flag in flags_of(profile("codex")) if "sandbox_mode" in flag]
+    assert "--allow-tool" in list_flags(read_profile("copilot"))
+    assert "--resume" in list_flags(read_profile("copilot"))
+    assert not [flag for flag in list_flags(read_profile("codex")) if "sandbox_mode" in flag]
 
 
 def test_a_login_is_seen_without_opening_anything(tmp_path: Path) -> None:
-    known = profile("claude")
-    assert login_of(known, {"HOME": str(tmp_path)}) == ""
+    known = read_profile("claude")
+    assert find_login(known, {"HOME": str(tmp_path)}) == ""
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / ".credentials.json").touch(mode=0o000)
-    assert login_of(known, {"HOME": str(tmp_path)}) == "~/.claude/.credentials.json"
-    assert login_of(known, {"ANTHROPIC_API_KEY": "x"}) == "ANTHROPIC_API_KEY"
+    assert find_login(known, {"HOME": str(tmp_path)}) == "~/.claude/.credentials.json"
+    assert find_login(known, {"ANTHROPIC_API_KEY": "x"}) == "ANTHROPIC_API_KEY"
 
 
-@pytest.mark.parametrize("known", profiles(), ids=lambda known: known.name)
+@pytest.mark.parametrize("known", list_profiles(), ids=lambda known: known.name)
 def test_nobody_is_started_unsafely_to_let_it_write(known: Profile) -> None:
-    settings = for_writing(known, AgentSettings())
-    assert not skips_permissions(known, settings)
+    settings = allow_writing(known, AgentSettings())
+    assert not may_skip_permissions(known, settings)
     mine = AgentSettings(permission_mode=known.mode)
-    assert for_writing(known, mine) == mine
+    assert allow_writing(known, mine) == mine
 
 
 OURS = {
@@ -227,15 +231,17 @@ OURS = {
 
 
 def test_everyone_gets_what_programs_need_and_no_more() -> None:
-    assert cleaned(OURS).keys() == {"PATH", "HOME", "LC_ALL", "https_proxy"}
+    assert filter_environment(OURS).keys() == {"PATH", "HOME", "LC_ALL", "https_proxy"}
 
 
 def test_a_profile_lets_in_by_name_or_pattern() -> None:
-    assert cleaned(OURS, ["AGENT_KEY"]).keys() - cleaned(OURS).keys() == {"AGENT_KEY"}
-    assert "AGENT_KEY_OLD" in cleaned(OURS, ["AGENT_*"])
-    assert cleaned(OURS, ["agent_*", "[", "NOSUCH"]) == cleaned(OURS)
+    assert filter_environment(OURS, ["AGENT_KEY"]).keys() - filter_environment(OURS).keys() == {
+        "AGENT_KEY"
+    }
+    assert "AGENT_KEY_OLD" in filter_environment(OURS, ["AGENT_*"])
+    assert filter_environment(OURS, ["agent_*", "[", "NOSUCH"]) == filter_environment(OURS)
 
 
 def test_what_is_given_also_wins() -> None:
-    assert cleaned(OURS, also={"HOME": "/none", "A": "1"})["HOME"] == "/none"
+    assert filter_environment(OURS, also={"HOME": "/none", "A": "1"})["HOME"] == "/none"
     assert OURS["HOME"] == "/home/me"

@@ -10,7 +10,7 @@ from tests.world.bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.desk import ask_for, turn, wrapped
 
-from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, Reading
+from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, RunProgress
 from interlock.agents.files.file import FileCarrier
 from interlock.signals.batch import Phase
 from interlock.system.folder_watch import Mode
@@ -109,7 +109,7 @@ async def test_the_manifest_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
 
 async def test_the_briefing_is_made_anew_for_each_batch(tmp_path: Path) -> None:
     async with Batches(tmp_path) as batches:
-        batches.gauge.read = lambda: Reading(cases=9, over=3)
+        batches.gauge.read_progress = lambda: RunProgress(cases=9, over=3)
         batches.carrier.send([ask_for(1)])
         assert (
             (batches.folder / "briefing.md")
@@ -129,8 +129,8 @@ async def test_the_briefing_is_made_anew_for_each_batch(tmp_path: Path) -> None:
 none yet
 """)
         )
-        batches.carrier.settled(1)
-        batches.gauge.read = lambda: Reading(cases=9, over=4)
+        batches.carrier.settle(1)
+        batches.gauge.read_progress = lambda: RunProgress(cases=9, over=4)
         batches.carrier.send([ask_for(2, step="look")])
         text = (batches.folder / "briefing.md").read_text()
         assert "Batch 2\n" in text
@@ -155,11 +155,11 @@ async def test_artifacts_count_whether_or_not_they_are_claimed(
             await batches.edit("in_progress", ["claimed", "pending"])
         await batches.answer(1, 7)
         assert [each.dispatch_id for each in batches.replies] == [1]
-        batches.carrier.settled(1)
+        batches.carrier.settle(1)
         begun = "in_progress" if claims else "pending"
         assert batches.statuses() == (begun, ["done", "pending"])
         await batches.answer(2, 8)
-        batches.carrier.settled(2)
+        batches.carrier.settle(2)
         assert batches.statuses() == ("done", ["done", "done"])
 
 
@@ -170,7 +170,7 @@ async def test_how_a_batch_ends(tmp_path: Path, errors: tuple[str, str], end: st
     async with Batches(tmp_path) as batches:
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
         for dispatch_id, error in enumerate(errors, 1):
-            batches.carrier.settled(dispatch_id, error)
+            batches.carrier.settle(dispatch_id, error)
         status, entries = batches.statuses()
         assert status == end
         assert entries == ["error" if error else "done" for error in errors]
@@ -178,13 +178,13 @@ async def test_how_a_batch_ends(tmp_path: Path, errors: tuple[str, str], end: st
 
 async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
     async with Batches(tmp_path, size=3) as batches:
-        assert batches.desk.room() == 3
+        assert batches.desk.free_capacity() == 3
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
-        assert batches.desk.room() == 0
-        batches.carrier.settled(1)
-        assert batches.desk.room() == 0
-        batches.carrier.settled(2, "late")
-        assert batches.desk.room() == 3
+        assert batches.desk.free_capacity() == 0
+        batches.carrier.settle(1)
+        assert batches.desk.free_capacity() == 0
+        batches.carrier.settle(2, "late")
+        assert batches.desk.free_capacity() == 3
         batches.carrier.send([ask_for(3, case_no=8, attempt=2)])
         assert batches.manifest()["batch_id"] == 2
 
@@ -192,8 +192,8 @@ async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("used", "room"), [(0, 4), (80, 4), (81, 1), (99, 1), (100, 0), (130, 0)])
 async def test_the_budget_makes_batches_small(tmp_path: Path, used: int, room: int) -> None:
     async with Batches(tmp_path, tokens=100) as batches:
-        batches.gauge.read = lambda: Reading(tokens=used)
-        assert batches.desk.room() == room
+        batches.gauge.read_progress = lambda: RunProgress(tokens=used)
+        assert batches.desk.free_capacity() == room
         batches.carrier.send([ask_for(1)])
         budget = json.loads((batches.folder / "budget-status.json").read_bytes())
         assert budget == {
@@ -216,18 +216,18 @@ async def test_a_parent_that_gives_one_up_in_the_manifest(tmp_path: Path, mode: 
             (1, ""),
             (2, "crash"),
         ]
-        batches.carrier.settled(1)
-        batches.carrier.settled(2, "given up")
+        batches.carrier.settle(1)
+        batches.carrier.settle(2, "given up")
         assert batches.statuses() == ("done", ["done", "error"])
 
 
 async def test_a_parent_that_writes_over_what_we_settled(tmp_path: Path) -> None:
     async with Batches(tmp_path) as batches:
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
-        batches.carrier.settled(1)
+        batches.carrier.settle(1)
         await batches.edit("in_progress", ["claimed", "claimed"])
         assert batches.statuses() == ("in_progress", ["done", "claimed"])
-        batches.carrier.settled(2)
+        batches.carrier.settle(2)
         await batches.edit("in_progress", ["done", "claimed"])
         assert batches.statuses() == ("done", ["done", "done"])
 
@@ -260,7 +260,7 @@ async def test_a_manifest_of_a_dead_process_is_archived(tmp_path: Path) -> None:
         assert batches.manifest()["batch_id"] == 2
         assert batches.replies == []
         for dispatch_id in (1, 2):
-            batches.carrier.settled(dispatch_id)
+            batches.carrier.settle(dispatch_id)
     async with Batches(tmp_path) as batches:
         batches.carrier.send([ask_for(3)])
         assert batches.manifest()["batch_id"] == 3
@@ -287,5 +287,5 @@ async def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> 
         batches.folder.symlink_to(tmp_path)
         batches.carrier.send([ask_for(1)])
         assert [each.failure for each in batches.replies] == ["crash"]
-        batches.carrier.settled(1, "crash")
-        assert batches.desk.room() == 4
+        batches.carrier.settle(1, "crash")
+        assert batches.desk.free_capacity() == 4

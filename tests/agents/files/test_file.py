@@ -12,7 +12,7 @@ import pytest
 from tests.world.clock import FakeClock
 from tests.world.desk import Desk, again, ask_for, turn, wrapped
 
-from interlock.agents.files.case_folder import LARGEST, Papers
+from interlock.agents.files.case_folder import MAX_ARTIFACT, DispatchFiles
 from interlock.agents.files.file import FileCarrier
 from interlock.system.folder_watch import Mode
 
@@ -56,7 +56,7 @@ async def test_from_waiting_to_done(tmp_path: Path, mode: Mode) -> None:
         await desk.passes(0.25)
         assert desk.told() == ['{"match": true, "confidence": 0.95}']
         assert desk.status() == "processing"
-        desk.carrier.settled(1)
+        desk.carrier.settle(1)
         assert desk.signal() | {"status": "done", "error": ""} == desk.signal()
 
 
@@ -80,7 +80,7 @@ async def test_tokens_are_bytes_over_four(tmp_path: Path) -> None:
 async def test_what_was_settled_without_an_answer_says_why(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.carrier.send([ask_for(1)])
-        desk.carrier.settled(1, "no answer in time")
+        desk.carrier.settle(1, "no answer in time")
         assert (desk.status(), desk.signal()["error"]) == ("error", "no answer in time")
         desk.carrier.send([ask_for(2, attempt=2)])
         assert (desk.status(), desk.signal()["error"]) == ("waiting", "")
@@ -114,7 +114,7 @@ def a_link(path: Path) -> None:
 INVALID = [
     ("partial", content(b'{"dispatch_id": 1, "da'), "no valid JSON"),
     ("empty", content(b""), "it is empty"),
-    ("huge", content(b" " * (LARGEST + 1)), f"more than {LARGEST:,} bytes"),
+    ("huge", content(b" " * (MAX_ARTIFACT + 1)), f"more than {MAX_ARTIFACT:,} bytes"),
     ("binary", content(b"\x80\x00\xff\xfe"), "not UTF-8"),
     ("a list", content([1, {"n": 1}]), "a list, not an object"),
     ("null data", content({"dispatch_id": 1, "data": None}), "data is null"),
@@ -151,7 +151,7 @@ async def test_what_is_invalid_twice_fails(
         (told,) = desk.told()
         assert told.startswith("failed unreadable: ")
         assert why in told
-        desk.carrier.settled(1, desk.replies[0].reason)
+        desk.carrier.settle(1, desk.replies[0].reason)
         assert desk.signal()["error"] == desk.replies[0].reason
 
 
@@ -262,7 +262,7 @@ async def test_a_responder_that_gives_up(tmp_path: Path, mode: Mode) -> None:
         desk.answer(desk.signal() | {"status": "error", "error": "no quota"}, name="signal.json")
         await desk.passes(1.2)
         assert desk.told() == ["failed crash: no quota"]
-        desk.carrier.settled(1, "no quota")
+        desk.carrier.settle(1, "no quota")
         assert desk.signal()["error"] == "no quota"
 
 
@@ -338,7 +338,7 @@ async def test_a_loop_never_reads_an_old_answer(tmp_path: Path) -> None:
             assert len(desk.replies) == attempt - 1
             desk.answer(wrapped(attempt, {"n": attempt}))
             await desk.passes(0.25)
-            desk.carrier.settled(attempt)
+            desk.carrier.settle(attempt)
         kept = sorted(path.name for path in desk.place().glob("work-result*"))
         assert kept == ["work-result.attempt-1.json", "work-result.attempt-2.json", ARTIFACT]
         first = json.loads((desk.place() / "work-result.attempt-1.json").read_bytes())
@@ -424,14 +424,14 @@ async def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> No
         desk.place().symlink_to(outside)
         await desk.passes(5)
         assert set(desk.told()) == {"refused Malformed"}
-        desk.carrier.settled(1)
+        desk.carrier.settle(1)
         assert json.loads((outside / "signal.json").read_bytes())["status"] == "waiting"
 
 
 @pytest.mark.parametrize("name", ["../x.json", "a/b.json", "signal.json", "", ".x.json", "é.json"])
 async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
-    def names(_step: str, _attempt: int) -> Papers:
-        return Papers("prompt.md", name)
+    def names(_step: str, _attempt: int) -> DispatchFiles:
+        return DispatchFiles("prompt.md", name)
 
     async with Desk(tmp_path) as desk:
         desk.carrier = FileCarrier(tmp_path, desk.clock, names=names)
@@ -441,8 +441,8 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
 
 
 async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
-    def names(_step: str, attempt: int) -> Papers:
-        return Papers(f"prompt-f3-loop-{attempt}.md", "artifact.json")
+    def names(_step: str, attempt: int) -> DispatchFiles:
+        return DispatchFiles(f"prompt-f3-loop-{attempt}.md", "artifact.json")
 
     async with Desk(tmp_path) as desk:
         desk.carrier = FileCarrier(tmp_path, desk.clock, names=names, mode="poll")

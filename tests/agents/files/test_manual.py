@@ -8,7 +8,7 @@ import pytest
 from tests.world.desk import Desk, ask_for, wrapped
 from tests.world.project import Project, until
 
-from interlock.agents.files.file import leave_artifact, read_saved
+from interlock.agents.files.file import read_saved_artifact, write_artifact
 from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StoreError
 
@@ -121,7 +121,7 @@ def _is_asked(project: Project, case_id: str) -> bool:
 async def test_papers_left_by_hand_are_found(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.carrier.send([ask_for(1)])
-    left = leave_artifact(tmp_path, 1, 7, "work", 1, Artifact(1, {"n": 5}))
+    left = write_artifact(tmp_path, 1, 7, "work", 1, Artifact(1, {"n": 5}))
     assert left == desk.place() / "work-result.json"
     async with Desk(tmp_path) as desk:
         desk.carrier.send([ask_for(1)])
@@ -131,7 +131,7 @@ async def test_papers_left_by_hand_are_found(tmp_path: Path) -> None:
 def test_a_wrapper_is_known_by_both_its_fields(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"dispatch_id": 4}')
-    assert read_saved(path, 1) == Artifact(1, {"dispatch_id": 4})
+    assert read_saved_artifact(path, 1) == Artifact(1, {"dispatch_id": 4})
     path.write_text("x" * 2_000_000)
     with pytest.raises(SourceError, match="has more than"):
-        read_saved(path, 1)
+        read_saved_artifact(path, 1)

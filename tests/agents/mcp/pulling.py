@@ -14,7 +14,7 @@ from tests.cli.world import LIMIT, World
 
 from interlock.agents.mcp.messages import TOOLS
 
-GIVES = {tool.name: tool.gives for tool in TOOLS}
+GIVES = {tool.name: tool.output_schema for tool in TOOLS}
 BEFORE, NOW = "legacy", "2026-07-28"
 """The revision before the current one, by its handshake, and the current one."""
 Answering = Callable[[dict[str, Any]], dict[str, Any]]

@@ -17,9 +17,9 @@ from interlock.agents.carrier import Ask, Reply
 from interlock.agents.files.batch import ProgressGauge
 from interlock.agents.mcp import messages as words
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.mcp.socket import SOCKET, WorkerSocket, near
+from interlock.agents.mcp.socket import SOCKET_FILE, WorkerSocket, use_socket_path
 from interlock.agents.queries import QueryBroker
-from interlock.engine.case import Refused, Usage
+from interlock.engine.case import RefusedAnswer, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
 from interlock.system.errors import SourceError
@@ -47,11 +47,11 @@ class Room:
         self.desk.steps = STEPS
 
     async def take(self, worker: str, **more: Any) -> dict[str, Any]:
-        return await self.desk.answer(worker, words.Next(call=1, **more))
+        return await self.desk.answer_call(worker, words.NextCall(call=1, **more))
 
     async def submit(self, worker: str, work: dict[str, Any], text: str = "{}") -> dict[str, Any]:
         held = {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
-        return await self.desk.answer(worker, words.Submit(call=1, content=text, **held))
+        return await self.desk.answer_call(worker, words.SubmitCall(call=1, content=text, **held))
 
 
 @asynccontextmanager
@@ -101,7 +101,7 @@ async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> No
         here.clock.advance()
         assert here.clock.time == 1_010_060.0
         assert [(each.failure, each.dispatch_id) for each in here.delivered] == [("timeout", 1)]
-        here.desk.settled(1, "no answer in time")
+        here.desk.settle(1, "no answer in time")
         late = await here.submit("b", again)
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
         assert here.delivered[-1].refused == "Stale"
@@ -112,7 +112,7 @@ async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
         here.desk.send([ask(1, "free"), ask(2, "free")])
         one, two = await here.take("a", ttl=20), await here.take("a", ttl=20)
         here.clock.time += 15
-        await here.desk.answer("a", words.StatusCall(call=1, lease=one["lease"]))
+        await here.desk.answer_call("a", words.StatusCall(call=1, lease=one["lease"]))
         here.clock.advance()
         free = await here.take("b", wait=0)
         assert free["dispatch_id"] == two["dispatch_id"]
@@ -129,7 +129,7 @@ async def test_an_answer_is_taken_when_it_is_settled_and_not_before(tmp_path: Pa
         second = await here.submit("a", work)
         assert (second["accepted"], second["refusal"]) == (False, "Stale")
         assert not first.done()
-        here.desk.settled(1)
+        here.desk.settle(1)
         assert (await first)["accepted"]
 
 
@@ -142,18 +142,18 @@ async def test_an_answer_that_nobody_settles_is_to_be_brought_again(tmp_path: Pa
     lost = await waiting
     assert (lost["accepted"], lost["refusal"], lost["open"]) == (False, "Unsettled", True)
     async with room(tmp_path) as again:
-        again.desk.came("a")
+        again.desk.worker_joined("a")
         again.desk.send([ask(1)])
         assert not (await again.take("b", wait=0))["available"]
         brought = asyncio.create_task(again.submit("a", work))
         await asyncio.sleep(0)
-        again.desk.settled(1)
+        again.desk.settle(1)
         assert (await brought)["accepted"]
 
 
 async def test_what_the_judge_refuses_is_journaled_and_stays(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.judge = lambda _ask, _reply: Refused("Malformed", "Say more.")
+        here.desk.judge_answer = lambda _ask, _reply: RefusedAnswer("Malformed", "Say more.")
         here.desk.send([ask(1)])
         work = await here.take("a")
         told = [await here.submit("a", work) for _ in range(10)]
@@ -166,18 +166,18 @@ async def test_what_the_judge_refuses_is_journaled_and_stays(tmp_path: Path) -> 
 async def test_a_worker_with_two_lines_is_gone_when_both_are(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
         here.desk.send([ask(1)])
-        here.desk.came("a")
-        here.desk.came("a")
+        here.desk.worker_joined("a")
+        here.desk.worker_joined("a")
         await here.take("a")
-        here.desk.gone("a")
+        here.desk.worker_left("a")
         assert not (await here.take("b", wait=0))["available"]
-        here.desk.gone("a")
+        here.desk.worker_left("a")
         assert (await here.take("b", wait=0))["fence"] == 2
 
 
 @asynccontextmanager
 async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_unix_connection(folder / "pull" / SOCKET)
+    reader, writer = await asyncio.open_unix_connection(folder / "pull" / SOCKET_FILE)
     try:
         yield reader, writer
     finally:
@@ -194,7 +194,7 @@ async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, async
         (b'{"do": "hello", "call": 1, "worker": ""}\n', "say hello first"),
         (b'{"do": "hello", "call": 1, "worker": "x", "token": "y"}\n', "this is not a call"),
         (b'{"do": "rule", "call": 1}\n', "this is not a call"),
-        (b"x" * (words.LONGEST + 2) + b"\n", "this is not a call"),
+        (b"x" * (words.MAX_LINE + 2) + b"\n", "this is not a call"),
     ],
 )
 async def test_visitors_who_do_not_behave_are_sent_away(
@@ -211,17 +211,17 @@ async def test_visitors_who_do_not_behave_are_sent_away(
 
 async def test_the_place_is_for_its_owner_alone(tmp_path: Path) -> None:
     async with room(tmp_path):
-        modes = [(tmp_path / "pull" / name).stat().st_mode for name in ("", SOCKET)]
+        modes = [(tmp_path / "pull" / name).stat().st_mode for name in ("", SOCKET_FILE)]
         assert [stat.S_IMODE(mode) for mode in modes] == [0o700, 0o600]
-    assert not (tmp_path / "pull" / SOCKET).exists()
+    assert not (tmp_path / "pull" / SOCKET_FILE).exists()
 
 
 async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
     deep = tmp_path / ("x" * 120)
     async with room(deep):
         found: list[str] = []
-        near(deep / "pull", found.append)
-        assert (deep / "pull" / SOCKET).is_socket()
+        use_socket_path(deep / "pull", found.append)
+        assert (deep / "pull" / SOCKET_FILE).is_socket()
         assert len(os.fsencode(found[0])) < 100
 
 
@@ -241,6 +241,6 @@ async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:
         work = await here.take("a")
         answered = asyncio.create_task(here.submit("a", work, '{"n": 12345}'))
         await asyncio.sleep(0)
-        here.desk.settled(1)
+        here.desk.settle(1)
         assert (await answered)["accepted"]
         assert here.delivered[-1].usage == Usage(len("Look at 1.") // 4 + len('{"n": 12345}') // 4)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.clock import FakeClock
 
-from interlock.agents.mcp.leases import GRACE, LeaseBook, WakeEvent
+from interlock.agents.mcp.leases import RECONNECT_GRACE, LeaseBook, WakeEvent
 
 
 def book(folder: Path) -> LeaseBook:
@@ -36,7 +36,7 @@ def test_only_the_newest_lease_may_answer(
     given_out: dict[int, list[tuple[str, str]]] = {}
     for act, number, worker in acts:
         match act:
-            case "grant" if found.of(number) is None:
+            case "grant" if found.find_lease(number) is None:
                 lease = found.grant(number, worker, 10, now)
                 assert lease.fence == len(given_out.setdefault(number, [])) + 1
                 given_out[number].append((worker, lease.token))
@@ -49,7 +49,7 @@ def test_only_the_newest_lease_may_answer(
                 found.renew(worker, now)
             case "pass":
                 now += 4
-                for over in found.run_out(now):
+                for over in found.list_expired(now):
                     found.release(over.dispatch_id)
             case "restart":
                 found = LeaseBook(folder / "leases.json", lambda: "f")
@@ -59,9 +59,9 @@ def test_only_the_newest_lease_may_answer(
 
 def _only_the_newest(found: LeaseBook, given_out: dict[int, list[tuple[str, str]]]) -> None:
     for number, tokens in given_out.items():
-        held = found.of(number)
+        held = found.find_lease(number)
         for holder, token in tokens:
-            problem = found.problem(holder, number, token)
+            problem = found.find_problem(holder, number, token)
             newest = held is not None and held.token == token
             assert (problem is None) == newest
             assert newest or (problem is not None and problem.reason == "Stale")
@@ -72,11 +72,11 @@ def test_a_lease_lives_by_calls_that_name_it_or_none(tmp_path: Path) -> None:
     one, two = found.grant(1, "a", 10, 0), found.grant(2, "a", 10, 0)
     other = found.grant(3, "b", 10, 0)
     found.renew("a", 5, one.token)
-    assert [each.dispatch_id for each in found.run_out(12)] == [2, 3]
+    assert [each.dispatch_id for each in found.list_expired(12)] == [2, 3]
     found.renew("a", 9)
-    assert [each.dispatch_id for each in found.run_out(18)] == [3]
+    assert [each.dispatch_id for each in found.list_expired(18)] == [3]
     found.renew("a", 17, other.token)
-    assert [each.dispatch_id for each in found.run_out(18)] == [3]
+    assert [each.dispatch_id for each in found.list_expired(18)] == [3]
     assert two.fence == 1
 
 
@@ -97,8 +97,8 @@ def test_a_lease_lives_by_calls_that_name_it_or_none(tmp_path: Path) -> None:
 def test_forged_leases(tmp_path: Path, worker: str, token: str, reason: str) -> None:
     found = book(tmp_path)
     assert found.grant(1, "a", 10, 0).token == "1.1.1"
-    assert found.problem("a", 1, "1.1.1") is None
-    problem = found.problem(worker, 1, token)
+    assert found.find_problem("a", 1, "1.1.1") is None
+    problem = found.find_problem(worker, 1, token)
     assert problem is not None
     assert problem.reason == reason
 
@@ -109,12 +109,12 @@ def test_a_book_outlives_its_process(tmp_path: Path) -> None:
     first.grant(8, "a", 900, 0)
     again = book(tmp_path)
     again.open(1000)
-    assert again.problem("a", 7, lease.token) is None
-    assert again.next_end() == 1000 + GRACE
+    assert again.find_problem("a", 7, lease.token) is None
+    assert again.find_next_expiry() == 1000 + RECONNECT_GRACE
     again.renew("a", 1001)
-    assert again.next_end() == 1001 + 900
-    again.keep_only({7})
-    assert again.of(8) is None
+    assert again.find_next_expiry() == 1001 + 900
+    again.forget_others({7})
+    assert again.find_lease(8) is None
     assert (tmp_path / "leases.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -123,7 +123,7 @@ def test_a_damaged_book_is_an_empty_one(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "leases.json").write_bytes(content)
     found = book(tmp_path)
     found.open(0)
-    assert found.next_end() is None
+    assert found.find_next_expiry() is None
     assert found.grant(1, "a", 10, 0).fence == 1
 
 
@@ -132,8 +132,8 @@ async def test_one_ring_wakes_all_and_leaves_no_timer() -> None:
     stir = WakeEvent(clock)
     waiting = [asyncio.create_task(stir.wait(clock.time + 5)) for _ in range(3)]
     await asyncio.sleep(0)
-    stir.ring()
-    stir.ring()
+    stir.wake_all()
+    stir.wake_all()
     await asyncio.gather(*waiting)
     assert not clock.advance()
 

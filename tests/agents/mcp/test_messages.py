@@ -11,14 +11,14 @@ from docs.pages.mcp_tools import tools_page
 from tests.agents.mcp.pulling import BEFORE, NOW, worker
 from tests.cli.world import LIMIT, World
 
-from interlock.agents.mcp.messages import TEMPLATES, TOOLS, Tool, specs
+from interlock.agents.mcp.messages import RESOURCE_TEMPLATES, TOOLS, Tool, list_tool_specs
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_tool_is_well_described(tool: Tool) -> None:
-    spec = tool.spec()
+    spec = tool.build_spec()
     assert re.fullmatch(r"interlock_[a-z]+", tool.name)
-    assert set(tool.takes.get("required", ())) <= set(tool.takes["properties"])
+    assert set(tool.input_schema.get("required", ())) <= set(tool.input_schema["properties"])
     for schema in (spec["inputSchema"], spec["outputSchema"]):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
@@ -36,10 +36,10 @@ async def test_a_client_sees_the_table(tmp_path: Path, mode: str) -> None:
     async with worker(World(tmp_path), mode) as client:
         tools = (await client.list_tools()).tools
         shown = [each.model_dump(by_alias=True, exclude_none=True) for each in tools]
-        assert shown == specs()
+        assert shown == list_tool_specs()
         templates = (await client.list_resource_templates()).resource_templates
         assert [each.uri_template for each in templates] == [
-            one["uriTemplate"] for one in TEMPLATES
+            one["uriTemplate"] for one in RESOURCE_TEMPLATES
         ]
         if mode != NOW:
             assert client.server_info is not None
@@ -51,7 +51,7 @@ async def test_a_client_sees_the_table(tmp_path: Path, mode: str) -> None:
 
 
 def test_the_verb_shows_the_tools_without_serving(tmp_path: Path) -> None:
-    assert World(tmp_path).say("mcp", "--json").json == {"tools": specs()}
+    assert World(tmp_path).say("mcp", "--json").json == {"tools": list_tool_specs()}
 
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mcp.types import version as versions
 from tests.cli.world import COMMAND, LIMIT
 
 from interlock.agents.mcp.messages import RunReport
-from interlock.agents.mcp.server import make_server
+from interlock.agents.mcp.server import build_server
 from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.mcp.stdio import HANDSHAKES, Handshake
 from interlock.agents.mcp.worker import Worker
@@ -26,10 +26,10 @@ ME = {"name": "me", "version": "1"}
 
 
 class _Nothing:
-    def standing(self, run_id: int | None) -> dict[str, Any]:
+    def read_status(self, run_id: int | None) -> dict[str, Any]:
         return {"run_id": None, "status": "", "over": False, "changed_at": 0.0, "reason": ""}
 
-    def report(self, run_id: int | None) -> RunReport:
+    def read_report(self, run_id: int | None) -> RunReport:
         return RunReport(run_id=None, reason="")
 
 
@@ -77,7 +77,7 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
             yield line
         await paper.full.wait()
 
-    server = make_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
+    server = build_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
     given = cast("anyio.AsyncFile[str]", source())
     async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, said):
         await server.run(heard, said, server.create_initialization_options())
@@ -87,7 +87,7 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
 @pytest.mark.parametrize("version", [*HANDSHAKES, "1999-01-01", "2026-07-28"])
 async def test_the_greeting_is_the_sdks_own(version: str, tmp_path: Path) -> None:
     greeter = Handshake()
-    greeted = [greeter.greet(line.encode()) for line in opening(version)]
+    greeted = [greeter.answer_line(line.encode()) for line in opening(version)]
     assert greeted[1] == b""
     found = [json.loads(each) for each in greeted if each]
     assert found == await said_by_the_sdk(opening(version), tmp_path)
@@ -117,15 +117,17 @@ def test_the_handshakes_are_those_of_the_sdk() -> None:
     ],
 )
 def test_everything_else_waits_for_the_sdk(line: str) -> None:
-    assert Handshake().greet(line.encode("latin-1")) is None
+    assert Handshake().answer_line(line.encode("latin-1")) is None
 
 
 def test_only_the_first_word_is_greeted() -> None:
     greeter = Handshake()
-    assert greeter.greet(initialize("2025-11-25").encode())
-    assert greeter.greet(initialize("2025-11-25").encode()) is None
-    assert greeter.greet(message("tools/list", 2, {"cursor": "x"}).encode()) is None
-    assert greeter.greet(message("tools/call", 3, {"name": "interlock_next"}).encode()) is None
+    assert greeter.answer_line(initialize("2025-11-25").encode())
+    assert greeter.answer_line(initialize("2025-11-25").encode()) is None
+    assert greeter.answer_line(message("tools/list", 2, {"cursor": "x"}).encode()) is None
+    assert (
+        greeter.answer_line(message("tools/call", 3, {"name": "interlock_next"}).encode()) is None
+    )
 
 
 def deep(levels: int) -> bytes:

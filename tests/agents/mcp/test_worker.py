@@ -16,7 +16,7 @@ from tests.cli import reds, triage
 from tests.cli.world import LIMIT, World, ended, until
 from tests.soak import again
 
-from interlock.agents.mcp.socket import near
+from interlock.agents.mcp.socket import use_socket_path
 
 RUN = ("run", "triage", "--cases", "cases.jsonl", "--dispatch", "mcp", "--json")
 SURE = {"confidence": 0.9}
@@ -37,7 +37,7 @@ def start(world: World, *words: str) -> "subprocess.Popen[str]":
 def _opened(world: World) -> bool:
     with socket.socket(socket.AF_UNIX) as knocking:
         try:
-            near(world.db.with_name(f"{world.db.name}.pull"), knocking.connect)
+            use_socket_path(world.db.with_name(f"{world.db.name}.pull"), knocking.connect)
         except OSError:
             return False
     return True

@@ -13,12 +13,18 @@ from tests.delivery.checks.test_run import site
 
 from interlock.delivery.checks.baseline import (
     Baseline,
-    key_of,
+    build_key,
     read_baseline,
     take_baseline,
     write_baseline,
 )
-from interlock.delivery.checks.records import Check, CheckCell, CheckResult, Environment, matrix
+from interlock.delivery.checks.records import (
+    Check,
+    CheckCell,
+    CheckResult,
+    Environment,
+    build_matrix,
+)
 from interlock.system.errors import SourceError
 from interlock.system.time import SystemClock
 
@@ -36,7 +42,7 @@ def runs(folder: Path) -> list[str]:
 
 
 async def take(folder: Path, *checks: Check, commit: str = COMMIT) -> tuple[CheckResult, ...]:
-    cells = matrix(checks)
+    cells = build_matrix(checks)
     return await take_baseline(folder / "home", commit, cells, site(folder), SystemClock())
 
 
@@ -79,7 +85,7 @@ def test_all_that_matters_is_in_the_key() -> None:
         CheckCell(Check("a", ("x",), "", 1, 1.0), Environment("e")),
         CheckCell(Check("a", ("x",), "", 0, 2.0), Environment("e")),
     ]
-    assert len({key_of(cell) for cell in cells}) == len(cells)
+    assert len({build_key(cell) for cell in cells}) == len(cells)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +128,13 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from tests.delivery.checks.test_baseline import COMMIT, counting
 from tests.delivery.checks.test_run import site
-from interlock.delivery.checks.records import matrix
+from interlock.delivery.checks.records import build_matrix
 from interlock.system.time import SystemClock
 from interlock.delivery.checks.baseline import take_baseline
 
 folder = Path(sys.argv[1])
 die = lambda cell, result: result.check == "b" and os.kill(os.getpid(), signal.SIGKILL)
-cells, clock = matrix([counting(name) for name in "abc"]), SystemClock()
+cells, clock = build_matrix([counting(name) for name in "abc"]), SystemClock()
 asyncio.run(take_baseline(folder / "home", COMMIT, cells, site(folder), clock, on_result=die))
 """
 

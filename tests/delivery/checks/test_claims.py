@@ -11,12 +11,12 @@ from interlock.delivery.checks.claims import (
     AgentClaim,
     ClaimComparison,
     ClaimRow,
-    compare,
-    file_claims,
-    rows_of,
-    totals,
-    unclaimed,
-    unsaid_files,
+    compare_claims,
+    compare_file_claims,
+    count_claims,
+    list_unclaimed,
+    list_unclaimed_files,
+    read_claim_rows,
 )
 from interlock.delivery.checks.records import Check, CheckResult
 from interlock.signals.reading import Accepted
@@ -52,7 +52,7 @@ def fields(body: str, role: str = "developer", signal: str = "READY_FOR_REVIEW")
 @pytest.mark.parametrize("layout", [TABLE, NO_RULER, AFTER, BEFORE, SIGNS])
 def test_every_layout_says_the_same(layout: str) -> None:
     found = fields(f"Verification Results (self-verified):\n{layout}\nSummary: done\n")
-    rows = rows_of(found.signal, found.fields)
+    rows = read_claim_rows(found.signal, found.fields)
     assert [(each.check, each.environment, each.said) for each in rows] == [
         ("Unit tests", "Mac", "pass"),
         ("type check", "Dev container", "fail"),
@@ -63,7 +63,7 @@ def test_every_layout_says_the_same(layout: str) -> None:
 def test_the_journal_gives_the_same_rows() -> None:
     found = fields(f"Verification Results:\n{TABLE}")
     stored = msgspec.json.decode(msgspec.json.encode(found.fields))
-    assert rows_of(found.signal, stored) == rows_of(found.signal, found.fields)
+    assert read_claim_rows(found.signal, stored) == read_claim_rows(found.signal, found.fields)
 
 
 def test_an_audit_has_criteria_and_commands() -> None:
@@ -74,7 +74,7 @@ def test_an_audit_has_criteria_and_commands() -> None:
     )
     found = fields(body, "auditor", "AUDIT_PASSED")
     checks = [Check("Unit tests", ("pytest", "-q"))]
-    claims = compare(rows_of(found.signal, found.fields), [result()], checks)
+    claims = compare_claims(read_claim_rows(found.signal, found.fields), [result()], checks)
     assert [(each.check, each.found) for each in claims] == [
         ("the login works", "unchecked"),
         ("Unit tests", "verified"),
@@ -119,7 +119,7 @@ def test_other_signals(message: str, role: str, signal: str) -> None:
     reading = read_message(message, role=role, task_id=None)
     assert isinstance(reading, Accepted), reading
     assert reading.signal == signal
-    (row,) = rows_of(reading.signal, reading.fields)
+    (row,) = read_claim_rows(reading.signal, reading.fields)
     assert row.check == "Unit tests"
     assert row.said == ("fail" if "UN" in signal else "pass")
 
@@ -160,17 +160,19 @@ ROWS = [
 
 @pytest.mark.parametrize(("row", "results", "found"), ROWS)
 def test_found(row: ClaimRow, results: list[CheckResult], found: str) -> None:
-    (claim,) = compare([row], results, [Check("Unit tests", ("pytest", "-q"))])
+    (claim,) = compare_claims([row], results, [Check("Unit tests", ("pytest", "-q"))])
     assert claim.found == found
     assert claim.sentence
 
 
 def test_what_was_not_claimed_is_listed() -> None:
     results = [result(), result(True, "Box")]
-    claims = compare([ClaimRow("unit tests", "mac", "pass")], results)
-    assert unclaimed(claims, results) == ("Unit tests (Box)",)
-    assert unclaimed(compare([ClaimRow("unit tests", "", "pass")], results), results) == ()
-    assert unclaimed((), results) == ("Unit tests (Mac)", "Unit tests (Box)")
+    claims = compare_claims([ClaimRow("unit tests", "mac", "pass")], results)
+    assert list_unclaimed(claims, results) == ("Unit tests (Box)",)
+    assert (
+        list_unclaimed(compare_claims([ClaimRow("unit tests", "", "pass")], results), results) == ()
+    )
+    assert list_unclaimed((), results) == ("Unit tests (Mac)", "Unit tests (Box)")
 
 
 CHANGED = ["src/auth/login.py", "tests/test_login.py", "README.md"]
@@ -191,7 +193,7 @@ Tests Written:
 
 def test_files_are_looked_up_in_the_change() -> None:
     found = fields(FILES)
-    claims = file_claims(found.fields, CHANGED, "/somewhere/tree")
+    claims = compare_file_claims(found.fields, CHANGED, "/somewhere/tree")
     assert [(each.check, each.found) for each in claims] == [
         ("src/auth/login.py", "verified"),
         ("README.md", "verified"),
@@ -201,16 +203,16 @@ def test_files_are_looked_up_in_the_change() -> None:
         ("src/auth/", "verified"),
         ("the login form", "unchecked"),
     ]
-    assert unsaid_files(claims, CHANGED) == ()
-    assert unsaid_files(claims, ["a.py", *CHANGED]) == ("a.py",)
-    assert unsaid_files((), CHANGED) == tuple(sorted(CHANGED))
+    assert list_unclaimed_files(claims, CHANGED) == ()
+    assert list_unclaimed_files(claims, ["a.py", *CHANGED]) == ("a.py",)
+    assert list_unclaimed_files((), CHANGED) == tuple(sorted(CHANGED))
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, [1], [{"x": 1}], {"name": "a"}])
 def test_fields_of_another_shape_are_no_claims(value: object) -> None:
-    assert rows_of("READY_FOR_REVIEW", {"verification_results": value}) == ()
-    assert file_claims({"files_modified": value}, CHANGED) == ()
-    assert rows_of("NO_SUCH_SIGNAL", {"verification_results": [{"name": "a"}]}) == ()
+    assert read_claim_rows("READY_FOR_REVIEW", {"verification_results": value}) == ()
+    assert compare_file_claims({"files_modified": value}, CHANGED) == ()
+    assert read_claim_rows("NO_SUCH_SIGNAL", {"verification_results": [{"name": "a"}]}) == ()
 
 
 CLAIMS = st.tuples(
@@ -228,7 +230,7 @@ CLAIMS = st.tuples(
 
 @given(st.lists(CLAIMS))
 def test_totals_lose_nothing(claims: list[tuple[str, str, AgentClaim]]) -> None:
-    accounts = totals(claims)
+    accounts = count_claims(claims)
     assert sum(each.claimed for each in accounts) == len(claims)
     for each in accounts:
         assert each.claimed == each.verified + each.refuted + each.unchecked
@@ -238,7 +240,7 @@ def test_totals_lose_nothing(claims: list[tuple[str, str, AgentClaim]]) -> None:
 
 
 def test_totals_of_nothing() -> None:
-    assert totals([]) == ()
-    assert totals([("a", "b", AgentClaim("c", "", "pass", "refuted"))]) == (
+    assert count_claims([]) == ()
+    assert count_claims([("a", "b", AgentClaim("c", "", "pass", "refuted"))]) == (
         ClaimComparison("a", "b", 1, 0, 1, 0),
     )

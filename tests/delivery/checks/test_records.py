@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from interlock.delivery.checks.records import Check, Environment, canonical, matrix
+from interlock.delivery.checks.records import Check, Environment, build_matrix, normalize_name
 from interlock.system.errors import SourceError
 
 MAC = Environment("Mac")
@@ -12,7 +12,7 @@ BOX = Environment("Dev Container", ("docker", "exec", "app"))
 
 
 def pairs(*checks: Check, places: tuple[Environment, ...] = (MAC, BOX)) -> list[tuple[str, str]]:
-    return [cell.pair for cell in matrix(checks, places)]
+    return [cell.pair for cell in build_matrix(checks, places)]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_everywhere(name: str) -> None:
 
 
 def test_one_place_and_its_prefix() -> None:
-    (cell,) = matrix([Check("t", ("pytest", "-q"), "dev container")], [MAC, BOX])
+    (cell,) = build_matrix([Check("t", ("pytest", "-q"), "dev container")], [MAC, BOX])
     assert cell.argv == ("docker", "exec", "app", "pytest", "-q")
 
 
@@ -61,6 +61,6 @@ def test_two_of_one_name_are_refused() -> None:
 
 
 def test_names() -> None:
-    assert {canonical(each) for each in ("Unit Tests", "unit_tests", "**unit-tests**")} == {
+    assert {normalize_name(each) for each in ("Unit Tests", "unit_tests", "**unit-tests**")} == {
         "unit tests"
     }

@@ -22,21 +22,27 @@ from interlock.delivery.checks.records import (
     CheckCell,
     CheckResult,
     Environment,
-    matrix,
+    build_matrix,
 )
-from interlock.delivery.checks.run import Bounds, OutputTail, Printed, Site, run_checks
+from interlock.delivery.checks.run import (
+    CheckEnvironment,
+    CheckLimits,
+    CheckOutput,
+    OutputTail,
+    run_checks,
+)
 from interlock.system.errors import SourceError
-from interlock.system.process_table import census
+from interlock.system.process_table import list_processes
 from interlock.system.process_tree import Clock, OutputLine
 from interlock.system.time import SystemClock
 
 _NUMBERS = count(1)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/none"}
-QUICK = Bounds(grace=0.05)
+QUICK = CheckLimits(grace=0.05)
 
 
-def site(folder: Path, environ: Mapping[str, str] = ENVIRON) -> Site:
-    return Site(
+def site(folder: Path, environ: Mapping[str, str] = ENVIRON) -> CheckEnvironment:
+    return CheckEnvironment(
         folder, environ, ProcessTag(WORKSPACE, "checks", str(next(_NUMBERS)), f"n{os.getpid()}")
     )
 
@@ -49,17 +55,17 @@ def shell(text: str, timeout: float = 60.0) -> CheckCell:
     return cell("sh", "-c", text, timeout=timeout)
 
 
-def left_of(where: Site) -> list[str]:
+def left_of(where: CheckEnvironment) -> list[str]:
     mark = f"{where.tag}."
     return [
         seen.name
-        for seen in census(TAGS).values()
+        for seen in list_processes(TAGS).values()
         if any(tag.startswith(mark) for tag in seen.tags) and seen.alive
     ]
 
 
 async def one(
-    what: CheckCell, folder: Path, bounds: Bounds = QUICK, clock: Clock | None = None
+    what: CheckCell, folder: Path, bounds: CheckLimits = QUICK, clock: Clock | None = None
 ) -> CheckResult:
     where = site(folder)
     (result,) = await run_checks([what], where, clock or SystemClock(), bounds=bounds)
@@ -92,7 +98,7 @@ async def test_the_folder_it_is_told_is_the_one_it_is_in(tmp_path: Path) -> None
 
 async def test_what_it_says_when_it_is_ended_does_not_count(tmp_path: Path) -> None:
     text = "trap 'echo 3 passed in 0.1s; exit 0' TERM; echo on; while :; do sleep 0.01; done"
-    result = await one(shell(text, timeout=0.3), tmp_path, Bounds(grace=5.0))
+    result = await one(shell(text, timeout=0.3), tmp_path, CheckLimits(grace=5.0))
     assert (result.output_tail, result.test_count) == ("on\n", None)
 
 
@@ -142,7 +148,7 @@ async def test_one_that_wants_to_read_gets_the_end_at_once(tmp_path: Path) -> No
 async def test_a_flood_is_bounded_and_its_end_is_kept(tmp_path: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     text = "echo first; head -c 1000000000 /dev/zero; echo; echo '7 passed in 0.1s'"
-    bounds = Bounds(most_output=2_000_000_000)
+    bounds = CheckLimits(most_output=2_000_000_000)
     result = await one(shell(text, timeout=120.0), tmp_path, bounds)
     assert result.passed
     assert result.output_head.startswith("first\n")
@@ -153,7 +159,7 @@ async def test_a_flood_is_bounded_and_its_end_is_kept(tmp_path: Path) -> None:
 
 
 async def test_a_flood_past_the_bound_ends_it(tmp_path: Path) -> None:
-    bounds = Bounds(most_output=1_000_000, grace=0.05)
+    bounds = CheckLimits(most_output=1_000_000, grace=0.05)
     result = await one(shell("yes 0123456789"), tmp_path, bounds)
     assert (result.passed, result.timed_out) == (False, False)
     assert result.note == "it printed more than 1,000,000 bytes and was ended"
@@ -220,8 +226,8 @@ async def test_a_failure_in_an_environment_that_answers_is_a_failure(tmp_path: P
 
 async def test_an_environment_is_asked_once_in_a_round(tmp_path: Path) -> None:
     box = Environment("box", ("sh", "-c", "echo $1 >>asked; exit 9", "box"))
-    cells = matrix([Check(name, ("probe-me", name)) for name in "abc"], [box])
-    results = await run_checks(cells, site(tmp_path), SystemClock(), bounds=Bounds(at_once=3))
+    cells = build_matrix([Check(name, ("probe-me", name)) for name in "abc"], [box])
+    results = await run_checks(cells, site(tmp_path), SystemClock(), bounds=CheckLimits(at_once=3))
     assert [each.unavailable for each in results] == [True] * 3
     assert sorted((tmp_path / "asked").read_text().split()) == ["probe-me"] * 3 + ["true"]
 
@@ -256,20 +262,20 @@ async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path)
         cells,
         where,
         SystemClock(),
-        bounds=Bounds(at_once=2),
+        bounds=CheckLimits(at_once=2),
         on_result=lambda cell, result: heard.append(result.check),
     )
     assert [each.check for each in results] == [str(n) for n in range(8)]
     assert sorted(heard) == [str(n) for n in range(8)]
     assert max(int(each.output_tail) for each in results) <= 2
     with pytest.raises(SourceError, match="write 1 or more"):
-        await run_checks(cells, where, SystemClock(), bounds=Bounds(at_once=0))
+        await run_checks(cells, where, SystemClock(), bounds=CheckLimits(at_once=0))
 
 
 async def test_cancelled_it_ends_all_its_checks_first(tmp_path: Path) -> None:
     where = site(tmp_path)
     cells = [shell(f"echo yes >begun{n}; exec sleep 300") for n in range(2)]
-    work = run_checks(cells, where, SystemClock(), bounds=Bounds(at_once=2, grace=0.05))
+    work = run_checks(cells, where, SystemClock(), bounds=CheckLimits(at_once=2, grace=0.05))
     task = asyncio.ensure_future(work)
     await appears(tmp_path / "begun0")
     await appears(tmp_path / "begun1")
@@ -338,11 +344,11 @@ RUNNERS = {
 }
 
 
-def printed(text: str, stderr: str = "") -> Printed:
+def printed(text: str, stderr: str = "") -> CheckOutput:
     keeper = OutputTail()
     for line in text.encode().split(b"\n"):
         keeper.take(OutputLine(line))
-    return keeper.printed(stderr.encode())
+    return keeper.finish(stderr.encode())
 
 
 @pytest.mark.parametrize(("text", "tests", "failed"), RUNNERS.values(), ids=RUNNERS)
@@ -364,7 +370,7 @@ def test_failed_tests_are_named() -> None:
 def test_stderr_stands_after_stdout() -> None:
     keeper = OutputTail()
     keeper.take(OutputLine(b"half", half=True))
-    assert keeper.printed(b"why").tail == "half\nwhy"
+    assert keeper.finish(b"why").tail == "half\nwhy"
 
 
 @given(st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), max_size=40))
@@ -372,7 +378,7 @@ def test_both_ends_are_kept_and_the_rest_is_counted(lines: list[bytes]) -> None:
     keeper = OutputTail(head=40, tail=60)
     for line in lines:
         keeper.take(OutputLine(line))
-    found = keeper.printed(b"")
+    found = keeper.finish(b"")
     size = sum(len(line) + 1 for line in lines)
     assert found.left_out == max(0, size - 100)
     whole = b"".join(line + b"\n" for line in lines)

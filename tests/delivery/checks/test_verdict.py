@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.delivery.checks.records import CheckResult
-from interlock.delivery.checks.verdict import Policy, deleted_tests, judge
+from interlock.delivery.checks.verdict import Policy, compare_with_baseline, find_deleted_tests
 
 
 def result(passed: bool = True, **more: Any) -> CheckResult:
@@ -85,45 +85,49 @@ def test_kinds(
     kind: str, now: CheckResult, before: CheckResult | None, ok: bool, strict: bool
 ) -> None:
     baseline = [before] if before else []
-    verdict = judge([now], baseline)
+    verdict = compare_with_baseline([now], baseline)
     assert verdict.rows[0].kind == kind
     assert verdict.rows[0].sentence.startswith("tests (native): ")
     assert (verdict.ok, bool(verdict.reasons)) == (ok, not ok)
-    assert judge([now], baseline, policy="strict").ok == strict
+    assert compare_with_baseline([now], baseline, policy="strict").ok == strict
 
 
 def test_nothing_run_is_nothing_proved() -> None:
-    assert judge([]).reasons == ("no check was run: name at least one verification command",)
+    assert compare_with_baseline([]).reasons == (
+        "no check was run: name at least one verification command",
+    )
 
 
 def test_the_same_check_elsewhere_is_another_one() -> None:
-    verdict = judge([result(False, environment="box")], [result(False)])
+    verdict = compare_with_baseline([result(False, environment="box")], [result(False)])
     assert verdict.rows[0].kind == "not_in_baseline"
-    assert verdict.names("not_in_baseline") == ("tests (box)",)
+    assert verdict.list_names("not_in_baseline") == ("tests (box)",)
 
 
 def test_fewer_tests_can_be_allowed() -> None:
     now, before = [result(test_count=1)], [result(test_count=2)]
-    verdict = judge(now, before, allow_fewer_tests=True)
+    verdict = compare_with_baseline(now, before, allow_fewer_tests=True)
     assert verdict.ok
     assert verdict.notes == ("tests (native): 1 tests were carried out, 2 before",)
 
 
 def test_deleted_tests_hold_back_unless_tests_are_counted() -> None:
     gone = ["tests/test_a.py"]
-    verdict = judge([result()], [result()], deleted=gone)
+    verdict = compare_with_baseline([result()], [result()], deleted=gone)
     assert verdict.reasons == ("files with tests were deleted: tests/test_a.py",)
     counted = [result(test_count=3)]
-    verdict = judge(counted, counted, deleted=gone)
+    verdict = compare_with_baseline(counted, counted, deleted=gone)
     assert (verdict.ok, verdict.notes) == (True, verdict.notes)
     assert verdict.notes == ("files with tests were deleted: tests/test_a.py",)
-    assert judge([result()], [result()], deleted=gone, added=["tests/unit/test_a.py"]).ok
+    assert compare_with_baseline(
+        [result()], [result()], deleted=gone, added=["tests/unit/test_a.py"]
+    ).ok
 
 
 def test_what_counts_as_a_deleted_test() -> None:
     gone = ["src/a.py", "tests/data.json", "a_test.go", "web/a.spec.ts", "tests/conftest.py"]
-    assert deleted_tests(gone) == ("a_test.go", "web/a.spec.ts")
-    assert deleted_tests([f"tests/test_{n}.py" for n in range(9)])[0] == "tests/test_0.py"
+    assert find_deleted_tests(gone) == ("a_test.go", "web/a.spec.ts")
+    assert find_deleted_tests([f"tests/test_{n}.py" for n in range(9)])[0] == "tests/test_0.py"
 
 
 RESULTS = st.builds(
@@ -148,13 +152,13 @@ LISTS = st.lists(RESULTS, max_size=2, unique_by=lambda each: each.check)
 
 @given(LISTS, LISTS, st.sampled_from(["baseline", "strict"]))
 def test_laws(now: list[CheckResult], before: list[CheckResult], policy: Policy) -> None:
-    verdict = judge(now, before, policy=policy)
+    verdict = compare_with_baseline(now, before, policy=policy)
     assert verdict.ok == (not verdict.reasons)
     assert [row.check for row in verdict.rows] == [each.check for each in now]
     failed_before = {each.check for each in before if not each.passed and not each.unavailable}
     if verdict.ok:
         assert now
         assert all(each.passed or each.check in failed_before for each in now)
-    if judge(now, before, policy="strict").ok:
+    if compare_with_baseline(now, before, policy="strict").ok:
         assert verdict.ok
         assert all(each.passed for each in now)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.diff_findings import MOST, find_tells, is_script
+from interlock.delivery.diff_findings import MOST, find_diff_issues, is_script
 from interlock.delivery.diff_findings.source import DiffFinding
 
 ROOT = Path(__file__).parents[3]
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def tells(path: str, text: str, only: set[int] | None = None) -> tuple[DiffFinding, ...]:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if not only or n in only]
-    return find_tells({path: lines}, {path: text})
+    return find_diff_issues({path: lines}, {path: text})
 
 
 def kinds(path: str, text: str) -> list[tuple[int, str]]:
@@ -258,20 +258,20 @@ def test_comments_that_are_apart_are_no_block_of_code() -> None:
 
 
 def test_without_its_text_a_file_is_judged_by_its_new_lines() -> None:
-    found = find_tells({"a.js": [(70, "  debugger;"), (90, "// TODO: x")]}, {})
+    found = find_diff_issues({"a.js": [(70, "  debugger;"), (90, "// TODO: x")]}, {})
     assert [(tell.line, tell.kind) for tell in found] == [(70, "debug"), (90, "leftover")]
 
 
 def test_a_huge_file_is_judged_by_its_new_lines() -> None:
     text = "x = 1\n" * 300_000 + "# TODO: x"
-    found = find_tells({"a.py": [(300_001, "# TODO: x")]}, {"a.py": text})
+    found = find_diff_issues({"a.py": [(300_001, "# TODO: x")]}, {"a.py": text})
     assert [(tell.line, tell.kind) for tell in found] == [(300_001, "leftover")]
 
 
 def test_of_too_many_the_gravest_are_kept() -> None:
     text = "\n".join(["x = f()  # noqa: S1"] * (MOST + 10))
     added = {"a.py": list(enumerate(text.split("\n"), 1)), "z.md": [(1, "<<<<<<< x")]}
-    found = find_tells(added, {"a.py": text})
+    found = find_diff_issues(added, {"a.py": text})
     assert len(found) == MOST
     assert found[-1].kind == "conflict_marker"
     assert list(found) == sorted(found)
@@ -290,7 +290,7 @@ def test_our_own_source_has_no_warning() -> None:
         for file in sorted((ROOT / "src" / "interlock" / room).rglob("*.py"))
     }
     added = {path: list(enumerate(text.split("\n"), 1)) for path, text in texts.items()}
-    found = find_tells(added, texts)
+    found = find_diff_issues(added, texts)
     assert [tell for tell in found if tell.severity != "notice"] == []
 
 
@@ -323,8 +323,8 @@ HOSTILE = [
 )
 def test_hostile_texts_are_read_to_their_end(path: str, text: str) -> None:
     tells(path, text)
-    find_tells({path: [(1, text)]}, {})
-    assert find_tells({path: [(0, "x"), (-5, "x"), (10**9, "x")]}, {path: "x"}) == ()
+    find_diff_issues({path: [(1, text)]}, {})
+    assert find_diff_issues({path: [(0, "x"), (-5, "x"), (10**9, "x")]}, {path: "x"}) == ()
 
 
 PIECES = (
@@ -342,10 +342,10 @@ PIECES = (
 def test_laws(path: str, text: str) -> None:
     lines = list(enumerate(text.split("\n"), 1))
     new = lines[::2]
-    found = find_tells({path: new}, {path: text})
+    found = find_diff_issues({path: new}, {path: text})
     assert {tell.line for tell in found} <= {number for number, _ in new}
-    assert found == find_tells({path: list(reversed(new))}, {path: text})
+    assert found == find_diff_issues({path: list(reversed(new))}, {path: text})
     assert list(found) == sorted(set(found))
-    assert set(found) <= set(find_tells({path: lines}, {path: text})) | {
+    assert set(found) <= set(find_diff_issues({path: lines}, {path: text})) | {
         tell for tell in found if tell.kind == "commented_code"
     }

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.diff_findings.source import take_apart
+from interlock.delivery.diff_findings.source import split_source
 
 TEXTS = st.text(st.sampled_from("ab \n'\"`#/*\\x"), max_size=60)
 
@@ -24,13 +24,13 @@ TEXTS = st.text(st.sampled_from("ab \n'\"`#/*\\x"), max_size=60)
     ],
 )
 def test_examples(path: str, text: str, code: str, comments: str) -> None:
-    apart = take_apart(path, text)
+    apart = split_source(path, text)
     assert (apart.code, apart.comments) == (code, comments)
 
 
 @given(st.sampled_from(["a.py", "a.js", "a.go", "A.java", "a.rs", "a.php", "a.sh"]), TEXTS)
 def test_laws(path: str, text: str) -> None:
-    apart = take_apart(path, text)
+    apart = split_source(path, text)
     assert len(apart.code) == len(apart.comments) == len(text)
     for at, letter in enumerate(text):
         assert apart.code[at] in (letter, " ")

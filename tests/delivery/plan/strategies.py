@@ -5,7 +5,7 @@ import string
 from hypothesis import strategies as st
 
 from interlock.delivery.checks.records import Check, Environment
-from interlock.delivery.plan.fields import nothing
+from interlock.delivery.plan.fields import means_nothing
 from interlock.delivery.plan.plan import Phase, Plan, Task
 
 _SIGNS = string.ascii_letters + string.digits + " .,:;#*_`|<>[](){}-+!?/\\\"'&$~=é→\u2028\x85\xa0\t"
@@ -35,7 +35,7 @@ _LOUD = (
 WORDS = st.text(_SIGNS, max_size=30)
 LINES = st.lists(st.one_of(st.sampled_from(_LOUD), WORDS), max_size=8).map("\n".join)
 IDS = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,9}", fullmatch=True).filter(
-    lambda name: not nothing(name) and not name.endswith(".")
+    lambda name: not means_nothing(name) and not name.endswith(".")
 )
 _ARGUMENT = st.text(
     string.printable.translate({ord(c): None for c in "\t\n\r\x0b\x0c"}), max_size=12

@@ -8,11 +8,11 @@ import pytest
 from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.plan.check import (
     MOST_CYCLES,
-    assess,
+    assess_task,
     check_plan,
+    explain_vagueness,
     has_errors,
     is_placeholder,
-    vague,
 )
 from interlock.delivery.plan.markdown import read_markdown
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
@@ -164,7 +164,7 @@ def test_five_thousand_tasks_in_a_chain_are_no_problem() -> None:
     ],
 )
 def test_testable(criterion: str) -> None:
-    assert vague(criterion) == ""
+    assert explain_vagueness(criterion) == ""
     assert not is_placeholder(criterion)
 
 
@@ -187,7 +187,7 @@ def test_testable(criterion: str) -> None:
     ],
 )
 def test_vague(criterion: str) -> None:
-    assert vague(criterion)
+    assert explain_vagueness(criterion)
 
 
 @pytest.mark.parametrize("text", ["[criterion]", "<what>", "...", "TODO", "TBD.", "[ ]", "{{x}}"])
@@ -197,7 +197,7 @@ def test_placeholders(text: str) -> None:
 
 @pytest.mark.parametrize("sign", ["[", "“", "`", "a.", "'", "{", "-a", "A_", "works "])
 def test_hostile_text_is_judged(sign: str) -> None:
-    vague(sign * 50_000)
+    explain_vagueness(sign * 50_000)
     assert not is_placeholder(sign * 50_000)
 
 
@@ -212,7 +212,7 @@ READY = Task(
 
 
 def verdict(**changes: object) -> tuple[str, tuple[str, ...]]:
-    found = assess(msgspec.structs.replace(READY, **changes), {"0", "1"})
+    found = assess_task(msgspec.structs.replace(READY, **changes), {"0", "1"})
     assert bool(found.reasons) == (found.verdict != "IMPLEMENTABLE")
     return found.verdict, found.missing
 
@@ -280,4 +280,4 @@ def test_with_nothing_to_go_by_a_human_is_asked() -> None:
 
 @pytest.mark.parametrize("sign", ["`", "```\n", "a.", "a/", "- ", "?", "`a"])
 def test_hostile_work_is_assessed(sign: str) -> None:
-    assert assess(msgspec.structs.replace(READY, work=sign * 60_000), ()).task_id == "1"
+    assert assess_task(msgspec.structs.replace(READY, work=sign * 60_000), ()).task_id == "1"

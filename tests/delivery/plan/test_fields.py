@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.plan.fields import code, exit_code, prefix, timeout, words
+from interlock.delivery.plan.fields import (
+    parse_exit_code,
+    parse_prefix,
+    parse_timeout,
+    split_command,
+    strip_backticks,
+)
 from interlock.system.errors import SourceError
 
 
@@ -22,7 +28,7 @@ from interlock.system.errors import SourceError
     ],
 )
 def test_words(command: str | list[str], expected: tuple[str, ...]) -> None:
-    assert words(command) == expected
+    assert split_command(command) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def test_words(command: str | list[str], expected: tuple[str, ...]) -> None:
 )
 def test_what_cannot_be_run_is_refused(command: str | list[str], problem: str) -> None:
     with pytest.raises(SourceError, match=problem):
-        words(command)
+        split_command(command)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_what_cannot_be_run_is_refused(command: str | list[str], problem: str) -
     ],
 )
 def test_prefixes(how: str, expected: tuple[str, ...]) -> None:
-    assert prefix(how) == expected
+    assert parse_prefix(how) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,18 +80,22 @@ def test_prefixes(how: str, expected: tuple[str, ...]) -> None:
 )
 def test_prose_is_no_prefix(how: str) -> None:
     with pytest.raises(SourceError):
-        prefix(how)
+        parse_prefix(how)
 
 
 def test_exit_codes_and_timeouts() -> None:
-    assert (exit_code(""), exit_code("`3`"), exit_code(255)) == (0, 3, 255)
-    assert (timeout("", 9.0), timeout("10m", 9.0), timeout(2.5, 9.0)) == (9.0, 600.0, 2.5)
+    assert (parse_exit_code(""), parse_exit_code("`3`"), parse_exit_code(255)) == (0, 3, 255)
+    assert (parse_timeout("", 9.0), parse_timeout("10m", 9.0), parse_timeout(2.5, 9.0)) == (
+        9.0,
+        600.0,
+        2.5,
+    )
     for wrong in ("-1", "256", "ok", "1.0", "²", "9" * 50):
         with pytest.raises(SourceError, match="is no exit code"):
-            exit_code(wrong)
+            parse_exit_code(wrong)
     for wrong in ("soon", "0", "-5", "8d", "nan", "9" * 50):
         with pytest.raises(SourceError):
-            timeout(wrong, 9.0)
+            parse_timeout(wrong, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +103,11 @@ def test_exit_codes_and_timeouts() -> None:
     [("`a`", "a"), ("`` a`b ``", "a`b"), ("`a` or `b`", "`a` or `b`"), ("`a", "`a"), ("``", "``")],
 )
 def test_code(cell: str, expected: str) -> None:
-    assert code(cell) == expected
+    assert strip_backticks(cell) == expected
 
 
 @given(st.one_of(st.text(max_size=60), st.text("`'\"\\$(|& ab", max_size=30)))
 def test_any_text_is_words_or_refused(text: str) -> None:
-    for reading in (words, prefix):
+    for reading in (split_command, parse_prefix):
         with suppress(SourceError):
             assert all(isinstance(word, str) for word in reading(text))

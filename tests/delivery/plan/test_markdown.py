@@ -8,7 +8,7 @@ from tests.delivery.plan.strategies import LINES, plans
 
 from interlock.delivery.checks.records import Environment
 from interlock.delivery.plan.markdown import read_markdown, write_markdown
-from interlock.delivery.plan.plan import Plan, Task, contents
+from interlock.delivery.plan.plan import Plan, Task, strip_positions
 from interlock.delivery.plan.yaml import read_yaml_plan, write_yaml_plan
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def test_the_same_plan_in_other_hands(change: "object") -> None:
     assert callable(change)
     changed = change(GOLDEN)
     assert changed != GOLDEN
-    assert contents(read_markdown(changed)) == contents(read_markdown(GOLDEN))
+    assert strip_positions(read_markdown(changed)) == strip_positions(read_markdown(GOLDEN))
 
 
 def test_fields_come_in_any_order_and_may_be_missing() -> None:
@@ -232,30 +232,30 @@ def test_a_phase_without_a_number_gets_one() -> None:
 
 
 def test_a_plan_without_headings_is_an_overview() -> None:
-    assert contents(read_markdown("Just\nwords.")) == Plan(overview="Just\nwords.")
-    assert contents(read_markdown("")) == Plan()
+    assert strip_positions(read_markdown("Just\nwords.")) == Plan(overview="Just\nwords.")
+    assert strip_positions(read_markdown("")) == Plan()
 
 
 def test_the_golden_plan_is_one_plan_in_both_forms() -> None:
     markdown, yaml = read_markdown(GOLDEN), read_yaml_plan(YAML)
     assert (markdown.source_form, yaml.source_form) == ("markdown", "yaml")
-    assert contents(markdown) == contents(yaml)
-    assert contents(read_markdown(write_markdown(yaml))) == contents(markdown)
-    assert contents(read_yaml_plan(write_yaml_plan(markdown))) == contents(markdown)
+    assert strip_positions(markdown) == strip_positions(yaml)
+    assert strip_positions(read_markdown(write_markdown(yaml))) == strip_positions(markdown)
+    assert strip_positions(read_yaml_plan(write_yaml_plan(markdown))) == strip_positions(markdown)
 
 
 @given(plans())
 def test_any_plan_comes_back_from_both_forms(raw: Plan) -> None:
-    plan = contents(read_yaml_plan(write_yaml_plan(raw)))
-    assert contents(read_yaml_plan(write_yaml_plan(plan))) == plan
+    plan = strip_positions(read_yaml_plan(write_yaml_plan(raw)))
+    assert strip_positions(read_yaml_plan(write_yaml_plan(plan))) == plan
     read = read_markdown(write_markdown(plan))
-    assert contents(read) == plan
+    assert strip_positions(read) == plan
     assert read.remarks == ()
 
 
 def test_dots_that_are_a_word_come_back() -> None:
     plan = Plan(environments=(Environment("Box", ("in-box", "...")),))
-    assert contents(read_markdown(write_markdown(plan))) == plan
+    assert strip_positions(read_markdown(write_markdown(plan))) == plan
 
 
 @given(LINES)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from interlock.delivery.plan.plan import (
     Plan,
     Task,
-    critical_path,
-    cycles,
-    dependents,
-    order,
-    roots,
-    rounds,
-    startable,
+    compute_rounds,
+    count_dependents,
+    find_critical_path,
+    find_cycles,
+    find_roots,
+    find_startable,
+    order_tasks,
 )
 
 
@@ -43,41 +43,41 @@ DIAMOND = plan(d="b c", b="a", c="a", a="", e="")
 
 
 def test_a_diamond() -> None:
-    assert roots(DIAMOND) == ("a", "e")
-    assert order(DIAMOND) == ("a", "b", "c", "d", "e")
-    assert rounds(DIAMOND) == {"a": 1, "b": 2, "c": 2, "d": 3, "e": 1}
-    assert dependents(DIAMOND) == {"d": 0, "b": 1, "c": 1, "a": 3, "e": 0}
-    assert critical_path(DIAMOND) == ("a", "b", "d")
-    assert startable(DIAMOND) == ("a", "e")
-    assert startable(DIAMOND, done=("a", "e")) == ("b", "c")
-    assert cycles(DIAMOND, 9).paths == ()
+    assert find_roots(DIAMOND) == ("a", "e")
+    assert order_tasks(DIAMOND) == ("a", "b", "c", "d", "e")
+    assert compute_rounds(DIAMOND) == {"a": 1, "b": 2, "c": 2, "d": 3, "e": 1}
+    assert count_dependents(DIAMOND) == {"d": 0, "b": 1, "c": 1, "a": 3, "e": 0}
+    assert find_critical_path(DIAMOND) == ("a", "b", "d")
+    assert find_startable(DIAMOND) == ("a", "e")
+    assert find_startable(DIAMOND, done=("a", "e")) == ("b", "c")
+    assert find_cycles(DIAMOND, 9).paths == ()
 
 
 def test_no_tasks() -> None:
-    assert order(Plan()) == critical_path(Plan()) == roots(Plan()) == ()
+    assert order_tasks(Plan()) == find_critical_path(Plan()) == find_roots(Plan()) == ()
 
 
 def test_each_cycle_is_a_path_from_its_first_task() -> None:
-    found = cycles(plan(a="b", b="a c", c="d b", d="c", e="e", f="a"), 9)
+    found = find_cycles(plan(a="b", b="a c", c="d b", d="c", e="e", f="a"), 9)
     assert found.paths == (("a", "b"), ("b", "c"), ("c", "d"), ("e",))
     assert found.caught == ("a", "b", "c", "d", "e")
 
 
 def test_a_missing_blocker_never_ends_and_the_first_of_two_counts() -> None:
     broken = Plan(tasks=(Task("a", blocked_by=("x",)), Task("b"), Task("b", blocked_by=("a",))))
-    assert order(broken) == startable(broken) == ("b",)
-    assert dependents(broken) == {"a": 0, "b": 0}
+    assert order_tasks(broken) == find_startable(broken) == ("b",)
+    assert count_dependents(broken) == {"a": 0, "b": 0}
 
 
 @given(GRAPHS)
 def test_order_and_cycles_tell_the_whole_graph(given_plan: Plan) -> None:
     waits = {task.id: set(task.blocked_by) for task in given_plan.tasks}
     done: set[str] = set()
-    for name in order(given_plan):
+    for name in order_tasks(given_plan):
         assert waits[name] <= done
         done.add(name)
-    assert startable(given_plan, done) == ()
-    found = cycles(given_plan, 10**6)
+    assert find_startable(given_plan, done) == ()
+    found = find_cycles(given_plan, 10**6)
     for path in found.paths:
         assert len(set(path)) == len(path)
         assert all(to in waits[one] for one, to in zip(path, (*path[1:], path[0]), strict=True))
@@ -92,12 +92,12 @@ def test_order_and_cycles_tell_the_whole_graph(given_plan: Plan) -> None:
 @given(GRAPHS)
 def test_dependents_are_those_who_reach_it(given_plan: Plan) -> None:
     waits = {task.id: set(task.blocked_by) for task in given_plan.tasks}
-    can = set(order(given_plan))
-    counted = dependents(given_plan)
+    can = set(order_tasks(given_plan))
+    counted = count_dependents(given_plan)
     for name in can:
         assert counted[name] == sum(name in _reached(other, waits) for other in can)
-    path = critical_path(given_plan)
-    assert len(path) == max(rounds(given_plan).values(), default=0)
+    path = find_critical_path(given_plan)
+    assert len(path) == max(compute_rounds(given_plan).values(), default=0)
     assert all(one in waits[to] for one, to in pairwise(path))
 
 

@@ -5,7 +5,12 @@ import pytest
 
 from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.plan.plan import Plan
-from interlock.delivery.plan.yaml import CheckText, EnvironmentText, read_yaml_plan, with_project
+from interlock.delivery.plan.yaml import (
+    CheckText,
+    EnvironmentText,
+    add_project_checks,
+    read_yaml_plan,
+)
 from interlock.system.errors import SourceError
 
 
@@ -74,7 +79,7 @@ def test_a_project_adds_and_the_plan_goes_before() -> None:
         [{"name": "Box", "prefix": "other"}, {"name": "Mac", "prefix": ["ssh", "mac"]}],
         list[EnvironmentText],
     )
-    merged = with_project(PLAN, checks, places)
+    merged = add_project_checks(PLAN, checks, places)
     assert [(each.name, each.command, each.environment) for each in merged.checks] == [
         ("Lint", ("ruff", "check"), "Box"),
         ("Lint", ("ruff", "check"), "Mac"),
@@ -86,13 +91,13 @@ def test_a_project_adds_and_the_plan_goes_before() -> None:
 
 
 def test_nothing_to_add_changes_nothing() -> None:
-    assert with_project(PLAN, (), ()) == PLAN
+    assert add_project_checks(PLAN, (), ()) == PLAN
 
 
 def test_a_wrong_line_of_the_project_names_the_file() -> None:
     with pytest.raises(SourceError, match=r"^interlock.toml: the command 'a && b' needs a shell"):
-        with_project(PLAN, [CheckText("x", "a && b")], ())
+        add_project_checks(PLAN, [CheckText("x", "a && b")], ())
     with pytest.raises(SourceError, match=r"^interlock.toml: a check has no name"):
-        with_project(PLAN, [CheckText(" ", "a")], ())
+        add_project_checks(PLAN, [CheckText(" ", "a")], ())
     with pytest.raises(SourceError, match=r"^interlock.toml: 'any' is no name"):
-        with_project(PLAN, (), [EnvironmentText("any")])
+        add_project_checks(PLAN, (), [EnvironmentText("any")])

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.agents.cli.health import HealthFacts, standing
-from interlock.agents.status import AgentStanding
+from interlock.agents.cli.health import HealthFacts, assess_health
+from interlock.agents.status import AgentStatus
 from interlock.delivery.report.board import (
     MOST,
     BoardQuestion,
+    LastSign,
     Outcome,
-    Sign,
-    agent_of,
-    board,
-    outcome,
-    places,
-    sign_of,
+    assess_tasks,
+    build_board,
+    delivery_outcome,
+    name_agent,
+    read_last_sign,
 )
 from interlock.engine.schedule import Spent
 from interlock.journal.history import CaseProgress
@@ -31,13 +31,13 @@ STANDS = [
 
 
 def test_rows_are_what_is_at_work_and_what_waits() -> None:
-    found = board(
+    found = build_board(
         3,
         STANDS,
         titles={"c": "The c"},
         agents={"developer": "claude", "": "codex"},
         costs={"c": (1200, 0.25)},
-        signs={7: Sign(12.0, "working")},
+        signs={7: LastSign(12.0, "working")},
         spent=Spent(dispatches=4),
     )
     assert (found.run_id, found.outcome, found.spent.dispatches) == (3, "RUNNING", 4)
@@ -58,37 +58,37 @@ def test_rows_are_what_is_at_work_and_what_waits() -> None:
 
 
 def test_a_hold_is_a_repair() -> None:
-    found = board(1, STANDS, titles={}, agents={}, costs={}, signs={}, holder="c")
+    found = build_board(1, STANDS, titles={}, agents={}, costs={}, signs={}, holder="c")
     assert (found.outcome, found.repairing) == ("REMEDIATING", "c")
 
 
 def test_many_rows_are_counted_not_kept() -> None:
     many = [CaseProgress(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
-    found = board(1, many, titles={}, agents={}, costs={}, signs={})
+    found = build_board(1, many, titles={}, agents={}, costs={}, signs={})
     assert (len(found.rows), found.left_out) == (MOST, 5)
 
 
 def test_who_plays_a_role() -> None:
     given = {"critic": "codex", "": "claude"}
-    assert [agent_of(role, given) for role in ("critic", "auditor", "checks", "human")] == [
+    assert [name_agent(role, given) for role in ("critic", "auditor", "checks", "human")] == [
         "codex",
         "claude",
         "interlock",
         "human",
     ]
-    assert agent_of("auditor", {}) == "auditor"
+    assert name_agent("auditor", {}) == "auditor"
 
 
 def test_the_last_sign_of_life_is_read_from_the_reasons_of_a_standing() -> None:
     facts = HealthFacts(state="S", age=90.0, stream_age=12.0, has_spoken=True, silence=600.0)
-    seen = standing(facts)
-    told = AgentStanding(7, 1, "c", "IMPLEMENT", "claude", seen.word, seen.reasons, 1, 100.0)
-    assert sign_of(told) == Sign(88.0, "working")
-    mute = standing(
+    seen = assess_health(facts)
+    told = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", seen.word, seen.reasons, 1, 100.0)
+    assert read_last_sign(told) == LastSign(88.0, "working")
+    mute = assess_health(
         HealthFacts(state="S", age=9.0, stream_age=9.0, has_spoken=False, silence=600.0)
     )
-    told = AgentStanding(7, 1, "c", "IMPLEMENT", "claude", mute.word, mute.reasons, 1, 100.0)
-    assert sign_of(told) == Sign(0.0, mute.word)
+    told = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", mute.word, mute.reasons, 1, 100.0)
+    assert read_last_sign(told) == LastSign(0.0, mute.word)
 
 
 def stand(
@@ -99,7 +99,7 @@ def stand(
 
 
 def words(*stands: CaseProgress) -> dict[str, tuple[str, str]]:
-    return {name: (each.word, each.why) for name, each in places(stands).items()}
+    return {name: (each.word, each.why) for name, each in assess_tasks(stands).items()}
 
 
 def test_each_task_has_a_word_and_a_reason() -> None:
@@ -156,7 +156,7 @@ def test_no_task_waits_for_one_that_cannot_end_well(
         stand(str(at), *map(str, needs), end=end, role="" if end else role)
         for at, (end, role, needs) in enumerate(rows)
     ]
-    found = places(stands)
+    found = assess_tasks(stands)
     bad = {each.case_id for each in stands if each.end == "FAILED"}
     bad |= {name for name, each in found.items() if each.word == "blocked"}
     for each in stands:
@@ -181,4 +181,4 @@ def test_no_task_waits_for_one_that_cannot_end_well(
 def test_the_word_for_a_run(
     status: str, ends: dict[str, int], held: bool, expected: Outcome
 ) -> None:
-    assert outcome(status, ends, is_held=held) == expected
+    assert delivery_outcome(status, ends, is_held=held) == expected

@@ -8,11 +8,11 @@ from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.report.board import Board, BoardReader
-from interlock.delivery.report.collect import ReportCollector, answers
-from interlock.delivery.report.records import Delivered, TaskReport
+from interlock.delivery.report.collect import ReportCollector, list_answer_commands
+from interlock.delivery.report.records import DeliveryReport, TaskReport
 from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import Circuit
-from interlock.journal.database import reading
+from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
 from interlock.runtime.circuits import find_circuit
 
@@ -21,20 +21,20 @@ def circuit() -> Circuit:
     return find_circuit("delivery", Path()).open().circuit
 
 
-def tell(yard: Yard) -> Delivered:
-    with reading(yard.db) as connection:
+def tell(yard: Yard) -> DeliveryReport:
+    with open_reader(yard.db) as connection:
         run = find_run(connection)
         terms = msgspec.convert(run.options["terms"], DeliveryConfig)
         teller = ReportCollector(
             run, circuit(), terms, {"": "robot", "critic": "reader"}, run.status
         )
-        return teller.tell(connection, 99.0, "Calc", ["a note", "a note"])
+        return teller.collect(connection, 99.0, "Calc", ["a note", "a note"])
 
 
 def look(yard: Yard) -> Board:
-    with reading(yard.db) as connection:
+    with open_reader(yard.db) as connection:
         run = find_run(connection)
-        return BoardReader(connection, run.run_id, {"": "robot"}, yard.folder / "none").look()
+        return BoardReader(connection, run.run_id, {"": "robot"}, yard.folder / "none").read()
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_question_is_told_in_the_words_of_who_asked_and_with_its_commands(tmp_
     sub, late = told.tasks
     assert (told.outcome, sub.word, sub.question) == ("PAUSED", "asks", "Which one?")
     assert (late.word, late.why, late.tree) == ("waits", "comes after sub", "")
-    assert told.needs[0].commands == answers(circuit(), "CLARIFY", sub.question_id)
+    assert told.needs[0].commands == list_answer_commands(circuit(), "CLARIFY", sub.question_id)
     assert told.needs[0].commands[0] == f'interlock answer {sub.question_id} answer -m "…"'
     board = look(yard)
     assert [(row.task_id, row.word, row.title) for row in board.rows] == [

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.world import workcrash
 from tests.world.workbench import Workbench
 
-from interlock.system.git import unheeded
+from interlock.system.git import ignore_step
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -32,7 +32,7 @@ def test_killed_at_many_steps(tmp_path: Path) -> None:
     bench.source.write({".env": "x\n"})
     whole = tmp_path / "whole"
     shutil.copytree(bench.source.folder, whole / "shop")
-    workcrash.run(whole, unheeded)
+    workcrash.run(whole, ignore_step)
     ran = subprocess.run(
         [sys.executable, workcrash.__file__, str(tmp_path), "5", "17"],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},

@@ -8,10 +8,10 @@ import pytest
 from tests.delivery.checks.test_run import site
 
 from interlock.delivery.checks.baseline import take_baseline
-from interlock.delivery.checks.claims import ClaimRow, compare
-from interlock.delivery.checks.records import Check, CheckResult, matrix
+from interlock.delivery.checks.claims import ClaimRow, compare_claims
+from interlock.delivery.checks.records import Check, CheckResult, build_matrix
 from interlock.delivery.checks.run import run_checks
-from interlock.delivery.checks.verdict import CheckVerdict, judge
+from interlock.delivery.checks.verdict import CheckVerdict, compare_with_baseline
 from interlock.system.time import SystemClock
 
 TESTS = """import unittest
@@ -72,11 +72,11 @@ async def _judged(
     folder: Path, change: Callable[[Path], None]
 ) -> tuple[CheckVerdict, tuple[CheckResult, ...]]:
     work(folder)
-    cells, where = matrix(CHECKS), site(folder)
+    cells, where = build_matrix(CHECKS), site(folder)
     before = await take_baseline(folder / "home", "a" * 40, cells, where, SystemClock())
     change(folder)
     now = await run_checks(cells, site(folder), SystemClock())
-    return judge(now, before), now
+    return compare_with_baseline(now, before), now
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,5 @@ async def test_changes(
     assert tuple(row.kind for row in verdict.rows) == kinds
     assert verdict.ok == (change is honest)
     said = [ClaimRow("unit_tests", "native", "pass"), ClaimRow("Build", "", "pass")]
-    found = [claim.found for claim in compare(said, now, CHECKS)]
+    found = [claim.found for claim in compare_claims(said, now, CHECKS)]
     assert found == ["verified" if each.passed else "refuted" for each in now]

@@ -10,9 +10,9 @@ from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
     Merged,
+    MergeOutcome,
     MergeRejected,
     NothingToMerge,
-    Outcome,
     Proposal,
     TaskChange,
 )
@@ -31,13 +31,13 @@ def workspace(bench: Workbench) -> DeliveryWorkspace:
     return bench.open_workspace()
 
 
-def merged(outcome: Outcome) -> str:
+def merged(outcome: MergeOutcome) -> str:
     assert isinstance(outcome, Merged)
     return outcome.sha
 
 
 def subjects(workspace: DeliveryWorkspace) -> list[str]:
-    return workspace.git.ask("log", "--format=%s", workspace.line.tip).split("\n")
+    return workspace.git.read_line("log", "--format=%s", workspace.merge_branch.tip).split("\n")
 
 
 def lines(workspace: DeliveryWorkspace, **changed: str) -> str:
@@ -49,14 +49,14 @@ def lines(workspace: DeliveryWorkspace, **changed: str) -> str:
 
 
 def test_a_task_is_one_commit_with_trailers(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("T/1")
+    tree = workspace.open_tree("T/1")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "First\n\nInterlock-Task: forged")
     write(tree, {"b.txt": "two\n"})
     done = change(tree, "41")
-    sha = merged(workspace.line.merge(done, fine))
-    assert workspace.line.tip == sha
-    assert workspace.git.ask("log", "-1", "--format=%P%n%B", sha) == (
+    sha = merged(workspace.merge_branch.merge(done, fine))
+    assert workspace.merge_branch.tip == sha
+    assert workspace.git.read_line("log", "-1", "--format=%P%n%B", sha) == (
         f"{workspace.base}\nT/1\n\nInterlock-Task: T/1\nInterlock-Dispatch: 41\n"
         f"Interlock-Change: {done.sha}\n"
     )
@@ -64,21 +64,27 @@ def test_a_task_is_one_commit_with_trailers(workspace: DeliveryWorkspace) -> Non
 
 
 def test_changes_of_several_tasks_come_together_in_a_row(workspace: DeliveryWorkspace) -> None:
-    trees = [workspace.tree(f"t{number}") for number in range(4)]
+    trees = [workspace.open_tree(f"t{number}") for number in range(4)]
     for number, tree in enumerate(trees):
         write(tree, {"src/app.py": lines(workspace, **{f"n{5 * number + 1}": f"by {number}"})})
     for tree in trees:
-        merged(workspace.line.merge(change(tree), fine))
+        merged(workspace.merge_branch.merge(change(tree), fine))
     assert subjects(workspace) == ["t3", "t2", "t1", "t0", "Begin"]
-    assert workspace.git.ask("rev-list", "--merges", "--count", workspace.line.tip) == "0"
-    assert workspace.git.ask("show", f"{workspace.line.tip}:src/app.py").count("by ") == 4
+    assert (
+        workspace.git.read_line("rev-list", "--merges", "--count", workspace.merge_branch.tip)
+        == "0"
+    )
+    assert (
+        workspace.git.read_line("show", f"{workspace.merge_branch.tip}:src/app.py").count("by ")
+        == 4
+    )
 
 
 def test_verification_sees_the_merged_tree_and_can_refuse(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
-    merged(workspace.line.merge(change(one), fine))
+    merged(workspace.merge_branch.merge(change(one), fine))
     seen: list[Path] = []
 
     def verify(folder: Path) -> str:
@@ -89,46 +95,48 @@ def test_verification_sees_the_merged_tree_and_can_refuse(workspace: DeliveryWor
         (folder / "b.txt").write_text("changed by the check")
         return "3 tests fail"
 
-    tip = workspace.line.tip
-    assert workspace.line.merge(change(two), verify) == MergeRejected("3 tests fail")
-    assert workspace.line.tip == tip
-    sha = merged(workspace.line.merge(change(two), fine))
+    tip = workspace.merge_branch.tip
+    assert workspace.merge_branch.merge(change(two), verify) == MergeRejected("3 tests fail")
+    assert workspace.merge_branch.tip == tip
+    sha = merged(workspace.merge_branch.merge(change(two), fine))
     assert two.diff(tip, sha).paths == ("b.txt",)
-    assert workspace.git.ask("show", f"{sha}:b.txt") == "two"
+    assert workspace.git.read_line("show", f"{sha}:b.txt") == "two"
     assert len(seen) == 1
 
 
 def test_the_same_change_is_merged_once(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
     done = change(tree, "7")
-    sha = merged(workspace.line.merge(done, fine))
-    assert workspace.line.merge(done, fine) == AlreadyMerged(sha)
+    sha = merged(workspace.merge_branch.merge(done, fine))
+    assert workspace.merge_branch.merge(done, fine) == AlreadyMerged(sha)
     other = TaskChange(task_id="one", dispatch_id="8", sha=done.sha, base=done.base)
-    assert workspace.line.merge(other, fine) == NothingToMerge()
+    assert workspace.merge_branch.merge(other, fine) == NothingToMerge()
 
 
 def test_nothing_is_merged_if_nothing_changed(workspace: DeliveryWorkspace) -> None:
-    assert workspace.line.merge(change(workspace.tree("one")), fine) == NothingToMerge()
-    one, two = workspace.tree("t1"), workspace.tree("t2")
+    assert (
+        workspace.merge_branch.merge(change(workspace.open_tree("one")), fine) == NothingToMerge()
+    )
+    one, two = workspace.open_tree("t1"), workspace.open_tree("t2")
     for tree in (one, two):
         write(tree, {"a.txt": "the same\n"})
-    merged(workspace.line.merge(change(one), fine))
-    assert workspace.line.merge(change(two), fine) == NothingToMerge()
+    merged(workspace.merge_branch.merge(change(one), fine))
+    assert workspace.merge_branch.merge(change(two), fine) == NothingToMerge()
 
 
 def test_a_conflict_goes_back_to_its_developer(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"src/app.py": lines(workspace, n3="by one")})
     write(two, {"src/app.py": lines(workspace, n3="by two"), "b.txt": "two\n", "new.txt": "n\n"})
-    tip = merged(workspace.line.merge(change(one), fine))
+    tip = merged(workspace.merge_branch.merge(change(one), fine))
     done = change(two)
-    found = workspace.line.merge(done, fine)
+    found = workspace.merge_branch.merge(done, fine)
     assert isinstance(found, Conflict)
     assert (found.files, found.tip) == (("src/app.py",), tip)
     assert "by one" in found.text
     assert "by two" in found.text
-    planted = workspace.line.replant(two, done.sha, done.base)
+    planted = workspace.merge_branch.rebase(two, done.sha, done.base)
     assert (planted.base, planted.files) == (tip, ("src/app.py",))
     assert two.base == tip
     assert (two.root / "b.txt").read_text() == "two\n"
@@ -136,37 +144,37 @@ def test_a_conflict_goes_back_to_its_developer(workspace: DeliveryWorkspace) -> 
     assert status == [" M b.txt", " M src/app.py", "?? new.txt"]
     unresolved = two.snapshot("Not yet")
     assert unresolved.violations == ()
-    assert workspace.line.markers(two.base, unresolved.sha) == [
+    assert workspace.merge_branch.find_conflict_markers(two.base, unresolved.sha) == [
         ("src/app.py", 3),
         ("src/app.py", 7),
     ]
     write(two, {"src/app.py": lines(workspace, n3="by both")})
     resolved = change(two, "2")
-    assert workspace.line.markers(two.base, resolved.sha) == []
-    sha = merged(workspace.line.merge(resolved, fine))
-    assert workspace.git.ask("show", f"{sha}:src/app.py") == lines(workspace, n3="by both").rstrip(
-        "\n"
-    )
+    assert workspace.merge_branch.find_conflict_markers(two.base, resolved.sha) == []
+    sha = merged(workspace.merge_branch.merge(resolved, fine))
+    assert workspace.git.read_line("show", f"{sha}:src/app.py") == lines(
+        workspace, n3="by both"
+    ).rstrip("\n")
     assert subjects(workspace) == ["two", "one", "Begin"]
 
 
 def test_a_replant_can_be_done_again(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"a.txt": "two\n", "c.txt": "c\n"})
-    merged(workspace.line.merge(change(one), fine))
+    merged(workspace.merge_branch.merge(change(one), fine))
     done = change(two)
-    first = workspace.line.replant(two, done.sha, done.base)
+    first = workspace.merge_branch.rebase(two, done.sha, done.base)
     text = (two.root / "a.txt").read_text()
     write(two, {"a.txt": "half done\n"})
-    assert workspace.line.replant(two, done.sha, done.base) == first
+    assert workspace.merge_branch.rebase(two, done.sha, done.base) == first
     assert (two.root / "a.txt").read_text() == text
     assert (two.root / "c.txt").read_text() == "c\n"
 
 
 @pytest.mark.parametrize("kind", ["deleted", "binary", "mode", "both-new", "folder"])
 def test_conflicts_of_every_kind_can_be_replanted(workspace: DeliveryWorkspace, kind: str) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     sides: dict[str, list[dict[str, str | bytes | None]]] = {
         "deleted": [{"a.txt": None}, {"a.txt": "changed\n"}],
         "binary": [{"x": b"\0\1one"}, {"x": b"\0\1two"}],
@@ -177,11 +185,11 @@ def test_conflicts_of_every_kind_can_be_replanted(workspace: DeliveryWorkspace, 
     write(one, sides[kind][0])
     write(two, sides[kind][1])
     (two.root / "a.txt").chmod(0o755 if kind == "mode" else 0o644)
-    merged(workspace.line.merge(change(one), fine))
+    merged(workspace.merge_branch.merge(change(one), fine))
     done = change(two)
-    found = workspace.line.propose(done)
+    found = workspace.merge_branch.propose(done)
     assert isinstance(found, Conflict)
-    planted = workspace.line.replant(two, done.sha, done.base)
+    planted = workspace.merge_branch.rebase(two, done.sha, done.base)
     assert planted.files == found.files != ()
     assert agent_git(two, "diff", "--name-only", "--diff-filter=U") == ""
     write(two, {"resolved": "yes\n"})
@@ -189,105 +197,105 @@ def test_conflicts_of_every_kind_can_be_replanted(workspace: DeliveryWorkspace, 
 
 
 def test_who_comes_second_proposes_again(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
-    first = workspace.line.propose(change(one))
-    second = workspace.line.propose(change(two))
+    first = workspace.merge_branch.propose(change(one))
+    second = workspace.merge_branch.propose(change(two))
     assert isinstance(first, Proposal)
     assert isinstance(second, Proposal)
-    workspace.line.accept(second)
+    workspace.merge_branch.accept(second)
     with pytest.raises(MovedError):
-        workspace.line.accept(first)
-    agent_git(one, "update-ref", workspace.line.ref, workspace.base)
+        workspace.merge_branch.accept(first)
+    agent_git(one, "update-ref", workspace.merge_branch.ref, workspace.base)
     with pytest.raises(MovedError):
-        workspace.line.accept(first)
+        workspace.merge_branch.accept(first)
     calls: list[Path] = []
 
     def interrupted(folder: Path) -> str:
         if not calls:
-            three = workspace.tree("three")
+            three = workspace.open_tree("three")
             write(three, {"c.txt": "three\n"})
-            other = workspace.line.propose(change(three))
+            other = workspace.merge_branch.propose(change(three))
             assert isinstance(other, Proposal)
-            workspace.line.accept(other)
+            workspace.merge_branch.accept(other)
         calls.append(folder)
         return ""
 
-    merged(workspace.line.merge(change(one), interrupted))
+    merged(workspace.merge_branch.merge(change(one), interrupted))
     assert len(calls) == 2
     assert subjects(workspace) == ["one", "three", "two", "Begin"]
 
 
 def test_a_line_that_an_agent_moved_is_put_back(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     agent_git(one, "commit", "-qam", "Straight to the line")
     write(two, {"b.txt": "two\n"})
     done = change(two)
-    agent_git(one, "update-ref", workspace.line.ref, "HEAD")
-    merged(workspace.line.merge(done, fine))
+    agent_git(one, "update-ref", workspace.merge_branch.ref, "HEAD")
+    merged(workspace.merge_branch.merge(done, fine))
     assert subjects(workspace) == ["two", "Begin"]
 
 
 def test_what_is_no_snapshot_is_refused(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
     done = change(tree)
     for sha in ("", "HEAD", "f" * 40, "--help"):
         with pytest.raises(SourceError, match="not a commit of this workspace"):
-            workspace.line.propose(
+            workspace.merge_branch.propose(
                 TaskChange(task_id="x", dispatch_id="1", sha=sha, base=done.base)
             )
     with pytest.raises(StateError, match="is not on the merge branch"):
-        workspace.line.propose(
+        workspace.merge_branch.propose(
             TaskChange(task_id="x", dispatch_id="1", sha=done.sha, base=done.sha)
         )
 
 
 def test_a_title_cannot_forge_trailers(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
     sha = tree.snapshot("Work").sha
     title = "Fine\n\nInterlock-Task: two\nInterlock-Dispatch: 9"
     forged = TaskChange(task_id="one", dispatch_id="1", sha=sha, base=tree.base, title=title)
-    merged(workspace.line.merge(forged, fine))
+    merged(workspace.merge_branch.merge(forged, fine))
     other = TaskChange(task_id="two", dispatch_id="9", sha=sha, base=tree.base)
-    assert workspace.line.find(other) == ""
-    assert workspace.line.find(forged) == workspace.line.tip
+    assert workspace.merge_branch.find_merged(other) == ""
+    assert workspace.merge_branch.find_merged(forged) == workspace.merge_branch.tip
 
 
 def test_ignored_files_in_the_way_of_a_merge(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
 
     def built(folder: Path) -> str:
         (folder / "x.log").write_text("by the check")
         return ""
 
-    merged(workspace.line.merge(change(one), built))
+    merged(workspace.merge_branch.merge(change(one), built))
     write(two, {"x.log": "wanted\n"})
     agent_git(two, "add", "-f", "x.log")
-    sha = merged(workspace.line.merge(change(two), fine))
-    assert workspace.git.ask("show", f"{sha}:x.log") == "wanted"
+    sha = merged(workspace.merge_branch.merge(change(two), fine))
+    assert workspace.git.read_line("show", f"{sha}:x.log") == "wanted"
 
 
 def test_a_damaged_scratch_tree_is_made_anew(workspace: DeliveryWorkspace) -> None:
-    one, two = workspace.tree("one"), workspace.tree("two")
+    one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
-    merged(workspace.line.merge(change(one), fine))
-    scratch = workspace.line.scratch
+    merged(workspace.merge_branch.merge(change(one), fine))
+    scratch = workspace.merge_branch.merge_tree
     (scratch.root / ".git").unlink()
     (scratch.root / ".git").mkdir()
     scratch.index.write_bytes(b"broken")
     (scratch.admin / "index.lock").write_bytes(b"")
-    merged(workspace.line.merge(change(two), fine))
+    merged(workspace.merge_branch.merge(change(two), fine))
     assert subjects(workspace) == ["two", "one", "Begin"]
 
 
 def test_trees_are_recorded_by_several_threads_at_once(workspace: DeliveryWorkspace) -> None:
-    trees = [workspace.tree(f"t{number}") for number in range(6)]
+    trees = [workspace.open_tree(f"t{number}") for number in range(6)]
     failed: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -305,7 +313,7 @@ def test_trees_are_recorded_by_several_threads_at_once(workspace: DeliveryWorksp
         thread.join(60)
     assert failed == []
     for tree in trees:
-        merged(workspace.line.merge(change(tree), fine))
+        merged(workspace.merge_branch.merge(change(tree), fine))
     assert len(subjects(workspace)) == 7
 
 
@@ -313,9 +321,9 @@ BRANCH = "refs/heads/interlock/plan"
 
 
 def work(workspace: DeliveryWorkspace, task_id: str) -> str:
-    tree = workspace.tree(task_id)
+    tree = workspace.open_tree(task_id)
     write(tree, {f"{task_id}.txt": "done\n"})
-    outcome = workspace.line.merge(change(tree), fine)
+    outcome = workspace.merge_branch.merge(change(tree), fine)
     assert isinstance(outcome, Merged)
     return outcome.sha
 
@@ -325,7 +333,7 @@ def test_one_branch_and_nothing_else(bench: Workbench, workspace: DeliveryWorksp
     before = bench.facts()
     listed = {path.name for path in (bench.source.folder / ".git").iterdir()}
     sha = work(workspace, "one")
-    said = workspace.line.publish()
+    said = workspace.merge_branch.publish()
     assert (said.branch, said.sha, said.is_done, said.is_new) == ("interlock/plan", sha, True, True)
     after = bench.facts()
     assert after.pop("REFS") == f"{sha} commit\t{BRANCH}\n{before.pop('REFS')}"
@@ -338,11 +346,11 @@ def test_doing_it_again_changes_nothing_and_it_goes_forward(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
     first = work(workspace, "one")
-    workspace.line.publish()
-    again = workspace.line.publish()
+    workspace.merge_branch.publish()
+    again = workspace.merge_branch.publish()
     assert (again.is_done, again.is_new, again.sha) == (True, False, first)
     second = work(workspace, "two")
-    assert workspace.line.publish().sha == second
+    assert workspace.merge_branch.publish().sha == second
     assert bench.source.git("rev-parse", BRANCH) == second
 
 
@@ -351,7 +359,7 @@ def test_a_branch_of_that_name_that_is_not_ours(
 ) -> None:
     bench.source.git("branch", "interlock/plan")
     work(workspace, "one")
-    said = workspace.line.publish()
+    said = workspace.merge_branch.publish()
     assert not said.is_done
     assert said.sentence == (
         "the branch interlock/plan is there already and not as Interlock left it; rename it "
@@ -359,20 +367,20 @@ def test_a_branch_of_that_name_that_is_not_ours(
     )
     assert bench.source.git("rev-parse", BRANCH) == workspace.base
     bench.source.git("branch", "-m", "interlock/plan", "another-name")
-    assert workspace.line.publish().is_done
+    assert workspace.merge_branch.publish().is_done
 
 
 def test_a_branch_that_the_user_went_on_with(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
     work(workspace, "one")
-    workspace.line.publish()
+    workspace.merge_branch.publish()
     bench.source.git("checkout", "-q", "interlock/plan")
     bench.source.commit("By hand", {"hand.txt": "x\n"})
     bench.source.git("checkout", "-q", "main")
     by_hand = bench.source.git("rev-parse", BRANCH)
     work(workspace, "two")
-    assert "not as Interlock left it" in workspace.line.publish().sentence
+    assert "not as Interlock left it" in workspace.merge_branch.publish().sentence
     assert bench.source.git("rev-parse", BRANCH) == by_hand
 
 
@@ -380,9 +388,9 @@ def test_a_branch_that_the_user_deleted_is_made_again(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
     sha = work(workspace, "one")
-    workspace.line.publish()
+    workspace.merge_branch.publish()
     bench.source.git("branch", "-D", "interlock/plan")
-    assert workspace.line.publish().is_new
+    assert workspace.merge_branch.publish().is_new
     assert bench.source.git("rev-parse", BRANCH) == sha
 
 
@@ -391,20 +399,20 @@ def test_a_checked_out_branch_is_not_moved(
     bench: Workbench, workspace: DeliveryWorkspace, where: str
 ) -> None:
     first = work(workspace, "one")
-    workspace.line.publish()
+    workspace.merge_branch.publish()
     if where == "here":
         bench.source.git("checkout", "-q", "interlock/plan")
     else:
         bench.source.git("worktree", "add", "-q", str(bench.folder / "aside"), "interlock/plan")
     second = work(workspace, "two")
-    said = workspace.line.publish()
+    said = workspace.merge_branch.publish()
     assert (said.is_done, said.sha) == (False, first)
     assert "is checked out; switch to another one" in said.sentence
     assert bench.source.git("rev-parse", BRANCH) == first
     bench.source.git(
         "worktree", "remove", "-f", str(bench.folder / "aside")
     ) if where == "aside" else (bench.source.git("checkout", "-q", "main"))
-    assert workspace.line.publish().sha == second
+    assert workspace.merge_branch.publish().sha == second
 
 
 @pytest.mark.parametrize("name", ["interlock", "interlock/plan/mine"])
@@ -412,7 +420,7 @@ def test_a_name_that_leaves_no_room(
     bench: Workbench, workspace: DeliveryWorkspace, name: str
 ) -> None:
     bench.source.git("branch", name)
-    said = workspace.line.publish()
+    said = workspace.merge_branch.publish()
     assert not said.is_done
     assert "leaves no room for interlock/plan; rename it" in said.sentence
 
@@ -420,7 +428,7 @@ def test_a_name_that_leaves_no_room(
 def test_a_repository_that_is_gone(bench: Workbench, workspace: DeliveryWorkspace) -> None:
     bench.source.folder.rename(bench.folder / "elsewhere")
     with pytest.raises(SourceError, match="not there any more"):
-        workspace.line.publish()
+        workspace.merge_branch.publish()
 
 
 def test_a_lock_in_the_users_repository_is_not_broken(
@@ -429,18 +437,18 @@ def test_a_lock_in_the_users_repository_is_not_broken(
     lock = bench.source.folder / ".git" / "refs" / "heads" / "interlock"
     lock.mkdir(parents=True)
     (lock / "plan.lock").write_bytes(b"")
-    said = workspace.line.publish()
+    said = workspace.merge_branch.publish()
     assert not said.is_done
     assert "git did not move interlock/plan" in said.sentence
     assert (lock / "plan.lock").exists()
     (lock / "plan.lock").unlink()
-    assert workspace.line.publish().is_done
+    assert workspace.merge_branch.publish().is_done
 
 
 def test_killed_between_the_branch_and_the_ledger_it_is_still_ours(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
         work(workspace, "one")
-        workspace.line.publish()
+        workspace.merge_branch.publish()
         second = work(workspace, "two")
     told: list[str] = []
 
@@ -450,7 +458,7 @@ def test_killed_between_the_branch_and_the_ledger_it_is_still_ours(bench: Workbe
             raise KeyboardInterrupt
 
     with bench.open_workspace(heed) as workspace, pytest.raises(KeyboardInterrupt):
-        workspace.line.publish()
+        workspace.merge_branch.publish()
     assert bench.source.git("rev-parse", BRANCH) == second
     with bench.open_workspace() as workspace:
-        assert workspace.line.publish().is_done
+        assert workspace.merge_branch.publish().is_done

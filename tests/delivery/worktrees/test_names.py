@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.delivery.worktrees.names import folder_name, shown
+from interlock.delivery.worktrees.names import folder_name, format_path
 from interlock.system.errors import SourceError
 
 IDS = st.text(alphabet="aAbB01-._/#é\n ", min_size=1, max_size=12) | st.text(min_size=1)
@@ -40,4 +40,4 @@ def test_an_id_without_measure_is_refused(task_id: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_written_out() -> None:
-    assert shown(b"caf\xe9") == "caf\\xe9"
+    assert format_path(b"caf\xe9") == "caf\\xe9"

@@ -8,7 +8,7 @@ import pytest
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
-from interlock.delivery.worktrees.prepare import prepare
+from interlock.delivery.worktrees.prepare import prepare_tree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 
 
@@ -29,7 +29,7 @@ def python(text: str) -> list[str]:
 
 
 def test_files_are_copied_and_never_recorded(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     done = tree.prepare([".env", "conf"])
     assert (done.is_ready, done.copied, done.notes) == (True, (".env", "conf"), ())
     assert (tree.root / ".env").read_text() == "SECRET=1\n"
@@ -42,13 +42,13 @@ def test_files_are_copied_and_never_recorded(workspace: DeliveryWorkspace) -> No
 
 
 def test_copied_by_pattern(workspace: DeliveryWorkspace) -> None:
-    assert workspace.tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
+    assert workspace.open_tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
 
 
 def test_what_cannot_be_copied_is_a_note(bench: Workbench, workspace: DeliveryWorkspace) -> None:
     (bench.source.folder / "away").symlink_to("/etc/passwd")
     (bench.source.folder / "dead").symlink_to("nowhere")
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     wanted = ["missing", "/etc/passwd", "../x", "a.txt", "away", "dead", "", ".git/config", "*\0"]
     done = tree.prepare(wanted)
     assert done.is_ready
@@ -61,7 +61,7 @@ def test_what_cannot_be_copied_is_a_note(bench: Workbench, workspace: DeliveryWo
 def test_an_agents_link_does_not_lead_a_copy_out(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     outside = bench.folder / "outside"
     outside.mkdir()
     (tree.root / "conf").symlink_to(outside)
@@ -71,7 +71,7 @@ def test_an_agents_link_does_not_lead_a_copy_out(
 
 
 def test_the_set_up_command_runs_in_the_tree_with_its_ports(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     text = "import json, os; json.dump([dict(os.environ), os.getcwd()], open('x.log', 'w'))"
     done = tree.prepare(setup=python(text), ports=(4000, 20))
     assert (done.is_ready, done.exit_code, done.notes) == (True, 0, ())
@@ -84,7 +84,7 @@ def test_the_set_up_command_runs_in_the_tree_with_its_ports(workspace: DeliveryW
 
 
 def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     text = "open('a.txt', 'w').write('x'); open('a [b]*', 'w'); open('b.txt', 'a').write('x')"
     done = tree.prepare(setup=python(text))
     assert done.notes == (
@@ -96,14 +96,14 @@ def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace)
 
 
 def test_work_that_is_there_already_is_kept(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "work\n", "new.txt": "new\n"})
     assert tree.prepare(setup=python("")).notes == ()
     assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt", "new.txt")
 
 
 def test_a_command_that_fails(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     done = tree.prepare(setup=python("print('no network'); raise SystemExit(3)"))
     assert (done.is_ready, done.exit_code, done.output) == (False, 3, "no network\n")
     missing = tree.prepare(setup=["no-such-command-at-all"])
@@ -113,31 +113,31 @@ def test_a_command_that_fails(workspace: DeliveryWorkspace) -> None:
 
 
 def test_a_command_that_does_not_end_is_ended(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     text = "import time, sys; print('begun', flush=True); time.sleep(600)"
-    done = prepare(tree, setup=python(text), patience=1.0)
+    done = prepare_tree(tree, setup=python(text), patience=1.0)
     assert (done.is_ready, done.is_late, done.output) == (False, True, "begun\n")
 
 
 def test_a_flood_is_cut_to_its_end(workspace: DeliveryWorkspace) -> None:
     text = "import sys; sys.stdout.buffer.write(b'\\xff' * 5_000_000 + b'the end')"
-    done = workspace.tree("one").prepare(setup=python(text))
+    done = workspace.open_tree("one").prepare(setup=python(text))
     assert done.is_ready
     assert len(done.output) == 16_000
     assert done.output.endswith("the end")
 
 
 def test_the_tree_for_merges_can_be_made_ready_too(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
-    scratch = workspace.line.scratch
-    scratch.show(workspace.line.tip)
-    assert prepare(scratch, [".env"], python("")).copied == (".env",)
+    scratch = workspace.merge_branch.merge_tree
+    scratch.check_out(workspace.merge_branch.tip)
+    assert prepare_tree(scratch, [".env"], python("")).copied == (".env",)
     seen = []
 
     def verify(folder: Path) -> str:
         seen.append((folder / ".env").read_text())
         return fine(folder)
 
-    assert isinstance(workspace.line.merge(change(tree), verify), Merged)
+    assert isinstance(workspace.merge_branch.merge(change(tree), verify), Merged)
     assert seen == ["SECRET=1\n"]

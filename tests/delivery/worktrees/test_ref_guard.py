@@ -8,12 +8,12 @@ import pytest
 from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git, kinds, write
 
-from interlock.delivery.worktrees.names import line_ref
+from interlock.delivery.worktrees.names import merge_ref
 from interlock.delivery.worktrees.ref_guard import GONE, MovedError, RefLedger
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
-from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
+from interlock.system.git import OWN_CLONE, Git, OnStep, ignore_step
 
 REF, OTHER = "refs/heads/ours", "refs/heads/other"
 
@@ -30,7 +30,7 @@ def at(repo: GitRepo, back: int) -> str:
     return repo.git("rev-parse", f"main~{back}")
 
 
-def ledger(repo: GitRepo, heed: Heed = unheeded) -> tuple[RefLedger, Git]:
+def ledger(repo: GitRepo, heed: OnStep = ignore_step) -> tuple[RefLedger, Git]:
     return RefLedger(repo.folder / "ledger.json", heed), Git(
         repo.folder / ".git", OWN_CLONE, heed=heed
     )
@@ -52,7 +52,7 @@ def test_killed_at_any_step_a_move_is_done_or_was_not_begun(repo: GitRepo, step:
     with pytest.raises(KeyboardInterrupt):
         book.move(git, {REF: at(repo, 1), OTHER: GONE})
     again, git = ledger(repo)
-    again.settle(git)
+    again.finish_moves(git)
     expected = {REF: at(repo, 2), OTHER: at(repo, 2)} if step == 1 else {REF: at(repo, 1)}
     assert again.refs == expected
     there = repo.git("for-each-ref", "--format=%(refname)=%(objectname)", REF, OTHER).split("\n")
@@ -66,7 +66,7 @@ def test_a_move_from_elsewhere_is_refused_and_forgotten(repo: GitRepo) -> None:
     with pytest.raises(MovedError):
         book.move(git, {REF: at(repo, 0)}, {REF: at(repo, 1)})
     again, git = ledger(repo)
-    again.settle(git)
+    again.finish_moves(git)
     assert again.refs == {REF: at(repo, 2)}
     assert repo.git("rev-parse", REF) == at(repo, 2)
 
@@ -96,38 +96,38 @@ def workspace(bench: Workbench) -> DeliveryWorkspace:
 
 
 def refs(workspace: DeliveryWorkspace) -> dict[str, str]:
-    rows = workspace.git.ask("for-each-ref", "--format=%(refname) %(objectname)").split("\n")
+    rows = workspace.git.read_line("for-each-ref", "--format=%(refname) %(objectname)").split("\n")
     pairs = (row.partition(" ") for row in rows)
     return {name: at for name, _, at in pairs if "/kept/" not in name}
 
 
 def test_an_agent_that_keeps_to_its_branch_violates_nothing(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
-    workspace.tree("two")
+    tree = workspace.open_tree("one")
+    workspace.open_tree("two")
     write(tree, {"a.txt": "one\n"})
     agent_git(tree, "commit", "-qam", "One")
     agent_git(tree, "commit", "-q", "--amend", "-m", "Better said")
-    assert tree.violations(workspace.base, workspace.base) == []
+    assert tree.check_violations(workspace.base, workspace.base) == []
     assert tree.snapshot("Work").violations == ()
 
 
 def test_rewritten_history_is_put_back_with_the_files_as_they_are(
     workspace: DeliveryWorkspace,
 ) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
     sha = tree.snapshot("One").sha
     agent_git(tree, "commit", "-q", "--amend", "-m", "Another")
     rewritten = agent_git(tree, "rev-parse", "HEAD")
     write(tree, {"b.txt": "later\n"})
-    (violation,) = tree.violations(sha, workspace.base)
+    (violation,) = tree.check_violations(sha, workspace.base)
     assert violation.kind == "history-rewritten"
     assert sha[:12] in violation.sentence
     taken = tree.snapshot("Two")
     assert taken.violations == ()
-    assert workspace.git.ask("rev-parse", f"{taken.sha}^") == sha
+    assert workspace.git.read_line("rev-parse", f"{taken.sha}^") == sha
     assert tree.diff(workspace.base, taken.sha).paths == ("a.txt", "b.txt")
-    assert workspace.git.holds("cat-file", "-e", rewritten)
+    assert workspace.git.is_true("cat-file", "-e", rewritten)
 
 
 def orphan(tree: TaskTree) -> None:
@@ -147,11 +147,11 @@ def detached(tree: TaskTree) -> None:
 
 def moved_line(tree: TaskTree) -> None:
     agent_git(tree, "commit", "-qam", "Mine")
-    agent_git(tree, "update-ref", line_ref("plan"), "HEAD")
+    agent_git(tree, "update-ref", merge_ref("plan"), "HEAD")
 
 
 def deleted_line(tree: TaskTree) -> None:
-    agent_git(tree, "update-ref", "-d", line_ref("plan"))
+    agent_git(tree, "update-ref", "-d", merge_ref("plan"))
 
 
 def moved_origin(tree: TaskTree) -> None:
@@ -227,7 +227,7 @@ def test_a_misdeed_is_named_and_put_right(
     act: Callable[[TaskTree], None],
     expected: list[str],
 ) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     before, users = refs(workspace), bench.facts()
     write(tree, {"a.txt": "work\n"})
     act(tree)
@@ -242,7 +242,7 @@ def test_a_misdeed_is_named_and_put_right(
 
 
 def test_stashed_work_can_be_had_again(workspace: DeliveryWorkspace) -> None:
-    tree, other = workspace.tree("one"), workspace.tree("two")
+    tree, other = workspace.open_tree("one"), workspace.open_tree("two")
     write(other, {"a.txt": "of two\n"})
     agent_git(other, "stash", "-q")
     write(tree, {"b.txt": "of one\n"})
@@ -257,7 +257,7 @@ def test_stashed_work_can_be_had_again(workspace: DeliveryWorkspace) -> None:
 
 
 def test_nobody_is_blamed_for_what_another_did(workspace: DeliveryWorkspace) -> None:
-    tree, other = workspace.tree("one"), workspace.tree("two")
+    tree, other = workspace.open_tree("one"), workspace.open_tree("two")
     write(other, {"a.txt": "of two\n"})
     other_branch(other)
     made_of_two = agent_git(other, "rev-parse", "HEAD")
@@ -269,7 +269,7 @@ def test_nobody_is_blamed_for_what_another_did(workspace: DeliveryWorkspace) -> 
 
 
 def test_a_branch_moved_by_another_costs_no_work(workspace: DeliveryWorkspace) -> None:
-    tree, other = workspace.tree("one"), workspace.tree("two")
+    tree, other = workspace.open_tree("one"), workspace.open_tree("two")
     write(tree, {"a.txt": "of one\n"})
     write(other, {"b.txt": "of two\n"})
     agent_git(other, "commit", "-qam", "Two")
@@ -281,7 +281,7 @@ def test_a_branch_moved_by_another_costs_no_work(workspace: DeliveryWorkspace) -
 def test_an_agent_cannot_reach_the_users_repository_by_path(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
-    tree, users = workspace.tree("one"), bench.facts()
+    tree, users = workspace.open_tree("one"), bench.facts()
     write(tree, {"a.txt": "mine\n"})
     agent_git(tree, "commit", "-qam", "Mine")
     for target in (str(bench.source.folder), f"file://{bench.source.folder}", "origin"):
@@ -298,11 +298,11 @@ def test_hooks_are_not_run(bench: Workbench) -> None:
         (hooks / name).write_text("#!/bin/sh\ntouch " + str(bench.folder / "ran") + "\nexit 1\n")
         (hooks / name).chmod(0o755)
     workspace = bench.open_workspace()
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "x\n"})
     agent_git(tree, "commit", "-qam", "Not held up")
     assert tree.snapshot("Work").is_new
-    assert workspace.line.publish().is_done
+    assert workspace.merge_branch.publish().is_done
     assert not (bench.folder / "ran").exists()
 
 
@@ -311,8 +311,8 @@ def test_hooks_are_kept_if_asked_for_and_hold_up_the_agent_only(bench: Workbench
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
     (hooks / "pre-commit").chmod(0o755)
-    workspace = DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", keep_hooks=True)
-    tree = workspace.tree("one")
+    workspace = DeliveryWorkspace.create(bench.source.folder, bench.home, "plan", keep_hooks=True)
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "x\n"})
     agent_git(tree, "commit", "-qam", "Held up", check=False)
     assert agent_git(tree, "rev-parse", "HEAD") == workspace.base
@@ -383,7 +383,7 @@ def test_files_that_cannot_be_recorded_are_left_out_and_named(
     bench: Workbench, act: Callable[[TaskTree], None], expected: list[str], left: tuple[str, ...]
 ) -> None:
     workspace = bench.open_workspace()
-    tree, users = workspace.tree("one"), bench.facts()
+    tree, users = workspace.open_tree("one"), bench.facts()
     write(tree, {"a.txt": "work\n"})
     act(tree)
     taken = tree.snapshot("Work", largest=1_000_000)
@@ -393,7 +393,7 @@ def test_files_that_cannot_be_recorded_are_left_out_and_named(
         sum(file.stat().st_size for file in workspace.repo.rglob("*") if file.is_file()) < 1_000_000
     )
     tree.restore(taken.sha)
-    assert tree.is_as_left(taken.sha)
+    assert tree.is_unchanged(taken.sha)
     assert bench.facts() == users
 
 
@@ -415,7 +415,7 @@ def test_nor_are_they_if_the_agent_commits_them_itself(
     expected: list[str],
     left: tuple[str, ...],
 ) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     write(tree, {"a.txt": "work\n"})
     act(tree)
     agent_git(tree, "add", "-A")
@@ -426,7 +426,7 @@ def test_nor_are_they_if_the_agent_commits_them_itself(
 
 
 def test_two_hundred_megabytes_are_not_even_read(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     with (tree.root / "huge.bin").open("wb") as opened:
         opened.truncate(200_000_000)
     taken = tree.snapshot("Work")
@@ -439,7 +439,7 @@ def test_two_hundred_megabytes_are_not_even_read(workspace: DeliveryWorkspace) -
 
 
 def test_links_within_the_tree_are_fine(workspace: DeliveryWorkspace) -> None:
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     (tree.root / "src" / "link").symlink_to("../a.txt")
     (tree.root / "dead").symlink_to("nowhere")
     taken = tree.snapshot("Links")
@@ -450,10 +450,10 @@ def test_links_within_the_tree_are_fine(workspace: DeliveryWorkspace) -> None:
 def test_a_tree_that_became_a_link_is_a_folder_again(
     bench: Workbench, workspace: DeliveryWorkspace
 ) -> None:
-    tree, users = workspace.tree("one"), bench.facts()
+    tree, users = workspace.open_tree("one"), bench.facts()
     tree.root.rename(bench.folder / "away")
     tree.root.symlink_to(bench.source.folder)
-    assert not tree.is_as_left(workspace.base)
+    assert not tree.is_unchanged(workspace.base)
     taken = tree.snapshot("Work")
     assert kinds(taken) == ["tree-replaced", "git-file"]
     tree.restore(workspace.base)

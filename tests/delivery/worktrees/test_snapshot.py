@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.delivery.worktrees.snapshot import WriteSet, compare, covers, overlap
+from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set, covers, find_overlap
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_patterns(pattern: str, path: str, expected: bool) -> None:
 
 
 def test_paths_are_sorted_out() -> None:
-    found = compare(
+    found = compare_write_set(
         ["src/a.py", "docs/x.md", "lib/b.py", "src/a.py"],
         ["src/"],
         {"two": ["lib/**", "src/a.py"], "three": ["lib/b.py"]},
@@ -49,15 +49,15 @@ def test_paths_are_sorted_out() -> None:
 
 
 def test_without_a_declaration_only_the_declared_of_others_count() -> None:
-    found = compare(["a", "b"], [], {"two": ["b"]})
+    found = compare_write_set(["a", "b"], [], {"two": ["b"]})
     assert found == WriteSet(("a",), (), (("b", "two"),))
 
 
 def test_patterns_are_seen_from_the_users_folder() -> None:
-    assert compare(["part/src/a.py", "src/a.py"], ["src/"], prefix="part/") == WriteSet(
+    assert compare_write_set(["part/src/a.py", "src/a.py"], ["src/"], prefix="part/") == WriteSet(
         ("part/src/a.py",), ("src/a.py",), ()
     )
 
 
 def test_what_two_declarations_share() -> None:
-    assert overlap(["src/"], ["**/*.py"], ["src/a.py", "b.py", "src/c.md"]) == ("src/a.py",)
+    assert find_overlap(["src/"], ["**/*.py"], ["src/a.py", "b.py", "src/c.md"]) == ("src/a.py",)

@@ -12,7 +12,7 @@ import pytest
 from tests.world.git_repo import GitRepo
 from tests.world.workbench import Workbench, agent_git, change, fine, write
 
-from interlock.delivery.worktrees.workspace import DeliveryWorkspace, clean
+from interlock.delivery.worktrees.workspace import DeliveryWorkspace, clean_workspace
 from interlock.system.errors import SourceError, StateError
 
 
@@ -27,8 +27,8 @@ def test_nothing_leads_back_to_the_users_repository(bench: Workbench) -> None:
     before = bench.facts()
     workspace = bench.open_workspace()
     assert workspace.notes == ()
-    assert workspace.git.ask("remote") == ""
-    assert workspace.git.ask("for-each-ref", "--format=%(refname)").split("\n") == [
+    assert workspace.git.read_line("remote") == ""
+    assert workspace.git.read_line("for-each-ref", "--format=%(refname)").split("\n") == [
         "refs/interlock/plan/line",
         "refs/remotes/origin/interlock/plan/one",
         "refs/remotes/origin/main",
@@ -46,10 +46,10 @@ def test_the_base_of_the_first_time_stays(bench: Workbench) -> None:
         assert again.base == base
     with DeliveryWorkspace.open(bench.home) as opened:
         assert (opened.base, opened.slug) == (base, "plan")
-    with DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", base):
+    with DeliveryWorkspace.create(bench.source.folder, bench.home, "plan", base):
         pass
     with pytest.raises(SourceError, match="this run began at"):
-        DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", "main")
+        DeliveryWorkspace.create(bench.source.folder, bench.home, "plan", "main")
 
 
 def test_uncommitted_work_is_not_part_of_it_and_is_not_touched(bench: Workbench) -> None:
@@ -62,7 +62,7 @@ def test_uncommitted_work_is_not_part_of_it_and_is_not_touched(bench: Workbench)
         f"3 files are changed or new in {bench.source.folder} and not committed: this work is not "
         f"part of the run, which starts from {workspace.base[:12]}, and is not touched"
     )
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     assert (tree.root / "a.txt").read_text() == "a\n"
     assert not (tree.root / "new.txt").exists()
     assert bench.facts() == before
@@ -73,7 +73,7 @@ def test_a_detached_head(bench: Workbench) -> None:
     bench.source.commit("Nowhere", {"a.txt": "nowhere\n"})
     workspace = bench.open_workspace()
     assert workspace.notes == (f"HEAD is at no branch; the run starts from {workspace.base[:12]}",)
-    assert (workspace.tree("one").root / "a.txt").read_text() == "nowhere\n"
+    assert (workspace.open_tree("one").root / "a.txt").read_text() == "nowhere\n"
 
 
 def test_a_work_tree_as_source(bench: Workbench) -> None:
@@ -81,9 +81,9 @@ def test_a_work_tree_as_source(bench: Workbench) -> None:
     bench.source.git("worktree", "add", "-q", "-b", "side", str(aside))
     (aside / "a.txt").write_text("side\n")
     bench.source.git("-C", str(aside), "commit", "-qam", "Side")
-    workspace = DeliveryWorkspace.found(aside, bench.home, "plan")
-    assert (workspace.tree("one").root / "a.txt").read_text() == "side\n"
-    assert workspace.line.publish().is_done
+    workspace = DeliveryWorkspace.create(aside, bench.home, "plan")
+    assert (workspace.open_tree("one").root / "a.txt").read_text() == "side\n"
+    assert workspace.merge_branch.publish().is_done
     assert bench.source.git("rev-parse", "interlock/plan") == workspace.base
 
 
@@ -91,16 +91,16 @@ def test_a_shallow_clone(bench: Workbench, tmp_path: Path) -> None:
     bench.source.commit("Go on", {"a.txt": "later\n"})
     shallow = tmp_path / "shallow"
     bench.source.git("clone", "-q", "--depth=1", f"file://{bench.source.folder}", str(shallow))
-    workspace = DeliveryWorkspace.found(shallow, bench.home, "plan")
+    workspace = DeliveryWorkspace.create(shallow, bench.home, "plan")
     assert [note.partition(":")[0] for note in workspace.notes] == ["it is a shallow clone"]
-    assert (workspace.tree("one").root / "a.txt").read_text() == "later\n"
-    assert workspace.line.publish().is_done
+    assert (workspace.open_tree("one").root / "a.txt").read_text() == "later\n"
+    assert workspace.merge_branch.publish().is_done
 
 
 def test_a_named_revision(bench: Workbench) -> None:
     first = bench.source.git("rev-parse", "HEAD")
     bench.source.commit("Go on", {"a.txt": "later\n"})
-    assert DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", "HEAD~1").base == first
+    assert DeliveryWorkspace.create(bench.source.folder, bench.home, "plan", "HEAD~1").base == first
 
 
 def test_submodules_come_from_what_the_user_has(bench: Workbench) -> None:
@@ -112,7 +112,7 @@ def test_submodules_come_from_what_the_user_has(bench: Workbench) -> None:
     shutil.rmtree(bench.source.folder / ".git" / "modules" / "deps" / "gone")
     shutil.rmtree(lib.folder)
     workspace = bench.open_workspace()
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     assert (tree.root / "deps/lib/lib.txt").read_text() == "lib\n"
     assert not any((tree.root / "deps/gone").iterdir())
     (note,) = tree.prepare().notes
@@ -189,7 +189,7 @@ def test_what_cannot_be_worked_from_is_refused_with_advice(
 ) -> None:
     assert callable(source)
     with pytest.raises(SourceError, match=sentence):
-        DeliveryWorkspace.found(source(bench.folder), bench.home, "plan")
+        DeliveryWorkspace.create(source(bench.folder), bench.home, "plan")
     assert not (bench.home / "repo.git").exists()
     if source is not broken:
         bench.open_workspace().close()
@@ -198,7 +198,7 @@ def test_what_cannot_be_worked_from_is_refused_with_advice(
 @pytest.mark.parametrize("base", ["missing", "", "--all", "HEAD:a.txt", "a b", "main..main", "x\n"])
 def test_a_revision_that_is_none(bench: Workbench, base: str) -> None:
     with pytest.raises(SourceError, match="names no commit"):
-        DeliveryWorkspace.found(bench.source.folder, bench.home, "plan", base)
+        DeliveryWorkspace.create(bench.source.folder, bench.home, "plan", base)
 
 
 @pytest.mark.parametrize("slug", ["", "Plan", "a/b", "-x", "a b", "é", "x" * 61, "a.lock", ".."])
@@ -225,7 +225,7 @@ def test_another_source_slug_or_damaged_manifest_is_refused(bench: Workbench) ->
     other = GitRepo(bench.folder / "other")
     other.commit("Begin", {"a.txt": "a"})
     with pytest.raises(SourceError, match="that of"):
-        DeliveryWorkspace.found(other.folder, bench.home, "plan")
+        DeliveryWorkspace.create(other.folder, bench.home, "plan")
     with pytest.raises(SourceError, match="that of 'plan'"):
         bench.open_workspace(slug="another")
     manifest = bench.home / "workshop.json"
@@ -250,7 +250,7 @@ def test_a_home_inside_the_repository_is_not_seen_there(bench: Workbench) -> Non
     bench.home = bench.source.folder / ".interlock" / "work"
     before = bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")
     workspace = bench.open_workspace()
-    tree = workspace.tree("one")
+    tree = workspace.open_tree("one")
     (tree.root / ".git").unlink()
     agent_git(tree, "commit", "--allow-empty", "-m", "Above", check=False)
     assert (bench.source.git("status", "--porcelain"), bench.source.git("for-each-ref")) == before
@@ -259,7 +259,7 @@ def test_a_home_inside_the_repository_is_not_seen_there(bench: Workbench) -> Non
 def test_agents_commit_under_the_users_name(bench: Workbench) -> None:
     bench.source.git("config", "user.name", "Grace User")
     bench.source.git("config", "user.email", "grace@example.org")
-    tree = bench.open_workspace().tree("one")
+    tree = bench.open_workspace().open_tree("one")
     agent_git(tree, "commit", "-q", "--allow-empty", "-m", "Mine")
     assert agent_git(tree, "log", "-1", "--format=%an <%ae>") == "Grace User <grace@example.org>"
 
@@ -276,7 +276,7 @@ def test_the_callers_git_variables_lead_nowhere(
         "GIT_OBJECT_DIRECTORY": "/nowhere",
     }.items():
         monkeypatch.setenv(name, value)
-    tree = bench.open_workspace().tree("one")
+    tree = bench.open_workspace().open_tree("one")
     (tree.root / "a.txt").write_text("work\n")
     assert tree.snapshot("Work").is_new
     assert (other.folder / "a.txt").read_text() == "other\n"
@@ -292,11 +292,11 @@ def test_a_damaged_file_of_ours_is_a_sentence(bench: Workbench, name: str) -> No
         pytest.raises(SourceError, match=f"{name} cannot be read"),
         bench.open_workspace() as workspace,
     ):
-        workspace.tree("one").violations()
+        workspace.open_tree("one").check_violations()
     (bench.home / name).rmdir()
     (bench.home / name).write_bytes(kept)
     with bench.open_workspace() as workspace:
-        assert workspace.tree("one").violations() == []
+        assert workspace.open_tree("one").check_violations() == []
 
 
 def listed(folder: Path) -> list[str]:
@@ -305,9 +305,9 @@ def listed(folder: Path) -> list[str]:
 
 def test_a_dry_run_says_it_and_does_nothing(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
-        workspace.tree("one")
+        workspace.open_tree("one")
     before = [name for name in listed(bench.home) if "index" not in name]
-    found = clean(bench.home)
+    found = clean_workspace(bench.home)
     assert str(bench.home / "repo.git") in [row.path for row in found]
     assert not any(row.is_kept for row in found)
     assert [name for name in listed(bench.home) if "index" not in name] == before
@@ -315,13 +315,13 @@ def test_a_dry_run_says_it_and_does_nothing(bench: Workbench) -> None:
 
 def test_all_goes_if_nothing_is_lost(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
-        tree = workspace.tree("one")
+        tree = workspace.open_tree("one")
         write(tree, {"a.txt": "one\n"})
-        workspace.line.merge(change(tree), fine)
-        workspace.line.publish()
-        sha = workspace.line.tip
+        workspace.merge_branch.merge(change(tree), fine)
+        workspace.merge_branch.publish()
+        sha = workspace.merge_branch.tip
     users = bench.facts()
-    found = clean(bench.home, dry_run=False)
+    found = clean_workspace(bench.home, dry_run=False)
     assert not any(row.is_kept for row in found)
     assert not bench.home.exists()
     assert bench.facts() == users
@@ -332,11 +332,13 @@ def test_all_goes_if_nothing_is_lost(bench: Workbench) -> None:
 def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
         for task_id in ("dirty", "recorded", "merged", "idle"):
-            write(workspace.tree(task_id), {f"{task_id}.txt": "x\n"} if task_id != "idle" else {})
-        workspace.tree("recorded").snapshot("Work")
-        workspace.line.merge(change(workspace.tree("merged")), fine)
+            write(
+                workspace.open_tree(task_id), {f"{task_id}.txt": "x\n"} if task_id != "idle" else {}
+            )
+        workspace.open_tree("recorded").snapshot("Work")
+        workspace.merge_branch.merge(change(workspace.open_tree("merged")), fine)
     for _ in range(2):
-        found = clean(bench.home, dry_run=False)
+        found = clean_workspace(bench.home, dry_run=False)
         assert [(Path(row.path).name, row.reason) for row in found if row.is_kept] == [
             (
                 "repo.git",
@@ -348,30 +350,30 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
     names = sorted(path.name for path in (bench.home / "trees").iterdir())
     assert names == ["_line", "dirty", "recorded"]
     with bench.open_workspace() as workspace:
-        assert (workspace.tree("dirty").root / "dirty.txt").read_text() == "x\n"
+        assert (workspace.open_tree("dirty").root / "dirty.txt").read_text() == "x\n"
 
 
 def test_force_takes_all(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
-        write(workspace.tree("one"), {"a.txt": "lost\n"})
+        write(workspace.open_tree("one"), {"a.txt": "lost\n"})
     (bench.home / "ledger.json").write_text("damaged")
     with pytest.raises(SourceError, match="clean this workspace with force"):
-        clean(bench.home, dry_run=False)
-    clean(bench.home, dry_run=False, force=True)
+        clean_workspace(bench.home, dry_run=False)
+    clean_workspace(bench.home, dry_run=False, force=True)
     assert not bench.home.exists()
 
 
 def test_files_of_others_stay(bench: Workbench) -> None:
     bench.open_workspace().close()
     (bench.home / "precious").write_text("x")
-    clean(bench.home, dry_run=False)
+    clean_workspace(bench.home, dry_run=False)
     assert listed(bench.home) == ["precious"]
 
 
 def test_a_half_made_workshop_can_be_cleaned(bench: Workbench) -> None:
     bench.open_workspace().close()
     (bench.home / "repo.git").rename(bench.home / "repo.git.making")
-    clean(bench.home, dry_run=False)
+    clean_workspace(bench.home, dry_run=False)
     assert not bench.home.exists()
 
 
@@ -389,13 +391,13 @@ def test_a_folder_that_is_not_ours_is_refused(bench: Workbench, kind: str) -> No
         folder.symlink_to(bench.home)
     before = listed(bench.folder)
     with pytest.raises(SourceError, match="nothing is removed"):
-        clean(folder, dry_run=False, force=True)
+        clean_workspace(folder, dry_run=False, force=True)
     assert listed(bench.folder) == before
 
 
 def test_a_workshop_in_use_is_refused(bench: Workbench) -> None:
     with bench.open_workspace(), pytest.raises(StateError, match="in use"):
-        clean(bench.home, dry_run=False, force=True)
+        clean_workspace(bench.home, dry_run=False, force=True)
     assert (bench.home / "repo.git").exists()
 
 
@@ -404,9 +406,9 @@ def test_links_in_a_tree_are_not_followed(bench: Workbench) -> None:
     outside.mkdir()
     (outside / "precious").write_text("x")
     with bench.open_workspace() as workspace:
-        (workspace.tree("one").root / "out").symlink_to(outside)
-        (workspace.tree("one").root / "locked").mkdir(mode=0o500)
-    clean(bench.home, dry_run=False, force=True)
+        (workspace.open_tree("one").root / "out").symlink_to(outside)
+        (workspace.open_tree("one").root / "locked").mkdir(mode=0o500)
+    clean_workspace(bench.home, dry_run=False, force=True)
     assert (outside / "precious").read_text() == "x"
     assert not bench.home.exists()
 

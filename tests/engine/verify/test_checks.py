@@ -18,7 +18,7 @@ from tests.engine.circuits import (
 )
 
 from interlock.engine.circuit_file import CircuitSource, read_circuit
-from interlock.engine.expression import Scope, parse
+from interlock.engine.expression import Scope, parse_expression
 from interlock.engine.verify import verify
 
 GIVE_UP = "  - {id: give-up, at: ANY, on: [timeout, crash, unreadable], to: abandoned}\n"
@@ -161,7 +161,7 @@ def assert_holds(guard: str, values: dict[str, object]) -> None:
         if "." in name:
             outer, inner = name.split(".")
             nested[outer] = {inner: value}
-    assert parse(guard).holds(Scope(nested)), (guard, values)
+    assert parse_expression(guard).holds(Scope(nested)), (guard, values)
 
 
 def test_overlap_is_a_note_with_values_and_both_rules() -> None:

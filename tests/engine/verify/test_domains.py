@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.circuits import one_step
 
-from interlock.engine.shape import shape_of
-from interlock.engine.verify.cells import Cell, cell_of
-from interlock.engine.verify.domains import ABSENT, Hints, placed, representatives, sample
+from interlock.engine.shape import read_shape
+from interlock.engine.verify.cells import Cell, build_cell
+from interlock.engine.verify.domains import (
+    ABSENT,
+    Hints,
+    find_representatives,
+    find_sample,
+    place_values,
+)
 from interlock.engine.verify.names import Names
 
 
@@ -31,20 +37,20 @@ from interlock.engine.verify.names import Names
     ],
 )
 def test_representatives(schema: Any, hints: Hints, expected: set[Any]) -> None:
-    assert set(representatives(shape_of(schema), hints)) == expected
+    assert set(find_representatives(read_shape(schema), hints)) == expected
 
 
 def test_texts_are_the_named_ones_and_something_else() -> None:
-    found = representatives(shape_of({"type": "string"}), Hints(("p", "q")))
+    found = find_representatives(read_shape({"type": "string"}), Hints(("p", "q")))
     assert {"p", "q", ""} < set(found)
     assert any(text not in ("p", "q", "") for text in found)
-    long = representatives(shape_of({"type": "string", "minLength": 20}), Hints(("p",)))
+    long = find_representatives(read_shape({"type": "string", "minLength": 20}), Hints(("p",)))
     assert all(len(text) >= 20 for text in long)
 
 
 def test_lists_come_in_all_sizes_with_and_without_each_member() -> None:
-    shape = shape_of({"type": "array", "items": {"type": "string"}})
-    found = representatives(shape, Hints(members=("p", "q"), sizes=(2,)))
+    shape = read_shape({"type": "array", "items": {"type": "string"}})
+    found = find_representatives(shape, Hints(members=("p", "q"), sizes=(2,)))
     for with_p, with_q, size in product([True, False], [True, False], [2, 3]):
         assert any(
             ("p" in each) == with_p and ("q" in each) == with_q and len(each) == size
@@ -66,11 +72,11 @@ SCHEMAS: list[dict[str, Any]] = [
 
 @given(st.sampled_from(SCHEMAS), st.lists(st.integers(-5, 10) | st.sampled_from(["a", "none"])))
 def test_every_representative_fits_its_shape(schema: Any, against: list[Any]) -> None:
-    shape = shape_of(schema)
-    found = representatives(shape, Hints(tuple(against), tuple(against[:2])))
+    shape = read_shape(schema)
+    found = find_representatives(shape, Hints(tuple(against), tuple(against[:2])))
     assert found
-    assert [shape.problem(value) for value in found] == [None] * len(found)
-    assert shape.problem(sample(shape)) is None
+    assert [shape.find_problem(value) for value in found] == [None] * len(found)
+    assert shape.find_problem(find_sample(shape)) is None
 
 
 def cell(guards: list[str]) -> Cell:
@@ -80,7 +86,7 @@ def cell(guards: list[str]) -> Cell:
     )
     fields = "properties: {x: {type: integer}, y: {type: integer}}, required: [x, y]"
     written = one_step(rules, fields, more="thresholds: {limit: 2}")
-    return cell_of(Names(written.circuit), "ask", "artifact")
+    return build_cell(Names(written.circuit), "ask", "artifact")
 
 
 ATOMS = [
@@ -119,7 +125,7 @@ def test_rules_that_share_nothing_are_tried_apart() -> None:
 
 def test_what_is_inside_something_absent_is_absent() -> None:
     inner, outer = ("answer", "a", "b"), ("answer", "a")
-    assert placed({outer: ABSENT, inner: 1}) == {"answer": {}}
-    assert placed({outer: None, inner: 1}) == {"answer": {"a": None}}
-    assert placed({outer: {}, inner: 1}) == {"answer": {"a": {"b": 1}}}
-    assert placed({inner: 1, ("attempt",): 2}) == {"answer": {"a": {"b": 1}}, "attempt": 2}
+    assert place_values({outer: ABSENT, inner: 1}) == {"answer": {}}
+    assert place_values({outer: None, inner: 1}) == {"answer": {"a": None}}
+    assert place_values({outer: {}, inner: 1}) == {"answer": {"a": {"b": 1}}}
+    assert place_values({inner: 1, ("attempt",): 2}) == {"answer": {"a": {"b": 1}}, "attempt": 2}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.verify.routes import cycles, longest_path, paths_from, reaching
+from interlock.engine.verify.routes import find_cycles, find_longest_path, find_paths, find_sources
 
 EDGES = {
     "a": [("ab", "b"), ("ac", "c")],
@@ -22,17 +22,19 @@ FORWARD = GRAPHS.map(
 
 
 def test_paths_and_reach() -> None:
-    assert paths_from("a", EDGES) == {"a": (), "b": ("ab",), "c": ("ac",), "d": ("ab", "bd")}
-    assert reaching(EDGES, "d") == {"a", "b", "c", "d"}
-    assert cycles(EDGES) == [("ee",)]
-    assert cycles({"a": [("ab", "b")], "b": [("ba", "a"), ("bc", "c")]}) == [("ab", "ba")]
+    assert find_paths("a", EDGES) == {"a": (), "b": ("ab",), "c": ("ac",), "d": ("ab", "bd")}
+    assert find_sources(EDGES, "d") == {"a", "b", "c", "d"}
+    assert find_cycles(EDGES) == [("ee",)]
+    assert find_cycles({"a": [("ab", "b")], "b": [("ba", "a"), ("bc", "c")]}) == [("ab", "ba")]
 
 
 def test_longest_path_stops_at_its_cap_and_at_cycles() -> None:
-    endless = longest_path(0, lambda number: [(number, number + 1)], 100)
+    endless = find_longest_path(0, lambda number: [(number, number + 1)], 100)
     assert "more than 100" in endless.problem
-    assert "forever" in longest_path("e", lambda node: EDGES.get(node, []), 100).problem
-    chain = longest_path(0, lambda number: [(number, number + 1)] if number < 5_000 else [], 9_999)
+    assert "forever" in find_longest_path("e", lambda node: EDGES.get(node, []), 100).problem
+    chain = find_longest_path(
+        0, lambda number: [(number, number + 1)] if number < 5_000 else [], 9_999
+    )
     assert len(chain.path) == 5_000
 
 
@@ -41,9 +43,9 @@ def test_a_graph_has_cycles_exactly_if_some_node_comes_back_to_itself(
     graph: dict[int, list[tuple[int, int]]],
 ) -> None:
     knotted = {
-        node for node in graph for _, target in graph[node] if node in paths_from(target, graph)
+        node for node in graph for _, target in graph[node] if node in find_paths(target, graph)
     }
-    found = cycles(graph)
+    found = find_cycles(graph)
     assert bool(found) == bool(knotted)
     assert {node for cycle in found for node in cycle} <= knotted
 
@@ -54,6 +56,6 @@ def slow_longest(node: int, graph: dict[int, list[tuple[int, int]]]) -> int:
 
 @given(FORWARD)
 def test_longest_path_is_longest(graph: dict[int, list[tuple[int, int]]]) -> None:
-    found = longest_path(0, lambda node: graph.get(node, []), 1_000)
+    found = find_longest_path(0, lambda node: graph.get(node, []), 1_000)
     assert found.problem == ""
     assert len(found.path) == slow_longest(0, graph)

@@ -410,7 +410,7 @@ async def test_a_wrong_token_opens_nothing(github: Github) -> None:
 async def test_a_question_that_was_settled_is_not_looked_at(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
-        sitting.carrier.settled(1)
+        sitting.carrier.settle(1)
         before = len(github.log)
         assert not sitting.clock.advance()
         assert len(github.log) == before

@@ -17,8 +17,8 @@ from interlock.epic.checkpoints.record import (
     GitWork,
     NextAction,
     Position,
-    checksum,
-    encode,
+    compute_checksum,
+    encode_checkpoint,
 )
 from interlock.epic.status import Status
 
@@ -39,7 +39,7 @@ def test_each_shape_is_known_and_can_be_kept(shape: str) -> None:
     assert isinstance(found, ReadCheckpoint)
     assert found.shape == shape
     assert (found.checkpoint.epic.id, found.checkpoint.position.story_id) == ("epic-3", "3-2")
-    assert read_checkpoint(encode(found.checkpoint)) == ReadCheckpoint(
+    assert read_checkpoint(encode_checkpoint(found.checkpoint)) == ReadCheckpoint(
         found.checkpoint, "version-2"
     )
 
@@ -174,7 +174,7 @@ def test_a_version_that_is_none(version: object) -> None:
 
 
 def signed(body: dict[str, Any]) -> dict[str, Any]:
-    return {**body, "checksum": checksum(body)}
+    return {**body, "checksum": compute_checksum(body)}
 
 
 def test_the_future_is_told_from_damage() -> None:
@@ -236,7 +236,7 @@ def test_nothing_that_names_no_epic_is_a_checkpoint() -> None:
         assert found.kind == "INVALID"
 
 
-SMALL = encode(a_checkpoint(note="größer", git=GitWork(commit=COMMIT)))
+SMALL = encode_checkpoint(a_checkpoint(note="größer", git=GitWork(commit=COMMIT)))
 
 
 def test_truncated_at_every_byte_is_corrupt() -> None:
@@ -276,7 +276,7 @@ def test_any_value_anywhere_in_an_older_file_never_surprises(shape: str, data: A
     place[name] = data.draw(replacements)
     found = read(value)
     if isinstance(found, ReadCheckpoint):
-        assert read_checkpoint(encode(found.checkpoint)) == ReadCheckpoint(
+        assert read_checkpoint(encode_checkpoint(found.checkpoint)) == ReadCheckpoint(
             found.checkpoint, "version-2"
         )
 

@@ -19,9 +19,9 @@ from interlock.epic.checkpoints.record import (
     Recovery,
     StatedPosition,
     Story,
+    apply_position,
     check_epic_id,
-    encode,
-    moved,
+    encode_checkpoint,
 )
 from interlock.epic.status import Status
 from interlock.system.errors import SourceError, StateError
@@ -53,7 +53,7 @@ checkpoints = st.builds(
 
 @given(checkpoints)
 def test_what_is_written_is_read_back(checkpoint: Checkpoint) -> None:
-    assert read_checkpoint(encode(checkpoint)) == ReadCheckpoint(checkpoint, "version-2")
+    assert read_checkpoint(encode_checkpoint(checkpoint)) == ReadCheckpoint(checkpoint, "version-2")
 
 
 def a_checkpoint(**fields: Any) -> Checkpoint:
@@ -85,7 +85,7 @@ def deep(levels: int) -> Any:
 )
 def test_what_cannot_be_read_back_is_not_written(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(SourceError, match=why):
-        encode(a_checkpoint(**fields))
+        encode_checkpoint(a_checkpoint(**fields))
 
 
 BAD_IDS = ["", ".", "..", "../x", "a/b", "/etc", "a b", "-x", ".x", "a\x00", "a:b", "a\n", "ä"]
@@ -104,29 +104,31 @@ def said(**fields: Any) -> StatedPosition:
 
 def test_a_session_says_where_it_is() -> None:
     work = GitWork(commit=COMMIT, branch="main")
-    first = moved(None, said(note="mind the gap"), work, "T1")
+    first = apply_position(None, said(note="mind the gap"), work, "T1")
     assert first.position == Position(story_id="3-1", phase="p", task="5")
     assert (first.git, first.note, first.created) == (work, "mind the gap", "T1")
-    done = moved(first, said(status=Status.DONE, next_action=NextAction(type="hitl")), work, "T2")
+    done = apply_position(
+        first, said(status=Status.DONE, next_action=NextAction(type="hitl")), work, "T2"
+    )
     assert done.stories == (Story(id="3-1", status=Status.DONE, commit=COMMIT),)
     assert (done.note, done.next_action.type) == ("mind the gap", "hitl")
-    after = moved(done, said(story_id="3-2", note=""), work, "T3")
+    after = apply_position(done, said(story_id="3-2", note=""), work, "T3")
     assert [each.id for each in after.stories] == ["3-1", "3-2"]
     assert (after.note, after.next_action) == ("", NextAction())
     with pytest.raises(StateError, match="story 3-1 is done: in_progress cannot follow"):
-        moved(after, said(), work, "T4")
+        apply_position(after, said(), work, "T4")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.CANCELLED])
 def test_an_epic_that_is_over_is_not_moved(status: Status) -> None:
     over = Checkpoint(epic=Epic(id="epic-3", status=status))
     with pytest.raises(StateError, match=f"epic epic-3 is {status}: begin a new one"):
-        moved(over, said(), GitWork(), "T")
+        apply_position(over, said(), GitWork(), "T")
 
 
 def test_a_paused_epic_is_at_work_again() -> None:
     paused = Checkpoint(epic=Epic(id="epic-3", status=Status.PAUSED))
-    assert moved(paused, said(), GitWork(), "T").epic.status == Status.IN_PROGRESS
+    assert apply_position(paused, said(), GitWork(), "T").epic.status == Status.IN_PROGRESS
 
 
 def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:
@@ -144,6 +146,6 @@ def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:
 
 
 def test_a_file_is_pretty_json_with_its_checksum() -> None:
-    raw = encode(a_checkpoint())
+    raw = encode_checkpoint(a_checkpoint())
     assert raw.startswith(b'{\n  "version": 2,\n  "generation": 0,\n')
     assert json.loads(raw)["checksum"].startswith("sha256:")

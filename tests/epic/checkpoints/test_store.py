@@ -114,7 +114,7 @@ def test_a_subfolder_and_a_linked_worktree(repo: GitRepo, kept: Checkpoints) -> 
 def test_missing(kept: Checkpoints) -> None:
     found = unread(kept)
     assert (found.kind, found.code) == ("MISSING", "NO_CHECKPOINT")
-    assert (kept.active(), kept.epics()) == ("", [])
+    assert (kept.find_active(), kept.list_epics()) == ("", [])
     assert not kept.place.state.exists()
 
 
@@ -189,7 +189,7 @@ def test_older_files_are_taken_over(kept: Checkpoints, shape: str, name: str) ->
     path.write_text(json.dumps(SHAPES[shape]()))
     found = loaded(kept)
     assert (found.shape, found.path) == (shape, path)
-    assert (kept.active(), kept.epics()) == (EPIC, [EPIC])
+    assert (kept.find_active(), kept.list_epics()) == (EPIC, [EPIC])
     before = found.checkpoint
     after = kept.update(EPIC, lambda known: known or Checkpoint(epic=before.epic), AT).checkpoint
     assert (after.stories, after.extra, after.generation) == (before.stories, before.extra, 1)
@@ -206,11 +206,11 @@ def test_an_older_file_of_another_epic_is_left_alone(kept: Checkpoints) -> None:
 def test_the_pointer_and_several_epics(kept: Checkpoints) -> None:
     write(kept, "1", "epic-3")
     write(kept, "1", "epic-4")
-    assert (kept.active(), kept.epics()) == ("epic-4", ["epic-3", "epic-4"])
+    assert (kept.find_active(), kept.list_epics()) == ("epic-4", ["epic-3", "epic-4"])
     for folder in kept.place.folders:
         (folder / "active").write_text("../../etc/passwd\n")
     with pytest.raises(SourceError, match="name one with --epic: epic-3, epic-4"):
-        kept.active()
+        kept.find_active()
 
 
 def test_clearing_archives_and_nothing_comes_back(kept: Checkpoints) -> None:
@@ -222,7 +222,7 @@ def test_clearing_archives_and_nothing_comes_back(kept: Checkpoints) -> None:
         *[f"{EPIC}.20260102.json", f"{EPIC}.20260102.json.1"],
     ]
     assert all(path.exists() for path in moved)
-    assert (unread(kept).kind, kept.active(), kept.epics()) == ("MISSING", "", [])
+    assert (unread(kept).kind, kept.find_active(), kept.list_epics()) == ("MISSING", "", [])
     assert kept.clear(EPIC, "20260102") == []
     write(kept, "9")
     assert [path.name for path in kept.clear(EPIC, "20260102")] == [f"{EPIC}.20260102-2.json"] * 2
@@ -358,7 +358,7 @@ def test_writers_of_several_epics_share_one_pointer(repo: GitRepo, kept: Checkpo
     epics = ["epic-3", "epic-4", "epic-5"]
     writers = [start("count", repo.folder, "15", epic_id) for epic_id in epics]
     assert [told(writer) for writer in writers] == [list(range(1, 16))] * 3
-    assert (kept.epics(), kept.active() in epics) == (epics, True)
+    assert (kept.list_epics(), kept.find_active() in epics) == (epics, True)
 
 
 def test_a_full_disk(repo: GitRepo, kept: Checkpoints) -> None:

@@ -8,8 +8,8 @@ import pytest
 from tests.world.git_repo import GitRepo
 
 from interlock.epic.checkpoints.record import GitWork
-from interlock.epic.recovery.git_state import current_work, look
-from interlock.epic.recovery.policy import Action, GitFinding, decide
+from interlock.epic.recovery.git_state import compare_git, read_git_work
+from interlock.epic.recovery.policy import Action, GitFinding, decide_resume
 from interlock.system.errors import SourceError
 
 F = GitFinding
@@ -97,100 +97,104 @@ def test_the_matrix(
     place: Deed,
     where: Findings,
 ) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     for deed in (relation, place, dirt):
         deed(repo)
     before = repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")
-    state = look(repo.folder, recorded)
+    state = compare_git(repo.folder, recorded)
     assert state.findings == (*related, *where, *dirty)
-    assert state.dirty == bool(dirty)
+    assert state.is_dirty == bool(dirty)
     assert (repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")) == before
 
 
 def test_counts_and_names(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     diverge(repo)
     repo.commit("three")
     change_and_add(repo)
-    state = look(repo.folder, recorded)
+    state = compare_git(repo.folder, recorded)
     assert (state.ahead, state.behind) == (2, 1)
     assert (state.tracked, state.untracked) == (("a.txt",), ("new.txt",))
     assert (state.recorded_commit, state.branch) == (recorded.commit, "main")
 
 
 def test_a_removed_file_and_strange_names(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     remove(repo)
     repo.write({"größe \n$(x).txt": "x"})
-    state = look(repo.folder, recorded)
+    state = compare_git(repo.folder, recorded)
     assert (state.tracked, state.untracked) == (("b.txt",), ("größe \n$(x).txt",))
 
 
 def test_a_commit_that_is_not_there(repo: GitRepo) -> None:
     for commit_id in ("1" * 40, "1" * 64, "1234567"):
-        assert look(repo.folder, GitWork(commit=commit_id, branch="main")).findings == (
+        assert compare_git(repo.folder, GitWork(commit=commit_id, branch="main")).findings == (
             F.MISSING_COMMIT,
         )
 
 
 def test_a_blob_is_no_commit_and_a_short_hash_is_one(repo: GitRepo) -> None:
     blob = repo.git("rev-parse", "HEAD:a.txt")
-    assert look(repo.folder, GitWork(commit=blob)).findings == (F.MISSING_COMMIT,)
+    assert compare_git(repo.folder, GitWork(commit=blob)).findings == (F.MISSING_COMMIT,)
     short = repo.git("rev-parse", "--short=8", "HEAD")
-    assert look(repo.folder, GitWork(commit=short)).findings == (F.EQUAL,)
+    assert compare_git(repo.folder, GitWork(commit=short)).findings == (F.EQUAL,)
 
 
 def test_a_commit_cut_off_from_every_branch_is_still_compared(repo: GitRepo) -> None:
     commit(repo)
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     step_back(repo)
-    assert look(repo.folder, recorded).findings == (F.BEHIND,)
+    assert compare_git(repo.folder, recorded).findings == (F.BEHIND,)
 
 
 def test_an_orphan_branch(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     orphan(repo)
-    assert look(repo.folder, recorded).findings == (F.DIVERGED, F.OTHER_BRANCH)
+    assert compare_git(repo.folder, recorded).findings == (F.DIVERGED, F.OTHER_BRANCH)
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     repo = GitRepo(tmp_path / "fresh")
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     assert recorded == GitWork(branch="main", unborn=True)
-    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL,)
     repo.commit("one", {"a": "a"})
-    assert look(repo.folder, recorded).findings == (F.AHEAD,)
-    assert look(repo.folder, GitWork()).findings == (F.UNRECORDED,)
+    assert compare_git(repo.folder, recorded).findings == (F.AHEAD,)
+    assert compare_git(repo.folder, GitWork()).findings == (F.UNRECORDED,)
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    assert current_work(tmp_path) == GitWork()
-    assert look(tmp_path, GitWork()).findings == (F.NO_REPOSITORY,)
-    gone = look(tmp_path, GitWork(commit="1" * 40))
+    assert read_git_work(tmp_path) == GitWork()
+    assert compare_git(tmp_path, GitWork()).findings == (F.NO_REPOSITORY,)
+    gone = compare_git(tmp_path, GitWork(commit="1" * 40))
     assert gone.findings == (F.REPOSITORY_GONE,)
-    assert decide(gone).action == Action.REFUSE
+    assert decide_resume(gone).action == Action.REFUSE
 
 
 def test_a_bare_repository_is_no_place_to_work(tmp_path: Path) -> None:
     bare = GitRepo(tmp_path / "bare", bare=True)
-    assert look(bare.folder, GitWork()).findings == (F.NO_REPOSITORY,)
+    assert compare_git(bare.folder, GitWork()).findings == (F.NO_REPOSITORY,)
 
 
 def test_what_was_left_uncommitted_is_known_again(repo: GitRepo) -> None:
     change_and_add(repo)
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     assert recorded.dirt
-    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_AS_LEFT)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_AS_LEFT)
     repo.write({"a.txt": "changed again\n"})
-    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_TRACKED, F.DIRTY_UNTRACKED)
+    assert compare_git(repo.folder, recorded).findings == (
+        F.EQUAL,
+        F.DIRTY_TRACKED,
+        F.DIRTY_UNTRACKED,
+    )
 
 
 def test_the_tools_own_folders_are_no_dirt(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     repo.write({".sage/logs/x.log": "x", ".interlock/interlock.db": "x", ".asterisk/s.json": "{}"})
-    assert current_work(repo.folder) == recorded
+    assert read_git_work(repo.folder) == recorded
     repo.write({"deep/.sage/x": "x"})
-    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_UNTRACKED)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_UNTRACKED)
 
 
 def conflict(repo: GitRepo, *words: str) -> None:
@@ -213,37 +217,37 @@ def conflict(repo: GitRepo, *words: str) -> None:
     ],
 )
 def test_an_operation_in_progress(repo: GitRepo, words: tuple[str, ...], operation: str) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     conflict(repo, *words)
-    state = look(repo.folder, recorded)
+    state = compare_git(repo.folder, recorded)
     assert F.OPERATION in state.findings
     assert state.operation == operation
-    found = decide(state)
+    found = decide_resume(state)
     assert found.action == Action.REFUSE
     assert found.reason == f"a {operation} is in progress: finish or abort it"
 
 
 def test_a_bisect(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     repo.git("bisect", "start")
-    assert look(repo.folder, recorded).operation == "bisect"
+    assert compare_git(repo.folder, recorded).operation == "bisect"
 
 
 def test_a_repository_that_cannot_be_read_is_no_clean_one(repo: GitRepo) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     (repo.folder / ".git" / "index").write_bytes(b"broken")
     with pytest.raises(SourceError, match="git cannot say what has changed"):
-        look(repo.folder, recorded)
+        compare_git(repo.folder, recorded)
 
 
 def test_hooks_and_the_callers_variables_are_not_heard(
     repo: GitRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     other = GitRepo(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere")
-    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL,)
 
 
 def test_a_dirty_submodule_is_not_ours_to_judge(repo: GitRepo, tmp_path: Path) -> None:
@@ -251,12 +255,12 @@ def test_a_dirty_submodule_is_not_ours_to_judge(repo: GitRepo, tmp_path: Path) -
     other.commit("x", {"x": "x"})
     repo.git("submodule", "--quiet", "add", f"file://{other.folder}", "sub")
     repo.commit("with a submodule")
-    recorded = current_work(repo.folder)
+    recorded = read_git_work(repo.folder)
     (repo.folder / "sub" / "x").write_text("changed")
-    assert look(repo.folder, recorded).findings == (F.EQUAL,)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL,)
     subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "x"],
         cwd=repo.folder / "sub",
         check=True,
     )
-    assert look(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_TRACKED)
+    assert compare_git(repo.folder, recorded).findings == (F.EQUAL, F.DIRTY_TRACKED)

@@ -9,9 +9,9 @@ from interlock.epic.recovery.policy import (
     Action,
     GitFinding,
     GitState,
-    decide,
+    decide_resume,
+    describe_finding,
     read_policy,
-    sentence,
 )
 from interlock.system.errors import SourceError
 
@@ -19,7 +19,7 @@ from interlock.system.errors import SourceError
 def test_every_finding_has_a_row_and_words() -> None:
     assert set(DEFAULTS) == set(GitFinding)
     state = GitState(findings=(), tracked=("a", "b", "c", "d", "e"), operation="merge", ahead=1)
-    words = {sentence(each, state) for each in GitFinding}
+    words = {describe_finding(each, state) for each in GitFinding}
     assert len(words) == len(GitFinding)
     assert "files were changed since: a, b, c and 2 more" in words
     assert "HEAD nothing is 1 commit ahead of the checkpoint" in words
@@ -27,10 +27,10 @@ def test_every_finding_has_a_row_and_words() -> None:
 
 @given(st.sets(st.sampled_from(GitFinding), min_size=1))
 def test_the_most_cautious_counts(findings: set[GitFinding]) -> None:
-    found = decide(GitState(findings=tuple(sorted(findings))))
+    found = decide_resume(GitState(findings=tuple(sorted(findings))))
     assert found.action == max(DEFAULTS[each] for each in findings)
     assert {DEFAULTS[each] for each in found.because} == {found.action}
-    assert all(sentence(each, GitState(findings=())) for each in found.because)
+    assert all(describe_finding(each, GitState(findings=())) for each in found.because)
 
 
 def test_a_projects_own_rows() -> None:
@@ -41,7 +41,7 @@ def test_a_projects_own_rows() -> None:
     )
     assert policy[GitFinding.DIVERGED] == DEFAULTS[GitFinding.DIVERGED]
     dirty = GitState(findings=(GitFinding.EQUAL, GitFinding.DIRTY_TRACKED), tracked=("a",))
-    assert decide(dirty, policy).action == Action.ASK
+    assert decide_resume(dirty, policy).action == Action.ASK
 
 
 @pytest.mark.parametrize(

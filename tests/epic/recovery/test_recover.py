@@ -12,12 +12,12 @@ from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.policy import Action, GitFinding, read_policy
 from interlock.epic.recovery.recover import (
     RecoveryResult,
-    add_try,
-    ledger_file,
+    add_attempt,
+    attempt_key,
+    attempts_file,
+    count_attempts,
     recover,
     restore_stash,
-    tried,
-    try_key,
 )
 from interlock.system.errors import SourceError, StateError
 
@@ -36,13 +36,13 @@ def dirty(repo: GitRepo, text: str = "half done\n") -> None:
 def test_equal_and_clean_goes_on_without_a_word(kept: Checkpoints) -> None:
     write(kept)
     outcome, said = run(kept)
-    assert (outcome.action, outcome.may_go_on, said) == (Action.CONTINUE, True, [])
+    assert (outcome.action, outcome.may_continue, said) == (Action.CONTINUE, True, [])
     assert loaded(kept).checkpoint.generation == 1
 
 
 def test_no_checkpoint_and_a_corrupt_one(kept: Checkpoints) -> None:
     outcome, said = run(kept)
-    assert (outcome.code, outcome.may_go_on, said) == ("NO_CHECKPOINT", False, [])
+    assert (outcome.code, outcome.may_continue, said) == ("NO_CHECKPOINT", False, [])
     write(kept)
     for folder in kept.place.folders:
         (folder / f"{EPIC}.json").write_bytes(b"{")
@@ -55,7 +55,7 @@ def test_changed_files_are_stashed_recorded_and_restored(repo: GitRepo, kept: Ch
     repo.write({".interlock/interlock.db": "in use"})
     head = repo.git("rev-parse", "HEAD")
     outcome, said = run(kept)
-    assert outcome.may_go_on
+    assert outcome.may_continue
     assert said == [
         f"{S}STARTED:files were changed since: a.txt",
         f"{S}COMPLETE:{head}",
@@ -79,7 +79,7 @@ def test_what_the_checkpoint_left_uncommitted_stays(repo: GitRepo, kept: Checkpo
     dirty(repo)
     write(kept)
     outcome, said = run(kept)
-    assert (outcome.may_go_on, said) == (True, [])
+    assert (outcome.may_continue, said) == (True, [])
     assert (repo.folder / "a.txt").read_text() == "half done\n"
 
 
@@ -129,9 +129,9 @@ def test_the_policy_asks_and_the_answer_is_carried_out(
     refused, said = run(kept, answer=Action.REFUSE)
     assert (refused.action, refused.code) == (Action.REFUSE, "GIT_STATE_MISMATCH")
     assert said[-1].startswith(f"{S}FAILED:GIT_STATE_MISMATCH ")
-    assert tried(kept.place, EPIC, try_key(loaded(kept).checkpoint)) == 0
+    assert count_attempts(kept.place, EPIC, attempt_key(loaded(kept).checkpoint)) == 0
     agreed, said = run(kept, answer=Action.CONTINUE)
-    assert (agreed.may_go_on, said[-1]) == (True, f"{S}COMPLETE:{head}")
+    assert (agreed.may_continue, said[-1]) == (True, f"{S}COMPLETE:{head}")
     again, said = run(kept)
     assert (again.action, said) == (Action.CONTINUE, [])
     assert repo.git("rev-parse", "HEAD") == head
@@ -143,7 +143,7 @@ def test_asked_and_dirty_an_answer_may_stash(repo: GitRepo, kept: Checkpoints) -
     dirty(repo)
     assert run(kept)[0].action == Action.ASK
     outcome, _ = run(kept, answer=Action.STASH)
-    assert (outcome.may_go_on, repo.git("status", "--porcelain")) == (True, "")
+    assert (outcome.may_continue, repo.git("status", "--porcelain")) == (True, "")
     assert run(kept)[0].action == Action.CONTINUE
 
 
@@ -169,10 +169,10 @@ def test_a_projects_own_policy(repo: GitRepo, kept: Checkpoints) -> None:
     dirty(repo)
     assert run(kept, policy=read_policy({"dirty_tracked": "refuse"}))[0].code
     outcome, said = run(kept, policy=read_policy({"dirty_tracked": "continue"}))
-    assert (outcome.may_go_on, said) == (True, [])
+    assert (outcome.may_continue, said) == (True, [])
     repo.write({"a.txt": "two\n"})
     outcome, _ = run(kept, policy=read_policy({"dirty_untracked": "stash"}))
-    assert (outcome.may_go_on, repo.git("status", "--porcelain")) == (True, "")
+    assert (outcome.may_continue, repo.git("status", "--porcelain")) == (True, "")
 
 
 def test_it_is_tried_so_often_and_no_reset_brings_the_count_back(
@@ -181,7 +181,7 @@ def test_it_is_tried_so_often_and_no_reset_brings_the_count_back(
     write(kept, "7")
     for number in range(3):
         dirty(repo, f"try {number}\n")
-        assert run(kept, most=3)[0].may_go_on
+        assert run(kept, most=3)[0].may_continue
         repo.git("reset", "--hard")
         repo.git("clean", "-fdx", "--quiet")
     dirty(repo, "one too many\n")
@@ -198,10 +198,10 @@ def test_it_is_tried_so_often_and_no_reset_brings_the_count_back(
     write(kept, "7")
     dirty(repo, "the checkpoint was lost\n")
     assert run(kept, most=3)[0].code == "MAX_RETRIES_EXCEEDED"
-    ledger_file(kept.place, EPIC).unlink()
+    attempts_file(kept.place, EPIC).unlink()
     write(kept, "8")
     dirty(repo, "another task\n")
-    assert run(kept, most=3)[0].may_go_on
+    assert run(kept, most=3)[0].may_continue
 
 
 def test_the_count_in_the_checkpoint_stands_in_for_a_lost_ledger(
@@ -210,7 +210,7 @@ def test_the_count_in_the_checkpoint_stands_in_for_a_lost_ledger(
     write(kept)
     dirty(repo)
     run(kept, most=1)
-    ledger_file(kept.place, EPIC).unlink()
+    attempts_file(kept.place, EPIC).unlink()
     dirty(repo)
     assert run(kept, most=1)[0].code == "MAX_RETRIES_EXCEEDED"
 
@@ -228,7 +228,7 @@ def test_a_stash_made_just_before_the_process_died_is_found(
     repo.git("stash", "push", "--quiet", "-u", "-m", label)
     stash = repo.git("rev-parse", "refs/stash")
     outcome, said = run(kept)
-    assert (outcome.may_go_on, said) == (True, [])
+    assert (outcome.may_continue, said) == (True, [])
     (found,) = loaded(kept).checkpoint.recoveries
     assert (found.state, found.stash) == ("stashed", stash)
     restore_stash(kept, EPIC, 1, AT)
@@ -274,33 +274,33 @@ def test_findings_are_those_of_the_state(repo: GitRepo, kept: Checkpoints) -> No
 
 def test_counts_each_key(kept: Checkpoints) -> None:
     place = kept.place
-    assert tried(place, "e", "a") == 0
-    assert [add_try(place, "e", key, "T") for key in ("a", "b", "a")] == [1, 1, 2]
-    assert (tried(place, "e", "a"), tried(place, "f", "a")) == (2, 0)
+    assert count_attempts(place, "e", "a") == 0
+    assert [add_attempt(place, "e", key, "T") for key in ("a", "b", "a")] == [1, 1, 2]
+    assert (count_attempts(place, "e", "a"), count_attempts(place, "f", "a")) == (2, 0)
 
 
 def test_a_torn_line_still_counts(kept: Checkpoints) -> None:
     place = kept.place
-    add_try(place, "e", "a", "T")
-    with ledger_file(place, "e").open("ab") as file:
+    add_attempt(place, "e", "a", "T")
+    with attempts_file(place, "e").open("ab") as file:
         file.write(b'{"key": "a", "a')
-    assert add_try(place, "e", "a", "T") == 3
-    assert tried(place, "e", "b") == 1
+    assert add_attempt(place, "e", "a", "T") == 3
+    assert count_attempts(place, "e", "b") == 1
 
 
 def test_no_reset_and_no_clean_reaches_it(repo: GitRepo, kept: Checkpoints) -> None:
-    add_try(kept.place, "e", "a", "T")
+    add_attempt(kept.place, "e", "a", "T")
     repo.git("reset", "--quiet", "--hard", "HEAD~1")
     repo.git("clean", "-fdxq")
-    assert tried(kept.place, "e", "a") == 1
+    assert count_attempts(kept.place, "e", "a") == 1
 
 
 def test_a_link_is_refused(kept: Checkpoints) -> None:
-    add_try(kept.place, "e", "a", "T")
-    path = ledger_file(kept.place, "e")
+    add_attempt(kept.place, "e", "a", "T")
+    path = attempts_file(kept.place, "e")
     path.rename(path.with_name("elsewhere"))
     path.symlink_to(path.with_name("elsewhere"))
     with pytest.raises(SourceError, match="cannot be written"):
-        add_try(kept.place, "e", "a", "T")
+        add_attempt(kept.place, "e", "a", "T")
     with pytest.raises(SourceError, match="is a symbolic link"):
-        tried(kept.place, "e", "a")
+        count_attempts(kept.place, "e", "a")

@@ -17,12 +17,17 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 
 from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.carrier import AgentHome, nonce
+from interlock.agents.cli.carrier import AgentHome, make_nonce
 from interlock.agents.cli.orphans import WorkspaceOwner
-from interlock.agents.cli.profiles import AgentSettings, profile
+from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.engine.case import Case
-from interlock.epic.sessions.carrier import SessionAgent, SessionAttempt, SessionLimits, pause_after
-from interlock.epic.sessions.listen import AgentDialect, CliTongue, ExecTongue
+from interlock.epic.sessions.carrier import (
+    SessionAttempt,
+    SessionCarrier,
+    SessionLimits,
+    backoff_seconds,
+)
+from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
 from interlock.system.time import SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
@@ -61,18 +66,22 @@ def carrier(
     notes: Notes,
     limits: SessionLimits = QUICK,
     clock: Clock | None = None,
-) -> SessionAgent:
+) -> SessionCarrier:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    station = AgentHome(folder / "agents", folder, WorkspaceOwner(space_of(folder)), environ, nonce)
-    return SessionAgent(tongue, station, limits, clock or SystemClock(), notes)
+    station = AgentHome(
+        folder / "agents", folder, WorkspaceOwner(space_of(folder)), environ, make_nonce
+    )
+    return SessionCarrier(tongue, station, limits, clock or SystemClock(), notes)
 
 
-def claude(fake: FakeCli, name: str = "claude", *, bare: bool = False) -> CliTongue:
+def claude(fake: FakeCli, name: str = "claude", *, bare: bool = False) -> CliDialect:
     settings = msgspec.convert({"clocks": {"grace": 0.3}}, AgentSettings)
-    return CliTongue(profile(name), settings, str(fake.program), lambda _name: None, bare=bare)
+    return CliDialect(
+        read_profile(name), settings, str(fake.program), lambda _name: None, bare=bare
+    )
 
 
-async def one(agent: SessionAgent) -> Reply:
+async def one(agent: SessionCarrier) -> Reply:
     async with Bench(agent) as bench:
         bench.carrier.send([asked()])
         return (await bench.until(1))[0]
@@ -234,7 +243,7 @@ class Noting(SystemClock):
 
 
 async def test_after_crashes_it_waits_before_it_starts(tmp_path: Path) -> None:
-    tongue = ExecTongue((sys.executable, "-I", "-S", "-c", f"print({DONE!r})"))
+    tongue = ExecDialect((sys.executable, "-I", "-S", "-c", f"print({DONE!r})"))
     limits = msgspec.structs.replace(QUICK, backoff=0.04)
     for crashes, pauses in ((0, []), (2, [0.08])):
         clock, folder = Noting(), tmp_path / str(crashes)
@@ -250,8 +259,8 @@ async def test_after_crashes_it_waits_before_it_starts(tmp_path: Path) -> None:
     [(-1, 0), (0, 0), (1, 2), (2, 4), (3, 8), (8, 256), (9, 300), (10**9, 300)],
 )
 def test_the_pause_doubles_up_to_five_minutes(crashes: int, pause: float) -> None:
-    assert pause_after(crashes, 2.0) == pause
-    assert pause_after(crashes, 0.0) == 0
+    assert backoff_seconds(crashes, 2.0) == pause
+    assert backoff_seconds(crashes, 0.0) == 0
 
 
 async def test_one_that_is_not_needed_any_more_is_ended_with_its_tree(tmp_path: Path) -> None:
@@ -263,7 +272,7 @@ async def test_one_that_is_not_needed_any_more_is_ended_with_its_tree(tmp_path: 
 
 
 async def test_a_command_that_cannot_be_started_is_told_in_a_sentence(tmp_path: Path) -> None:
-    reply = await one(carrier(tmp_path, ExecTongue(("/nowhere/at-all",)), Notes()))
+    reply = await one(carrier(tmp_path, ExecDialect(("/nowhere/at-all",)), Notes()))
     assert (reply.failure, reply.content) == ("crash", b"")
     assert "cannot be started" in reply.reason
 
@@ -275,7 +284,7 @@ async def test_a_meeting_place_that_cannot_be_left_tidy_does_not_undo_the_last_w
     script = tmp_path / "session.py"
     there = "s = os.environ['INTERLOCK_CHANNEL']\nd = os.path.dirname(s)\n"
     script.write_text(f"import os\n{there}os.{act}\nprint({DONE!r})\n")
-    tongue = ExecTongue((sys.executable, "-I", "-S", str(script)))
+    tongue = ExecDialect((sys.executable, "-I", "-S", str(script)))
     notes = Notes()
     reply = await one(carrier(tmp_path, tongue, notes))
     shutil.rmtree(

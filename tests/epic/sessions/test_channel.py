@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.epic.sessions.channel import LONGEST, Channel, deliver
+from interlock.epic.sessions.channel import LONGEST, Channel, send_signal
 from interlock.system.errors import SourceError
 
 TOKEN = "s3cret"
@@ -45,7 +45,7 @@ def raw(channel: Channel, line: bytes) -> dict[str, Any]:
 
 async def test_a_signal_with_the_token_is_heard(folder: Path) -> None:
     answer, heard = await talk(
-        folder, lambda c: deliver(str(c.path), TOKEN, "STORY_STARTED", "3-1")
+        folder, lambda c: send_signal(str(c.path), TOKEN, "STORY_STARTED", "3-1")
     )
     assert answer == ""
     assert heard == [("STORY_STARTED", "3-1")]
@@ -92,7 +92,7 @@ async def test_nothing_else_is_heard(folder: Path, line: bytes, error: str) -> N
 
 async def test_many_speak_one_after_the_other(folder: Path) -> None:
     def speak(channel: Channel) -> list[str]:
-        return [deliver(str(channel.path), TOKEN, "STORY_STARTED", str(n)) for n in range(50)]
+        return [send_signal(str(channel.path), TOKEN, "STORY_STARTED", str(n)) for n in range(50)]
 
     answers, heard = await talk(folder, speak)
     assert set(answers) == {""}
@@ -103,7 +103,7 @@ def test_a_socket_left_by_a_dead_run_is_replaced(folder: Path) -> None:
     folder.mkdir()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(folder / "channel.sock"))
-    speak = talk(folder, lambda c: deliver(str(c.path), TOKEN, "EPIC_STARTED", "e"))
+    speak = talk(folder, lambda c: send_signal(str(c.path), TOKEN, "EPIC_STARTED", "e"))
     assert asyncio.run(speak) == ("", [("EPIC_STARTED", "e")])
 
 
@@ -119,7 +119,7 @@ async def test_too_long_a_path_is_told(tmp_path: Path) -> None:
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    assert "cannot be used" in deliver(str(tmp_path / "none"), TOKEN, "EPIC_STARTED", "e")
+    assert "cannot be used" in send_signal(str(tmp_path / "none"), TOKEN, "EPIC_STARTED", "e")
 
 
 def test_a_coordinator_that_hangs_up_or_keeps_silent(folder: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_coordinator_that_hangs_up_or_keeps_silent(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(path)
         mute.listen()
-        told = deliver(path, TOKEN, "EPIC_STARTED", "e", patience=0.05)
+        told = send_signal(path, TOKEN, "EPIC_STARTED", "e", patience=0.05)
     assert told == "the coordinator does not answer"
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.epic.sessions.record import HeardSignal, SessionRecord
-from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, deciding
-from interlock.signals.catalogue import rows
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, find_deciding_signal
+from interlock.signals.catalogue import list_signals
 from interlock.signals.lines import LineSignal, read_payload
 from interlock.system.errors import SourceError
 
@@ -35,8 +35,8 @@ def record(folder: Path) -> SessionRecord:
 
 
 def test_every_signal_of_the_catalogue_has_a_row_and_no_other() -> None:
-    assert set(EFFECTS) == {row.name for row in rows("line")}
-    assert {row.name for row in rows("line") if row.terminal} <= ENDING < DECIDING
+    assert set(EFFECTS) == {row.name for row in list_signals("line")}
+    assert {row.name for row in list_signals("line") if row.terminal} <= ENDING < DECIDING
 
 
 def test_what_was_said_in_an_earlier_life_counts_and_said_again_has_no_effect(
@@ -49,10 +49,10 @@ def test_what_was_said_in_an_earlier_life_counts_and_said_again_has_no_effect(
 
     second = record(tmp_path)
     assert second.is_ending
-    assert second.last_word is not None
-    assert second.last_word.fields["task"] == "1"
+    assert second.deciding_signal is not None
+    assert second.deciding_signal.fields["task"] == "1"
     assert second.add(signal("CHECKPOINT"), "channel", 3.0).repeated
-    assert (second.total, second.repeated, second.lives[0].before) == (2, 1, "before")
+    assert (second.total, second.repeated, second.starts[0].before) == (2, 1, "before")
 
 
 def test_a_word_about_another_epic_is_refused_and_may_be_said_rightly_later(
@@ -60,7 +60,7 @@ def test_a_word_about_another_epic_is_refused_and_may_be_said_rightly_later(
 ) -> None:
     kept = record(tmp_path)
     other = kept.add(signal("EPIC_COMPLETE", "epic-4:success"), "stream", 1.0)
-    assert (other.refused, other.counts, kept.last_word) == ("WrongTask", False, None)
+    assert (other.refused, other.counts, kept.deciding_signal) == ("WrongTask", False, None)
     assert kept.add(signal("EPIC_COMPLETE"), "stream", 2.0).counts
 
 
@@ -68,8 +68,8 @@ def test_success_after_partial_is_no_success(tmp_path: Path) -> None:
     kept = record(tmp_path)
     for status in ("partial", "success"):
         kept.add(signal("EPIC_COMPLETE", f"epic-3:{status}"), "stream", 1.0)
-    assert kept.last_word is not None
-    assert kept.last_word.fields["status"] == "partial"
+    assert kept.deciding_signal is not None
+    assert kept.deciding_signal.fields["status"] == "partial"
 
 
 def test_a_link_in_its_place_is_not_written_to(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_lines_that_are_no_json_are_passed_over(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b'\xff\xfe\n{"at": "x"}\n[]\n{"began_at": 1}\n')
     kept = record(tmp_path)
-    assert (kept.total, kept.lives, kept.last_word) == (0, [], None)
+    assert (kept.total, kept.starts, kept.deciding_signal) == (0, [], None)
 
 
 @given(words=st.lists(st.sampled_from(sorted(SAID)), max_size=8), cut=st.floats(0, 1))
@@ -112,7 +112,7 @@ def test_a_file_that_was_cut_anywhere_holds_a_beginning_of_what_was_said(
 @given(st.lists(st.sampled_from(sorted(DECIDING)), min_size=1))
 def test_a_word_that_holds_back_counts_wherever_it_stands_else_the_last(types: list[str]) -> None:
     said = [HeardSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
-    found = deciding(said)
+    found = find_deciding_signal(said)
     assert found is not None
     firm = [name for name in FIRM if name in types]
     assert found.type == (firm[0] if firm else types[-1])

@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.analyst.answers import (
-    SAME_COMMIT,
-    SAME_LOOK,
-    SURE_KIND,
+    SAME_COMMIT_CONFIDENCE,
+    SAME_LOOK_LIKENESS,
+    SURE_KIND_SCORE,
     FaultKind,
-    Prior,
-    Where,
-    correlate_answer,
-    draft_answer,
-    investigate_answer,
-    resolve_answer,
-    triage_answer,
+    RepoCandidate,
+    SuiteCause,
+    build_correlate_answer,
+    build_investigate_answer,
+    build_report_answer,
+    build_resolve_answer,
+    build_triage_answer,
 )
 from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
-from interlock.rca.check_answer import vague
+from interlock.rca.check_answer import is_vague
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.history import ChangedFile, Commit
 
@@ -43,7 +43,7 @@ def lead(score: float, mark: str = "a") -> CulpritLead:
 
 def triage(found: FaultKind, failure: Failure = FAILURE, **more: Any) -> dict[str, Any]:
     given_facts: dict[str, Any] = {"cascade": 0, "skew": "", "failure": failure}
-    return triage_answer(found, [], **given_facts | more)
+    return build_triage_answer(found, [], **given_facts | more)
 
 
 # F1
@@ -51,7 +51,10 @@ def triage(found: FaultKind, failure: Failure = FAILURE, **more: Any) -> dict[st
 
 @pytest.mark.parametrize("category", ["infra", "flake"])
 def test_an_environment_failure_is_skipped_only_when_it_is_sure(category: str) -> None:
-    sure, unsure = triage(kind(category, SURE_KIND)), triage(kind(category, SURE_KIND - 0.01))
+    sure, unsure = (
+        triage(kind(category, SURE_KIND_SCORE)),
+        triage(kind(category, SURE_KIND_SCORE - 0.01)),
+    )
     assert (sure["skip_investigation"], sure["symptom_category"]) == (True, category)
     assert (unsure["skip_investigation"], unsure["symptom_category"]) == (False, "unknown")
 
@@ -82,8 +85,11 @@ def test_severity_follows_reach() -> None:
 # F2
 
 
-def where(*scores: float) -> list[Where]:
-    return [Where(repo=f"r{number}", score=score, why="-") for number, score in enumerate(scores)]
+def where(*scores: float) -> list[RepoCandidate]:
+    return [
+        RepoCandidate(repo=f"r{number}", score=score, why="-")
+        for number, score in enumerate(scores)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -99,15 +105,15 @@ def where(*scores: float) -> list[Where]:
     ],
 )
 def test_the_likeliest_places_are_chosen_and_tried_ones_go_last(
-    places: list[Where], tried: set[str], chosen: list[str]
+    places: list[RepoCandidate], tried: set[str], chosen: list[str]
 ) -> None:
-    found = resolve_answer(places, ["known", "other"], tried)
+    found = build_resolve_answer(places, ["known", "other"], tried)
     assert [each["name"] for each in found["selected_repos"]] == chosen
     assert all(each["reason"] for each in found["selected_repos"])
 
 
 def test_without_repositories_there_is_no_place() -> None:
-    assert resolve_answer([], [], set())["selected_repos"] == []
+    assert build_resolve_answer([], [], set())["selected_repos"] == []
 
 
 # F3
@@ -116,7 +122,7 @@ def test_without_repositories_there_is_no_place() -> None:
 def investigate(
     *found: CulpritLead, spots: tuple[StackLocation, ...] = (SPOT,), looked_at: int = 5
 ) -> Any:
-    return investigate_answer(
+    return build_investigate_answer(
         *(FAILURE, "boat", found, spots, kind()),
         looked_at=looked_at,
         urls={"a" * 40: "https://git.example/a"},
@@ -162,7 +168,7 @@ def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
     nameless = investigate(lead(0.9), spots=(StackLocation("hull/keel.py", 9, "", False),))
     assert "It shows at hull/keel.py:9." in nameless["rca_message"]
     check = msgspec.structs.replace(FAILURE, type="AssertionError")
-    told = investigate_answer(
+    told = build_investigate_answer(
         *(check, "boat", (lead(0.9),), (outer, helper), kind()), looked_at=1, urls={}, sizes={}
     )
     assert "in weigh at hull/keel.py:9." in told["rca_message"]
@@ -182,20 +188,20 @@ def test_without_history_it_says_so() -> None:
 
 
 def test_what_the_analyst_says_is_never_vague() -> None:
-    silent = investigate_answer(
+    silent = build_investigate_answer(
         *(Failure(id="a"), "", (), (), kind()),
         looked_at=0,
         urls={},
         sizes={},
     )
-    assert not vague(silent["rca_message"])
+    assert not is_vague(silent["rca_message"])
 
 
 # F4
 
 
-def prior(rca_id: int, likeness: float = 0.1, commits: str = "", score: float = 0.9) -> Prior:
-    return Prior(
+def prior(rca_id: int, likeness: float = 0.1, commits: str = "", score: float = 0.9) -> SuiteCause:
+    return SuiteCause(
         rca_id=rca_id,
         title="twice",
         likeness=likeness,
@@ -209,19 +215,19 @@ def prior(rca_id: int, likeness: float = 0.1, commits: str = "", score: float = 
     ("others", "linked", "confidence"),
     [
         ([], None, 0.0),
-        ([prior(4, SAME_LOOK - 0.01)], None, 0.0),
-        ([prior(4, SAME_LOOK)], 4, SAME_LOOK),
-        ([prior(4, commits="c1 c2")], 4, SAME_COMMIT),
+        ([prior(4, SAME_LOOK_LIKENESS - 0.01)], None, 0.0),
+        ([prior(4, SAME_LOOK_LIKENESS)], 4, SAME_LOOK_LIKENESS),
+        ([prior(4, commits="c1 c2")], 4, SAME_COMMIT_CONFIDENCE),
         ([prior(4, commits="c2 c1")], None, 0.0),
         ([prior(4, commits="c1", score=0.6)], None, 0.0),
         ([prior(4, commits="c1"), prior(3, 0.97)], 3, 0.97),
-        ([prior(3, commits="c1"), prior(4, commits="c1")], 3, SAME_COMMIT),
+        ([prior(3, commits="c1"), prior(4, commits="c1")], 3, SAME_COMMIT_CONFIDENCE),
     ],
 )
 def test_a_duplicate_suspects_the_same_commit_or_looks_the_same(
-    others: list[Prior], linked: int | None, confidence: float
+    others: list[SuiteCause], linked: int | None, confidence: float
 ) -> None:
-    found = correlate_answer(["c1"], 0.9, others, 0.7)
+    found = build_correlate_answer(["c1"], 0.9, others, 0.7)
     assert found["is_duplicate"] == (linked is not None)
     assert found.get("linked_rca_id") == linked
     assert found["confidence"] == confidence
@@ -229,15 +235,15 @@ def test_a_duplicate_suspects_the_same_commit_or_looks_the_same(
 
 
 def test_an_unsure_finding_suspects_nobody() -> None:
-    assert not correlate_answer(["c1"], 0.6, [prior(4, commits="c1")], 0.7)["is_duplicate"]
-    assert not correlate_answer([], 0.9, [prior(4, commits="")], 0.7)["is_duplicate"]
+    assert not build_correlate_answer(["c1"], 0.6, [prior(4, commits="c1")], 0.7)["is_duplicate"]
+    assert not build_correlate_answer([], 0.9, [prior(4, commits="")], 0.7)["is_duplicate"]
 
 
 # F6
 
 
 def test_a_draft_holds_what_is_known() -> None:
-    found = draft_answer(
+    found = build_report_answer(
         FAILURE,
         message="m " * 200,
         defect_type="pb001",
@@ -251,7 +257,7 @@ def test_a_draft_holds_what_is_known() -> None:
     assert found["summary"].endswith("…")
     assert found["description"].endswith("2 more tests fail for the same reason.")
     assert (found["priority"], found["components"]) == ("high", ["boat"])
-    bare = draft_answer(
+    bare = build_report_answer(
         FAILURE,
         message="",
         defect_type="ti001",

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.change_words import body_of, parts, quoted, spoken, stems
+from interlock.rca.analyst.change_words import (
+    extract_message_words,
+    find_excerpt,
+    find_quotes,
+    split_into_stems,
+    stem_words,
+)
 
 SOURCE = b"""import keel
 
@@ -17,24 +23,24 @@ def test_sink():
 
 
 def test_case_and_number_do_not_tell_words_apart() -> None:
-    assert stems(["subdomains", "Subdomain", "SUBDOMAIN"]) == {"subdomain"}
+    assert stem_words(["subdomains", "Subdomain", "SUBDOMAIN"]) == {"subdomain"}
 
 
 def test_words_of_assertions_tell_nothing() -> None:
-    assert spoken("AssertionError: expect(received).toBe(expected) // Object.is equality") == {
-        "equality"
-    }
+    assert extract_message_words(
+        "AssertionError: expect(received).toBe(expected) // Object.is equality"
+    ) == {"equality"}
 
 
 def test_what_is_quoted_is_found_the_longest_first() -> None:
-    assert quoted("""assert 'Not it.' == "Not a valid one" or `ab`""") == [
+    assert find_quotes("""assert 'Not it.' == "Not a valid one" or `ab`""") == [
         "Not a valid one",
         "Not it.",
     ]
 
 
 def test_a_test_begins_where_it_is_named() -> None:
-    body = body_of(SOURCE, 8)
+    body = find_excerpt(SOURCE, 8)
     assert (body.first, body.last) == (6, 8)
     assert {"boat", "sink", "hole"} <= body.words
     assert "float" not in body.words
@@ -63,21 +69,21 @@ def boat(holes):
 
 
 def test_values_of_a_test_stand_above_it() -> None:
-    assert body_of(ROWS, 11, "test_sinks[7-True]").rows == (7,)
-    assert body_of(ROWS, 11, "test_sinks[holes0-True]").rows == (), "nothing tells which"
-    assert body_of(ROWS, 11, "test_sinks").rows == ()
+    assert find_excerpt(ROWS, 11, "test_sinks[7-True]").rows == (7,)
+    assert find_excerpt(ROWS, 11, "test_sinks[holes0-True]").rows == (), "nothing tells which"
+    assert find_excerpt(ROWS, 11, "test_sinks").rows == ()
 
 
 def test_a_function_begins_where_it_is_named_and_a_statement_ends_with_its_brackets() -> None:
-    body = body_of(ROWS, 14)
+    body = find_excerpt(ROWS, 14)
     assert (body.first, body.last) == (13, 19)
 
 
 def test_names_are_made_of_parts() -> None:
-    assert parts(["truncate_lines", "maxWidth"]) == {"truncate", "line", "width"}
+    assert split_into_stems(["truncate_lines", "maxWidth"]) == {"truncate", "line", "width"}
 
 
 @given(st.binary(max_size=300), st.integers(-5, 400))
 def test_any_source_has_a_body(source: bytes, line: int) -> None:
-    body = body_of(source, line)
+    body = find_excerpt(source, line)
     assert body.first <= max(body.last, line)

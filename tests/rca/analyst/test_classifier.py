@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.rca.analyst.classifier import Classifier
-from interlock.rca.analyst.triage import features
+from interlock.rca.analyst.triage import extract_features
 from interlock.rca.records import Failure
 
 
 def bag(message: str, log: str = "") -> frozenset[str]:
-    return features(Failure(id="1", message=message, log=log))
+    return extract_features(Failure(id="1", message=message, log=log))
 
 
 OVEN = [bag(f"oven {number} is cold, gas valve stuck") for number in range(6)]
@@ -23,7 +23,7 @@ EXAMPLES = [*((each, "heat") for each in OVEN), *((each, "joint") for each in LI
     [("gas valve of oven stuck again", "heat"), ("broken hinge on the lid", "joint")],
 )
 def test_what_was_taught(message: str, label: str) -> None:
-    said = Classifier(EXAMPLES).ask(bag(message))
+    said = Classifier(EXAMPLES).predict(bag(message))
     assert said.label == label
     assert said.confidence > 0.7
     assert said.reasons
@@ -31,16 +31,16 @@ def test_what_was_taught(message: str, label: str) -> None:
 
 @pytest.mark.parametrize("message", ["no space left for the parcel", ""])
 def test_what_was_not_taught_is_not_guessed(message: str) -> None:
-    said = Classifier(EXAMPLES).ask(bag(message))
+    said = Classifier(EXAMPLES).predict(bag(message))
     assert (said.label, said.confidence) == ("", 0.0)
 
 
 def test_nothing_was_taught() -> None:
-    assert Classifier([]).ask(bag("oven is cold")).label == ""
+    assert Classifier([]).predict(bag("oven is cold")).label == ""
 
 
 def test_one_kind_only() -> None:
-    said = Classifier([(OVEN[0], "heat")]).ask(bag("the oven is cold"))
+    said = Classifier([(OVEN[0], "heat")]).predict(bag("the oven is cold"))
     assert said.label == "heat"
     assert 0.2 < said.confidence < 0.9
     assert said.reasons
@@ -49,12 +49,12 @@ def test_one_kind_only() -> None:
 def test_a_rare_kind_is_not_drowned() -> None:
     many = [(bag(f"lid {number} is shut"), "joint") for number in range(60)]
     few = [(bag("oven is cold"), "heat"), (bag("oven is icy"), "heat")]
-    assert Classifier(many + few).ask(bag("oven was cold")).label == "heat"
+    assert Classifier(many + few).predict(bag("oven was cold")).label == "heat"
 
 
 def test_a_label_is_heard_in_what_is_said() -> None:
     examples = [(bag("tests went red today"), "PAINT"), (bag("tests went blue today"), "HINGES")]
-    said = Classifier(examples).ask(bag("tests went grey today, the hinges creak"))
+    said = Classifier(examples).predict(bag("tests went grey today, the hinges creak"))
     assert said.label == "HINGES"
 
 
@@ -62,4 +62,4 @@ def test_a_label_is_heard_in_what_is_said() -> None:
 @settings(max_examples=10, deadline=None)
 def test_the_order_of_examples_does_not_matter(examples: list[tuple[frozenset[str], str]]) -> None:
     asked = bag("gas hinge valve lid")
-    assert Classifier(examples).ask(asked) == Classifier(EXAMPLES).ask(asked)
+    assert Classifier(examples).predict(asked) == Classifier(EXAMPLES).predict(asked)

@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from tests.rca.analyst.failing import refused, shut, wrong
 
 from interlock.rca.analyst.cluster import (
-    CANDIDATES,
-    MATCH,
-    SMALL_BLOCK,
-    UNSURE,
+    MATCH_THRESHOLD,
+    MAX_CANDIDATES,
+    MAX_SMALL_BLOCK,
+    UNSURE_THRESHOLD,
     FailureMemory,
     KnownFailure,
-    cluster,
-    recall,
+    cluster_failures,
+    recall_failure,
     recall_stream,
 )
-from interlock.rca.analyst.similarity import bands_of, traits
+from interlock.rca.analyst.similarity import compute_bands, extract_traits
 from interlock.rca.records import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
@@ -37,7 +37,7 @@ SUITE = (
 
 
 def families(failures: list[Failure]) -> set[frozenset[str]]:
-    names = cluster(failures)
+    names = cluster_failures(failures)
     return {
         frozenset(each.id for each, own in zip(failures, names, strict=True) if own == name)
         for name in names
@@ -56,11 +56,11 @@ def test_families() -> None:
 
 
 def test_a_family_is_named_after_its_least_member() -> None:
-    assert cluster([shut(3), shut(1, lid=9), shut(2)]) == ["shut-1"] * 3
+    assert cluster_failures([shut(3), shut(1, lid=9), shut(2)]) == ["shut-1"] * 3
 
 
 def test_nothing_has_no_families() -> None:
-    assert cluster([]) == []
+    assert cluster_failures([]) == []
 
 
 @given(st.permutations(SUITE))
@@ -70,26 +70,26 @@ def test_the_order_does_not_matter(failures: list[Failure]) -> None:
 
 
 def test_a_cascade_is_one_family_however_large() -> None:
-    cascade = [refused(number, f"part{number}") for number in range(4 * SMALL_BLOCK)]
-    assert len(set(cluster(cascade))) == 1
+    cascade = [refused(number, f"part{number}") for number in range(4 * MAX_SMALL_BLOCK)]
+    assert len(set(cluster_failures(cascade))) == 1
 
 
 def test_many_strangers_stay_strangers() -> None:
     strangers = [
         Failure(id=f"{n}", test_name=f"t{n}", class_name=f"a.C{n}", type="E", message="not true")
-        for n in range(4 * SMALL_BLOCK)
+        for n in range(4 * MAX_SMALL_BLOCK)
     ]
-    assert len(set(cluster(strangers))) == len(strangers)
+    assert len(set(cluster_failures(strangers))) == len(strangers)
 
 
 class Drawer:
     """An index that gives all it holds."""
 
     def __init__(self, *failures: Failure) -> None:
-        self._held = [KnownFailure(failure.id, traits(failure)) for failure in failures]
+        self._held = [KnownFailure(failure.id, extract_traits(failure)) for failure in failures]
         self.asked: Sequence[int] = ()
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         self.asked = bands
         return self._held
 
@@ -117,9 +117,9 @@ def test_a_stream() -> None:
 def test_what_is_near_but_not_near_enough_is_unsure() -> None:
     before = wrong(1, "CartTotal", "expected:<12> but was:<13>")
     after = wrong(2, "CartTaxes", "expected:<12> but was:<0>")
-    said = recall(traits(after), Drawer(before))
+    said = recall_failure(extract_traits(after), Drawer(before))
     assert (said.verdict, said.match_id) == ("unsure", "wrong-1")
-    assert UNSURE <= said.score < MATCH
+    assert UNSURE_THRESHOLD <= said.score < MATCH_THRESHOLD
 
 
 def test_of_equals_the_newest() -> None:
@@ -144,29 +144,29 @@ def test_a_certain_match_ends_the_search() -> None:
     compared = []
 
     class Watched(Drawer):
-        def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
-            for known in super().candidates(bands):
+        def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+            for known in super().find_candidates(bands):
                 compared.append(known.known_id)
                 yield known
 
-    said = recall(traits(shut(9)), Watched(refused(1, "cart"), shut(2), shut(3)))
+    said = recall_failure(extract_traits(shut(9)), Watched(refused(1, "cart"), shut(2), shut(3)))
     assert said.match_id == "shut-2"
     assert compared == ["refused-1", "shut-2"]
 
 
 def test_any_index_will_do() -> None:
     drawer = Drawer(refused(1, "cart"), shut(2))
-    said = recall(traits(shut(1)), drawer)
+    said = recall_failure(extract_traits(shut(1)), drawer)
     assert (said.verdict, said.match_id) == ("match", "shut-2")
-    assert drawer.asked == bands_of(traits(shut(1)))
+    assert drawer.asked == compute_bands(extract_traits(shut(1)))
 
 
 def test_a_memory_gives_no_more_than_is_worth_comparing() -> None:
     memory = FailureMemory()
-    for number in range(3 * CANDIDATES):
+    for number in range(3 * MAX_CANDIDATES):
         each = refused(number, f"part{number}")
-        memory.add(each.id, traits(each), bands_of(traits(each)))
-    asked = traits(refused(1, "cart"))
-    found = list(memory.candidates(bands_of(traits(refused(1, "cart")))))
-    assert len(found) == CANDIDATES
-    assert recall(asked, memory).verdict == "match"
+        memory.add(each.id, extract_traits(each), compute_bands(extract_traits(each)))
+    asked = extract_traits(refused(1, "cart"))
+    found = list(memory.find_candidates(compute_bands(extract_traits(refused(1, "cart")))))
+    assert len(found) == MAX_CANDIDATES
+    assert recall_failure(asked, memory).verdict == "match"

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import CulpritLead, leads
-from interlock.rca.analyst.stack import spots
+from interlock.rca.analyst.culprits import CulpritLead, rank_commits
+from interlock.rca.analyst.stack import locate_frames
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
 
@@ -62,8 +62,8 @@ class Yard:
         self, failure: Failure = FAILURE, accused: Mapping[str, int] | None = None
     ) -> list[CulpritLead]:
         repository = self.repository()
-        commits = repository.commits_since(self.green)
-        return leads(failure, repository, commits, "", accused or {})
+        commits = repository.list_commits_since(self.green)
+        return rank_commits(failure, repository, commits, "", accused or {})
 
     def order(self, failure: Failure = FAILURE) -> list[str]:
         return [lead.commit.hash for lead in self.leads(failure)]
@@ -343,8 +343,8 @@ def test_a_repository_that_cannot_be_read_leads_nowhere(tmp_path: Path, place: s
     (tmp_path / "plain").mkdir()
     GitRepo(tmp_path / "empty")
     repository = Repository(Repo(name="boat", path=str(tmp_path / place)))
-    assert spots(FAILURE, repository) == []
-    assert leads(FAILURE, repository, repository.commits_since(None)) == []
+    assert locate_frames(FAILURE, repository) == []
+    assert rank_commits(FAILURE, repository, repository.list_commits_since(None)) == []
     assert repository.problems
 
 
@@ -352,7 +352,7 @@ def test_a_repository_that_cannot_be_read_leads_nowhere(tmp_path: Path, place: s
 
 
 def test_spots_are_the_places_that_exist_the_product_first(yard: Yard) -> None:
-    found = spots(FAILURE, yard.repository())
+    found = locate_frames(FAILURE, yard.repository())
     assert [(spot.path, spot.line, spot.is_test) for spot in found] == [
         ("hull/keel.py", 9, False),
         ("tests/test_keel.py", 5, True),
@@ -365,10 +365,12 @@ def test_places_of_libraries_and_of_nowhere_are_none(yard: Yard) -> None:
         'File "/usr/lib/python3.11/json/decoder.py", line 3, in decode\n'
         'File "gone/away.py", line 1, in f\n'
     )
-    assert spots(Failure(id="a", stack=stack), yard.repository()) == []
+    assert locate_frames(Failure(id="a", stack=stack), yard.repository()) == []
 
 
 def test_hostile_stacks_lead_nowhere(yard: Yard) -> None:
     for word in ("../../etc/passwd", "-rf", "hull/keel.py\x00", "*", "a" * 5_000, ":(glob)**"):
         failure = Failure(id="a", stack=f'File "{word}", line 99999999999, in weigh\n')
-        assert all(spot.path == "hull/keel.py" for spot in spots(failure, yard.repository()))
+        assert all(
+            spot.path == "hull/keel.py" for spot in locate_frames(failure, yard.repository())
+        )

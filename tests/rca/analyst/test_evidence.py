@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.evidence import evidence, excerpt
+from interlock.rca.analyst.evidence import choose_evidence, make_excerpt
 
 GOOD = [
     "2024-01-01T10:00:00Z checking out 1111111111",
@@ -32,7 +32,7 @@ BAD = [
 
 
 def chosen(lines: list[str], *good: list[str]) -> list[int]:
-    return [line.line for line in evidence(lines, good)]
+    return [line.line for line in choose_evidence(lines, good)]
 
 
 def test_what_good_logs_say_too_is_left_out() -> None:
@@ -41,7 +41,7 @@ def test_what_good_logs_say_too_is_left_out() -> None:
 
 
 def test_each_choice_has_a_reason_and_a_score() -> None:
-    found = {line.line: line for line in evidence(BAD, [GOOD])}
+    found = {line.line: line for line in choose_evidence(BAD, [GOOD])}
     assert found[5].why == "an error, not in the good logs"
     assert found[8].why == "goes on with what stands above, not in the good logs"
     assert found[5].score == max(line.score for line in found.values())
@@ -62,18 +62,18 @@ def test_a_log_like_the_good_ones_still_shows_its_complaints() -> None:
 )
 def test_names_of_failed_tests_are_shown(lines: list[str]) -> None:
     heading = f"{' FAILURES ':=^80}"
-    found = evidence(["quiet", heading, *lines, "quiet"])
+    found = choose_evidence(["quiet", heading, *lines, "quiet"])
     assert [line.why for line in found if "open" in line.text] == ["names a failed test"]
 
 
 def test_a_test_that_went_well_is_not_named() -> None:
     lines = ["Testcase: open took 0.1 sec", "Testcase: shut took 0.1 sec", "\tFAILED"]
-    assert [line.text for line in evidence(lines)] == lines[1:]
+    assert [line.text for line in choose_evidence(lines)] == lines[1:]
 
 
 def test_without_good_logs_one_complaint_is_not_shown_for_ever() -> None:
     lines = [f"ERROR: lid {number} is shut" for number in range(100)]
-    assert len(evidence(lines)) == 5
+    assert len(choose_evidence(lines)) == 5
 
 
 def test_of_a_log_that_complains_of_nothing_the_end_is_shown() -> None:
@@ -95,7 +95,7 @@ def test_words_of_failure_directly_above_an_error_belong_to_it() -> None:
 
 
 def test_a_consequence_scores_less_than_its_cause() -> None:
-    cause, *rest = evidence(
+    cause, *rest = choose_evidence(
         [
             "c++: fatal error: Killed signal terminated program",
             "make[2]: *** [box/build.make:76: lid.o] Error 1",
@@ -113,7 +113,7 @@ def test_an_endless_log_is_bounded() -> None:
     lines = itertools.islice(itertools.cycle(["ERROR: lid {} is shut", "fine"]), 100_000)
     letters = "abcdefghijklmnopqrstuvwxyz"
     names = itertools.cycle("".join(each) for each in itertools.product(letters, repeat=3))
-    assert len(evidence(line.format(next(names)) for line in lines)) == 20_000
+    assert len(choose_evidence(line.format(next(names)) for line in lines)) == 20_000
 
 
 LINES = st.lists(
@@ -125,7 +125,7 @@ LINES = st.lists(
 
 @given(LINES, LINES)
 def test_chosen_lines_are_lines_of_the_log_in_order(lines: list[str], good: list[str]) -> None:
-    found = evidence(lines, [good])
+    found = choose_evidence(lines, [good])
     assert [lines[each.line - 1] for each in found] == [each.text for each in found]
     assert [each.line for each in found] == sorted({each.line for each in found})
     assert all(0 < each.score <= 1 for each in found)
@@ -134,7 +134,7 @@ def test_chosen_lines_are_lines_of_the_log_in_order(lines: list[str], good: list
 @given(LINES, st.integers(0, 300))
 def test_an_excerpt_fits_and_says_what_it_left_out(lines: list[str], most: int) -> None:
     text = "\n".join(lines)
-    shown, cut = excerpt(text, most)
+    shown, cut = make_excerpt(text, most)
     assert cut == (len(text) > most)
     if not cut:
         assert shown == text
@@ -147,7 +147,7 @@ def test_an_excerpt_fits_and_says_what_it_left_out(lines: list[str], most: int) 
 
 def test_an_excerpt_keeps_the_error_and_cuts_long_lines() -> None:
     text = "\n".join(["fine"] * 1_000 + ["ERROR: lid " + "x" * 5_000] + ["fine"] * 1_000)
-    shown, cut = excerpt(text, 2_000)
+    shown, cut = make_excerpt(text, 2_000)
     assert cut
     assert "ERROR: lid xxx" in shown
     assert "[… 1000 lines left out …]" in shown
@@ -156,4 +156,4 @@ def test_an_excerpt_keeps_the_error_and_cuts_long_lines() -> None:
 
 def test_giant_and_binary_lines() -> None:
     lines = ["ERROR " + "x" * 1_000_000, "\0\ufffd" * 100_000]
-    assert len(evidence(lines)[0].text) == 4_000
+    assert len(choose_evidence(lines)[0].text) == 4_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from interlock.rca.analyst.cluster import cluster
-from interlock.rca.analyst.similarity import bands_of, traits
-from interlock.rca.analyst.suspects import suspects
-from interlock.rca.analyst.triage import CATEGORIES, features, triage
+from interlock.rca.analyst.cluster import cluster_failures
+from interlock.rca.analyst.similarity import compute_bands, extract_traits
+from interlock.rca.analyst.suspects import rank_suspects
+from interlock.rca.analyst.triage import CATEGORIES, extract_features, triage_failure
 from interlock.rca.records import Failure
 
 FIELDS = ("test_name", "class_name", "type", "message", "stack", "log")
@@ -31,8 +31,8 @@ def test_a_megabyte_of_one_thing(bit: str) -> None:
     failures = [Failure(id=field, **{field: text}) for field in FIELDS]  # type: ignore[arg-type]
     failures.append(Failure(id="lines", log=lines, stack=lines))
     for failure in failures:
-        assert triage(failure).category in CATEGORIES
-        assert len(suspects(failure, ("a.b.C", "a/b.py", "a.b:c"))) <= 3
-        assert len(bands_of(traits(failure))) < 20
-        assert len(features(failure)) < 20_000
-    assert len(cluster(failures)) == len(failures)
+        assert triage_failure(failure).category in CATEGORIES
+        assert len(rank_suspects(failure, ("a.b.C", "a/b.py", "a.b:c"))) <= 3
+        assert len(compute_bands(extract_traits(failure))) < 20
+        assert len(extract_features(failure)) < 20_000
+    assert len(cluster_failures(failures)) == len(failures)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.line_kinds import LONGEST, LineKind, complaints, kind_of, loudest, told
+from interlock.rca.analyst.line_kinds import (
+    MAX_COMPLAINT_LENGTH,
+    LineKind,
+    classify_line,
+    find_complaint_blocks,
+    find_complaints,
+    find_loudest,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,19 +72,19 @@ from interlock.rca.analyst.line_kinds import LONGEST, LineKind, complaints, kind
     ],
 )
 def test_kinds(line: str, kind: LineKind) -> None:
-    assert kind_of(line) == kind
+    assert classify_line(line) == kind
 
 
 @given(st.text())
 def test_every_line_has_a_kind(line: str) -> None:
-    assert kind_of(line) in LineKind
+    assert classify_line(line) in LineKind
 
 
 @pytest.mark.parametrize(
     "piece", ["a ", "[", "error ", "at ", "0 ", "=", "\x1b[", "a.", "[info] ", "E   ", "^", "\0"]
 )
 def test_giant_lines(piece: str) -> None:
-    assert kind_of(piece * (1_000_000 // len(piece))) in LineKind
+    assert classify_line(piece * (1_000_000 // len(piece))) in LineKind
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_giant_lines(piece: str) -> None:
     ],
 )
 def test_a_complaint(line: str) -> None:
-    assert complaints(f"fine\n{line}\nfine") == [line]
+    assert find_complaints(f"fine\n{line}\nfine") == [line]
 
 
 @pytest.mark.parametrize(
@@ -108,31 +115,33 @@ def test_a_complaint(line: str) -> None:
     ],
 )
 def test_no_complaint(line: str) -> None:
-    assert complaints(line) == []
+    assert find_complaints(line) == []
 
 
 def test_of_many_the_first_and_the_last() -> None:
     log = "\n".join(f"error {number}" for number in range(100))
-    assert complaints(log, 4) == ["error 0", "error 1", "error 98", "error 99"]
+    assert find_complaints(log, 4) == ["error 0", "error 1", "error 98", "error 99"]
 
 
 def test_a_line_without_end_is_cut() -> None:
-    assert [len(line) for line in complaints("ERROR " + "x" * 1_000_000)] == [LONGEST]
+    assert [len(line) for line in find_complaints("ERROR " + "x" * 1_000_000)] == [
+        MAX_COMPLAINT_LENGTH
+    ]
 
 
 def test_what_stands_under_a_complaint_is_told_with_it() -> None:
     log = "[INFO] fine\nERROR: shut\n\tat box.Lid.open(Lid.java:1)\n[INFO] fine\nnothing\n"
-    assert told(log) == ["ERROR: shut", "\tat box.Lid.open(Lid.java:1)"]
+    assert find_complaint_blocks(log) == ["ERROR: shut", "\tat box.Lid.open(Lid.java:1)"]
 
 
 def test_who_shouts_is_heard_first() -> None:
     log = "warning: lid is missing\nERROR: shut\nERROR: shut\n"
-    assert loudest(log) == ["ERROR: shut"]
-    assert loudest("warning: lid is missing\n") == ["warning: lid is missing"]
+    assert find_loudest(log) == ["ERROR: shut"]
+    assert find_loudest("warning: lid is missing\n") == ["warning: lid is missing"]
 
 
 @given(st.text())
 def test_any_log_is_read(log: str) -> None:
-    assert len(complaints(log)) <= log.count("\n") + 1
-    assert len(told(log)) <= log.count("\n") + 1
-    assert set(loudest(log)) <= set(complaints(log, 2_000))
+    assert len(find_complaints(log)) <= log.count("\n") + 1
+    assert len(find_complaint_blocks(log)) <= log.count("\n") + 1
+    assert set(find_loudest(log)) <= set(find_complaints(log, 2_000))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.masking import fingerprint, masked, masked_line
+from interlock.rca.analyst.masking import compute_fingerprint, mask_line, mask_text
 from interlock.rca.records import Failure
 
 SAME = [
@@ -61,34 +61,34 @@ OTHER = [
 
 @pytest.mark.parametrize(("one", "two"), SAME)
 def test_two_runs_of_one_line_read_alike(one: str, two: str) -> None:
-    assert masked_line(one) == masked_line(two)
-    assert masked_line(one)
+    assert mask_line(one) == mask_line(two)
+    assert mask_line(one)
 
 
 @pytest.mark.parametrize(("one", "two"), OTHER)
 def test_two_faults_stay_apart(one: str, two: str) -> None:
-    assert masked_line(one) != masked_line(two)
+    assert mask_line(one) != mask_line(two)
 
 
 def test_words_stay_as_they_are() -> None:
     text = "Connection to the database was refused: is it running? (see src/main/Box.java)"
-    assert masked(text) == text
+    assert mask_text(text) == text
 
 
 @given(st.text())
 def test_lines_are_masked_one_by_one(text: str) -> None:
-    assert masked(text) == "\n".join(map(masked, text.split("\n")))
+    assert mask_text(text) == "\n".join(map(mask_text, text.split("\n")))
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_any_number_is_as_good_as_another(one: int, two: int) -> None:
     line = "moved {} things"
-    assert masked(line.format(one)) == masked(line.format(two)) == "moved <num> things"
+    assert mask_text(line.format(one)) == mask_text(line.format(two)) == "moved <num> things"
 
 
 @given(st.uuids(), st.ip_addresses(v=4), st.datetimes())
 def test_nothing_volatile_is_left(drawn: object, address: object, at: object) -> None:
-    assert masked(f"{drawn} {address} {at}") == "<uuid> <ip> <time>"
+    assert mask_text(f"{drawn} {address} {at}") == "<uuid> <ip> <time>"
 
 
 PIECES = [
@@ -100,7 +100,7 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_giant_lines_are_only_long(piece: str) -> None:
     """A pattern that backtracks would not end here."""
-    assert isinstance(masked(piece * (400_000 // len(piece))), str)
+    assert isinstance(mask_text(piece * (400_000 // len(piece))), str)
 
 
 def failed(**parts: Any) -> Failure:
@@ -137,7 +137,7 @@ def test_another_run_has_the_same(
 
     one = run(number, str(drawn), str(at), hex(pointer))
     two = run(other, "0" * 8 + str(drawn)[8:], "2020-02-02 10:00:00", hex(pointer + 1))
-    assert fingerprint(one) == fingerprint(two)
+    assert compute_fingerprint(one) == compute_fingerprint(two)
 
 
 @pytest.mark.parametrize(
@@ -152,30 +152,32 @@ def test_another_run_has_the_same(
     ],
 )
 def test_another_failure_has_another(parts: dict[str, Any]) -> None:
-    assert fingerprint(failed()) != fingerprint(failed(**parts))
+    assert compute_fingerprint(failed()) != compute_fingerprint(failed(**parts))
 
 
 @given(st.sampled_from(range(400, 600)), st.sampled_from(range(400, 600)))
 def test_status_codes_tell_failures_apart(one: int, two: int) -> None:
-    same = fingerprint(failed(message=f"status {one}")) == fingerprint(
+    same = compute_fingerprint(failed(message=f"status {one}")) == compute_fingerprint(
         failed(message=f"status {two}")
     )
     assert same == (one == two)
 
 
 def test_frames_of_the_language_do_not_count() -> None:
-    assert fingerprint(failed()) == fingerprint(failed(stack="\tat box.Lid.open(Lid.java:99)"))
+    assert compute_fingerprint(failed()) == compute_fingerprint(
+        failed(stack="\tat box.Lid.open(Lid.java:99)")
+    )
 
 
 def test_it_is_the_same_on_every_machine() -> None:
-    assert fingerprint(failed()) == "4eb8a82a821a5678"
+    assert compute_fingerprint(failed()) == "4eb8a82a821a5678"
 
 
 @given(st.text(), st.text(), st.text())
 def test_any_failure_has_one(name: str, message: str, stack: str) -> None:
-    made = fingerprint(failed(test_name=name, message=message, stack=stack))
+    made = compute_fingerprint(failed(test_name=name, message=message, stack=stack))
     assert re.fullmatch("[0-9a-f]{16}", made)
 
 
 def test_a_giant_message_has_one() -> None:
-    assert len(fingerprint(failed(message="1." * 2_000_000, stack="a\n" * 100_000))) == 16
+    assert len(compute_fingerprint(failed(message="1." * 2_000_000, stack="a\n" * 100_000))) == 16

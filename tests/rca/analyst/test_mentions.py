@@ -3,19 +3,24 @@
 What a build fetched, and for whom.
 """
 
-from interlock.rca.analyst.mentions import ACCUSED, Fetched, fetched, hear
+from interlock.rca.analyst.mentions import (
+    ACCUSED_WEIGHT,
+    Downloads,
+    collect_mentions,
+    read_downloads,
+)
 from interlock.rca.records import Failure
 
 
 def test_what_is_missing_is_accused() -> None:
-    said = hear(Failure(id="1", log="ERROR: package org.box.lid does not exist\n"))
-    assert said.names == {"org.box.lid": ACCUSED}
-    assert said.words["lid"] == ACCUSED
+    said = collect_mentions(Failure(id="1", log="ERROR: package org.box.lid does not exist\n"))
+    assert said.names == {"org.box.lid": ACCUSED_WEIGHT}
+    assert said.words["lid"] == ACCUSED_WEIGHT
 
 
 def test_a_frame_counts_less_the_deeper_it_is() -> None:
     log = "ERROR: odd\n\tat org.box.Lid.open(Lid.java:1)\n\tat org.oven.Gas.on(Gas.java:2)\n"
-    said = hear(Failure(id="1", log=log))
+    said = collect_mentions(Failure(id="1", log=log))
     assert said.names == {"org.box.Lid.open": 1 / 2, "org.oven.Gas.on": 1 / 3}
     assert [frame.function for frame in said.other_frames] == ["open", "on"]
 
@@ -25,13 +30,15 @@ def test_own_code_and_the_language_are_not_their_own_dependency() -> None:
         "ERROR: /b/src/main/java/org/shop/cart/Cart.java:[1,2] cannot find org.shop.cart.Tax\n"
         "ERROR: cannot access java.util.list.List\n"
     )
-    assert not [name for name in hear(Failure(id="1", log=log)).names if "Tax" in name]
-    assert not [name for name in hear(Failure(id="1", log=log)).names if "java.util" in name]
+    assert not [name for name in collect_mentions(Failure(id="1", log=log)).names if "Tax" in name]
+    assert not [
+        name for name in collect_mentions(Failure(id="1", log=log)).names if "java.util" in name
+    ]
 
 
 def test_who_runs_the_build_is_not_who_broke_it() -> None:
     log = "ERROR: Failed to execute goal org.tool:press:1.0:run: org.box:lid:jar:2 requires tea\n"
-    assert hear(Failure(id="1", log=log)).coordinates == {"org.box:lid": 2.0}
+    assert collect_mentions(Failure(id="1", log=log)).coordinates == {"org.box:lid": 2.0}
 
 
 def test_in_a_tree_of_conflicts_the_direct_dependency_counts_most() -> None:
@@ -42,14 +49,14 @@ Dependency convergence error for org.nut:bolt:1.0 paths to dependency are:
     +-org.oven:gas:2.0
       +-org.nut:bolt:1.0
 """
-    said = hear(Failure(id="1", log=log))
+    said = collect_mentions(Failure(id="1", log=log))
     assert said.coordinates == {"org.shop:cart": 0.3, "org.box:lid": 3.0, "org.oven:gas": 0.3}
     assert said.about_versions
 
 
 def test_archives_are_named_by_their_files() -> None:
     log = "ERROR: bad class file: /m2/org/box/lid/1.2/lid-1.2.jar(/org/box/Lid.class)\n"
-    assert hear(Failure(id="1", log=log)).archives == {"lid": 1.0}
+    assert collect_mentions(Failure(id="1", log=log)).archives == {"lid": 1.0}
 
 
 LOG = """[INFO] Scanning for projects...
@@ -67,19 +74,19 @@ Downloaded from central: https://x/org/box/hinge/1.0/hinge-1.0.jar (1 kB)
 
 
 def test_a_module_a_model_and_a_tool() -> None:
-    assert fetched(LOG) == Fetched(
-        depended=frozenset({"lid", "hinge"}),
-        last=frozenset({"hinge"}),
-        managing=frozenset({"box-bom"}),
+    assert read_downloads(LOG) == Downloads(
+        dependencies=frozenset({"lid", "hinge"}),
+        last_dependencies=frozenset({"hinge"}),
+        version_managers=frozenset({"box-bom"}),
         order={"box-bom": 0, "box-parent": 1, "lid": 2},
     )
 
 
 def test_of_what_many_versions_were_asked_for() -> None:
     asked = [f"Downloaded from x: https://x/org/lid/{n}/lid-{n}.pom (1 kB)\n" for n in range(3)]
-    assert fetched("".join(asked)).contested == {"lid"}
-    assert fetched("".join([*asked[:2], asked[0]])).contested == frozenset()
+    assert read_downloads("".join(asked)).contested == {"lid"}
+    assert read_downloads("".join([*asked[:2], asked[0]])).contested == frozenset()
 
 
 def test_other_logs_fetch_nothing() -> None:
-    assert fetched("") == fetched("Downloaded nothing\n--- x ---\n") == Fetched()
+    assert read_downloads("") == read_downloads("Downloaded nothing\n--- x ---\n") == Downloads()

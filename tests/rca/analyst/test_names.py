@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.rca.analyst.names import last_part, name_words, subject_of, text_words
+from interlock.rca.analyst.names import extract_words, find_subject, split_name, strip_qualifiers
 
 
 @pytest.mark.parametrize(
@@ -16,16 +16,16 @@ from interlock.rca.analyst.names import last_part, name_words, subject_of, text_
     ],
 )
 def test_last_part(name: str, last: str) -> None:
-    assert last_part(name) == last
+    assert strip_qualifiers(name) == last
 
 
 def test_words_of_a_name() -> None:
-    assert name_words("box.HTTPLidTest2") == {"http", "lid", "test", "2"}
-    assert name_words("tests/test_lid.py::test_opens_lid") == {"test", "opens", "lid"}
+    assert split_name("box.HTTPLidTest2") == {"http", "lid", "test", "2"}
+    assert split_name("tests/test_lid.py::test_opens_lid") == {"test", "opens", "lid"}
 
 
 def test_words_of_a_text() -> None:
-    assert text_words("error: class KitchenLid of log4x-box is shut") == {
+    assert extract_words("error: class KitchenLid of log4x-box is shut") == {
         *("kitchenlid", "kitchen", "lid", "log4x", "log", "box", "shut")
     }
 
@@ -34,4 +34,4 @@ def test_words_of_a_text() -> None:
     "name", ["a.LidTest", "TestLid", "LidTests", "LidIT", "test_Lid", "Lid_spec"]
 )
 def test_what_a_test_is_of(name: str) -> None:
-    assert subject_of(name) == "Lid"
+    assert find_subject(name) == "Lid"

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from interlock.rca.analyst.answers import FaultKind, Where
+from interlock.rca.analyst.answers import FaultKind, RepoCandidate
 from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.repo_choice import (
-    best_of,
-    by_changes,
-    by_lead,
-    by_place,
-    by_stack,
-    by_use,
-    missing_files,
-    use_of,
+    choose_by_changes,
+    choose_by_purpose,
+    choose_by_stack,
+    classify_repo,
+    find_missing_files,
+    judge_by_lead,
+    judge_by_location,
+    rank_repos,
 )
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.records import Failure, Repo
@@ -47,19 +47,22 @@ CHECK = StackLocation("tests/test_keel.py", 3, "test_weigh", True)
     ],
 )
 def test_a_repository_is_for_what_its_user_says(name: str, purpose: str, use: str) -> None:
-    assert use_of(repo(name, purpose)) == use
+    assert classify_repo(repo(name, purpose)) == use
 
 
 def test_a_stack_leads_to_the_repository_that_holds_its_places() -> None:
-    found = by_stack(BOAT, [HULL, CHECK], "product")
+    found = choose_by_stack(BOAT, [HULL, CHECK], "product")
     assert found is not None
     assert (found.repo, found.paths) == ("boat", ("hull/keel.py",))
     assert found.why == "the stack leads to hull/keel.py:12"
-    assert by_stack(BOAT, [], "product") is None
+    assert choose_by_stack(BOAT, [], "product") is None
 
 
 def test_places_of_the_product_count_more_than_those_of_tests() -> None:
-    strong, weak = by_stack(BOAT, [HULL], "product"), by_stack(BOAT, [CHECK], "product")
+    strong, weak = (
+        choose_by_stack(BOAT, [HULL], "product"),
+        choose_by_stack(BOAT, [CHECK], "product"),
+    )
     assert strong is not None
     assert weak is not None
     assert strong.score > weak.score > 0
@@ -67,16 +70,16 @@ def test_places_of_the_product_count_more_than_those_of_tests() -> None:
 
 @pytest.mark.parametrize("category", ["product", "automation"])
 def test_a_fitting_purpose_counts(category: str) -> None:
-    found = best_of([by_stack(each, [HULL], category) for each in (TESTS, BOAT)])
+    found = rank_repos([choose_by_stack(each, [HULL], category) for each in (TESTS, BOAT)])
     assert found[0].repo == ("boat" if category == "product" else "boat-tests")
-    alike = best_of([by_stack(each, [HULL], "unknown") for each in (TESTS, BOAT)])
+    alike = rank_repos([choose_by_stack(each, [HULL], "unknown") for each in (TESTS, BOAT)])
     assert alike[0].score == alike[1].score
     assert [each.repo for each in alike] == ["boat", "boat-tests"], "equals stand by name"
 
 
 def test_where_no_stack_leads_the_purpose_does() -> None:
-    assert by_use(TESTS, "product") is None
-    found = by_use(BOAT, "product")
+    assert choose_by_purpose(TESTS, "product") is None
+    found = choose_by_purpose(BOAT, "product")
     assert found is not None
     assert found.why == "it is for: what floats"
 
@@ -84,20 +87,24 @@ def test_where_no_stack_leads_the_purpose_does() -> None:
 def test_changes_speak_for_a_repository() -> None:
     commit = Commit(hash="a" * 40, at="2024-05-01T00:00:00Z", author="Ann", subject="Move ballast")
     lead = CulpritLead("boat", commit, 0.8, ("it changed hull/keel.py",), "hull/keel.py")
-    found = by_changes(BOAT, [lead], "product")
-    assert found == Where(
+    found = choose_by_changes(BOAT, [lead], "product")
+    assert found == RepoCandidate(
         repo="boat",
         score=0.8,
         why='aaaaaaaaaaaa "Move ballast": it changed hull/keel.py',
         paths=("hull/keel.py",),
     )
-    assert by_changes(BOAT, [], "product") is None
+    assert choose_by_changes(BOAT, [], "product") is None
 
 
 def test_of_each_repository_the_best_is_kept() -> None:
-    some = [Where(repo="b", score=0.2, why=""), None, Where(repo="b", score=0.9, why="x")]
-    assert [(each.repo, each.score) for each in best_of(some)] == [("b", 0.9)]
-    assert best_of([]) == best_of([None]) == []
+    some = [
+        RepoCandidate(repo="b", score=0.2, why=""),
+        None,
+        RepoCandidate(repo="b", score=0.9, why="x"),
+    ]
+    assert [(each.repo, each.score) for each in rank_repos(some)] == [("b", 0.9)]
+    assert rank_repos([]) == rank_repos([None]) == []
 
 
 def kind(category: str) -> FaultKind:
@@ -117,7 +124,7 @@ def kind(category: str) -> FaultKind:
 def test_where_it_broke_says_something_of_its_kind(
     failure: dict[str, Any], place: Any, category: str, found: str
 ) -> None:
-    assert by_place(kind(category), Failure(id="a", **failure), place).category == found
+    assert judge_by_location(kind(category), Failure(id="a", **failure), place).category == found
 
 
 def lead(score: float, *paths: str) -> CulpritLead:
@@ -145,7 +152,7 @@ def test_a_sure_suspect_says_something_of_the_kind(
     found: CulpritLead | None, category: str, told: str
 ) -> None:
     kind = FaultKind(category=category, code="x", confidence=0.5, why="")
-    assert by_lead(kind, found).category == told
+    assert judge_by_lead(kind, found).category == told
 
 
 @pytest.mark.parametrize(
@@ -159,4 +166,4 @@ def test_a_sure_suspect_says_something_of_the_kind(
     ],
 )
 def test_files_that_were_not_there(message: str, paths: list[str]) -> None:
-    assert missing_files(Failure(id="a", message=message)) == paths
+    assert find_missing_files(Failure(id="a", message=message)) == paths

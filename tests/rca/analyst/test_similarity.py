@@ -10,16 +10,23 @@ import pytest
 from hypothesis import given
 from tests.rca.analyst.failing import FAILURES, refused, shut, wrong
 
-from interlock.rca.analyst.similarity import bands_of, kept, likeness, restored, score, traits
+from interlock.rca.analyst.similarity import (
+    compare_failures,
+    compute_bands,
+    decode_traits,
+    encode_traits,
+    extract_traits,
+    score_similarity,
+)
 from interlock.rca.records import Failure
 
 
 def like(one: Failure, other: Failure) -> float:
-    return likeness(traits(one), traits(other)).score
+    return compare_failures(extract_traits(one), extract_traits(other)).score
 
 
 def test_the_same_again_with_another_number() -> None:
-    found = likeness(traits(shut(1)), traits(shut(2, lid=8)))
+    found = compare_failures(extract_traits(shut(1)), extract_traits(shut(2, lid=8)))
     assert found.score > 0.99
     assert found.why.startswith("test names 1.00, type, message and frames 1.00, innermost product")
 
@@ -64,20 +71,26 @@ def test_where_there_is_nothing_else_the_log_speaks() -> None:
 
 @given(FAILURES, FAILURES)
 def test_likeness_is_a_share_and_symmetric(one: Failure, other: Failure) -> None:
-    left, right = traits(one), traits(other)
-    assert 0 <= score(left, right) <= 1
-    assert score(left, right) == score(right, left) == likeness(left, right).score
+    left, right = extract_traits(one), extract_traits(other)
+    assert 0 <= score_similarity(left, right) <= 1
+    assert (
+        score_similarity(left, right)
+        == score_similarity(right, left)
+        == compare_failures(left, right).score
+    )
 
 
 @given(FAILURES)
 def test_traits_are_kept_and_restored(failure: Failure) -> None:
-    known = traits(failure)
-    assert restored(kept(known)) == known
-    assert kept(restored(kept(known))) == kept(known)
+    known = extract_traits(failure)
+    assert decode_traits(encode_traits(known)) == known
+    assert encode_traits(decode_traits(encode_traits(known))) == encode_traits(known)
 
 
 def shares(one: Failure, other: Failure) -> bool:
-    return not set(bands_of(traits(one))).isdisjoint(bands_of(traits(other)))
+    return not set(compute_bands(extract_traits(one))).isdisjoint(
+        compute_bands(extract_traits(other))
+    )
 
 
 def test_failures_alike_share_a_band() -> None:
@@ -92,13 +105,17 @@ def test_strangers_share_none() -> None:
 
 
 def test_what_tells_nothing_has_none() -> None:
-    assert bands_of(traits(Failure(id="1", test_name="opens", class_name="box.LidTest"))) == ()
+    assert (
+        compute_bands(extract_traits(Failure(id="1", test_name="opens", class_name="box.LidTest")))
+        == ()
+    )
 
 
 def test_another_process_makes_the_same() -> None:
     code = (
         "from tests.rca.analyst.failing import shut; "
-        "from interlock.rca.analyst.similarity import bands_of, traits; "
+        "from interlock.rca.analyst.similarity import compute_bands; from "
+        "interlock.rca.analyst.similarity import extract_traits; "
     )
     found = [
         subprocess.run(
@@ -111,11 +128,11 @@ def test_another_process_makes_the_same() -> None:
         ).stdout.strip()
         for seed in ("1", "2")
     ]
-    assert found == [str(bands_of(traits(shut(1))))] * 2
+    assert found == [str(compute_bands(extract_traits(shut(1))))] * 2
 
 
 @given(FAILURES)
 def test_bands_fit_a_signed_column_and_rise(failure: Failure) -> None:
-    found = bands_of(traits(failure))
+    found = compute_bands(extract_traits(failure))
     assert list(found) == sorted(set(found))
     assert all(0 <= band < 1 << 63 for band in found)

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.analyst.failing import FAILURES
 
-from interlock.rca.analyst.similarity import likeness, traits
+from interlock.rca.analyst.similarity import compare_failures, extract_traits
 from interlock.rca.analyst.stack import (
     MAX_LINES,
     Frame,
-    frames_of,
-    looks_tested,
-    own_frames,
-    owner,
+    extract_message,
+    filter_own_frames,
+    find_frames,
+    find_owner,
+    is_test_name,
     read_frame,
     read_frames,
     read_traces,
-    words_of,
 )
-from interlock.rca.analyst.triage import triage
+from interlock.rca.analyst.triage import triage_failure
 from interlock.rca.records import Failure
 
 
@@ -170,20 +170,20 @@ def test_a_handler_that_breaks_is_where_it_broke(broke: str, first: str) -> None
     ],
 )
 def test_owner(frame: Frame, whose: str) -> None:
-    assert owner(frame) == whose
+    assert find_owner(frame) == whose
 
 
 def test_the_makers_of_a_library_own_it() -> None:
     frame = Frame("org.mockito.Answers", "get", "Answers.java")
-    assert owner(frame, "box.LidTest") == "library"
-    assert owner(frame, "org.mockito.AnswersTest") == "product"
-    assert owner(frame, "org.mockitoplus.AnswersTest") == "product"
-    assert owner(Frame("java.util.List"), "org.mockito.AnswersTest") == "library"
+    assert find_owner(frame, "box.LidTest") == "library"
+    assert find_owner(frame, "org.mockito.AnswersTest") == "product"
+    assert find_owner(frame, "org.mockitoplus.AnswersTest") == "product"
+    assert find_owner(Frame("java.util.List"), "org.mockito.AnswersTest") == "library"
 
 
 def test_frames_of_ones_own() -> None:
     lid, test, list_ = Frame("box.Lid"), Frame("box.LidTest"), Frame("java.util.List")
-    assert own_frames([list_, lid, test]) == (lid, test)
+    assert filter_own_frames([list_, lid, test]) == (lid, test)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_frames_of_ones_own() -> None:
     ],
 )
 def test_names_of_tests(name: str, is_test: bool) -> None:
-    assert looks_tested(name) is is_test
+    assert is_test_name(name) is is_test
 
 
 JAVA = (
@@ -206,9 +206,9 @@ JAVA = (
 
 
 def test_frames_of_the_stack_or_else_of_the_message() -> None:
-    of_stack = frames_of(Failure(id="1", stack=JAVA, message="at x (y.js:1:2)"))
+    of_stack = find_frames(Failure(id="1", stack=JAVA, message="at x (y.js:1:2)"))
     assert [frame.function for frame in of_stack] == ["open"]
-    assert frames_of(Failure(id="1", message=JAVA)) == of_stack
+    assert find_frames(Failure(id="1", message=JAVA)) == of_stack
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_frames_of_the_stack_or_else_of_the_message() -> None:
     ids=["java", "bare", "go", "playwright", "pytest", "repeated"],
 )
 def test_words(kind: str, message: str, stack: str, words: str) -> None:
-    assert words_of(Failure(id="1", type=kind, message=message, stack=stack)) == words
+    assert extract_message(Failure(id="1", type=kind, message=message, stack=stack)) == words
 
 
 def browsed(test: str) -> Failure:
@@ -251,10 +251,15 @@ def browsed(test: str) -> Failure:
 
 
 def test_a_message_that_names_only_the_test_hides_nothing() -> None:
-    assert triage(browsed("a.spec.ts")).category == "automation"
-    assert likeness(traits(browsed("a.spec.ts")), traits(browsed("b.spec.ts"))).score > 0.5
+    assert triage_failure(browsed("a.spec.ts")).category == "automation"
+    assert (
+        compare_failures(
+            extract_traits(browsed("a.spec.ts")), extract_traits(browsed("b.spec.ts"))
+        ).score
+        > 0.5
+    )
 
 
 @given(FAILURES)
 def test_any_failure(failure: Failure) -> None:
-    assert words_of(failure).startswith(failure.message)
+    assert extract_message(failure).startswith(failure.message)

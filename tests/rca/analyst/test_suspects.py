@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.analyst.failing import FAILURES, shut, wrong
 
-from interlock.rca.analyst.suspects import MOST_RANKED, suspects
+from interlock.rca.analyst.suspects import MAX_RANKED, rank_suspects
 from interlock.rca.records import Failure
 
 CLASSES = (
@@ -20,11 +20,11 @@ CLASSES = (
 
 
 def first(failure: Failure, candidates: tuple[str, ...]) -> str:
-    return suspects(failure, candidates)[0].candidate
+    return rank_suspects(failure, candidates)[0].candidate
 
 
 def test_the_innermost_frame_of_the_product() -> None:
-    found = suspects(shut(1), CLASSES)
+    found = rank_suspects(shut(1), CLASSES)
     assert [one.candidate for one in found[:2]] == ["box.Box", "box.Lid"]
     assert first(shut(1, name="Crate"), CLASSES) == "box.Lid"
     assert set(found[0].why.split(", ")) == {"frame", "subject", "alike"}
@@ -41,7 +41,9 @@ def test_what_the_message_names() -> None:
 
 
 def test_a_test_below_the_package_of_what_it_tests() -> None:
-    found = suspects(Failure(id="1", class_name="org.box.bugs.Odd"), ("org.box.Lid", "org.tea.Pot"))
+    found = rank_suspects(
+        Failure(id="1", class_name="org.box.bugs.Odd"), ("org.box.Lid", "org.tea.Pot")
+    )
     assert [(one.candidate, one.why) for one in found] == [("org.box.Lid", "package")]
 
 
@@ -62,7 +64,7 @@ PATHS = (
 
 
 def test_paths_of_classes() -> None:
-    assert suspects(shut(1, name="Crate"), PATHS)[0].candidate == "src/main/java/box/Lid.java"
+    assert rank_suspects(shut(1, name="Crate"), PATHS)[0].candidate == "src/main/java/box/Lid.java"
 
 
 def test_paths_of_files() -> None:
@@ -70,7 +72,7 @@ def test_paths_of_files() -> None:
         'Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\n'
         '  File "/ci/src/shop/cart.py", line 12, in total\nKeyError: 1\n'
     )
-    found = suspects(Failure(id="1", type="KeyError", stack=stack), PATHS)
+    found = rank_suspects(Failure(id="1", type="KeyError", stack=stack), PATHS)
     assert [one.candidate for one in found] == ["src/shop/cart.py", "tests/test_cart.py"]
     assert found[0].score > 2 * found[1].score
 
@@ -78,7 +80,7 @@ def test_paths_of_files() -> None:
 def test_a_file_that_stands_for_its_folder_is_named_like_it() -> None:
     failure = Failure(id="1", class_name="opens a crate", test_name="crate", message="no crate")
     paths = ("src/crate/index.js", "src/lid/index.js", "src/index.js")
-    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
+    assert [one.candidate for one in rank_suspects(failure, paths)] == ["src/crate/index.js"]
 
 
 def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
@@ -88,13 +90,13 @@ def test_a_test_is_named_after_what_its_file_is_named_after() -> None:
     )
     failure = Failure(id="1", class_name="Opens: all", test_name="Opens: all", stack=stack)
     paths = ("src/crate/index.js", "src/lid/index.js")
-    assert [one.candidate for one in suspects(failure, paths)] == ["src/crate/index.js"]
+    assert [one.candidate for one in rank_suspects(failure, paths)] == ["src/crate/index.js"]
 
 
 def test_a_frame_means_no_page_of_the_same_name() -> None:
     failure = Failure(id="1", stack="    at open (e2e/pages/cart.js:4:8)\n")
     paths = ("views/cart.html", "src/cart.ts")
-    assert [one.candidate for one in suspects(failure, paths)] == ["src/cart.ts"]
+    assert [one.candidate for one in rank_suspects(failure, paths)] == ["src/cart.ts"]
 
 
 def test_a_file_in_another_language_is_not_meant() -> None:
@@ -103,7 +105,7 @@ def test_a_file_in_another_language_is_not_meant() -> None:
         class_name="tests.test_cart",
         stack='Traceback:\n  File "/ci/tests/test_cart.py", line 3, in test_total\nKeyError: 1\n',
     )
-    found = suspects(failure, ("web/cart.ts", "shop/cart.py"))
+    found = rank_suspects(failure, ("web/cart.ts", "shop/cart.py"))
     assert [one.candidate for one in found] == ["shop/cart.py", "web/cart.ts"]
     assert found[0].score > found[1].score
 
@@ -149,23 +151,23 @@ def test_what_was_asked_for_first_brought_the_others(names: tuple[str, str]) -> 
 def test_what_was_asked_for_in_many_versions(name: str) -> None:
     poms = [f"{name}/{number}/{name}-{number}.pom" for number in range(3)]
     log = fetching(*poms, f"{name}/2/{name}-2.jar", "lid/1/lid-1.jar")
-    found = {one.candidate: one.why for one in suspects(Failure(id="1", log=log), ARTEFACTS)}
+    found = {one.candidate: one.why for one in rank_suspects(Failure(id="1", log=log), ARTEFACTS)}
     assert "contested" not in found.get("net.tea:pot", "")  # nobody speaks of it
     assert ("contested" in found.get("org.box:hinge", "")) == (name == "hinge")
 
 
 def test_who_is_not_spoken_of_is_not_suspected() -> None:
-    assert suspects(Failure(id="1", log="ERROR: no tea"), ("org.box:lid", "box.Lid")) == []
-    assert suspects(shut(1), ()) == []
+    assert rank_suspects(Failure(id="1", log="ERROR: no tea"), ("org.box:lid", "box.Lid")) == []
+    assert rank_suspects(shut(1), ()) == []
 
 
 def test_no_more_than_anybody_reads() -> None:
-    assert len(suspects(shut(1), [f"box.Box{number}" for number in range(300)])) == MOST_RANKED
+    assert len(rank_suspects(shut(1), [f"box.Box{number}" for number in range(300)])) == MAX_RANKED
 
 
 @given(FAILURES, st.lists(st.text()))
 def test_any_strings_are_ranked(failure: Failure, candidates: list[str]) -> None:
-    found = suspects(failure, candidates)
+    found = rank_suspects(failure, candidates)
     assert {one.candidate for one in found} <= set(candidates)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert all(0 <= one.score <= 1 for one in found)

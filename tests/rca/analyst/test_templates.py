@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.analyst.templates import VALUE, Miner, blocks_of, mined, words_of
+from interlock.rca.analyst.templates import (
+    VALUE,
+    TemplateMiner,
+    mine_templates,
+    read_blocks,
+    split_shape,
+)
 
 WORDS = st.lists(st.sampled_from(["box", "lid", "shut", "of", "7", "x=1", "/a/b", ""]), max_size=6)
 
@@ -21,7 +27,7 @@ NAMED = st.tuples(
 
 
 def texts(*lines: str) -> list[str]:
-    return [text for _, text in mined(["\n".join(lines).encode()])]
+    return [text for _, text in mine_templates(["\n".join(lines).encode()])]
 
 
 def test_values_are_found_by_their_look() -> None:
@@ -68,10 +74,10 @@ def test_states_that_vary_together_are_values() -> None:
 
 
 def test_later_lines_are_held_against_what_was_found() -> None:
-    miner = Miner()
+    miner = TemplateMiner()
     lines = [f"lid of {one} is on {two}" for one, two in zip(NAMES, NAMES[::-1], strict=True)]
-    first = miner.add("\n".join(lines).encode())
-    assert miner.add(b"lid of zoe is on yan\n") == [first[0]]
+    first = miner.add_block("\n".join(lines).encode())
+    assert miner.add_block(b"lid of zoe is on yan\n") == [first[0]]
     assert len(set(first)) == 1
 
 
@@ -100,35 +106,35 @@ def test_other_messages_stay_apart(lines: list[str]) -> None:
     st.sampled_from([400, 1 << 20]),
 )
 def test_a_line_keeps_its_number(lines: list[str], size: int, memo: int) -> None:
-    miner = Miner(memo_bytes=memo)
+    miner = TemplateMiner(memo_bytes=memo)
     given_numbers: dict[str, int] = {}
     for start in range(0, len(lines), size):
         part = lines[start : start + size]
-        numbers = miner.add("".join(f"{line}\n" for line in part).encode())
+        numbers = miner.add_block("".join(f"{line}\n" for line in part).encode())
         assert len(numbers) == len(part)
         for line, number in zip(part, numbers, strict=True):
             assert given_numbers.setdefault(line, number) == number
-            assert miner.text(number) is not None
+            assert miner.get_text(number) is not None
 
 
 @given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), min_size=1))
 def test_every_line_of_any_bytes_has_a_template(lines: list[bytes]) -> None:
-    assert len(Miner().add(b"".join(line + b"\n" for line in lines))) == len(lines)
+    assert len(TemplateMiner().add_block(b"".join(line + b"\n" for line in lines))) == len(lines)
 
 
 @given(st.text(alphabet="ab 01x.:-", max_size=40), st.randoms(use_true_random=False))
 def test_other_digits_are_the_same_template(line: str, chance: random.Random) -> None:
     other = "".join(chance.choice("0123456789") if sign.isdigit() else sign for sign in line)
-    (one, two) = Miner().add(f"{line}\n{other}\n".encode())
+    (one, two) = TemplateMiner().add_block(f"{line}\n{other}\n".encode())
     assert one == two
 
 
 def test_endless_new_lines_are_bounded() -> None:
-    miner = Miner(most_templates=50, memo_bytes=10_000)
+    miner = TemplateMiner(most_templates=50, memo_bytes=10_000)
     letters = "abcdefghijklmnopqrst"
     for first in letters:
         block = "".join(f"{first}{a}{b} {b}{a}\n" for a in letters for b in letters)
-        assert len(miner.add(block.encode())) == 400
+        assert len(miner.add_block(block.encode())) == 400
     assert len(miner) <= 101
     assert sum(map(len, miner._memo)) <= 10_000
     assert len(miner._numbers) <= 101
@@ -145,21 +151,21 @@ def test_drawn_names_do_not_fill_the_memo_with_templates() -> None:
 )
 def test_blocks_hold_whole_lines(lines: list[bytes], size: int) -> None:
     data = b"".join(line + b"\n" for line in lines)
-    blocks = list(blocks_of(io.BytesIO(data), size))
+    blocks = list(read_blocks(io.BytesIO(data), size))
     assert b"".join(blocks) == data
     assert all(block.endswith(b"\n") for block in blocks)
 
 
 def test_a_file_without_line_ends_is_one_bounded_block() -> None:
-    (block,) = blocks_of(io.BytesIO(b"x" * 3_000_000))
+    (block,) = read_blocks(io.BytesIO(b"x" * 3_000_000))
     assert len(block) == 65_536
-    assert len(Miner().add(block)) == 1
+    assert len(TemplateMiner().add_block(block)) == 1
 
 
 def test_a_giant_line_is_cut_but_counts_as_one() -> None:
     data = b"a\n" + b"x" * 3_000_000 + b"\nb\n"
-    miner = Miner()
-    assert sum(len(miner.add(block)) for block in blocks_of(io.BytesIO(data))) == 3
+    miner = TemplateMiner()
+    assert sum(len(miner.add_block(block)) for block in read_blocks(io.BytesIO(data))) == 3
 
 
 @pytest.mark.parametrize(
@@ -191,12 +197,12 @@ def test_a_giant_line_is_cut_but_counts_as_one() -> None:
     ],
 )
 def test_words(line: str, words: str) -> None:
-    assert " ".join(words_of(line)) == words
+    assert " ".join(split_shape(line)) == words
 
 
 @given(st.text())
 def test_any_line_has_few_words_and_no_two_values_in_a_row(line: str) -> None:
-    words = words_of(line)
+    words = split_shape(line)
     assert len(words) <= 100
     assert not any(one == two == VALUE for one, two in pairwise(words))
 
@@ -224,4 +230,4 @@ def test_any_line_has_few_words_and_no_two_values_in_a_row(line: str) -> None:
     ],
 )
 def test_giant_lines(piece: str) -> None:
-    assert len(words_of(piece * (1_000_000 // len(piece)))) <= 100
+    assert len(split_shape(piece * (1_000_000 // len(piece)))) <= 100

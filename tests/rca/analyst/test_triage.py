@@ -9,13 +9,20 @@ import pytest
 from hypothesis import given
 from tests.rca.analyst.failing import FAILURES, shut
 
-from interlock.rca.analyst.triage import CATEGORIES, Teacher, TriageRule, features, rules, triage
+from interlock.rca.analyst.triage import (
+    CATEGORIES,
+    TrainedTriage,
+    TriageRule,
+    extract_features,
+    load_rules,
+    triage_failure,
+)
 from interlock.rca.records import Failure
 
 PLACES = {"type", "message", "stack", "log", "attributes"}
 
 
-@pytest.mark.parametrize("row", rules(), ids=lambda row: row[0].id)
+@pytest.mark.parametrize("row", load_rules(), ids=lambda row: row[0].id)
 def test_a_rule(row: tuple[TriageRule, re.Pattern[str]]) -> None:
     rule, pattern = row
     assert rule.category in CATEGORIES[:-1]
@@ -26,7 +33,7 @@ def test_a_rule(row: tuple[TriageRule, re.Pattern[str]]) -> None:
 
 
 def test_every_rule_has_its_own_name() -> None:
-    assert len({rule.id for rule, _ in rules()}) == len(rules())
+    assert len({rule.id for rule, _ in load_rules()}) == len(load_rules())
 
 
 TEST_ONLY = "\tat shop.CartTest.testTotal(CartTest.java:5)\n"
@@ -58,7 +65,7 @@ IN_PRODUCT = f"\tat shop.Cart.total(Cart.java:5)\n{TEST_ONLY}"
     ids=lambda value: value if isinstance(value, str) else value.message[:20],
 )
 def test_a_kind(failure: Failure, category: str) -> None:
-    found = triage(failure)
+    found = triage_failure(failure)
     assert found.category == category, found
     assert found.reasons
 
@@ -78,7 +85,7 @@ def test_a_kind(failure: Failure, category: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_sign(kind: str, message: str, category: str) -> None:
-    assert triage(Failure(id="1", type=kind, message=message)).category == category
+    assert triage_failure(Failure(id="1", type=kind, message=message)).category == category
 
 
 @pytest.mark.parametrize(
@@ -102,45 +109,49 @@ def test_what_only_looks_like_a_sign(kind: str, message: str, category: str) -> 
     ],
 )
 def test_what_tools_of_many_languages_say(message: str, category: str) -> None:
-    assert triage(Failure(id="1", message=message)).category == category
+    assert triage_failure(Failure(id="1", message=message)).category == category
 
 
 def test_a_test_is_not_blamed_for_what_it_only_meets() -> None:
-    met = triage(Failure(id="1", message="503 Service Unavailable", stack=TEST_ONLY))
+    met = triage_failure(Failure(id="1", message="503 Service Unavailable", stack=TEST_ONLY))
     assert (met.category, met.confidence) == (
         "infra",
-        triage(Failure(id="1", message="503 Service Unavailable")).confidence,
+        triage_failure(Failure(id="1", message="503 Service Unavailable")).confidence,
     )
 
 
 def test_frames_in_the_message_count_too() -> None:
     trace = f"odd thing\n{IN_PRODUCT}"
-    assert triage(Failure(id="1", message=trace)).category == "product"
-    assert triage(Failure(id="1", message=f"odd thing\n{TEST_ONLY}")).category == "automation"
+    assert triage_failure(Failure(id="1", message=trace)).category == "product"
+    assert (
+        triage_failure(Failure(id="1", message=f"odd thing\n{TEST_ONLY}")).category == "automation"
+    )
 
 
 def test_signs_that_disagree_make_it_less_sure() -> None:
-    sure = triage(Failure(id="1", message="connection refused"))
-    torn = triage(Failure(id="1", message="connection refused", type="NullPointerException"))
+    sure = triage_failure(Failure(id="1", message="connection refused"))
+    torn = triage_failure(
+        Failure(id="1", message="connection refused", type="NullPointerException")
+    )
     assert torn.confidence < sure.confidence
 
 
 def test_a_message_counts_more_than_a_log() -> None:
-    said = triage(Failure(id="1", message="connection refused"))
-    logged = triage(Failure(id="1", log="ERROR connection refused"))
+    said = triage_failure(Failure(id="1", message="connection refused"))
+    logged = triage_failure(Failure(id="1", log="ERROR connection refused"))
     assert logged.confidence < said.confidence
 
 
 @given(FAILURES)
 def test_any_failure_has_an_answer(failure: Failure) -> None:
-    found = triage(failure)
+    found = triage_failure(failure)
     assert found.category in CATEGORIES
     assert 0 <= found.confidence <= 1
 
 
 def test_what_was_taught_is_said_in_the_words_of_the_examples() -> None:
     cold = [Failure(id=f"{n}", message=f"oven {n} is cold, valve stuck") for n in range(4)]
-    teacher = Teacher(
+    teacher = TrainedTriage(
         [*((each, "HEATING") for each in cold), *((shut(n), "LIDS") for n in range(4))]
     )
     assert teacher.triage(shut(9, lid=4)).category == "LIDS"
@@ -156,7 +167,7 @@ def test_features() -> None:
         stack="\tat box.Lid.open(Lid.java:1)\n",
         log="fine\nERROR oven cold\n",
     )
-    assert features(failure) == {
+    assert extract_features(failure) == {
         *(
             "kitchenlid",
             "is",
@@ -174,8 +185,8 @@ def test_features() -> None:
 
 def test_numbers_make_no_difference() -> None:
     one, other = (Failure(id="1", message=f"lid {number} took 0.{number} s") for number in (7, 12))
-    assert features(one) == features(other)
+    assert extract_features(one) == extract_features(other)
 
 
 def test_nothing_has_none() -> None:
-    assert features(Failure(id="1")) == frozenset()
+    assert extract_features(Failure(id="1")) == frozenset()

@@ -3,8 +3,8 @@
 import pytest
 from tests.rca.calibration.worlds import built, small
 
-from interlock.calibrate.metrics import ScoringRules, collect_marks, measure
-from interlock.rca.calibration.baselines import REFERENCE, make_baselines, most_frequent
+from interlock.calibrate.metrics import ScoringRules, collect_marks, measure_metrics
+from interlock.rca.calibration.baselines import REFERENCE, find_most_frequent, make_baselines
 from interlock.rca.calibration.marks import read_metrics, score_cases
 from interlock.rca.calibration.scenario import find_scenario
 
@@ -59,7 +59,7 @@ def test_always_the_same_answer_scores_its_share() -> None:
     rules = ScoringRules(read_metrics())
     scored = score_cases(scenario, make_baselines(scenario)["majority"], rules.edition_name)
     marks = collect_marks((case.result.case_id, case.marks) for case in scored)
-    found = {each.id: each for each in measure([marks], rules)}
+    found = {each.id: each for each in measure_metrics([marks], rules)}
     causes = [cause for case in scenario.cases if (cause := scenario.cause_of(case))]
     bugs = sum(cause.defect_type == "pb001" for cause in causes)
     assert found["M1"].honest == pytest.approx(bugs / len(causes))
@@ -68,5 +68,5 @@ def test_always_the_same_answer_scores_its_share() -> None:
 
 
 def test_of_equals_the_first_by_the_alphabet() -> None:
-    assert most_frequent(["b", "a", "b", "a", "c"]) == "a"
-    assert most_frequent([]) == ""
+    assert find_most_frequent(["b", "a", "b", "a", "c"]) == "a"
+    assert find_most_frequent([]) == ""

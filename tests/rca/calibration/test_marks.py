@@ -10,9 +10,9 @@ from interlock.calibrate.metrics import (
     Measure,
     ScoringRules,
     collect_marks,
-    measure,
-    overall_by,
-    passing,
+    is_passing,
+    measure_metrics,
+    measure_overall_by_weights,
 )
 from interlock.rca.calibration.marks import RcaCaseResult, read_metrics, score_cases
 from interlock.rca.calibration.scenario import Scenario
@@ -53,7 +53,7 @@ def of(
     rules: ScoringRules = RULES,
 ) -> Measure:
     runs = [tally(world, results(*fields), rules)]
-    return next(each for each in measure(runs, rules) if each.id == metric)
+    return next(each for each in measure_metrics(runs, rules) if each.id == metric)
 
 
 def test_m1_counts_cases_with_a_cause_and_takes_aliases_for_the_same_word() -> None:
@@ -281,7 +281,7 @@ def test_m18_is_measured_or_a_thousand_for_each_step() -> None:
 
 def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() -> None:
     world = scenario({})
-    found = {each.id: each for each in measure([tally(world, [], RULES)], RULES)}
+    found = {each.id: each for each in measure_metrics([tally(world, [], RULES)], RULES)}
     ratios = ["M1", "M2", "M3", "M5", "M6", "M7", "M9", "M10", "M12", "M13", "M14", "M14b", "M15"]
     assert [(found[name].value, found[name].honest) for name in ratios] == [(1.0, None)] * 13
     assert (found["M11"].value, found["M11"].honest) == (0.0, None), "1 - 0/0 is 1 - 1"
@@ -303,7 +303,7 @@ def test_m19_weighs_what_is_there() -> None:
     capped = of("M19", world, *said, rules=ScoringRules(read_metrics(), left_out=("M12",)))
     assert capped.value == pytest.approx((0.20 * 0.5 + 0.10 * 4) / 0.9)
     runs = [tally(world, results(*said), RULES)]
-    original = overall_by(runs, RULES)["original"]
+    original = measure_overall_by_weights(runs, RULES)["original"]
     assert original[0] == pytest.approx(0.20 * 0.5 + 0.15 * 4)
     assert original[1] == pytest.approx(0.20 * 0.5 / 0.40)
 
@@ -312,7 +312,7 @@ def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> Non
     world = scenario({"rca_id": "R"}, R={})
     good: Fields = {"actual_defect_type": "pb001", "actual_component": "core"}
     runs = [tally(world, results(each), RULES) for each in (good, {}, {})]
-    found = {each.id: each for each in measure(runs, RULES)}
+    found = {each.id: each for each in measure_metrics(runs, RULES)}
     assert found["M1"].value == pytest.approx(1 / 3)
     overall = [1.0, 0.65, 0.65]
     mean = sum(overall) / 3
@@ -343,10 +343,12 @@ def test_the_table_has_all_metrics_with_weights_that_add_up() -> None:
 
 
 def test_bounds_hold_their_ends_and_words_that_are_not_there_are_told() -> None:
-    assert passing((0.8, None), 0.8)
-    assert passing((None, 0.1), 0.1)
-    assert not passing((0.5, 2.0), 2.01)
+    assert is_passing((0.8, None), 0.8)
+    assert is_passing((None, 0.1), 0.1)
+    assert not is_passing((0.5, 2.0), 2.01)
     with pytest.raises(UsageError, match="there is no edition 'v9'; use v1, v2"):
         tally(scenario({}), [], ScoringRules(read_metrics(), "v9"))
     with pytest.raises(UsageError, match="no weights 'heavy'"):
-        measure([tally(scenario({}), [], RULES)], ScoringRules(read_metrics(), weights="heavy"))
+        measure_metrics(
+            [tally(scenario({}), [], RULES)], ScoringRules(read_metrics(), weights="heavy")
+        )

@@ -7,7 +7,12 @@ import pytest
 import yaml
 from tests.rca.calibration.worlds import small
 
-from interlock.rca.calibration.scenario import LARGEST, find_scenario, read_scenario, shipped
+from interlock.rca.calibration.scenario import (
+    MAX_BYTES,
+    find_scenario,
+    list_shipped_scenarios,
+    read_scenario,
+)
 from interlock.system.errors import SourceError
 
 
@@ -61,7 +66,7 @@ def test_fields_that_nobody_reads_are_named_and_run_time_ones_are_known() -> Non
         (b"name: x\nname: y\n", "written twice"),
         (b"name: x\ncases:\n  - id: C\n    version: 4.20\n", r"version; put quotes around it"),
         (b"name: \x00", "YAML"),
-        (b" " * (LARGEST + 1), "bytes"),
+        (b" " * (MAX_BYTES + 1), "bytes"),
         (b"name: " + b"x" * 1_000_001, "write it as JSON"),
     ],
     ids=range(18),
@@ -74,7 +79,12 @@ def test_what_is_no_scenario_is_told_in_one_sentence(content: bytes, says: str) 
 
 
 def test_shipped_ones_are_found_by_name_and_others_by_path(tmp_path: Path) -> None:
-    assert shipped() == ["data-pipeline", "mobile-backend", "network-daemon", "web-shop"]
+    assert list_shipped_scenarios() == [
+        "data-pipeline",
+        "mobile-backend",
+        "network-daemon",
+        "web-shop",
+    ]
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(small()))
     assert find_scenario(str(path)).scenario.name == "small"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.rca.calibration.worlds import FULL, built, small
 
-from interlock.rca.calibration.scenario import find_scenario, shipped
-from interlock.rca.calibration.scenario_check import check_scenario, sound
+from interlock.rca.calibration.scenario import find_scenario, list_shipped_scenarios
+from interlock.rca.calibration.scenario_check import check_scenario, is_sound
 
 Break = Callable[[dict[str, Any]], object]
 
@@ -95,7 +95,7 @@ def test_every_fault_is_found(change: Break, level: str, id_: str) -> None:
     found = check_scenario(built(plain))
     assert (level, id_) in {(each.level, each.id) for each in found}
     assert all(each.message and each.fix for each in found)
-    assert sound(found) == (level != "error")
+    assert is_sound(found) == (level != "error")
 
 
 def test_a_circle_of_three_is_one_finding_that_shows_it() -> None:
@@ -111,10 +111,10 @@ def test_unread_fields_are_notes() -> None:
     assert [(each.level, each.subject) for each in found] == [("note", "colour")]
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_shipped_scenarios_are_sound_and_varied(name: str) -> None:
     scenario, unread = find_scenario(name)
-    assert sound(check_scenario(scenario, unread))
+    assert is_sound(check_scenario(scenario, unread))
     assert {each.id for each in check_scenario(scenario, unread)} <= {"candidate"}
     assert 12 <= len(scenario.cases) <= 60
     hops = {
@@ -135,6 +135,6 @@ def test_shipped_scenarios_are_sound_and_varied(name: str) -> None:
 
 
 def test_one_has_sixty_cases_and_two_have_worlds() -> None:
-    found = [find_scenario(name).scenario for name in shipped()]
+    found = [find_scenario(name).scenario for name in list_shipped_scenarios()]
     assert 60 in {len(each.cases) for each in found}
     assert sum(bool(each.worlds) for each in found) >= 2

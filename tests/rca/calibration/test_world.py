@@ -7,49 +7,51 @@ import pytest
 from tests.rca.calibration.worlds import built, small
 
 from interlock.rca.calibration.scenario import find_scenario
-from interlock.rca.calibration.world import plant
+from interlock.rca.calibration.world import plant_worlds
 from interlock.system.errors import SourceError
 from interlock.system.git import SEED, Git
 
 
 def test_a_world_is_its_history(tmp_path: Path) -> None:
-    told = plant(built(small()), tmp_path)
+    told = plant_worlds(built(small()), tmp_path)
     repo = tmp_path / "core"
-    assert Git(repo, SEED).ask("log", "--format=%an|%ae|%aI|%s").splitlines() == [
+    assert Git(repo, SEED).read_line("log", "--format=%an|%ae|%aI|%s").splitlines() == [
         "B|b@x|2026-01-02T00:00:00+02:00|Break it",
         "A|a@x|2026-01-01T00:00:00+00:00|Begin",
     ]
     assert (
         told["core"]["break"]
         == told["core"]["HEAD"]
-        == Git(repo, SEED).ask("rev-parse", "main").strip()
+        == Git(repo, SEED).read_line("rev-parse", "main").strip()
     )
-    assert told["core"]["green"] == Git(repo, SEED).ask("rev-parse", "green").strip()
+    assert told["core"]["green"] == Git(repo, SEED).read_line("rev-parse", "green").strip()
     assert sorted(str(each.relative_to(repo)) for each in repo.rglob("*.py")) == [
         "a.py",
         "d/ü b.py",
     ]
-    assert Git(repo, SEED).ask("status", "--porcelain") == ""
-    assert Git(repo, SEED).ask("fsck", "--strict") == ""
+    assert Git(repo, SEED).read_line("status", "--porcelain") == ""
+    assert Git(repo, SEED).read_line("fsck", "--strict") == ""
 
 
 def test_planting_twice_gives_the_same_hashes_and_never_writes_over_anything(
     tmp_path: Path,
 ) -> None:
     scenario = built(small())
-    assert plant(scenario, tmp_path / "a") == plant(scenario, tmp_path / "b")
+    assert plant_worlds(scenario, tmp_path / "a") == plant_worlds(scenario, tmp_path / "b")
     with pytest.raises(SourceError, match="choose a new one"):
-        plant(scenario, tmp_path / "a")
+        plant_worlds(scenario, tmp_path / "a")
 
 
 @pytest.mark.parametrize("name", ["web-shop", "network-daemon"])
 def test_shipped_worlds_can_be_planted_and_hold_their_culprits(name: str, tmp_path: Path) -> None:
     scenario = find_scenario(name).scenario
-    told = plant(scenario, tmp_path)
+    told = plant_worlds(scenario, tmp_path)
     for cause in scenario.rcas:
         if cause.culprit:
             repo, _, commit = cause.culprit.partition("@")
-            assert Git(tmp_path / repo, SEED).ask("show", "--stat", "--format=", told[repo][commit])
+            assert Git(tmp_path / repo, SEED).read_line(
+                "show", "--stat", "--format=", told[repo][commit]
+            )
 
 
 def commit(**fields: Any) -> dict[str, Any]:
@@ -96,5 +98,5 @@ def test_what_would_leave_the_repository_is_not_planted(
     plain = small()
     plain["worlds"] = world
     with pytest.raises(SourceError, match="cannot be planted"):
-        plant(built(plain), tmp_path / "in")
+        plant_worlds(built(plain), tmp_path / "in")
     assert list(tmp_path.iterdir()) == []

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.demo.world import World, build_world
+from interlock.rca.demo.world import DemoWorld, build_world
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory: pytest.TempPathFactory) -> DemoWorld:
     return build_world(Path(tmp_path_factory.mktemp("small")) / "world")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.demo.history import PEOPLE, DemoCommit, changed, read_history, trees
-from interlock.rca.demo.world import PURPOSES, World
+from interlock.rca.demo.history import PEOPLE, DemoCommit, apply_commit, read_history, replay_trees
+from interlock.rca.demo.world import PURPOSES, DemoWorld
 from interlock.system.git import SEED, Git
 
 TREE = {"a.txt": "one\ntwo\n\n  two\n", "b.txt": "b\n"}
@@ -29,23 +29,23 @@ def change(**fields: dict[str, str]) -> DemoCommit:
     ],
 )
 def test_an_edit(edit: str, text: str) -> None:
-    assert changed(TREE, change(edit={"a.txt": edit})) == {**TREE, "a.txt": text}
+    assert apply_commit(TREE, change(edit={"a.txt": edit})) == {**TREE, "a.txt": text}
 
 
 @pytest.mark.parametrize("edit", ["-three\n+3\n", "-wo\n+x\n", "=one\n=\n+x\n"])
 def test_an_edit_without_its_place_is_refused(edit: str) -> None:
     with pytest.raises(ValueError, match=r"Try \(a\.txt\): the place is not there exactly once"):
-        changed(TREE, change(edit={"a.txt": edit}))
+        apply_commit(TREE, change(edit={"a.txt": edit}))
 
 
 def test_an_edit_with_two_places_is_refused() -> None:
     with pytest.raises(ValueError, match="exactly once"):
-        changed({"a.txt": "x\ny\nx\n"}, change(edit={"a.txt": "-x\n"}))
+        apply_commit({"a.txt": "x\ny\nx\n"}, change(edit={"a.txt": "-x\n"}))
 
 
 def test_a_file_is_moved_and_then_edited() -> None:
     moved = change(move={"b.txt": "c.txt"}, edit={"c.txt": "-b\n+c\n"})
-    assert changed(TREE, moved) == {"a.txt": TREE["a.txt"], "c.txt": "c\n"}
+    assert apply_commit(TREE, moved) == {"a.txt": TREE["a.txt"], "c.txt": "c\n"}
 
 
 @pytest.mark.parametrize("name", PURPOSES)
@@ -53,8 +53,8 @@ def test_every_commit_changes_something_later_than_the_last(name: str) -> None:
     history = read_history(name)
     assert {each.by for each in history} <= PEOPLE.keys()
     assert [each.at for each in history] == sorted({each.at for each in history})
-    assert all(before != after for _, before, after in trees(history))
-    last = list(trees(history))[-1][2]
+    assert all(before != after for _, before, after in replay_trees(history))
+    last = list(replay_trees(history))[-1][2]
     for path, text in last.items():
         if path.endswith(".py"):
             compile(text, path, "exec")
@@ -64,24 +64,24 @@ def test_every_commit_changes_something_later_than_the_last(name: str) -> None:
 CODES = {"product": "pb001", "automation": "ab001", "infra": "si001", "flake": "nd001"}
 
 
-def test_kinds_and_codes_go_together(world: World) -> None:
+def test_kinds_and_codes_go_together(world: DemoWorld) -> None:
     assert {each.category for each in world.truth} == set(CODES)
     assert all(each.defect_type == CODES[each.category] for each in world.truth)
     assert len({each.family_id for each in world.truth}) == len(world.truth) == 6
     assert [each.family_id for each in world.truth if each.cascade] == ["channel"]
 
 
-def test_every_culprit_came_since_last_green(world: World) -> None:
+def test_every_culprit_came_since_last_green(world: DemoWorld) -> None:
     for each in world.truth:
         if each.category == "flake":
             assert (each.repo, each.commit) == ("", "")
             continue
         folder = world.folder / "repos" / each.repo
-        since = Git(folder, SEED).ask("rev-list", "last-green..main").split()
+        since = Git(folder, SEED).read_line("rev-list", "last-green..main").split()
         assert each.commit in since[1:], "the newest commit would be too easy a guess"
 
 
-def test_the_truth_is_not_told_where_an_analysis_looks(world: World) -> None:
+def test_the_truth_is_not_told_where_an_analysis_looks(world: DemoWorld) -> None:
     looked_at = [world.today, world.earlier, *(Path(repo.path) for repo in world.repos)]
     for title in (each.title for each in world.truth):
         for folder in looked_at:

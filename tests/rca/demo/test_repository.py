@@ -25,7 +25,7 @@ HISTORY = [
 
 def test_a_repository_is_its_history(tmp_path: Path) -> None:
     hashes = write_repository(tmp_path / "r", HISTORY)
-    said = Git(tmp_path / "r", SEED).ask("log", "--format=%an %aI %cn %s|%b")
+    said = Git(tmp_path / "r", SEED).read_line("log", "--format=%an %aI %cn %s|%b")
     assert said.splitlines() == [
         "Mara Lindqvist 2026-09-09T08:12:41+00:00 Mara Lindqvist Empty it|",
         "Aiko Reyes 2026-09-08T08:12:41+00:00 Aiko Reyes Rename|For a reason.",
@@ -33,10 +33,12 @@ def test_a_repository_is_its_history(tmp_path: Path) -> None:
         "Mara Lindqvist 2026-09-07T08:12:41+00:00 Mara Lindqvist Begin|",
     ]
     assert (
-        hashes["t"] == hashes["rename"] == Git(tmp_path / "r", SEED).ask("rev-parse", "t").strip()
+        hashes["t"]
+        == hashes["rename"]
+        == Git(tmp_path / "r", SEED).read_line("rev-parse", "t").strip()
     )
-    assert hashes["HEAD"] == Git(tmp_path / "r", SEED).ask("rev-parse", "main").strip()
-    renamed = Git(tmp_path / "r", SEED).ask("show", "--format=", "--name-status", "-z", "t")
+    assert hashes["HEAD"] == Git(tmp_path / "r", SEED).read_line("rev-parse", "main").strip()
+    renamed = Git(tmp_path / "r", SEED).read_line("show", "--format=", "--name-status", "-z", "t")
     assert renamed == "R100\0a b/ü.txt\0b.txt\0"
 
 
@@ -49,9 +51,9 @@ def test_a_checkout_has_the_files_of_its_revision(tmp_path: Path) -> None:
 
 def test_what_git_complains_about_is_told(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"git log failed in .*"):
-        Git(tmp_path, SEED).ask("log")
+        Git(tmp_path, SEED).read_line("log")
     write_repository(tmp_path / "r", HISTORY)
     with pytest.raises(SourceError, match=r"git checkout failed in .*nowhere"):
         check_out(tmp_path / "r", "nowhere", tmp_path / "c")
     with pytest.raises(SourceError, match=r"git cannot be run in .*missing"):
-        Git(tmp_path / "missing", SEED).ask("log")
+        Git(tmp_path / "missing", SEED).read_line("log")

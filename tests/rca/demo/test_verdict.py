@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from interlock.rca.demo.history import Planted
-from interlock.rca.demo.verdict import HEAD, judge, sentences, table
+from interlock.rca.demo.history import PlantedFault
+from interlock.rca.demo.verdict import TABLE_HEAD, format_sentences, format_table, judge_findings
 from interlock.rca.records import CaseFinding, FindingFamily, Findings, Suspect
 
 GUILTY = "c0ffee0" + "0" * 33
 OTHER = "bad5eed" + "0" * 33
 TRUTH = (
-    Planted(
+    PlantedFault(
         family_id="bug",
         title="A bug",
         category="product",
@@ -24,7 +24,7 @@ TRUTH = (
         commit=GUILTY,
         tests=("tests.a.One.test_x", "tests.a.Two.test_x", "tests.a.Two.test_y"),
     ),
-    Planted(
+    PlantedFault(
         family_id="old",
         title="An old one",
         category="infra",
@@ -34,7 +34,7 @@ TRUTH = (
         seen_before=True,
         tests=("tests.b.Three.test_z",),
     ),
-    Planted(
+    PlantedFault(
         family_id="flake",
         title="A flake",
         category="flake",
@@ -109,14 +109,14 @@ def but(case: str, **fields: Any) -> dict[str, CaseFinding]:
 
 
 def test_everything_right() -> None:
-    verdict = judge(found({"F1": "123", "F2": "4", "F3": "5"}), TRUTH)
-    assert table(verdict) == [
+    verdict = judge_findings(found({"F1": "123", "F2": "4", "F3": "5"}), TRUTH)
+    assert format_table(verdict) == [
         ("bug", "3", "F1", "3/3", "0", "product 3/3", "#1", "-", "right"),
         ("old", "1", "F2", "1/1", "0", "infra 1/1", "#1", "1/1", "right"),
         ("flake", "1", "F3", "1/1", "0", "flake 1/1", "-", "-", "right"),
     ]
-    assert {len(row) for row in table(verdict)} == {len(HEAD)}
-    assert sentences(verdict) == [
+    assert {len(row) for row in format_table(verdict)} == {len(TABLE_HEAD)}
+    assert format_sentences(verdict) == [
         "3 of 3 planted families found whole and pure; 3 families found, purity 1.00",
         "the culprit is the first suspect in 2 of 2 families that have one",
         "category right for 5 of 5 tests, defect type for 5 of 5",
@@ -125,17 +125,17 @@ def test_everything_right() -> None:
 
 
 def test_one_family_for_everything_is_impure() -> None:
-    verdict = judge(found({"F1": "12345"}), TRUTH)
-    assert [row.right for row in verdict.rows] == [False, False, False]
+    verdict = judge_findings(found({"F1": "12345"}), TRUTH)
+    assert [row.is_right for row in verdict.rows] == [False, False, False]
     assert verdict.rows[0].strangers == ("Four.test_w", "Three.test_z")
     assert (verdict.score.purity, verdict.score.found_families) == (0.6, 1)
 
 
 def test_a_family_in_pieces_is_not_found() -> None:
-    verdict = judge(found({"F1": "12", "F2": "4"}), TRUTH)
-    assert table(verdict)[0][2:5] == ("F1", "2/3 in 2 pieces", "0")
+    verdict = judge_findings(found({"F1": "12", "F2": "4"}), TRUTH)
+    assert format_table(verdict)[0][2:5] == ("F1", "2/3 in 2 pieces", "0")
     assert verdict.rows[2].family_id == "alone:C5"
-    assert verdict.rows[2].right
+    assert verdict.rows[2].is_right
     assert verdict.score.families == (2, 3)
     assert (verdict.score.purity, verdict.score.found_families) == (1.0, 4)
 
@@ -150,24 +150,24 @@ def test_a_culprit_further_down_or_in_another_repository_or_too_short() -> None:
         ((Suspect(repo="shop", commit=GUILTY[:6]),), 0),
         ((Suspect(repo="", commit=GUILTY[:7]),), 1),
     ):
-        verdict = judge(found(families, but("C1", suspects=suspects)), TRUTH)
+        verdict = judge_findings(found(families, but("C1", suspects=suspects)), TRUTH)
         assert verdict.rows[0].culprit_rank == rank
         assert verdict.score.culprits_first == (1 + (rank == 1), 2)
 
 
 def test_the_first_member_with_suspects_speaks_for_the_family() -> None:
     cases = but("C2", suspects=(STRANGER, SUSPECT))
-    assert judge(found({"F1": "213"}, cases), TRUTH).rows[0].culprit_rank == 2
-    assert judge(found({"F1": "312"}, cases), TRUTH).rows[0].culprit_rank == 1
+    assert judge_findings(found({"F1": "213"}, cases), TRUTH).rows[0].culprit_rank == 2
+    assert judge_findings(found({"F1": "312"}, cases), TRUTH).rows[0].culprit_rank == 1
 
 
 def test_what_is_missing_unplanted_or_wrongly_recalled_is_said() -> None:
     cases = but("C5", test_name="test_new", recalled=True)
     cases = {**cases, "C1": but("C1", recalled=True, category="unknown")["C1"]}
-    verdict = judge(found({"F1": "1235", "F2": "4"}, cases), TRUTH)
+    verdict = judge_findings(found({"F1": "1235", "F2": "4"}, cases), TRUTH)
     assert verdict.missing == ("tests.b.Four.test_w",)
     assert verdict.unplanted == ("Four.test_new",)
-    assert table(verdict)[2] == (
+    assert format_table(verdict)[2] == (
         "flake",
         "1",
         "nothing",
@@ -180,7 +180,7 @@ def test_what_is_missing_unplanted_or_wrongly_recalled_is_said() -> None:
     )
     assert verdict.score.categories == (3, 5)
     assert verdict.score.wrongly_recalled == 1
-    assert sentences(verdict)[-2:] == [
+    assert format_sentences(verdict)[-2:] == [
         "not analysed: tests.b.Four.test_w",
         "not planted: Four.test_new",
     ]
@@ -192,13 +192,13 @@ def test_of_two_launches_the_newer_counts(recalled: str) -> None:
     later = replace(CASES["C4"], case_id="C6", case_no=6, at="2026-11-12T05:30:00Z", recalled=False)
     later = replace(later, **{recalled: True})
     for order in ({"C4": first, "C6": later}, {"C6": later, "C4": first}):
-        verdict = judge(found({"F1": "123", "F2": "46"}, {**CASES, **order}), TRUTH)
-        assert table(verdict)[1][2:] == ("F2", "1/1", "0", "infra 1/1", "#1", "1/1", "right")
+        verdict = judge_findings(found({"F1": "123", "F2": "46"}, {**CASES, **order}), TRUTH)
+        assert format_table(verdict)[1][2:] == ("F2", "1/1", "0", "infra 1/1", "#1", "1/1", "right")
 
 
 def test_nothing_found_is_nothing_right() -> None:
-    verdict = judge(found({}, {}), TRUTH)
-    assert [row.right for row in verdict.rows] == [False, False, False]
+    verdict = judge_findings(found({}, {}), TRUTH)
+    assert [row.is_right for row in verdict.rows] == [False, False, False]
     assert verdict.score.purity == 0.0
     assert len(verdict.missing) == 5
 
@@ -208,9 +208,9 @@ def test_right_means_the_same_tests_and_no_others(homes: list[int]) -> None:
     members: dict[str, str] = {}
     for number, home in enumerate(homes, 1):
         members[f"F{home}"] = members.get(f"F{home}", "") + str(number)
-    verdict = judge(found(members), TRUTH)
+    verdict = judge_findings(found(members), TRUTH)
     planted = {"bug": "123", "old": "4", "flake": "5"}
     for row in verdict.rows:
-        assert row.right == (planted[row.planted.family_id] in members.values())
+        assert row.is_right == (planted[row.planted.family_id] in members.values())
     assert verdict.score.found_families == len(members)
     assert 0.0 < verdict.score.purity <= 1.0

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.rca.demo.junit import Result, failing, read_results
 
-from interlock.rca.demo.history import Planted
-from interlock.rca.demo.world import PURPOSES, World, build_world, run_job, run_nightly
+from interlock.rca.demo.history import PlantedFault
+from interlock.rca.demo.world import PURPOSES, DemoWorld, build_world, run_job, run_nightly
 from interlock.system.errors import SourceError, StateError
 from interlock.system.git import SEED, Git, check_out
 
@@ -46,40 +46,41 @@ def begin(folder: Path, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def family(world: World, family_id: str) -> Planted:
+def family(world: DemoWorld, family_id: str) -> PlantedFault:
     return next(each for each in world.truth if each.family_id == family_id)
 
 
-def results_of(world: World, family_id: str) -> list[Result]:
+def results_of(world: DemoWorld, family_id: str) -> list[Result]:
     tests = family(world, family_id).tests
     return [result for result in read_results(world.today) if result.name in tests]
 
 
-def test_three_repositories_with_a_history(world: World) -> None:
+def test_three_repositories_with_a_history(world: DemoWorld) -> None:
     assert [repo.name for repo in world.repos] == list(PURPOSES)
     for repo in world.repos:
         folder = Path(repo.path)
-        authors = Git(folder, SEED).ask("log", "--format=%an", repo.branch).splitlines()
+        authors = Git(folder, SEED).read_line("log", "--format=%an", repo.branch).splitlines()
         assert 15 <= len(authors) <= 40
         assert len(set(authors)) >= 3
-        assert Git(folder, SEED).ask("status", "--porcelain") == ""
+        assert Git(folder, SEED).read_line("status", "--porcelain") == ""
         assert (
-            Git(folder, SEED).ask("rev-parse", "last-green").strip() == world.last_green[repo.name]
+            Git(folder, SEED).read_line("rev-parse", "last-green").strip()
+            == world.last_green[repo.name]
         )
-        since = Git(folder, SEED).ask("rev-list", f"last-green..{repo.branch}").split()
+        since = Git(folder, SEED).read_line("rev-list", f"last-green..{repo.branch}").split()
         assert len(since) >= 5
 
 
-def test_a_commit_near_the_culprit_touches_the_same_files_and_is_innocent(world: World) -> None:
+def test_a_commit_near_the_culprit_touches_the_same_files_and_is_innocent(world: DemoWorld) -> None:
     shop = Path(world.repos[0].path)
-    said = Git(shop, SEED).ask(
+    said = Git(shop, SEED).read_line(
         "log", "--format=%H", "last-green..main", "--", "src/shop/pricing.py"
     )
     assert family(world, "floats").commit in said.split()[:-1]
     assert len(said.split()) == 3
 
 
-def test_today_fails_what_was_planted_and_nothing_else(world: World) -> None:
+def test_today_fails_what_was_planted_and_nothing_else(world: DemoWorld) -> None:
     results = read_results(world.today)
     planted = [test for each in world.truth for test in each.tests]
     assert Counter(planted).most_common(1)[0][1] == 1
@@ -88,7 +89,7 @@ def test_today_fails_what_was_planted_and_nothing_else(world: World) -> None:
     assert len({result.name for result in results}) == 94
 
 
-def test_the_product_regression_shows_many_faces(world: World) -> None:
+def test_the_product_regression_shows_many_faces(world: DemoWorld) -> None:
     results = results_of(world, "floats")
     assert {result.type for result in results} == {
         "AssertionError",
@@ -99,7 +100,7 @@ def test_the_product_regression_shows_many_faces(world: World) -> None:
     assert deepest == {"discounts.py", "pricing.py", "test_discounts.py", "test_pricing.py"}
 
 
-def test_duplicates_differ_in_their_names_only(world: World) -> None:
+def test_duplicates_differ_in_their_names_only(world: DemoWorld) -> None:
     found = Counter(
         (result.name.rpartition(".")[2], result.message)
         for result in results_of(world, "floats")
@@ -108,27 +109,27 @@ def test_duplicates_differ_in_their_names_only(world: World) -> None:
     assert sorted(found.values()) == [2, 2, 2]
 
 
-def test_the_automation_bug_fails_inside_the_tests_repository(world: World) -> None:
+def test_the_automation_bug_fails_inside_the_tests_repository(world: DemoWorld) -> None:
     for result in results_of(world, "pattern"):
         frames = re.findall(r'File "(.+)", line', result.text)
         assert all("/shop-tests/" in frame for frame in frames)
         assert frames[-1].endswith("/shop-tests/support/receipts.py")
 
 
-def test_the_environment_failure_is_a_refused_connection(world: World) -> None:
+def test_the_environment_failure_is_a_refused_connection(world: DemoWorld) -> None:
     for result in results_of(world, "stock-b"):
         assert "ConnectionRefusedError: " in result.text
         assert "/shop-deploy/environments/ci.toml: stock is stock-b, 127.0.0.1:" in result.log
 
 
-def test_the_cascade_begins_before_its_tests(world: World) -> None:
+def test_the_cascade_begins_before_its_tests(world: DemoWorld) -> None:
     results = results_of(world, "channel")
     assert len(results) == 7
     assert len({result.text for result in results}) == 1
     assert "in setUpClass\n" in results[0].text
 
 
-def test_the_flake_passes_when_it_is_tried_again(world: World) -> None:
+def test_the_flake_passes_when_it_is_tried_again(world: DemoWorld) -> None:
     results = results_of(world, "slow-mail")
     tried = Counter((result.name, result.status) for result in results)
     assert sorted(status for _, status in tried) == ["failure", "failure", "passed", "passed"]
@@ -138,7 +139,7 @@ def test_the_flake_passes_when_it_is_tried_again(world: World) -> None:
     assert {name for name, times in often.items() if times > 1} == {name for name, _ in tried}
 
 
-def test_one_was_seen_before_at_other_lines(world: World) -> None:
+def test_one_was_seen_before_at_other_lines(world: DemoWorld) -> None:
     before = [result for result in read_results(world.earlier) if result.status != "passed"]
     now = results_of(world, "columns")
     assert {result.name for result in before} < {result.name for result in now}
@@ -153,7 +154,7 @@ def test_one_was_seen_before_at_other_lines(world: World) -> None:
     assert [each.family_id for each in world.truth if each.seen_before] == ["columns"]
 
 
-def test_a_run_says_when_and_what_it_ran(world: World) -> None:
+def test_a_run_says_when_and_what_it_ran(world: DemoWorld) -> None:
     days = {world.earlier: "2026-10-22", world.today: "2026-11-12"}
     for folder, day in days.items():
         for path in folder.glob("*.xml"):
@@ -162,10 +163,10 @@ def test_a_run_says_when_and_what_it_ran(world: World) -> None:
             told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
             assert told["build"] == folder.name
             repo = world.folder / "repos" / "shop"
-            assert Git(repo, SEED).ask("cat-file", "-t", told["shop.commit"]) == "commit"
+            assert Git(repo, SEED).read_line("cat-file", "-t", told["shop.commit"]) == "commit"
 
 
-def test_every_machine_makes_the_same_commits(world: World, tmp_path: Path) -> None:
+def test_every_machine_makes_the_same_commits(world: DemoWorld, tmp_path: Path) -> None:
     settings = "[init]\ndefaultBranch = trunk\n[user]\nname = Me\n[commit]\ngpgSign = true\n"
     settings += "[core]\nautocrlf = true\nhooksPath = /nonexistent\n"
     (tmp_path / ".gitconfig").write_text(settings)
@@ -185,7 +186,7 @@ def test_every_machine_makes_the_same_commits(world: World, tmp_path: Path) -> N
     other = tmp_path / "ein Ort für alles"
     for repo in world.repos:
         heads = [
-            Git(folder / "repos" / repo.name, SEED).ask("show-ref")
+            Git(folder / "repos" / repo.name, SEED).read_line("show-ref")
             for folder in (world.folder, other)
         ]
         assert heads[0] == heads[1]
@@ -198,7 +199,7 @@ def test_every_machine_makes_the_same_commits(world: World, tmp_path: Path) -> N
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_finished_world_is_used_again(world: World) -> None:
+def test_a_finished_world_is_used_again(world: DemoWorld) -> None:
     files = sorted(world.folder.rglob("*"))
     before = {path: path.stat().st_mtime_ns for path in files}
     assert build_world(world.folder) == world
@@ -206,7 +207,7 @@ def test_a_finished_world_is_used_again(world: World) -> None:
 
 
 def test_a_world_half_made_is_made_anew_once_and_nothing_else_touched(
-    world: World, tmp_path: Path
+    world: DemoWorld, tmp_path: Path
 ) -> None:
     folder = tmp_path / "half"
     shutil.copytree(world.folder / "repos" / "shop", folder / "repos" / "shop")
@@ -267,11 +268,11 @@ QUIET = "1198"  # a build in which no mail is slow
 BEGAN = "2026-11-12T05:30:00+00:00"
 
 
-def heads(world: World) -> dict[str, str]:
+def heads(world: DemoWorld) -> dict[str, str]:
     return {repo.name: repo.branch for repo in world.repos}
 
 
-def test_last_green_is_green(world: World, tmp_path: Path) -> None:
+def test_last_green_is_green(world: DemoWorld, tmp_path: Path) -> None:
     results = tmp_path / QUIET
     workspace = tmp_path / "ci"
     repos = world.folder / "repos"
@@ -281,12 +282,12 @@ def test_last_green_is_green(world: World, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family_id", ["floats", "columns", "channel", "pattern", "stock-b"])
 def test_without_the_culprit_its_family_passes_and_no_other(
-    world: World, tmp_path: Path, family_id: str
+    world: DemoWorld, tmp_path: Path, family_id: str
 ) -> None:
     guilty = next(each for each in world.truth if each.family_id == family_id)
     for name, branch in heads(world).items():
         check_out(world.folder / "repos" / name, branch, tmp_path / "ci" / name)
-    Git(tmp_path / "ci" / guilty.repo, SEED).ask("revert", "--no-commit", guilty.commit)
+    Git(tmp_path / "ci" / guilty.repo, SEED).read_line("revert", "--no-commit", guilty.commit)
     assert not run_job(tmp_path / "ci", tmp_path / QUIET, began=BEGAN)
     left = {test for each in world.truth for test in each.tests if each.commit and each != guilty}
     assert failing(read_results(tmp_path / QUIET)) == left
@@ -297,7 +298,7 @@ def test_a_job_that_cannot_run_says_why(tmp_path: Path) -> None:
         run_job(tmp_path, tmp_path / QUIET, began=BEGAN)
 
 
-def test_a_suite_that_breaks_down_leaves_its_words(world: World, tmp_path: Path) -> None:
+def test_a_suite_that_breaks_down_leaves_its_words(world: DemoWorld, tmp_path: Path) -> None:
     workspace = tmp_path / "ci"
     results = tmp_path / QUIET
     for name, branch in heads(world).items():

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
 
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.rca.knowledge.causes import (
     DAY,
     CauseHistory,
     Occurrence,
     Rca,
     Symptom,
-    history_of,
-    knows_rca,
-    knows_symptom,
-    rca,
-    rcas_of,
-    rcas_of_suite,
+    find_rca,
+    find_symptom,
+    find_symptom_by_fingerprint,
+    has_rca,
+    has_symptom,
+    list_rcas,
+    list_suite_rcas,
+    list_symptoms_by_bands,
+    read_history,
     set_rca_status,
     set_symptom_status,
     sweep_dormant,
-    symptom,
-    symptom_by_fingerprint,
-    symptoms_by_bands,
 )
 from interlock.system.errors import StateError, StoreError
 
@@ -64,20 +64,20 @@ def test_a_symptom_by_fingerprint_and_number(world: Inquiry) -> None:
         "active",
     )
     with world.reading() as connection:
-        assert symptom_by_fingerprint(connection, "f1") == expected
-        assert symptom(connection, 1) == expected
-        assert knows_symptom(connection, 1)
+        assert find_symptom_by_fingerprint(connection, "f1") == expected
+        assert find_symptom(connection, 1) == expected
+        assert has_symptom(connection, 1)
         for text in ("", "f", "f1 ", "F1"):
-            assert symptom_by_fingerprint(connection, text) is None
+            assert find_symptom_by_fingerprint(connection, text) is None
         for number in MADE_UP:
-            assert symptom(connection, number) is None
-            assert not knows_symptom(connection, number)
+            assert find_symptom(connection, number) is None
+            assert not has_symptom(connection, number)
 
 
 def test_symptoms_by_what_they_share(world: Inquiry) -> None:
     def found(*bands: int, most: int = 20) -> list[tuple[int, int]]:
         with world.reading() as connection:
-            many = symptoms_by_bands(connection, bands, most)
+            many = list_symptoms_by_bands(connection, bands, most)
             return [(each.symptom.symptom_id, each.shared) for each in many]
 
     assert found(1, 2, 3, 3, 4) == [(1, 3), (2, 2)]
@@ -95,7 +95,7 @@ def test_a_band_that_everybody_shares_is_not_read_to_its_end(world: Inquiry) -> 
         "insert into symptom_bands select 3, symptom_id from symptoms where symptom_id > 2"
     )
     with world.reading() as connection:
-        found = symptoms_by_bands(connection, [3], 10_000)
+        found = list_symptoms_by_bands(connection, [3], 10_000)
     assert (len(found), found[0].symptom.symptom_id) == (500, 2000)
 
 
@@ -121,45 +121,45 @@ def test_root_causes(world: Inquiry) -> None:
         None,
     )
     with world.reading() as connection:
-        assert rca(connection, 2) == second
-        archived = rca(connection, 1)
+        assert find_rca(connection, 2) == second
+        archived = find_rca(connection, 1)
         assert archived is not None
         assert (archived.status, archived.archived_at) == ("archived", world.clock.time + 1)
-        assert [knows_rca(connection, number) for number in (1, 2, 3)] == [False, True, True]
-        assert [(each.rca_id, each.confidence) for each in rcas_of(connection, 1)] == [(2, 0.9)]
-        assert [each.rca_id for each in rcas_of_suite(connection, 1)] == [2, 3]
-        assert rcas_of_suite(connection, 2) == []
+        assert [has_rca(connection, number) for number in (1, 2, 3)] == [False, True, True]
+        assert [(each.rca_id, each.confidence) for each in list_rcas(connection, 1)] == [(2, 0.9)]
+        assert [each.rca_id for each in list_suite_rcas(connection, 1)] == [2, 3]
+        assert list_suite_rcas(connection, 2) == []
         for number in MADE_UP:
-            assert rca(connection, number) is None
-            assert not knows_rca(connection, number)
-            assert rcas_of(connection, number) == []
+            assert find_rca(connection, number) is None
+            assert not has_rca(connection, number)
+            assert list_rcas(connection, number) == []
 
 
 def test_the_newest_root_cause_comes_first(world: Inquiry) -> None:
     world.effect(3, investigated(1))
     with world.reading() as connection:
-        assert [each.rca_id for each in rcas_of(connection, 1)] == [4, 2]
+        assert [each.rca_id for each in list_rcas(connection, 1)] == [4, 2]
 
 
 def test_the_history_of_a_symptom(world: Inquiry) -> None:
     at = world.clock.time
     with world.reading() as connection:
-        found = history_of(connection, "f1")
+        found = read_history(connection, "f1")
         assert found == CauseHistory(
-            symptom(connection, 1),  # type: ignore[arg-type]
+            find_symptom(connection, 1),  # type: ignore[arg-type]
             (
                 Occurrence(2, "L2", "nightly", "2.0", at, 1),
                 Occurrence(1, "L1", "nightly", "1.0", at, 1),
             ),
             ("1.0", "2.0"),
         )
-        short = history_of(connection, "f1", most=1)
+        short = read_history(connection, "f1", most=1)
         assert short is not None
         assert ([each.launch_id for each in short.occurrences], short.versions) == (
             [2],
             ("1.0", "2.0"),
         )
-        assert history_of(connection, "never") is None
+        assert read_history(connection, "never") is None
 
 
 @pytest.fixture
@@ -172,12 +172,12 @@ def aging(tmp_path: Path) -> Inquiry:
 
 
 def sweep(aging: Inquiry, now: float, **days: float) -> int:
-    with writing(aging.db) as connection:
+    with open_writer(aging.db) as connection:
         return sweep_dormant(connection, now, **days)
 
 
 def move(aging: Inquiry, status: str, at: float = 9e9, rca_id: int = 1) -> None:
-    with writing(aging.db) as connection:
+    with open_writer(aging.db) as connection:
         set_rca_status(connection, rca_id, status, at)
 
 
@@ -188,14 +188,14 @@ def test_symptoms_sleep_after_ninety_days(aging: Inquiry) -> None:
     assert sweep(aging, seen + 90 * DAY + 0.5) == 1
     assert aging.rows(statuses) == [("dormant",), ("active",)]
     assert sweep(aging, seen + 90 * DAY + 0.5) == 0
-    with writing(aging.db) as connection:
+    with open_writer(aging.db) as connection:
         set_symptom_status(connection, 2, "resolved")
     assert sweep(aging, 9e9, days=1) == 0
     assert aging.rows(statuses) == [("dormant",), ("resolved",)]
 
 
 def test_what_a_symptom_cannot_be(aging: Inquiry) -> None:
-    with writing(aging.db) as connection, pytest.raises(StateError, match="never 'gone'"):
+    with open_writer(aging.db) as connection, pytest.raises(StateError, match="never 'gone'"):
         set_symptom_status(connection, 1, "gone")
 
 
@@ -260,7 +260,7 @@ def test_what_is_not_there(aging: Inquiry, number: int) -> None:
     with pytest.raises(StoreError, match=f"there is no root cause {number}"):
         move(aging, "open", rca_id=number)
     with (
-        writing(aging.db) as connection,
+        open_writer(aging.db) as connection,
         pytest.raises(StoreError, match=f"there is no symptom {number}"),
     ):
         set_symptom_status(connection, number, "active")

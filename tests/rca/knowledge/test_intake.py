@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.world.inquiry import APPROVED, Inquiry, failed, launched
 
-from interlock.journal.database import writing
+from interlock.journal.database import open_writer
 from interlock.journal.runs import load_cases
 from interlock.rca.effects import Closed
 from interlock.rca.knowledge.intake import (
@@ -14,7 +14,7 @@ from interlock.rca.knowledge.intake import (
     FailedCase,
     OpenedSuite,
     extend_suite,
-    seconds_of,
+    parse_timestamp,
 )
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import InterlockError, SourceError, StoreError
@@ -72,7 +72,7 @@ def arrival(*failures: Failure, launch: Launch = LAUNCH) -> Arrival:
 
 
 def extend(world: Inquiry, suite_id: int, *arrivals: Arrival) -> list[int]:
-    with writing(world.db) as connection:
+    with open_writer(world.db) as connection:
         return extend_suite(connection, world.circuit, suite_id, arrivals, world.at + 9)
 
 
@@ -246,7 +246,7 @@ def test_a_suite_that_is_not_there(tmp_path: Path) -> None:
 def test_two_at_once_on_one_database(tmp_path: Path) -> None:
     world = Inquiry(tmp_path)
     world.open(launched(failed("a")))
-    with writing(world.db), pytest.raises(StoreError, match="is in use by process"):
+    with open_writer(world.db), pytest.raises(StoreError, match="is in use by process"):
         world.open(launched(failed("b")))
     assert world.open(launched(failed("b"))) == OpenedSuite(2, 2)
 
@@ -265,4 +265,4 @@ def test_two_at_once_on_one_database(tmp_path: Path) -> None:
     ],
 )
 def test_times_in_seconds(text: str, seconds: float | None) -> None:
-    assert seconds_of(text) == seconds
+    assert parse_timestamp(text) == seconds

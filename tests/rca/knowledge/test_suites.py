@@ -16,10 +16,10 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.config import RcaConfig
 from interlock.rca.effects import Closed
-from interlock.rca.knowledge.causes import rca
+from interlock.rca.knowledge.causes import find_rca
 from interlock.rca.knowledge.suites import (
     CaseBrief,
     Pipeline,
@@ -28,20 +28,20 @@ from interlock.rca.knowledge.suites import (
     Suite,
     SuiteCase,
     Triage,
-    agreed,
-    cases_by_rca,
+    count_cases_of_rca,
+    find_open_reviews,
+    find_position,
     find_suite,
-    launches_of,
-    looks_of,
-    open_reviews,
-    pipelines_of,
-    place_of,
-    regressions,
-    shared_by,
-    siblings,
-    suite_case,
-    suite_cases,
-    suites,
+    find_suite_case,
+    has_agreed_cause,
+    iterate_case_views,
+    list_cases_by_rca,
+    list_launches,
+    list_pipelines,
+    list_regressions,
+    list_siblings,
+    list_suite_cases,
+    list_suites,
 )
 from interlock.rca.records import Launch
 from interlock.rca.steps import F0, F3, F5, F6
@@ -67,7 +67,7 @@ def test_suites_are_found(world: Inquiry) -> None:
     red, blue = Suite(1, 1, "red", "", "open", at, None), Suite(2, 2, "blue", "", "open", at, None)
     world.open(name="red")
     with world.reading() as connection:
-        assert suites(connection)[:2] == [red, blue]
+        assert list_suites(connection)[:2] == [red, blue]
         assert find_suite(connection, suite_id=1) == red
         assert find_suite(connection, run_id=2) == blue
         assert find_suite(connection, name="blue") == blue
@@ -84,21 +84,21 @@ def test_suites_are_found(world: Inquiry) -> None:
 
 def test_pipelines_and_launches(world: Inquiry) -> None:
     with world.reading() as connection:
-        assert pipelines_of(connection, 1) == [Pipeline(1, 1, "1.0", "nightly", "", None, None)]
+        assert list_pipelines(connection, 1) == [Pipeline(1, 1, "1.0", "nightly", "", None, None)]
         launch = Launch(launch_id="L2", name="nightly", version="1.0")
-        assert launches_of(connection, 2) == [StoredLaunch(2, 2, None, launch)]
-        assert (pipelines_of(connection, 9), launches_of(connection, 9)) == ([], [])
+        assert list_launches(connection, 2) == [StoredLaunch(2, 2, None, launch)]
+        assert (list_pipelines(connection, 9), list_launches(connection, 9)) == ([], [])
 
 
 def test_a_case_with_all_that_is_known(world: Inquiry) -> None:
     at = world.clock.time
     with world.reading() as connection:
-        first, second, third = suite_cases(connection, 1)
-        cause = rca(connection, 1)
-        assert suite_case(connection, 1) == first
-        assert suite_case(connection, 99) is None
-        assert suite_cases(connection, 9) == []
-        (fourth,) = suite_cases(connection, 2)
+        first, second, third = list_suite_cases(connection, 1)
+        cause = find_rca(connection, 1)
+        assert find_suite_case(connection, 1) == first
+        assert find_suite_case(connection, 99) is None
+        assert list_suite_cases(connection, 9) == []
+        (fourth,) = list_suite_cases(connection, 2)
     assert first == SuiteCase(
         case_no=1,
         case_id="L1/a",
@@ -140,23 +140,23 @@ def test_where_the_engine_stands(world: Inquiry) -> None:
     world.work()
     world.work('"*": {write: {answer: {mark: oh}}}', run_id=2)
     with world.reading() as connection:
-        assert {each.end for each in suite_cases(connection, 1)} == {"done"}
-        (fourth,) = suite_cases(connection, 2)
+        assert {each.end for each in list_suite_cases(connection, 1)} == {"done"}
+        (fourth,) = list_suite_cases(connection, 2)
     assert (fourth.engine_status, fourth.end) == ("ended", "dropped")
     world.change("""update cases set status = 'stuck', state = '{"reason":"no rule"}'""")
     with world.reading() as connection:
-        (fourth,) = suite_cases(connection, 2)
+        (fourth,) = list_suite_cases(connection, 2)
     assert (fourth.engine_status, fourth.end, fourth.reason) == ("stuck", "", "no rule")
 
 
 def test_the_little_that_others_need(world: Inquiry) -> None:
     fourth = CaseBrief(4, "L2/d", 2, 2, "unit", "d", "", "open", "d broke", "f1", 1, 1)
     with world.reading() as connection:
-        assert [each.case_no for each in siblings(connection, 1)] == [1, 2, 3]
-        assert [each.case_no for each in siblings(connection, 1, 2)] == [1, 2]
-        assert siblings(connection, 2) == [fourth]
-        assert [each.case_no for each in cases_by_rca(connection, 1)] == [1, 2, 4]
-        assert (regressions(connection, 1), regressions(connection, 2)) == ([], [fourth])
+        assert [each.case_no for each in list_siblings(connection, 1)] == [1, 2, 3]
+        assert [each.case_no for each in list_siblings(connection, 1, 2)] == [1, 2]
+        assert list_siblings(connection, 2) == [fourth]
+        assert [each.case_no for each in list_cases_by_rca(connection, 1)] == [1, 2, 4]
+        assert (list_regressions(connection, 1), list_regressions(connection, 2)) == ([], [fourth])
 
 
 @pytest.fixture
@@ -169,35 +169,35 @@ def room(tmp_path: Path) -> Caseroom:
 
 def test_a_suite_has_the_number_of_its_run(room: Caseroom) -> None:
     with room.reading() as connection:
-        assert list(looks_of(connection, 1)) == []
-        assert [look.case_id for look in looks_of(connection, 2)] == ["C1", "C2"]
-        assert list(looks_of(connection, 99)) == []
+        assert list(iterate_case_views(connection, 1)) == []
+        assert [look.case_id for look in iterate_case_views(connection, 2)] == ["C1", "C2"]
+        assert list(iterate_case_views(connection, 99)) == []
 
 
 def test_a_look_tells_where_a_case_stands(room: Caseroom) -> None:
     with room.reading() as connection:
-        look = next(looks_of(connection, 2))
+        look = next(iterate_case_views(connection, 2))
     assert (look.case_no, look.step, look.status, look.asked) == (2, F0, "open", False)
     assert look.visits == {F0: 1}
     assert look.input["test_name"] == "alpha"
     assert "alpha" in look.features
     room.sit(crew({F5: {"silent": True}}), run_id=2)
     with room.reading() as connection:
-        look = next(looks_of(connection, 2))
+        look = next(iterate_case_views(connection, 2))
     assert (look.step, look.asked, look.visits[F3]) == (F5, True, 1)
 
 
 def test_a_place_tells_where_a_case_belongs(room: Caseroom) -> None:
     with room.reading() as connection:
-        assert place_of(connection, 1) is None, "it is about no failure"
-        assert place_of(connection, 99) is None
-        place = place_of(connection, 2)
+        assert find_position(connection, 1) is None, "it is about no failure"
+        assert find_position(connection, 99) is None
+        place = find_position(connection, 2)
     assert place is not None
     assert (place.suite_id, place.symptom_id, place.rca_id) == (2, None, None)
     assert place.bands
     room.sit(crew(), run_id=2)
     with room.reading() as connection:
-        place = place_of(connection, 2)
+        place = find_position(connection, 2)
     assert place is not None
     assert (place.symptom_id, place.rca_id) == (1, 1)
 
@@ -205,7 +205,11 @@ def test_a_place_tells_where_a_case_belongs(room: Caseroom) -> None:
 def test_a_cause_is_agreed_on_once_somebody_reviewed_it(room: Caseroom) -> None:
     room.sit(crew({}, C2={F5: {"silent": True}}, C1={F6: {"crash": "gone"}}), run_id=2)
     with room.reading() as connection:
-        assert [agreed(connection, rca_id) for rca_id in (1, 2, 99)] == [True, False, False]
+        assert [has_agreed_cause(connection, rca_id) for rca_id in (1, 2, 99)] == [
+            True,
+            False,
+            False,
+        ]
 
 
 def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -> None:
@@ -218,26 +222,28 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
         room.take_in(launch(*(told(f"t{n}", **story) for n in range(count))))
         room.sit(crew({F5: {"silent": True}}), RcaConfig(families=True))
         with room.reading() as connection:
-            assert shared_by(connection, 1) == count
+            assert count_cases_of_rca(connection, 1) == count
             steps = Counter[str]()
-            driver(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
-            assert not agreed(connection, 1)
+            raw_connection(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
+            assert not has_agreed_cause(connection, 1)
             prices.append(steps.total())
     assert prices[0] == prices[1] > 0
 
 
 def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: Caseroom) -> None:
     with room.reading() as connection:
-        assert open_reviews(connection, 2) == {}
+        assert find_open_reviews(connection, 2) == {}
     room.sit(crew(), run_id=2, desk=True)
     asked = room.questions()
     with room.reading() as connection:
-        assert {number: look.case_id for number, look in open_reviews(connection, 2).items()} == {
+        assert {
+            number: look.case_id for number, look in find_open_reviews(connection, 2).items()
+        } == {
             asked["C1"]: "C1",
             asked["C2"]: "C2",
         }
-        assert open_reviews(connection, 1) == {}
+        assert find_open_reviews(connection, 1) == {}
     room.say(asked["C1"], decision="approve")
     room.sit(crew(), run_id=2, desk=True)
     with room.reading() as connection:
-        assert list(open_reviews(connection, 2)) == [asked["C2"]]
+        assert list(find_open_reviews(connection, 2)) == [asked["C2"]]

@@ -25,11 +25,11 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.journal.database import writing
-from interlock.journal.sqlite import driver
+from interlock.journal.database import open_writer
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.effects import Closed, Effect, SentBack
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
-from interlock.rca.knowledge.writer import carry_out
+from interlock.rca.knowledge.writer import apply_effect
 from interlock.system.errors import StoreError
 
 
@@ -476,17 +476,17 @@ def connection() -> Iterator[Connection]:
         world = Inquiry(Path(folder))
         first = launched(failed("a", "f1"), failed("b", "f1"), failed("c", "f2"))
         later = launched(failed("d", "f1", launch="L2"), failed("e", launch="L2"), launch_id="L2")
-        with writing(world.db) as opened:
+        with open_writer(world.db) as opened:
             world.open_on(opened, [first])
             world.open_on(opened, [later])
             yield opened
 
 
 def told(connection: Connection, story: list[tuple[object, object]]) -> None:
-    raw = driver(connection)
+    raw = raw_connection(connection)
     for second, (first, then) in enumerate(story):
         if isinstance(first, int):
-            carry_out(first, then, raw, 3e9 + second)  # type: ignore[arg-type]
+            apply_effect(first, then, raw, 3e9 + second)  # type: ignore[arg-type]
         else:
             raw.execute(HUMAN[str(first)], (then,))
 
@@ -496,7 +496,7 @@ def told(connection: Connection, story: list[tuple[object, object]]) -> None:
 def test_knowledge_stays_of_one_piece(
     connection: Connection, story: list[tuple[object, object]]
 ) -> None:
-    raw = driver(connection)
+    raw = raw_connection(connection)
     raw.execute("begin immediate")
     try:
         told(connection, story)
@@ -515,15 +515,15 @@ def test_knowledge_stays_of_one_piece(
 def test_the_same_effect_again_makes_nothing_new(
     connection: Connection, story: list[tuple[object, object]], case_no: int, effect: Effect
 ) -> None:
-    raw = driver(connection)
+    raw = raw_connection(connection)
     counts = "select (select count(*) from rcas), (select sum(occurrence_count) from symptoms)"
     raw.execute("begin immediate")
     try:
         told(connection, story)
-        carry_out(case_no, effect, raw, 4e9)
+        apply_effect(case_no, effect, raw, 4e9)
         links = "select symptom_id, rca_id, status, decision from rca_cases order by case_no"
         before = raw.execute(counts).fetchall(), raw.execute(links).fetchall()
-        carry_out(case_no, effect, raw, 5e9)
+        apply_effect(case_no, effect, raw, 5e9)
         assert (raw.execute(counts).fetchall(), raw.execute(links).fetchall()) == before
     finally:
         raw.rollback()
@@ -539,12 +539,12 @@ def test_what_was_reviewed_is_changed_by_no_other_case(
         " from rca_cases r left join rcas a on a.rca_id = r.rca_id"
         " where r.status in ('reviewed', 'closed') and r.case_no != ? order by r.case_no"
     )
-    raw = driver(connection)
+    raw = raw_connection(connection)
     raw.execute("begin immediate")
     try:
         told(connection, story)
         before = raw.execute(agreed, (case_no,)).fetchall()
-        carry_out(case_no, effect, raw, 4e9)
+        apply_effect(case_no, effect, raw, 4e9)
         assert raw.execute(agreed, (case_no,)).fetchall() == before
     finally:
         raw.rollback()

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rca.world import BARE, RICH, made
 
-from interlock.rca.prompt_data.groups import between, days_between, find_skew, moment, spell
+from interlock.rca.prompt_data.groups import (
+    count_days,
+    find_skew,
+    format_duration,
+    measure_duration,
+    parse_time,
+)
 from interlock.rca.prompt_data.subject import ClockLimits
 from interlock.rca.records import Failure, Job, Launch
 
@@ -116,18 +122,18 @@ def test_limits_are_the_callers() -> None:
     ],
 )
 def test_a_moment(text: str, utc: datetime | None) -> None:
-    assert moment(text) == utc
+    assert parse_time(text) == utc
 
 
 @given(st.text(), st.text())
 def test_no_text_upsets_the_clocks(start: str, end: str) -> None:
-    between(start, end)
-    days_between(start, end)
+    measure_duration(start, end)
+    count_days(start, end)
 
 
 @given(st.timedeltas(timedelta(0), timedelta(days=400)))
 def test_a_duration_is_spelled_with_its_units(duration: timedelta) -> None:
-    said = spell(duration)
+    said = format_duration(duration)
     units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
     words = said.split(" ")
     seconds = sum(float(n) * units[u] for n, u in zip(words[::2], words[1::2], strict=True))
@@ -135,10 +141,10 @@ def test_a_duration_is_spelled_with_its_units(duration: timedelta) -> None:
 
 
 def test_days_since() -> None:
-    assert days_between("2024-04-01T00:00:00Z", "2024-05-03T10:00:00Z") == 32
-    assert days_between("2024-05-03T10:00:00Z", "2024-05-03T10:00:00Z") == 0
-    assert days_between("2024-06-01T00:00:00Z", "2024-05-03T10:00:00Z") is None
-    assert days_between("", "2024-05-03T10:00:00Z") is None
+    assert count_days("2024-04-01T00:00:00Z", "2024-05-03T10:00:00Z") == 32
+    assert count_days("2024-05-03T10:00:00Z", "2024-05-03T10:00:00Z") == 0
+    assert count_days("2024-06-01T00:00:00Z", "2024-05-03T10:00:00Z") is None
+    assert count_days("", "2024-05-03T10:00:00Z") is None
 
 
 def test_a_prompt_gets_the_warning_and_the_note() -> None:

@@ -17,10 +17,10 @@ from interlock.rca.prompt_data.instructions import (
     DECISIONS,
     GUARDS,
     LOOP_TARGETS,
-    example_of,
-    guard_page,
-    guards_for,
-    schema_text,
+    format_example,
+    format_schema,
+    render_guard_page,
+    select_guards,
 )
 from interlock.rca.records import PriorKnowledge
 from interlock.rca.steps import FAMILIES
@@ -60,7 +60,7 @@ def test_every_family_has_an_artifact() -> None:
 @pytest.mark.parametrize("name", REQUIRED)
 def test_the_example_is_an_artifact(name: str) -> None:
     fields = {field.name: field for field in ARTIFACTS[name]}
-    example: dict[str, Any] = json.loads(example_of(ARTIFACTS[name]))
+    example: dict[str, Any] = json.loads(format_example(ARTIFACTS[name]))
     assert {field.name for field in fields.values() if field.required} == REQUIRED[name]
     assert REQUIRED[name] <= set(example) <= set(fields)
     kinds: dict[str, Any] = {
@@ -76,17 +76,17 @@ def test_the_example_is_an_artifact(name: str) -> None:
         assert isinstance(value, kinds.get(fields[field].kind, str)), field
         assert value != ""
         if fields[field].kind == "defect code":
-            assert TAXONOMY.code(str(value)) == value
+            assert TAXONOMY.find_code(str(value)) == value
 
 
 def test_a_reviewer_is_told_every_decision_and_target() -> None:
-    text = schema_text(ARTIFACTS["review"])
+    text = format_schema(ARTIFACTS["review"])
     assert all(word in text for word in (*DECISIONS, *LOOP_TARGETS))
 
 
 @pytest.mark.parametrize("name", REQUIRED)
 def test_the_text_has_a_row_for_each_field_and_the_example(name: str) -> None:
-    text = schema_text(ARTIFACTS[name])
+    text = format_schema(ARTIFACTS[name])
     for field in ARTIFACTS[name]:
         need = "yes" if field.required else "no"
         assert f"| `{field.name}` | {field.kind} | {need} | {field.meaning} |" in text
@@ -211,13 +211,13 @@ def test_guards_say_what_to_do_in_one_or_two_lines() -> None:
 
 
 def test_guards_of_a_family_by_condition() -> None:
-    assert [guard.mark for guard in guards_for("F0", set())] == []
-    assert [guard.mark for guard in guards_for("F0", {"candidates"})] == ["G5"]
-    assert [guard.mark for guard in guards_for("F4", set())] == ["G23", "G24", "G25"]
+    assert [guard.mark for guard in select_guards("F0", set())] == []
+    assert [guard.mark for guard in select_guards("F0", {"candidates"})] == ["G5"]
+    assert [guard.mark for guard in select_guards("F4", set())] == ["G23", "G24", "G25"]
 
 
 def test_the_page_has_every_guard() -> None:
-    rows = [line for line in guard_page().split("\n") if line.startswith(("| G", "| clock"))]
+    rows = [line for line in render_guard_page().split("\n") if line.startswith(("| G", "| clock"))]
     assert len(rows) == 35
     assert all(guard.sentence in row for guard, row in zip(GUARDS, rows, strict=True))
 

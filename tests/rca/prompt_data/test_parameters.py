@@ -25,25 +25,25 @@ from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
-from interlock.rca.knowledge.suites import place_of
-from interlock.rca.prompt_data.groups import short_name
-from interlock.rca.prompt_data.parameters import PromptFacts
-from interlock.rca.prompt_data.parameters import told as spelled
-from interlock.rca.prompt_data.subject import NAMES, PromptLimits
+from interlock.rca.knowledge.suites import find_position
+from interlock.rca.prompt_data.groups import shorten_name
+from interlock.rca.prompt_data.parameters import PromptDataReader
+from interlock.rca.prompt_data.parameters import format_timestamp as spelled
+from interlock.rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, PriorCause, PriorKnowledge, Sibling
-from interlock.rca.steps import F4, F5, FAMILIES, family_of, find_family
+from interlock.rca.steps import F4, F5, FAMILIES, find_family, get_family
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import MISSING
-from interlock.runtime.prompts import FACTS
+from interlock.runtime.prompts import PROMPT_NAMES
 from interlock.system.errors import CircuitError
 
 
 @pytest.mark.parametrize("short", SHORTS)
 def test_the_names_are_those_promised_and_nobody_elses(short: str) -> None:
-    assert set(made(short, RICH)) == set(NAMES) == set(made(short, BARE))
-    assert len(NAMES) == len(set(NAMES))
-    assert not set(NAMES) & set(FACTS)
+    assert set(made(short, RICH)) == set(PARAMETER_NAMES) == set(made(short, BARE))
+    assert len(PARAMETER_NAMES) == len(set(PARAMETER_NAMES))
+    assert not set(PARAMETER_NAMES) & set(PROMPT_NAMES)
 
 
 @pytest.mark.parametrize("short", SHORTS)
@@ -138,7 +138,7 @@ def test_the_failure() -> None:
     ],
 )
 def test_the_short_name(name: str, short: str) -> None:
-    assert short_name(name) == short
+    assert shorten_name(name) == short
 
 
 def test_urls_are_addresses_or_missing() -> None:
@@ -337,7 +337,7 @@ def test_limits_are_the_callers() -> None:
 
 @pytest.mark.parametrize("word", ["F3", "f3", "F3_INVESTIGATE", "investigate"])
 def test_a_family_by_its_names(word: str) -> None:
-    assert family_of(word).template == "investigate/deep-rca.md"
+    assert get_family(word).template == "investigate/deep-rca.md"
 
 
 def test_a_step_without_a_family_is_refused() -> None:
@@ -358,9 +358,9 @@ def room(tmp_path: Path) -> Caseroom:
 
 def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
     with room.reading() as connection:
-        found = PromptFacts(connection, CheckoutSet(RcaConfig()), TAXONOMY)
-        place = place_of(connection, case_no)
-        return found.parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
+        found = PromptDataReader(connection, CheckoutSet(RcaConfig()), TAXONOMY)
+        place = find_position(connection, case_no)
+        return found.read_parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
 
 
 def test_a_time_of_the_store_is_spelled_in_utc() -> None:
@@ -382,12 +382,12 @@ def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
 def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
     room.take_in(launch(told("alpha"), told("beta")))
     with room.reading() as connection:
-        found = PromptFacts(connection, CheckoutSet(RcaConfig()), TAXONOMY)
-        place = place_of(connection, 2)
+        found = PromptDataReader(connection, CheckoutSet(RcaConfig()), TAXONOMY)
+        place = find_position(connection, 2)
         case = Case("C2", F4)
 
         def standing() -> Any:
-            given = found.parameters(case, Failure(id="x"), place, "0123456789abcdef")
+            given = found.read_parameters(case, Failure(id="x"), place, "0123456789abcdef")
             (only,) = given["siblings"]["list"]
             return only["status"], only["rca_id"]
 

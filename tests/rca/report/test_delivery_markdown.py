@@ -4,20 +4,20 @@ import pytest
 from tests.rca.report.marked import assert_inert
 from tests.world.delivered import delivered, example, hostile, many, told
 
-from interlock.delivery.report.records import Delivered
-from interlock.delivery.report.render import ROOM, delivery_markdown
+from interlock.delivery.report.records import DeliveryReport
+from interlock.delivery.report.render import ROOM, render_markdown
 
 
 @pytest.mark.parametrize("found", [example(), hostile(), many(700), delivered()])
-def test_it_is_inert_and_fits_a_comment(found: Delivered) -> None:
-    text = delivery_markdown(found)
+def test_it_is_inert_and_fits_a_comment(found: DeliveryReport) -> None:
+    text = render_markdown(found)
     text.encode()
     assert_inert(text)
     assert len(text) < ROOM + 5_000
 
 
 def test_it_tells_each_task() -> None:
-    text = delivery_markdown(delivered(told("failed")))
+    text = render_markdown(delivered(told("failed")))
     assert text.startswith("# Calculator: PARTIAL\n\n**Some of the work is merged; ")
     assert "## Needs a human\n\n- **1-1** why  \n  `interlock inbox`" in text
     assert "| `claude` | developer | 4 | 2 | 1 | 1 |" in text
@@ -29,4 +29,4 @@ def test_it_tells_each_task() -> None:
 
 
 def test_what_has_no_room_is_counted() -> None:
-    assert " more tasks in `report.html`.*" in delivery_markdown(many(700))
+    assert " more tasks in `report.html`.*" in render_markdown(many(700))

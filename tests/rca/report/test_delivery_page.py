@@ -8,8 +8,8 @@ from tests.rca.report.reading import Page
 from tests.rca.report.test_page import assert_inert, assert_sound
 from tests.world.delivered import delivered, example, hostile, many, told
 
-from interlock.delivery.report.records import Delivered
-from interlock.delivery.report.render import CARDS, delivery_page
+from interlock.delivery.report.records import DeliveryReport
+from interlock.delivery.report.render import CARDS, render_html
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from interlock.delivery.report.render import CARDS, delivery_page
     [example(), hostile(), many(700), delivered(), delivered(told(moves=(), proofs=()))],
     ids=["all kinds", "evil", "big", "empty", "bare"],
 )
-def test_it_is_well_formed_and_inert(found: Delivered) -> None:
-    html = delivery_page(found)
+def test_it_is_well_formed_and_inert(found: DeliveryReport) -> None:
+    html = render_html(found)
     html.encode()
     read = Page(html)
     assert_inert(read)
@@ -26,7 +26,7 @@ def test_it_is_well_formed_and_inert(found: Delivered) -> None:
 
 
 def test_nothing_but_its_own_style_and_script_may_run() -> None:
-    read = Page(delivery_page(example()))
+    read = Page(render_html(example()))
     policy = next(a["content"] for a in read.all("meta") if "default-src" in a.get("content", ""))
     for kind, part in (("script", read.inside["script"]), ("style", read.inside["style"])):
         digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
@@ -34,7 +34,7 @@ def test_nothing_but_its_own_style_and_script_may_run() -> None:
 
 
 def test_what_needs_a_human_comes_first_then_what_went_wrong() -> None:
-    text = Page(delivery_page(example())).text
+    text = Page(render_html(example())).text
     places = [text.index(each) for each in ("Needs a human", "Claims and evidence", "t-1:")]
     assert places == sorted(places)
     order = [text.index(f"{name}: Add it") for name in ("t-1", "t-2", "t-3", "t-4", "t-5", "t-0")]
@@ -44,15 +44,15 @@ def test_what_needs_a_human_comes_first_then_what_went_wrong() -> None:
 
 
 def test_the_checks_of_a_task_are_a_row_for_each_and_a_column_for_each_look() -> None:
-    text = " ".join(Page(delivery_page(delivered(told()))).text.split())
+    text = " ".join(Page(render_html(delivered(told()))).text.split())
     assert "Check baseline check Tests (native) passed failed exit 1, 3 tests" in text
 
 
 def test_a_large_run_is_listed_whole_and_told_in_part() -> None:
-    read = Page(delivery_page(many(CARDS + 50)))
+    read = Page(render_html(many(CARDS + 50)))
     assert len([each for each in read.ids if each.startswith("t") and each[1:].isdigit()]) == CARDS
     assert f"t{CARDS + 49} Add it" in read.text
 
 
 def test_the_same_records_give_the_same_page() -> None:
-    assert delivery_page(example()) == delivery_page(example())
+    assert render_html(example()) == render_html(example())

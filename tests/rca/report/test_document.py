@@ -13,18 +13,18 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings
-from interlock.rca.report.document import Document, document_of, document_schema, documents
-from interlock.rca.report.outline import outline
+from interlock.rca.report.document import Document, build_schema, render_documents, render_json
+from interlock.rca.report.outline import build_outline
 
 
 def test_nothing_is_lost() -> None:
-    read = msgspec.json.decode(document_of(outline(example())), type=Document)
+    read = msgspec.json.decode(render_json(build_outline(example())), type=Document)
     assert read.schema_version == 1
     assert read.findings == example()
 
 
 def test_the_summary_adds_up() -> None:
-    summary = msgspec.json.decode(document_of(outline(example())), type=Document).summary
+    summary = msgspec.json.decode(render_json(build_outline(example())), type=Document).summary
     assert summary.failures == 40
     assert sum(summary.by_kind.values()) == sum(summary.by_state.values()) == 40
     assert sum(family.failures for family in summary.families) == 40
@@ -35,21 +35,21 @@ def test_the_summary_adds_up() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_fit_the_schema(findings: Findings) -> None:
-    jsonschema.validate(json.loads(document_of(outline(findings))), document_schema())
+    jsonschema.validate(json.loads(render_json(build_outline(findings))), build_schema())
 
 
 def test_hostile_texts_are_kept_as_far_as_utf8_can() -> None:
-    read = json.loads(document_of(outline(hostile())))
+    read = json.loads(render_json(build_outline(hostile())))
     assert read["findings"]["name"] == hostile().name
-    document_of(outline(hostile())).decode()
+    render_json(build_outline(hostile())).decode()
 
 
 def test_keys_have_one_order() -> None:
     turned = msgspec.structs.replace(
         example(), thresholds=dict(reversed(list(example().thresholds.items())))
     )
-    assert document_of(outline(turned)) == document_of(outline(example()))
-    assert list(json.loads(document_of(outline(example())))) == [
+    assert render_json(build_outline(turned)) == render_json(build_outline(example()))
+    assert list(json.loads(render_json(build_outline(example())))) == [
         "schema_version",
         "summary",
         "findings",
@@ -57,7 +57,7 @@ def test_keys_have_one_order() -> None:
 
 
 def test_every_document_is_there() -> None:
-    names = [name for name, _ in documents(example())]
+    names = [name for name, _ in render_documents(example())]
     assert names[:4] == ["report.html", "report.md", "report.json", "regression-report.md"]
     assert all(name.startswith("jira-drafts/family-") for name in names[4:])
     assert len(names) == 16
@@ -66,8 +66,8 @@ def test_every_document_is_there() -> None:
 @settings(max_examples=25)
 @given(findings_of_any_kind())
 def test_whatever_the_findings_names_are_safe_and_texts_writable(findings: Findings) -> None:
-    found = list(documents(findings))
-    assert found == list(documents(findings))
+    found = list(render_documents(findings))
+    assert found == list(render_documents(findings))
     for name, raw in found:
         path = PurePosixPath(name)
         assert not path.is_absolute()
@@ -76,6 +76,6 @@ def test_whatever_the_findings_names_are_safe_and_texts_writable(findings: Findi
 
 
 def test_hostile_findings_are_written() -> None:
-    for name, raw in documents(hostile()):
+    for name, raw in render_documents(hostile()):
         name.encode("ascii")
         raw.decode()

@@ -11,8 +11,14 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
 from interlock.rca.records import Findings
-from interlock.rca.report.jira import draft_of, draft_text, drafts_of, file_names, plain_text
-from interlock.rca.report.outline import outline
+from interlock.rca.report.jira import (
+    build_draft,
+    format_case_draft,
+    format_plain_text,
+    name_files,
+    render_drafts,
+)
+from interlock.rca.report.outline import build_outline
 
 FIELDS = {
     "schema_version",
@@ -31,14 +37,14 @@ FIELDS = {
 
 
 def test_two_files_for_each_family() -> None:
-    found = drafts_of(outline(example()))
+    found = render_drafts(build_outline(example()))
     assert len(found) == 12
     assert {"jira-drafts/family-rca-31.json", "jira-drafts/family-rca-31.md"} <= set(found)
     assert all(set(json.loads(text)) == FIELDS for name, text in found.items() if "json" in name)
 
 
 def test_what_f6_wrote_comes_first() -> None:
-    draft = draft_of(outline(example()).causes[0])
+    draft = build_draft(build_outline(example()).causes[0])
     assert draft.summary == "Basket totals are one cent too high with three discounted lines"
     assert draft.description == "Discounts are rounded per line since 4be1c07d92."
     assert draft.priority == "Highest"
@@ -47,7 +53,7 @@ def test_what_f6_wrote_comes_first() -> None:
 
 
 def test_a_reference_that_was_not_found_is_no_evidence() -> None:
-    draft = draft_of(outline(example()).causes[0])
+    draft = build_draft(build_outline(example()).causes[0])
     assert draft.evidence_refs == (
         "lantern-shop:shop/pricing/discount.py:88",
         "lantern-shop:4be1c07d92",
@@ -55,7 +61,7 @@ def test_a_reference_that_was_not_found_is_no_evidence() -> None:
 
 
 def test_gaps_are_filled_from_the_family() -> None:
-    draft = draft_of(outline(example()).causes[1])
+    draft = build_draft(build_outline(example()).causes[1])
     assert draft.summary == "A book without a cover makes its page fail"
     assert draft.priority == "High"
     assert "- catalogue.covers.TestCovers.test_cover_is_shown[zoom]" in draft.description
@@ -64,12 +70,12 @@ def test_gaps_are_filled_from_the_family() -> None:
 
 
 def test_reviewed_only_if_all_cases_are() -> None:
-    reviewed = [draft_of(cause).reviewed for cause in outline(example()).causes]
+    reviewed = [build_draft(cause).reviewed for cause in build_outline(example()).causes]
     assert reviewed == [False, False, True, True, False, False]
 
 
 def test_the_page_of_a_draft() -> None:
-    page = drafts_of(outline(example()))["jira-drafts/family-rca-31.md"]
+    page = render_drafts(build_outline(example()))["jira-drafts/family-rca-31.md"]
     for part in (
         "# Basket totals are one cent too high with three discounted lines",
         "| Defect type | pb001 (Product bug) |",
@@ -82,44 +88,44 @@ def test_the_page_of_a_draft() -> None:
 
 
 def test_text_to_paste() -> None:
-    said = plain_text(draft_of(outline(example()).causes[0]))
+    said = format_plain_text(build_draft(build_outline(example()).causes[0]))
     assert said.startswith("Basket totals are one cent too high")
     assert "Defect type: pb001 (Product bug)" in said
     closed = next(case for case in example().cases if case.draft)
-    assert draft_text(closed).startswith("summary: Basket totals")
-    assert draft_text(example().cases[0]) == ""
+    assert format_case_draft(closed).startswith("summary: Basket totals")
+    assert format_case_draft(example().cases[0]) == ""
 
 
 @given(st.lists(st.text(max_size=60), max_size=20))
 def test_file_names_are_safe_stable_and_different(ids: list[str]) -> None:
-    names = file_names(ids)
+    names = name_files(ids)
     assert all(re.fullmatch(r"family[-_a-z0-9]{1,70}", name) for name in names)
     assert len(set(names)) == len(names)
-    assert file_names(dict.fromkeys(ids)) == [names[ids.index(each)] for each in dict.fromkeys(ids)]
+    assert name_files(dict.fromkeys(ids)) == [names[ids.index(each)] for each in dict.fromkeys(ids)]
 
 
 def test_plain_ids_name_their_file_and_others_get_a_mark() -> None:
-    assert file_names(["rca-31", "con", "rca-31"]) == [
+    assert name_files(["rca-31", "con", "rca-31"]) == [
         "family-rca-31",
         "family-con",
         "family-rca-31_2",
     ]
     for odd in ("RCA-31", "rca 31", "../rca-31", "rca-31" * 40, ""):
-        (name,) = file_names([odd])
+        (name,) = name_files([odd])
         assert re.fullmatch(r"family(-[-a-z0-9]+)?_[0-9a-f]{10}", name)
 
 
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_make_drafts(findings: Findings) -> None:
-    found = drafts_of(outline(findings))
-    assert len(found) == 2 * len(outline(findings).families)
+    found = render_drafts(build_outline(findings))
+    assert len(found) == 2 * len(build_outline(findings).families)
     for text in found.values():
         text.encode()
 
 
 def test_hostile_drafts_are_inert() -> None:
-    found = drafts_of(outline(hostile()))
+    found = render_drafts(build_outline(hostile()))
     assert len(found) == 30
     for name, text in found.items():
         assert re.fullmatch(r"jira-drafts/family[-_a-z0-9]*\.(md|json)", name)
@@ -131,4 +137,4 @@ def test_hostile_drafts_are_inert() -> None:
 
 
 def test_loose_cases_get_no_draft() -> None:
-    assert drafts_of(outline(msgspec.structs.replace(example(), families=()))) == {}
+    assert render_drafts(build_outline(msgspec.structs.replace(example(), families=()))) == {}

@@ -12,12 +12,12 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
 from interlock.rca.records import Findings
-from interlock.rca.report.markdown import ROOM, markdown_of, regressions_of
-from interlock.rca.report.outline import outline
+from interlock.rca.report.markdown import MAX_LENGTH, render_markdown, render_regressions
+from interlock.rca.report.outline import build_outline
 
 
 def test_the_overview_comes_first_and_adds_up() -> None:
-    said = markdown_of(outline(example()))
+    said = render_markdown(build_outline(example()))
     assert said.startswith("# Lantern nightly\n\n**40 failures, 6 causes: 1 product regression")
     rows = re.findall(r"^\| \d \|.*", said, re.MULTILINE)
     assert [int(row.split(" | ")[3]) for row in rows] == [14, 5, 7, 8, 3, 3]
@@ -26,7 +26,7 @@ def test_the_overview_comes_first_and_adds_up() -> None:
 
 
 def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
-    said = markdown_of(outline(example()))
+    said = render_markdown(build_outline(example()))
     for part in (
         "*Product · regression · pb001 (Product bug) · critical severity · confidence 0.86",
         "- [`4be1c07d92`](<https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6",
@@ -41,31 +41,33 @@ def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_stay_text(findings: Findings) -> None:
-    assert_inert(markdown_of(outline(findings)))
+    assert_inert(render_markdown(build_outline(findings)))
 
 
 def test_hostile_texts_stay_text() -> None:
-    assert_inert(markdown_of(outline(hostile())))
+    assert_inert(render_markdown(build_outline(hostile())))
 
 
 def test_a_comment_can_hold_it() -> None:
-    said = markdown_of(outline(many(10_000, 500)))
-    assert len(said) < ROOM + 200
+    said = render_markdown(build_outline(many(10_000, 500)))
+    assert len(said) < MAX_LENGTH + 200
     assert "more causes in `report.html` and `report.json`" in said
     assert "| | *470 more causes* | | 9,400 | | | |" in said
 
 
 def test_many_tests_are_counted_not_listed() -> None:
-    assert "| *and 9,980 more in `report.html`* | | |" in markdown_of(outline(many(10_000, 1)))
+    assert "| *and 9,980 more in `report.html`* | | |" in render_markdown(
+        build_outline(many(10_000, 1))
+    )
 
 
 def test_no_failures() -> None:
     empty = msgspec.structs.replace(example(), cases=(), families=())
-    assert "**No failures.** There is nothing to explain." in markdown_of(outline(empty))
+    assert "**No failures.** There is nothing to explain." in render_markdown(build_outline(empty))
 
 
 def test_the_row_of_a_regression() -> None:
-    said = regressions_of(outline(example()))
+    said = render_regressions(build_outline(example()))
     assert "**1 symptom came back, in 14 failing tests.**" in said
     (row,) = [row for row in said.split("\n") if "(symptom 12)" in row]
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
@@ -76,7 +78,7 @@ def test_the_row_of_a_regression() -> None:
 
 
 def test_new_and_known_add_up() -> None:
-    said = regressions_of(outline(example()))
+    said = render_regressions(build_outline(example()))
     assert "Of 6 causes: 3 new, 2 known, 1 back." in said
     sizes = re.findall(r"^\| \d+ \|.*\| (\d+) \| [^|]* \|$", said, re.MULTILINE)
     assert sum(map(int, sizes)) == 40
@@ -84,7 +86,7 @@ def test_new_and_known_add_up() -> None:
 
 def test_no_regressions_is_said_plainly() -> None:
     cases = tuple(msgspec.structs.replace(case, regression=False) for case in example().cases)
-    said = regressions_of(outline(msgspec.structs.replace(example(), cases=cases)))
+    said = render_regressions(build_outline(msgspec.structs.replace(example(), cases=cases)))
     assert "**No regressions.** Nothing that was resolved or dormant came back." in said
     assert "came back, in" not in said
 
@@ -99,7 +101,7 @@ def test_what_is_not_known_is_said() -> None:
         version="",
         symptom_id=0,
     )
-    said = regressions_of(outline(msgspec.structs.replace(example(), cases=(bare,))))
+    said = render_regressions(build_outline(msgspec.structs.replace(example(), cases=(bare,))))
     assert "| not known | not known | none | not known | 1: `test_discount" in said
     assert "| none found |" in said
 
@@ -107,13 +109,15 @@ def test_what_is_not_known_is_said() -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_make_a_report(findings: Findings) -> None:
-    said = regressions_of(outline(findings))
+    said = render_regressions(build_outline(findings))
     said.encode()
     assert_inert(said)
     assert ("No regressions" in said) != any(case.regression for case in findings.cases)
 
 
 def test_no_regressions_without_failures() -> None:
-    said = regressions_of(outline(msgspec.structs.replace(example(), cases=(), families=())))
+    said = render_regressions(
+        build_outline(msgspec.structs.replace(example(), cases=(), families=()))
+    )
     assert "No regressions" in said
     assert "No failures." in said

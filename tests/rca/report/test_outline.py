@@ -12,13 +12,13 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example
 
 from interlock.rca.records import CaseFinding, FindingFamily, Findings
-from interlock.rca.report.outline import anchors, is_known, outline
-from interlock.rca.report.summary import kind_label
+from interlock.rca.report.outline import build_anchors, build_outline, is_known
+from interlock.rca.report.summary import format_kind
 from interlock.rca.report.words import KINDS, STATES
 
 
 def test_families_by_importance() -> None:
-    told = outline(example())
+    told = build_outline(example())
     assert [(cause.kind, cause.size) for cause in told.causes] == [
         ("product", 14),
         ("product", 5),
@@ -32,7 +32,7 @@ def test_families_by_importance() -> None:
 
 @given(findings_of_any_kind())
 def test_everything_adds_up(findings: Findings) -> None:
-    told = outline(findings)
+    told = build_outline(findings)
     shown = sorted(id(case) for cause in told.causes for case in cause.cases)
     assert shown == sorted(map(id, findings.cases))
     assert sum(told.kinds.values()) == sum(told.states.values()) == told.total
@@ -55,7 +55,7 @@ def test_a_family_is_summed_up_over_its_cases() -> None:
         score=0.4,
     )
     family = FindingFamily(family_id="f", title="", members=("a", "b", "nobody"))
-    told = outline(
+    told = build_outline(
         Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(first, second))
     )
     (cause,) = told.causes
@@ -66,7 +66,7 @@ def test_a_family_is_summed_up_over_its_cases() -> None:
 
 def test_cases_without_a_family_are_no_cause() -> None:
     findings = msgspec.structs.replace(example(), families=example().families[:2])
-    told = outline(findings)
+    told = build_outline(findings)
     assert len(told.families) == 2
     assert told.causes[-1].loose
     assert told.causes[-1].size == 21
@@ -83,7 +83,7 @@ def test_many_times_in_one_suite_is_not_before() -> None:
 
 
 def test_known_since_the_earliest_time() -> None:
-    told = outline(example())
+    told = build_outline(example())
     assert [cause.since[:10] for cause in told.causes if cause.known] == [
         "2030-09-14",
         "2030-12-19",
@@ -111,7 +111,7 @@ def _entitled(title: str, message: str) -> Findings:
 def test_a_title_that_was_cut_is_made_whole(
     title: str, message: str, whole: str, beyond: str
 ) -> None:
-    (cause,) = outline(_entitled(title, message)).causes
+    (cause,) = build_outline(_entitled(title, message)).causes
     assert (cause.title, cause.beyond) == (whole, beyond)
 
 
@@ -130,32 +130,34 @@ def test_an_unsure_cause_keeps_what_it_was_taken_for(
 ) -> None:
     (case,) = (findings := _entitled("t", "m")).cases
     case = msgspec.structs.replace(case, category=category, triaged=triaged, defect_type="ti001")
-    (cause,) = outline(msgspec.structs.replace(findings, cases=(case,))).causes
-    assert (cause.at_first, kind_label(cause)) == (at_first, label)
+    (cause,) = build_outline(msgspec.structs.replace(findings, cases=(case,))).causes
+    assert (cause.at_first, format_kind(cause)) == (at_first, label)
 
 
 @given(findings_of_any_kind())
 def test_all_differ_and_are_plain(findings: Findings) -> None:
-    told = outline(findings)
-    found = anchors(told)
+    told = build_outline(findings)
+    found = build_anchors(told)
     names = [*found.causes, *found.cases]
     assert len(names) == len(set(names)) == len(told.causes) + told.total
     assert all(re.fullmatch(r"[a-z]+[A-Za-z0-9-]*", name) for name in names)
 
 
 def test_a_link_to_a_case_holds_when_the_report_is_written_anew() -> None:
-    before, told = example(), outline(example())
+    before, told = example(), build_outline(example())
     place = {case.case_id: n for n, case in enumerate(_in_order(before), 1)}
     after = msgspec.structs.replace(before, cases=before.cases[5:])
     later = {case.case_id: n for n, case in enumerate(_in_order(after), 1)}
     moved = [name for name in later if later[name] != place[name]]
     assert moved
     for name in moved:
-        assert anchors(outline(after)).case(later[name]) == anchors(told).case(place[name])
+        assert build_anchors(build_outline(after)).case(later[name]) == build_anchors(told).case(
+            place[name]
+        )
 
 
 def _in_order(findings: Findings) -> list[CaseFinding]:
-    return [case for cause in outline(findings).causes for case in cause.cases]
+    return [case for cause in build_outline(findings).causes for case in cause.cases]
 
 
 def test_odd_and_doubled_ids_get_a_number() -> None:
@@ -165,6 +167,6 @@ def test_odd_and_doubled_ids_get_a_number() -> None:
         msgspec.structs.replace(case, case_id=name)
         for case, name in zip((first, second, third), ids, strict=True)
     ]
-    told = outline(msgspec.structs.replace(example(), cases=tuple(cases), families=()))
-    assert anchors(told).cases == ("c1", "c2", "c3")
-    assert anchors(told).causes == ("f1",)
+    told = build_outline(msgspec.structs.replace(example(), cases=tuple(cases), families=()))
+    assert build_anchors(told).cases == ("c1", "c2", "c3")
+    assert build_anchors(told).causes == ("f1",)

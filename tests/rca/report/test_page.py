@@ -13,8 +13,8 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import HOSTILE, example, hostile, many
 
 from interlock.rca.records import FindingFamily, Findings
-from interlock.rca.report.outline import outline
-from interlock.rca.report.page import BUDGET, CARDS, MEMBERS, ROWS, page_of
+from interlock.rca.report.outline import build_outline
+from interlock.rca.report.page import MAX_BYTES, MAX_CARDS, MAX_MEMBERS, MAX_ROWS, render_page
 from interlock.rca.report.words import KINDS, STATES
 
 _LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+[A-Za-z0-9-]*")
@@ -43,7 +43,7 @@ def assert_sound(read: Page) -> None:
     "findings", [example(), hostile(), many(300, 3)], ids=["night", "evil", "big"]
 )
 def test_page_is_well_formed_and_inert(findings: Findings) -> None:
-    read = Page(page_of(outline(findings)))
+    read = Page(render_page(build_outline(findings)))
     assert_inert(read)
     assert_sound(read)
 
@@ -51,7 +51,7 @@ def test_page_is_well_formed_and_inert(findings: Findings) -> None:
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_make_a_sound_page(findings: Findings) -> None:
-    html = page_of(outline(findings))
+    html = render_page(build_outline(findings))
     html.encode()
     read = Page(html)
     assert_inert(read)
@@ -60,7 +60,7 @@ def test_any_findings_make_a_sound_page(findings: Findings) -> None:
 
 
 def test_the_page_forbids_itself_everything_but_its_own_parts() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     (policy,) = [meta["content"] for meta in read.all("meta") if meta.get("http-equiv", "") != ""]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
@@ -70,12 +70,12 @@ def test_the_page_forbids_itself_everything_but_its_own_parts() -> None:
 
 
 def test_the_page_asks_for_nothing_outside() -> None:
-    html = page_of(outline(example()))
+    html = render_page(build_outline(example()))
     assert not re.search(r"@import|url\(|@font-face|<link|\bsrc=", html)
 
 
 def test_every_failure_is_listed_once_and_told_in_full() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     listed = read.with_attribute("data-n")
     assert [row["data-n"] for row in listed] == [str(n) for n in range(1, 41)]
     assert [case["data-case"] for case in read.with_attribute("data-case")] == [
@@ -84,13 +84,13 @@ def test_every_failure_is_listed_once_and_told_in_full() -> None:
 
 
 def test_counts_of_the_filter_add_up_and_are_those_of_the_rows() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     rows = read.with_attribute("data-n")
     counts = {
         option["value"]: int(number)
         for option, number in zip(
             read.all("option"),
-            re.findall(r"\w \((\d+)\)", _options(page_of(outline(example())))),
+            re.findall(r"\w \((\d+)\)", _options(render_page(build_outline(example())))),
             strict=True,
         )
         if option["value"]
@@ -106,7 +106,7 @@ def _options(html: str) -> str:
 
 
 def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
-    shown = " ".join(Page(page_of(outline(example()))).text.split())
+    shown = " ".join(Page(render_page(build_outline(example()))).text.split())
     for said in (
         "40 failures, 6 causes: 1 product regression (14 failures)",
         "4be1c07d92 Round discounts per line instead of per basket",
@@ -131,7 +131,7 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
 
 
 def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> None:
-    html = page_of(outline(example()))
+    html = render_page(build_outline(example()))
     first = " ".join(
         Page(html[: html.index('<section id="causes"')] + "</main></body></html>").text.split()
     )
@@ -147,7 +147,7 @@ def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> N
 
 def test_without_times_the_causes_are_still_there_at_a_glance() -> None:
     cases = tuple(msgspec.structs.replace(case, at="") for case in example().cases)
-    read = Page(page_of(outline(msgspec.structs.replace(example(), cases=cases))))
+    read = Page(render_page(build_outline(msgspec.structs.replace(example(), cases=cases))))
     assert len(read.with_class("lane")) == 6
     assert not read.with_class("track")
     assert "The source gave no times" in read.text
@@ -158,7 +158,7 @@ def test_a_case_is_told_with_its_id_its_class_and_its_stack() -> None:
         example().cases[0], class_name="shop.Basket", stack="Traceback:\n  at basket.py:7"
     )
     findings = msgspec.structs.replace(example(), cases=(lead, *example().cases[1:]))
-    shown = " ".join(Page(page_of(outline(findings))).text.split())
+    shown = " ".join(Page(render_page(build_outline(findings))).text.split())
     assert f"{lead.test_name} shop.Basket" in shown
     assert "Stack Traceback: at basket.py:7" in shown
     assert f"interlock explain {lead.case_id} --run 7 shows" in shown
@@ -170,7 +170,7 @@ def test_what_a_reviewer_types_is_there_while_somebody_is_asked() -> None:
     )
     findings = msgspec.structs.replace(example(), cases=asked)
     for cause, card in zip(
-        outline(findings).causes, _cards(page_of(outline(findings))), strict=True
+        build_outline(findings).causes, _cards(render_page(build_outline(findings))), strict=True
     ):
         waiting = [case.question_id for case in cause.cases if case.step == "F5_REVIEW"]
         said = f"interlock answer {cause.question_id} approve" in card
@@ -183,30 +183,30 @@ def _cards(html: str) -> list[str]:
 
 
 def test_a_draft_is_copied_with_one_click() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     buttons = [tag for tag in read.all("button") if tag.get("data-copy", "").startswith("d-f")]
     assert len(buttons) == 6
-    html = page_of(outline(example()))
+    html = render_page(build_outline(example()))
     assert all(card.index("data-copy") < card.index("<details") for card in _cards(html))
 
 
 def test_a_title_is_not_said_twice() -> None:
     lead = example().cases[0]
-    title = outline(example()).causes[0].title
+    title = build_outline(example()).causes[0].title
     cases = [
         msgspec.structs.replace(case, message=f"{title}. Since 4be1c07d92.")
         if case.case_id == lead.case_id
         else case
         for case in example().cases
     ]
-    html = page_of(outline(msgspec.structs.replace(example(), cases=tuple(cases))))
+    html = render_page(build_outline(msgspec.structs.replace(example(), cases=tuple(cases))))
     assert '<p class="cause">Since 4be1c07d92.</p>' in html
 
 
 def test_headings_leave_no_level_out() -> None:
     levels = [
         int(tag[1])
-        for tag, _ in Page(page_of(outline(example()))).tags
+        for tag, _ in Page(render_page(build_outline(example()))).tags
         if re.fullmatch("h[1-6]", tag)
     ]
     assert levels[0] == 1
@@ -214,7 +214,7 @@ def test_headings_leave_no_level_out() -> None:
 
 
 def test_nothing_that_scrolls_is_out_of_reach_of_the_keyboard() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     assert all(part["tabindex"] == "0" for part in [*read.all("pre"), *read.with_class("scroll")])
 
 
@@ -223,14 +223,14 @@ def test_who_named_no_repository_is_told_what_that_costs() -> None:
     alone = msgspec.structs.replace(example(), repos=(), cases=bare)
     assert (
         "No commit is suspected, because no repository was named"
-        in Page(page_of(outline(alone))).text
+        in Page(render_page(build_outline(alone))).text
     )
-    assert "no repository was named" not in Page(page_of(outline(example()))).text
+    assert "no repository was named" not in Page(render_page(build_outline(example()))).text
 
 
 def test_numbers_on_badges_can_be_read() -> None:
     """WCAG AA: 4.5 to 1, in both themes, for every shade of every kind."""
-    style = Page(page_of(outline(example()))).inside["style"]
+    style = Page(render_page(build_outline(example()))).inside["style"]
     themes = style[: style.index(".k-product")]
     light, dark = themes[: themes.index("@media")], themes[themes.index("@media") :]
     for theme in (light, dark):
@@ -258,25 +258,27 @@ def _luminance(colour: str) -> float:
 
 
 def test_commits_and_launches_are_linked() -> None:
-    links = {a["href"] for a in Page(page_of(outline(example()))).all("a")}
+    links = {a["href"] for a in Page(render_page(build_outline(example()))).all("a")}
     assert {
         "https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6a95b21e7d40f18",
         "https://git.example.com/lantern/shop/commit/77aa0e4f1b2c3d4e5f60718293a4b5c6d7e8f901",
         "https://ci.example.com/job/nightly/412",
         "https://reports.example.com/ui/lantern/launches/881",
     } <= links
-    assert not any("secret" in a["href"] for a in Page(page_of(outline(hostile()))).all("a"))
+    assert not any(
+        "secret" in a["href"] for a in Page(render_page(build_outline(hostile()))).all("a")
+    )
 
 
 def test_hostile_texts_are_shown_as_text() -> None:
-    shown = Page(page_of(outline(hostile()))).text
+    shown = Page(render_page(build_outline(hostile()))).text
     for text in HOSTILE[:6]:
         assert text in shown
 
 
-@pytest.mark.parametrize(("families", "cards"), [(1, 1), (6, 6), (10_000, CARDS)])
+@pytest.mark.parametrize(("families", "cards"), [(1, 1), (6, 6), (10_000, MAX_CARDS)])
 def test_ten_thousand_failures_fit(families: int, cards: int) -> None:
-    html = page_of(outline(many(10_000, families)))
+    html = render_page(build_outline(many(10_000, families)))
     assert len(html.encode()) < 30_000_000
     read = Page(html)
     assert len(read.with_attribute("data-n")) == 10_000
@@ -286,10 +288,10 @@ def test_ten_thousand_failures_fit(families: int, cards: int) -> None:
 
 
 def test_a_large_family_says_how_many_are_elsewhere() -> None:
-    read = Page(page_of(outline(many(10_000, 1))))
-    assert f"and {10_000 - MEMBERS:,} more" in read.text
+    read = Page(render_page(build_outline(many(10_000, 1))))
+    assert f"and {10_000 - MAX_MEMBERS:,} more" in read.text
     assert {"href": "#list-1"} in read.all("a")
-    assert f"{10_000 - MEMBERS:,} of 10,000 failures are not told in full" in read.text
+    assert f"{10_000 - MAX_MEMBERS:,} of 10,000 failures are not told in full" in read.text
 
 
 def test_enormous_texts_do_not_make_an_enormous_page() -> None:
@@ -300,7 +302,7 @@ def test_enormous_texts_do_not_make_an_enormous_page() -> None:
         msgspec.structs.replace(huge, case_id=str(n), test_name="&" * 5000, class_name='"' * 5000)
         for n in range(10_000)
     )
-    html = page_of(outline(msgspec.structs.replace(example(), cases=cases, families=())))
+    html = render_page(build_outline(msgspec.structs.replace(example(), cases=cases, families=())))
     assert len(html.encode()) < 30_000_000
     assert "496,000 more characters in report.json" in html
 
@@ -314,10 +316,12 @@ def test_enormous_cards_are_bounded_by_bytes() -> None:
         )
         for n in range(240)
     ]
-    html = page_of(
-        outline(msgspec.structs.replace(example(), cases=tuple(cases), families=tuple(families)))
+    html = render_page(
+        build_outline(
+            msgspec.structs.replace(example(), cases=tuple(cases), families=tuple(families))
+        )
     )
-    assert len(html.encode()) < BUDGET + 6000 * 500
+    assert len(html.encode()) < MAX_BYTES + 6000 * 500
     read = Page(html)
     assert len(read.with_attribute("data-n")) == 6000
     assert len(read.with_attribute("data-family")) == 240
@@ -326,8 +330,8 @@ def test_enormous_cards_are_bounded_by_bytes() -> None:
 
 
 def test_more_failures_than_anybody_reads_are_counted() -> None:
-    read = Page(page_of(outline(many(ROWS + 5000, 3, 0))))
-    assert len(read.with_attribute("data-n")) == ROWS
+    read = Page(render_page(build_outline(many(MAX_ROWS + 5000, 3, 0))))
+    assert len(read.with_attribute("data-n")) == MAX_ROWS
     assert_sound(read)
     assert "5,000 of 25,000 failures are not listed" in read.text
     assert f"and {5000:,} more in report.json" in read.text
@@ -338,22 +342,26 @@ def test_members_that_were_called_something_else_are_told() -> None:
         msgspec.structs.replace(case, category="infra") if case.case_no == 2 else case
         for case in example().cases
     ]
-    shown = Page(page_of(outline(msgspec.structs.replace(example(), cases=tuple(cases))))).text
+    shown = Page(
+        render_page(build_outline(msgspec.structs.replace(example(), cases=tuple(cases))))
+    ).text
     assert "1 as infrastructure" in shown
 
 
 def test_a_suite_without_failures_says_so() -> None:
-    read = Page(page_of(outline(msgspec.structs.replace(example(), cases=(), families=()))))
+    read = Page(
+        render_page(build_outline(msgspec.structs.replace(example(), cases=(), families=())))
+    )
     assert_sound(read)
     assert "Nothing failed" in read.text
 
 
 def test_the_same_findings_make_the_same_page() -> None:
-    assert page_of(outline(example())) == page_of(outline(example()))
+    assert render_page(build_outline(example())) == render_page(build_outline(example()))
 
 
 def test_families_stand_in_the_order_of_the_outline() -> None:
-    read = Page(page_of(outline(example())))
+    read = Page(render_page(build_outline(example())))
     assert [card["id"] for card in read.with_class("card")] == [
-        f"family-{cause.family_id}" for cause in outline(example()).causes
+        f"family-{cause.family_id}" for cause in build_outline(example()).causes
     ]

@@ -13,13 +13,21 @@ from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
 
 from interlock.rca.records import CaseFinding, FindingFamily, Findings
-from interlock.rca.report.outline import outline
-from interlock.rca.report.summary import folded, history, made_by, standing, summary, trust, verdict
-from interlock.system.text import columns
+from interlock.rca.report.outline import build_outline
+from interlock.rca.report.summary import (
+    find_trust,
+    format_analysts,
+    format_history,
+    format_standing,
+    format_summary,
+    format_verdict,
+    wrap_text,
+)
+from interlock.system.text import count_columns
 
 
 def test_the_whole_sentence() -> None:
-    assert verdict(outline(example())) == (
+    assert format_verdict(build_outline(example())) == (
         "40 failures, 6 causes: 1 product regression (14 failures), 1 product bug (5 failures), "
         "1 automation bug (7 failures), 1 infrastructure problem (8 failures), 1 cause of unknown "
         "kind (3 failures), 1 flake (3 failures). 3 were seen before. 3 causes (17 failures) wait "
@@ -29,8 +37,8 @@ def test_the_whole_sentence() -> None:
 
 @given(findings_of_any_kind())
 def test_numbers_in_brackets_and_the_loose_ones_make_the_total(findings: Findings) -> None:
-    told = outline(findings)
-    first = verdict(told).partition(". ")[0]
+    told = build_outline(findings)
+    first = format_verdict(told).partition(". ")[0]
     sizes = [int(number) for number in re.findall(r"\((\d+) failure", first)]
     loose = re.search(r"; (\d+) not grouped yet", first)
     if told.families:
@@ -53,24 +61,26 @@ def _suite(**fields: str) -> Findings:
     ],
 )
 def test_where_it_stands(fields: dict[str, str], said: str) -> None:
-    assert said in verdict(outline(_suite(**fields)))
+    assert said in format_verdict(build_outline(_suite(**fields)))
 
 
 def test_nothing_and_nothing_grouped() -> None:
     suite = _suite(step="F5_REVIEW")
     empty = msgspec.structs.replace(suite, cases=(), families=())
-    assert verdict(outline(empty)) == "No failures. There is nothing to explain."
+    assert format_verdict(build_outline(empty)) == "No failures. There is nothing to explain."
     loose = msgspec.structs.replace(suite, families=())
-    assert verdict(outline(loose)).startswith("1 failure, not grouped yet. Nothing is reviewed")
+    assert format_verdict(build_outline(loose)).startswith(
+        "1 failure, not grouped yet. Nothing is reviewed"
+    )
 
 
 def test_words_for_one_cause() -> None:
-    first, second, third, *_ = outline(example()).causes
-    assert standing(first) == "9 wait for review, 5 closed"
-    assert standing(second) == "Waits for review"
-    assert history(first) == "Came back: seen before, first on 2030-09-14"
-    assert history(second) == "New: not seen before"
-    assert [trust(cause) for cause in (first, second, third)] == [
+    first, second, third, *_ = build_outline(example()).causes
+    assert format_standing(first) == "9 wait for review, 5 closed"
+    assert format_standing(second) == "Waits for review"
+    assert format_history(first) == "Came back: seen before, first on 2030-09-14"
+    assert format_history(second) == "New: not seen before"
+    assert [find_trust(cause) for cause in (first, second, third)] == [
         "unreviewed",
         "unreviewed",
         "auto",
@@ -88,7 +98,7 @@ def test_words_for_one_cause() -> None:
     ],
 )
 def test_who_analysed_it_is_said_in_words(agent: str, said: str) -> None:
-    assert made_by(outline(msgspec.structs.replace(example(), agent=agent))) == said
+    assert format_analysts(build_outline(msgspec.structs.replace(example(), agent=agent))) == said
 
 
 WHOLE = """\
@@ -144,12 +154,12 @@ Files
 
 
 def test_the_whole_text() -> None:
-    lines = summary(example(), ["out/report.html", "out/report.md"])
+    lines = format_summary(example(), ["out/report.html", "out/report.md"])
     assert "\n".join(line.text for line in lines) == WHOLE
 
 
 def test_styles_name_what_a_line_is() -> None:
-    lines = summary(example(), ["out/report.html"])
+    lines = format_summary(example(), ["out/report.html"])
     assert {line.style for line in lines} == {"head", "alarm", "cause", "plain", "detail", "file"}
     assert [line.text for line in lines if line.style == "alarm"] == [
         " 1  product, regression, 14 failures"
@@ -159,37 +169,37 @@ def test_styles_name_what_a_line_is() -> None:
 @settings(max_examples=60)
 @given(findings_of_any_kind(), st.integers(30, 120))
 def test_every_line_fits_and_is_printable(findings: Findings, width: int) -> None:
-    for line in summary(findings, width=width):
-        assert columns(line.text) <= width
+    for line in format_summary(findings, width=width):
+        assert count_columns(line.text) <= width
         assert line.text.isprintable()
 
 
 @pytest.mark.parametrize("width", [0, 30, 80, 200])
 def test_hostile_texts_fit_too(width: int) -> None:
-    for line in summary(hostile(), width=width):
-        assert columns(line.text) <= max(width, 30)
+    for line in format_summary(hostile(), width=width):
+        assert count_columns(line.text) <= max(width, 30)
         assert line.text.isprintable()
 
 
 def test_wide_characters_are_folded_by_columns() -> None:
-    assert folded("漢字漢字 漢字漢字", 10) == ["漢字漢字", "漢字漢字"]
-    assert folded("漢字漢字漢字", 9, "  ") == ["  漢字漢…"]
+    assert wrap_text("漢字漢字 漢字漢字", 10) == ["漢字漢字", "漢字漢字"]
+    assert wrap_text("漢字漢字漢字", 9, "  ") == ["  漢字漢…"]
 
 
 def test_many_causes_are_counted() -> None:
-    said = "\n".join(line.text for line in summary(many(100, 20, 0)))
+    said = "\n".join(line.text for line in format_summary(many(100, 20, 0)))
     assert "and 8 more causes with 40 failures, in the report" in said
 
 
 def test_nothing_waits_when_all_is_reviewed() -> None:
     cases = tuple(msgspec.structs.replace(case, status="closed") for case in example().cases)
-    lines = summary(msgspec.structs.replace(example(), cases=cases))
+    lines = format_summary(msgspec.structs.replace(example(), cases=cases))
     assert "Waiting" not in [line.text for line in lines]
 
 
 def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
     cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
-    said = [line.text for line in summary(msgspec.structs.replace(example(), cases=cases))]
+    said = [line.text for line in format_summary(msgspec.structs.replace(example(), cases=cases))]
     assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in said)
 
 
@@ -200,7 +210,7 @@ def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
             return msgspec.structs.replace(case, suspects=suspects)
 
         cases = tuple(map(with_why, example().cases))
-        lines = summary(msgspec.structs.replace(example(), cases=cases), (), 80)
+        lines = format_summary(msgspec.structs.replace(example(), cases=cases), (), 80)
         return [line.text.strip() for line in lines if line.text.startswith("      ")][:2]
 
     many = told("it changed the lid; " + "; ".join(["it is named like the test"] * 9))
@@ -211,6 +221,6 @@ def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
 def test_who_named_no_repository_is_told_how() -> None:
     bare = tuple(msgspec.structs.replace(case, suspects=()) for case in example().cases)
     alone = msgspec.structs.replace(example(), repos=(), cases=bare)
-    said = " ".join(line.text for line in summary(alone))
+    said = " ".join(line.text for line in format_summary(alone))
     assert 'Name it and analyse again: --repo "NAME=PATH:PURPOSE".' in said
-    assert "--repo" not in " ".join(line.text for line in summary(example()))
+    assert "--repo" not in " ".join(line.text for line in format_summary(example()))

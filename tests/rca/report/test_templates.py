@@ -2,7 +2,7 @@
 
 from interlock.rca.records import Evidence, FindingStep
 from interlock.rca.report.page import environment, source, values, verdict_word
-from interlock.system.html import machine_time
+from interlock.system.html import format_machine_time
 
 
 def _turn(**read: object) -> FindingStep:
@@ -30,8 +30,8 @@ def test_a_verdict_somebody_made_up_is_unchecked() -> None:
 
 
 def test_machines_get_iso_times_or_nothing() -> None:
-    assert machine_time("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00+00:00"
-    assert machine_time("soon") == ""
+    assert format_machine_time("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00+00:00"
+    assert format_machine_time("soon") == ""
 
 
 def test_our_style_and_script_cannot_end_their_element() -> None:

@@ -10,16 +10,16 @@ from tests.world.findings import LINKS
 
 from interlock.rca.records import CaseFinding, Launch, Repo, Suspect
 from interlock.rca.report.words import (
-    DEFECTS,
-    commit_link,
-    defect_meaning,
-    kind_of,
-    launch_link,
-    severity_rank,
-    state_of,
-    step_name,
-    suspect_link,
-    trust_of,
+    DEFECT_MEANINGS,
+    build_commit_link,
+    build_launch_link,
+    build_suspect_link,
+    explain_defect,
+    find_case_trust,
+    find_kind,
+    find_state,
+    normalize_step,
+    rank_severity,
 )
 from interlock.system.text import safe_link
 
@@ -46,7 +46,7 @@ def case(**fields: str) -> CaseFinding:
     ],
 )
 def test_kind_is_the_category_or_what_the_code_says(category: str, code: str, kind: str) -> None:
-    assert kind_of(case(category=category, defect_type=code)) == kind
+    assert find_kind(case(category=category, defect_type=code)) == kind
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_kind_is_the_category_or_what_the_code_says(category: str, code: str, ki
     ],
 )
 def test_state_says_who_is_waited_for(fields: dict[str, str], state: str) -> None:
-    assert state_of(case(**fields)) == state
+    assert find_state(case(**fields)) == state
 
 
 @pytest.mark.parametrize(
@@ -78,24 +78,26 @@ def test_state_says_who_is_waited_for(fields: dict[str, str], state: str) -> Non
     ],
 )
 def test_only_a_named_person_counts_as_human(fields: dict[str, str], trust: str) -> None:
-    assert trust_of(case(**fields)) == trust
+    assert find_case_trust(case(**fields)) == trust
 
 
 def test_codes_have_a_meaning_and_foreign_ones_say_so() -> None:
-    assert all(defect_meaning(code) for code in DEFECTS)
-    assert defect_meaning("PB001") == "Product bug"
-    assert defect_meaning("pb_1k2") == "Product bug, the project's own code"
-    assert defect_meaning("zz") == "the project's own code"
-    assert defect_meaning("") == ""
+    assert all(explain_defect(code) for code in DEFECT_MEANINGS)
+    assert explain_defect("PB001") == "Product bug"
+    assert explain_defect("pb_1k2") == "Product bug, the project's own code"
+    assert explain_defect("zz") == "the project's own code"
+    assert explain_defect("") == ""
 
 
 def test_severities_rank_and_unknown_ones_come_last() -> None:
-    ranked = sorted(["", "low", "critical", "odd", "High", "medium"], key=severity_rank)
+    ranked = sorted(["", "low", "critical", "odd", "High", "medium"], key=rank_severity)
     assert ranked == ["critical", "High", "medium", "low", "", "odd"]
 
 
 def test_steps_have_one_name() -> None:
-    assert [step_name(step) for step in ("F5_REVIEW", "f5", "review", "")] == ["review"] * 3 + [""]
+    assert [normalize_step(step) for step in ("F5_REVIEW", "f5", "review", "")] == [
+        "review"
+    ] * 3 + [""]
 
 
 SHA = "4be1c07d92aa41c5"
@@ -140,25 +142,25 @@ def test_whatever_passes_is_http_without_quotes_or_blanks(text: str) -> None:
     ],
 )
 def test_where_a_commit_is_read(home: str, link: str) -> None:
-    assert commit_link(home, SHA) == link
+    assert build_commit_link(home, SHA) == link
 
 
 def test_only_a_hash_is_a_commit() -> None:
-    assert commit_link("https://git.example.com/a", "main") == ""
-    assert commit_link("https://git.example.com/a", "../../x") == ""
+    assert build_commit_link("https://git.example.com/a", "main") == ""
+    assert build_commit_link("https://git.example.com/a", "../../x") == ""
 
 
 def test_a_suspect_is_found_by_its_own_link_or_its_repository() -> None:
     repos = [Repo(name="shop", url="https://git.example.com/shop"), Repo(name="other")]
     mine = Suspect(repo="shop", commit=SHA)
-    assert suspect_link(mine, repos) == f"https://git.example.com/shop/commit/{SHA}"
-    assert suspect_link(Suspect(repo="none", commit=SHA), repos) == ""
+    assert build_suspect_link(mine, repos) == f"https://git.example.com/shop/commit/{SHA}"
+    assert build_suspect_link(Suspect(repo="none", commit=SHA), repos) == ""
     own = Suspect(repo="shop", commit=SHA, url="https://x.example/c")
-    assert suspect_link(own, repos) == "https://x.example/c"
+    assert build_suspect_link(own, repos) == "https://x.example/c"
     trap = Suspect(repo="other", commit=SHA, url="javascript:alert(1)")
-    assert suspect_link(trap, repos) == ""
+    assert build_suspect_link(trap, repos) == ""
 
 
 def test_a_launch_links_its_commit() -> None:
     launch = Launch(launch_id="1", commit=SHA, remote="https://git.example.com/shop")
-    assert launch_link(launch) == f"https://git.example.com/shop/commit/{SHA}"
+    assert build_launch_link(launch) == f"https://git.example.com/shop/commit/{SHA}"

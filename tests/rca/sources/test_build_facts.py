@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.rca.records import Launch
-from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
+from interlock.rca.sources.build_facts import add_build_facts, filter_facts
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
     ],
 )
 def test_the_usual_names_are_known_however_they_are_written(name: str, field: str) -> None:
-    assert getattr(with_build_facts(Launch(launch_id="1"), {name: "v"}), field) == "v"
+    assert getattr(add_build_facts(Launch(launch_id="1"), {name: "v"}), field) == "v"
 
 
 def test_better_names_come_first_and_what_is_known_stays() -> None:
     told = {"build_number": "77", "version": "1.2", "java.version": "17", "branch": "refs/heads/x"}
-    found = with_build_facts(Launch(launch_id="1", commit="known"), told | {"commit": "new"})
+    found = add_build_facts(Launch(launch_id="1", commit="known"), told | {"commit": "new"})
     assert (found.version, found.branch, found.commit) == ("1.2", "x", "known")
 
 
@@ -35,9 +35,9 @@ def test_better_names_come_first_and_what_is_known_stays() -> None:
     "name", ["DB_PASSWORD", "GITHUB_TOKEN", "client-secret", "aws.access.key", "Authorization"]
 )
 def test_what_is_secret_by_name_is_not_taken_over(name: str) -> None:
-    assert harmless_facts({name: "s", "author": "mo"}) == {"author": "mo"}
+    assert filter_facts({name: "s", "author": "mo"}) == {"author": "mo"}
 
 
 def test_facts_are_bounded() -> None:
-    assert harmless_facts({"class.path": "x" * 301}) == {}
-    assert len(harmless_facts({f"p{n}": "v" for n in range(1000)})) == 200
+    assert filter_facts({"class.path": "x" * 301}) == {}
+    assert len(filter_facts({f"p{n}": "v" for n in range(1000)})) == 200

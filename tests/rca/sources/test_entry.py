@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.rca.sources.entry import Hashing, Kind, SourceEntry, kind_of, members
+from interlock.rca.sources.entry import (
+    ContentKind,
+    HashingStream,
+    SourceEntry,
+    detect_content_kind,
+    list_members,
+)
 from interlock.rca.sources.read import read_sources
 from interlock.system.errors import SourceError
 
@@ -45,14 +51,14 @@ JUNIT = '<?xml version="1.0"?>\n<testsuites><testsuite/></testsuites>'
         (b"\xff\xfe", "empty"),
     ],
 )
-def test_the_beginning_tells(head: bytes, kind: Kind) -> None:
-    assert kind_of(head) == kind
+def test_the_beginning_tells(head: bytes, kind: ContentKind) -> None:
+    assert detect_content_kind(head) == kind
 
 
 def test_a_stream_is_hashed_whether_it_is_read_or_not() -> None:
-    stream = Hashing(io.BytesIO(b"abc" * 1000))
+    stream = HashingStream(io.BytesIO(b"abc" * 1000))
     assert stream.read(10) == b"abcabcabca"
-    assert stream.digest() == hashlib.sha256(b"abc" * 1000).hexdigest()
+    assert stream.finish_digest() == hashlib.sha256(b"abc" * 1000).hexdigest()
 
 
 REPORT = b"<testsuite name='s'><testcase name='t'><failure/></testcase></testsuite>"
@@ -74,7 +80,7 @@ def test_members_are_read_in_place_and_in_order(tmp_path: Path) -> None:
     path = zipped(
         tmp_path / "a.zip", **{"b/r.xml": REPORT, "a.log": b"x", "b/r.log": b"y", "c.png": b"z"}
     )
-    leaves, notes = members(path, "a.zip")
+    leaves, notes = list_members(path, "a.zip")
     assert [leaf.label for leaf in leaves] == ["a.zip!a.log", "a.zip!b/r.log", "a.zip!b/r.xml"]
     assert content(leaves[2]) == REPORT
     assert set(leaves[2].neighbours()) == {"r.log", "r.xml"}
@@ -92,7 +98,7 @@ def test_names_that_lead_elsewhere_are_only_labels(tmp_path: Path, name: str) ->
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     path = zipped(tmp_path / "a.zip", **{"bomb.xml": REPORT + b" " * 70_000_000, "r.xml": REPORT})
-    leaves, notes = members(path, "a.zip")
+    leaves, notes = list_members(path, "a.zip")
     assert [leaf.name for leaf in leaves] == ["r.xml"]
     assert notes == ["a.zip!bomb.xml: skipped, it looks like a zip bomb"]
 
@@ -102,7 +108,7 @@ def test_a_bomb_that_lies_about_its_size_is_stopped(tmp_path: Path) -> None:
     raw = path.read_bytes()
     size = (70_000_000 + len(REPORT)).to_bytes(4, "little")
     path.write_bytes(raw.replace(size, (1000).to_bytes(4, "little")))
-    (leaf,), _ = members(path, "a.zip")
+    (leaf,), _ = list_members(path, "a.zip")
     try:
         assert len(content(leaf)) <= 1000
     except SourceError as error:
@@ -115,7 +121,7 @@ def test_too_many_members_are_refused(tmp_path: Path) -> None:
         for number in range(20_001):
             archive.writestr(f"{number}.xml", b"")
     with pytest.raises(SourceError, match="unpack what is needed"):
-        members(path, "a.zip")
+        list_members(path, "a.zip")
 
 
 @pytest.mark.parametrize("cut", [10, 60, 120])
@@ -123,7 +129,7 @@ def test_broken_archives_are_said(tmp_path: Path, cut: int) -> None:
     path = zipped(tmp_path / "a.zip", **{"r.xml": REPORT * 10})
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(SourceError, match=r"a\.zip is not a readable zip"):
-        members(path, "a.zip")
+        list_members(path, "a.zip")
 
 
 def test_a_member_that_is_damaged_is_said_and_the_others_are_read(tmp_path: Path) -> None:

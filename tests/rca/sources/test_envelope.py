@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.rca.records import Failure, Ticket
-from interlock.rca.sources.envelope import FailureIds, read_envelope, read_failures
+from interlock.rca.sources.envelope import FailureNamer, read_envelope, read_failures
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 
@@ -161,9 +161,9 @@ WORDS = st.text(max_size=40)
 
 
 def ids(*failures: tuple[str, str, str]) -> list[str]:
-    names = FailureIds()
+    names = FailureNamer()
     return [
-        names.name(Failure(id="", job=job, class_name=owner, test_name=test)).id
+        names.assign_id(Failure(id="", job=job, class_name=owner, test_name=test)).id
         for job, owner, test in failures
     ]
 
@@ -202,8 +202,8 @@ def test_ids_are_fit_unique_and_the_same_each_time(tests: list[tuple[str, str, s
 
 @given(st.lists(st.sampled_from(["a", "a#2", "a#3", "b", "", "ü/"]), max_size=12))
 def test_ids_that_are_brought_along_stay_if_they_can(brought: list[str]) -> None:
-    names = FailureIds()
-    found = [names.keep(Failure(id=each, test_name="a")).id for each in brought]
+    names = FailureNamer()
+    found = [names.keep_id(Failure(id=each, test_name="a")).id for each in brought]
     assert len(set(found)) == len(found)
     assert all(FIT.fullmatch(each) for each in found)
     if brought and brought[0] in ("a", "a#2", "b"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
-from interlock.rca.sources.read import leaves_of, read_sources
+from interlock.rca.sources.read import find_entries, read_sources
 from interlock.system.errors import SourceError
 
 REPORT = '<testsuite name="s"><testcase classname="C" name="t"><failure/></testcase></testsuite>'
@@ -240,7 +240,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(word: Path | str) -> list[str]:
-    return [leaf.name for leaf in leaves_of(str(word))[0]]
+    return [leaf.name for leaf in find_entries(str(word))[0]]
 
 
 def test_a_folder_is_searched_for_reports_and_logs(folder: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_file_with_the_signs_of_a_glob_is_a_file(folder: Path) -> None:
 
 
 def test_a_file_knows_the_logs_beside_it(folder: Path) -> None:
-    (leaf,), _ = leaves_of(str(folder / "a.xml"))
+    (leaf,), _ = find_entries(str(folder / "a.xml"))
     assert list(leaf.neighbours()) == ["a.log"]
     assert leaf.is_given
 
@@ -282,11 +282,11 @@ def test_links_that_go_round_are_no_harm(folder: Path) -> None:
 )
 def test_what_names_nothing_is_said(folder: Path, name: str, said: str) -> None:
     with pytest.raises(SourceError, match=said):
-        leaves_of(f"{folder}/{name}")
+        find_entries(f"{folder}/{name}")
 
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe.xml")
     with pytest.raises(SourceError, match="is not a regular file"):
-        leaves_of(str(folder / "pipe.xml"))
+        find_entries(str(folder / "pipe.xml"))
     assert "pipe.xml" not in found(folder)

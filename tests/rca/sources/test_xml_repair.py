@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.xml_repair import XmlText, case_attributes, restored, results
+from interlock.rca.sources.xml_repair import (
+    XmlText,
+    restore_escapes,
+    salvage_case_attributes,
+    salvage_results,
+)
 
 
 def clean(raw: bytes) -> tuple[str, list[str]]:
     text = XmlText(io.BytesIO(raw), "r.xml")
-    return restored(b"".join(text).decode()), text.notes
+    return restore_escapes(b"".join(text).decode()), text.notes
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
@@ -88,25 +93,25 @@ def test_any_bytes_become_utf8_without_forbidden_signs(raw: bytes) -> None:
     ],
 )
 def test_a_result_is_found(raw: bytes, kind: str, attributes: dict[str, str], text: str) -> None:
-    assert results(b"noise " + raw) == [(kind, attributes, text)]
+    assert salvage_results(b"noise " + raw) == [(kind, attributes, text)]
 
 
 def test_what_only_looks_alike_is_none() -> None:
-    assert results(b"<failures/> <errored> < failure> failure") == []
-    assert case_attributes(b"<testcases name='a'/>") is None
+    assert salvage_results(b"<failures/> <errored> < failure> failure") == []
+    assert salvage_case_attributes(b"<testcases name='a'/>") is None
 
 
 def test_a_case_gives_its_attributes_although_they_are_broken() -> None:
     raw = b'<testcase name="a < b" classname="C & D" time="1">'
-    assert case_attributes(raw) == {"name": "a < b", "classname": "C & D", "time": "1"}
+    assert salvage_case_attributes(raw) == {"name": "a < b", "classname": "C & D", "time": "1"}
 
 
 def test_hostile_text_gives_a_bounded_number_of_results() -> None:
     for raw in (b'<failure "', b"<failure a=", b"<failure ", b"<failure x", b"<failure a='<error"):
-        assert len(results(raw * 50_000 + b"x" * 500_000)) <= 20
+        assert len(salvage_results(raw * 50_000 + b"x" * 500_000)) <= 20
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_are_too_odd(raw: bytes) -> None:
-    results(raw + b"<failure " + raw)
-    case_attributes(b"<testcase " + raw)
+    salvage_results(raw + b"<failure " + raw)
+    salvage_case_attributes(b"<testcase " + raw)

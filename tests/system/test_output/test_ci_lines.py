@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.test_output.counts import bare, lines_of, plain
+from interlock.system.test_output.counts import read_lines, strip_colours, strip_console
 
 
 @pytest.mark.parametrize(
@@ -22,20 +22,20 @@ from interlock.system.test_output.counts import bare, lines_of, plain
     ],
 )
 def test_bare(line: str, left: str) -> None:
-    assert bare(line) == left
+    assert strip_console(line) == left
 
 
 @given(st.text(alphabet="\x1b[]0;m\x07ab"))
 def test_plain_leaves_no_colour(text: str) -> None:
-    assert "\x1b[31m" not in plain(f"{text} \x1b[31mx")
+    assert "\x1b[31m" not in strip_colours(f"{text} \x1b[31mx")
 
 
 @given(st.lists(st.text(alphabet="ab \0é"), min_size=1))
 def test_lines_are_numbered_as_line_ends_say(lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
-    assert list(lines_of(io.BytesIO(text.encode()))) == lines
+    assert list(read_lines(io.BytesIO(text.encode()))) == lines
 
 
 def test_a_line_without_end_is_cut() -> None:
     file = io.BytesIO(b"a" * 1_000_000 + b"\nb\n" + b"\xff\xfe\0")
-    assert list(lines_of(file, limit=10)) == ["a" * 10, "b", "\ufffd\ufffd\0"]
+    assert list(read_lines(file, limit=10)) == ["a" * 10, "b", "\ufffd\ufffd\0"]

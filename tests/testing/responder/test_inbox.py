@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.signals.batch import encode_manifest, move_entry, move_manifest, new_manifest
+from interlock.signals.batch import build_manifest, encode_manifest, move_entry, move_manifest
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
 from interlock.system.errors import SourceError
 from interlock.system.open_folder import OpenFolder
-from interlock.testing.responder.inbox import SignalFinder, take
+from interlock.testing.responder.inbox import SignalFinder, take_claim
 
 AT = "2026-02-16T12:00:00Z"
 
@@ -42,11 +42,11 @@ class Place:
         self.lookout = SignalFinder([workspace / ".asterisk"], self.said.append)
 
     def found(self) -> list[int]:
-        return [each.signal.dispatch_id for each in self.lookout.look()]
+        return [each.signal.dispatch_id for each in self.lookout.find_waiting()]
 
     def list_in_manifest(self, prefix: str) -> None:
         signals = {f"C{number}": f"{prefix}{number}/signal.json" for number in (1, 2)}
-        manifest = new_manifest(3, "triage", AT, "briefing.md", signals)
+        manifest = build_manifest(3, "triage", AT, "briefing.md", signals)
         (self.suite / "batch-manifest.json").write_bytes(encode_manifest(manifest))
 
 
@@ -92,7 +92,7 @@ def test_symlinks_are_left_alone_and_told_once(place: Place) -> None:
 
 def test_one_signal_alone(place: Place) -> None:
     lookout = SignalFinder([place.suite / "2" / "signal.json"], place.said.append)
-    [waiting] = lookout.look()
+    [waiting] = lookout.find_waiting()
     assert (waiting.signal.dispatch_id, waiting.batch) == (2, None)
 
 
@@ -100,32 +100,35 @@ def test_one_signal_alone(place: Place) -> None:
 def test_batch_of_a_signal(place: Place, prefix: str) -> None:
     place.list_in_manifest(prefix)
     for path in (place.suite, place.suite / "batch-manifest.json"):
-        found = SignalFinder([path], place.said.append).look()
+        found = SignalFinder([path], place.said.append).find_waiting()
         assert [each.batch.entry.case_id for each in found if each.batch] == ["C1", "C2"]
 
 
 def test_a_manifest_that_is_over_or_an_entry_that_is_settled_binds_nobody(place: Place) -> None:
     place.list_in_manifest("")
     path = place.suite / "batch-manifest.json"
-    manifest = place.lookout.look()[0].batch
+    manifest = place.lookout.find_waiting()[0].batch
     assert manifest is not None
     settled = move_entry(manifest.manifest, "C1", "done", AT)
     path.write_bytes(encode_manifest(settled))
-    assert [each.batch is not None for each in place.lookout.look()] == [False, True]
+    assert [each.batch is not None for each in place.lookout.find_waiting()] == [False, True]
     path.write_bytes(encode_manifest(move_manifest(settled, "done", AT)))
-    assert [each.batch for each in place.lookout.look()] == [None, None]
+    assert [each.batch for each in place.lookout.find_waiting()] == [None, None]
 
 
 def test_nothing_there_yet(tmp_path: Path) -> None:
-    assert SignalFinder([tmp_path / "none", tmp_path / "no" / "signal.json"], print).look() == []
+    assert (
+        SignalFinder([tmp_path / "none", tmp_path / "no" / "signal.json"], print).find_waiting()
+        == []
+    )
 
 
 HOLD = """
 import sys
 from pathlib import Path
-from interlock.testing.responder.inbox import take
+from interlock.testing.responder.inbox import take_claim
 from interlock.system.open_folder import OpenFolder
-claim = take(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
+claim = take_claim(OpenFolder(Path(sys.argv[1])), Path(sys.argv[1], "case", "signal.json"), "7")
 print(claim is not None, flush=True)
 sys.stdin.read()
 """
@@ -143,25 +146,25 @@ def signal_path(tree: OpenFolder) -> Path:
 
 
 def test_only_one_holds_it(tree: OpenFolder, signal_path: Path) -> None:
-    first = take(tree, signal_path, "7")
+    first = take_claim(tree, signal_path, "7")
     assert first is not None
-    assert take(tree, signal_path, "7") is None
-    assert take(tree, signal_path, "8") is not None
+    assert take_claim(tree, signal_path, "7") is None
+    assert take_claim(tree, signal_path, "8") is not None
     owner = json.loads(signal_path.with_name(".claim-7").read_text())
     assert owner["pid"] == os.getpid()
     assert signal_path.with_name(".claim-7").stat().st_mode & 0o777 == 0o600
 
 
 def test_settled_is_gone_and_left_is_free(tree: OpenFolder, signal_path: Path) -> None:
-    first = take(tree, signal_path, "7")
+    first = take_claim(tree, signal_path, "7")
     assert first is not None
-    first.leave()
+    first.abandon()
     assert signal_path.with_name(".claim-7").exists()
-    second = take(tree, signal_path, "7", only_abandoned=True)
+    second = take_claim(tree, signal_path, "7", only_abandoned=True)
     assert second is not None
-    second.settle()
+    second.release()
     assert not signal_path.with_name(".claim-7").exists()
-    assert take(tree, signal_path, "7", only_abandoned=True) is None
+    assert take_claim(tree, signal_path, "7", only_abandoned=True) is None
 
 
 def test_a_killed_owner_holds_nothing(tree: OpenFolder, signal_path: Path) -> None:
@@ -174,15 +177,15 @@ def test_a_killed_owner_holds_nothing(tree: OpenFolder, signal_path: Path) -> No
     with owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "True\n"
-        assert take(tree, signal_path, "7") is None
+        assert take_claim(tree, signal_path, "7") is None
         owner.kill()
         owner.wait(30)
-        assert take(tree, signal_path, "7") is not None
+        assert take_claim(tree, signal_path, "7") is not None
 
 
 def test_a_symlinked_claim_is_refused(tree: OpenFolder, signal_path: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     signal_path.with_name(".claim-7").symlink_to(tmp_path / "victim")
     with pytest.raises((OSError, SourceError)):
-        take(tree, signal_path, "7")
+        take_claim(tree, signal_path, "7")
     assert (tmp_path / "victim").read_text() == "mine"

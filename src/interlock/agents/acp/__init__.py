@@ -13,7 +13,7 @@ import msgspec
 from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.cli.carrier import AgentHome
-from interlock.agents.cli.profiles import profiles
+from interlock.agents.cli.profiles import list_profiles
 from interlock.agents.queries import PermissionBroker, QueryBroker
 from interlock.system.errors import CircuitError, SourceError
 
@@ -25,7 +25,7 @@ _ADAPTERS = {
 """Programs that speak the protocol for an agent CLI, and need its variables."""
 
 
-def acp_agent(
+def build_acp_agent(
     argv: Sequence[str],
     settings: AcpSettings,
     home: AgentHome,
@@ -40,13 +40,13 @@ def acp_agent(
     from interlock.agents.acp.carrier import AcpAgent
 
     try:
-        settings.five_clocks  # noqa: B018 - a wrong clock is an error now, not at the first start
-        patience = settings.patience
+        settings.timeouts  # noqa: B018 - a wrong clock is an error now, not at the first start
+        patience = settings.permission_seconds
     except (CircuitError, msgspec.ValidationError) as error:
         raise SourceError(f"interlock.toml: [acp] {error}") from None
     # The agent starts in its own work folder, but the user wrote a path relative to this one.
     program = str(Path(argv[0]).absolute()) if "/" in argv[0] else argv[0]
-    let_in = (*variables_for(argv), *settings.let_in)
+    let_in = (*list_login_variables(argv), *settings.let_in)
     return AcpAgent(
         (program, *argv[1:]),
         home,
@@ -56,9 +56,9 @@ def acp_agent(
     )
 
 
-def variables_for(argv: Sequence[str]) -> tuple[str, ...]:
+def list_login_variables(argv: Sequence[str]) -> tuple[str, ...]:
     """What an agent CLI may see when it speaks the protocol itself, or through an adapter."""
     program = Path(argv[0]).name
     known = _ADAPTERS.get(program, "")
-    found = [each for each in profiles() if program in each.commands or each.name == known]
+    found = [each for each in list_profiles() if program in each.commands or each.name == known]
     return found[0].let_in if found else ()

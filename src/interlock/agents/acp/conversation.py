@@ -38,19 +38,25 @@ from pydantic import ValidationError
 
 from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
-from interlock.agents.cli.carrier import Session, WorkFolder, zone_named
-from interlock.agents.cli.outcome import reset_time
+from interlock.agents.cli.carrier import Session, WorkFolder, find_time_zone
+from interlock.agents.cli.outcome import parse_reset_time
 from interlock.agents.cli.process import ProcessSpec
-from interlock.agents.cli.timeouts import Alive, Sight, ToolBegan, ToolEnded, WaitsForPermission
-from interlock.agents.queries import Leave, PermissionRequest
+from interlock.agents.cli.timeouts import (
+    Alive,
+    StreamSign,
+    ToolBegan,
+    ToolEnded,
+    WaitsForPermission,
+)
+from interlock.agents.queries import PermissionDecision, PermissionRequest
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
-from interlock.signals.answer_text import NoObject, object_in
+from interlock.signals.answer_text import NoObject, find_answer_object
 from interlock.system.errors import SourceError
 from interlock.system.open_folder import OpenFolder
 from interlock.version import __version__
 
-STOPS: Mapping[str, tuple[str, str]] = {
+STOP_REASONS: Mapping[str, tuple[str, str]] = {
     "end_turn": ("", ""),
     "max_tokens": (UNREADABLE, "the answer was cut off at the agent's token limit; be brief"),
     "max_turn_requests": (CRASH, "the agent used up the model requests of one turn"),
@@ -60,20 +66,22 @@ STOPS: Mapping[str, tuple[str, str]] = {
 """The protocol's stop reasons: the failure each is, and why. `end_turn` is none."""
 
 _AUTH_REQUIRED = -32000
-_TOO_MANY = 429
-_LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|usage limit|quota", re.IGNORECASE)
-_LONGEST = 2_000
-_A_FEW = 200
+_HTTP_TOO_MANY_REQUESTS = 429
+_RATE_LIMIT_TEXT = re.compile(
+    r"\b429\b|rate.?limit|too many requests|usage limit|quota", re.IGNORECASE
+)
+_MAX_ERROR = 2_000
+_MAX_QUOTE = 200
 
 
 def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Reply:
     """The reply of a turn that came to an end."""
-    failure, reason = STOPS[stop]
+    failure, reason = STOP_REASONS[stop]
     if failure:
         return Reply(dispatch_id, failure=failure, reason=reason, usage=usage)
-    found = object_in(message, MAX_ANSWER)
+    found = find_answer_object(message, MAX_ANSWER)
     if isinstance(found, NoObject):
-        began = " ".join(message.split())[:_A_FEW]
+        began = " ".join(message.split())[:_MAX_QUOTE]
         reason = f"{found.sentence} (it began: {began})" if began else found.sentence
         return Reply(dispatch_id, failure=UNREADABLE, reason=reason, usage=usage)
     return Reply(dispatch_id, found, usage=usage)
@@ -81,35 +89,35 @@ def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Repl
 
 def build_error_reply(dispatch_id: int, error: RequestError, request: str, now: float) -> Reply:
     """The reply when the agent answered one of our requests with an error."""
-    told = _told(error)
+    told = _format_error(error)
     if error.code == _AUTH_REQUIRED:
         reason = f"the agent needs a login: start it once by hand and log in ({told})"
         return Reply(dispatch_id, failure=CRASH, reason=reason)
     reason = f"the agent failed at {request}: {told}"
-    if error.code == _TOO_MANY or _LIMITED.search(told):
-        until = reset_time(told, now, zone_named) or 0
+    if error.code == _HTTP_TOO_MANY_REQUESTS or _RATE_LIMIT_TEXT.search(told):
+        until = parse_reset_time(told, now, find_time_zone) or 0
         return Reply(dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
     return Reply(dispatch_id, failure=CRASH, reason=reason)
 
 
-def _told(error: RequestError) -> str:
+def _format_error(error: RequestError) -> str:
     words = f"{error} ({error.data})" if error.data else f"{error}"
-    return " ".join(words.split())[:_LONGEST]
+    return " ".join(words.split())[:_MAX_ERROR]
 
 
-MOST_WISHES = 200
+MAX_PERMISSION_REQUESTS = 200
 """Requests for permission within one dispatch."""
-_MOST_TOOLS = 10_000
-_LONGEST_TITLE = 300
-_LONGEST_DETAIL = 4_000
-_OVER = ("completed", "failed")
-_OPTIONS: dict[Leave, tuple[str, ...]] = {
+_MAX_TOOL_CALLS = 10_000
+_MAX_TITLE = 300
+_MAX_DETAIL = 4_000
+_FINISHED = ("completed", "failed")
+_OPTION_KINDS: dict[PermissionDecision, tuple[str, ...]] = {
     # Never `allow_always`: what comes after must be asked again.
     "allow": ("allow_once",),
     "reject": ("reject_once", "reject_always"),
 }
 
-AskLeave = Callable[[PermissionRequest], Awaitable[Leave]]
+AskPermission = Callable[[PermissionRequest], Awaitable[PermissionDecision]]
 """Asks a human; whatever goes wrong on the way is a no."""
 
 
@@ -120,68 +128,68 @@ class Host:
     def __init__(
         self,
         policy: Policy,
-        ask_leave: AskLeave,
+        ask_leave: AskPermission,
         files: OpenFolder | None,
-        see: Callable[[Sight], None],
+        see: Callable[[StreamSign], None],
         fail: Callable[[str, str], None],
     ) -> None:
-        self.asking = 0
+        self.open_requests = 0
         self.money = 0.0
         self._policy = policy
-        self._ask_leave = ask_leave
+        self._ask_permission = ask_leave
         self._files = files
-        self._see = see
+        self._on_sight = see
         self._fail = fail
         self._session_id: str | None = None
         self._kinds: dict[str, str | None] = {}
-        self._wishes = 0
-        self._words: list[str] = []
+        self._permission_count = 0
+        self._text: list[str] = []
         self._size = 0
         self._message_id: str | None = None
 
     @property
     def final_message(self) -> str:
-        return "".join(self._words)
+        return "".join(self._text)
 
-    def listen(self, session_id: str) -> None:
+    def open_session(self, session_id: str) -> None:
         """From now on what is said in that session counts; what was said before does not."""
         self._session_id = session_id
-        self._forget()
+        self._clear_text()
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         if session_id != self._session_id:
             return
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text), message_id=message_id):
-                self._hear(text, message_id)
+                self._add_text(text, message_id)
             case ToolCallStart():
-                self._forget()
-                self._note(update)
+                self._clear_text()
+                self._note_tool(update)
             case ToolCallProgress():
-                self._note(update)
+                self._note_tool(update)
             case UsageUpdate(cost=cost) if cost is not None and cost.currency == "USD":
                 self.money = max(self.money, cost.amount)
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
-        self._expect(session_id)
-        self._wishes += 1
-        if self._wishes > MOST_WISHES:
-            self._fail(CRASH, f"it asked for permission more than {MOST_WISHES} times")
-            return _chosen("reject", options)
+        self._check_session(session_id)
+        self._permission_count += 1
+        if self._permission_count > MAX_PERMISSION_REQUESTS:
+            self._fail(CRASH, f"it asked for permission more than {MAX_PERMISSION_REQUESTS} times")
+            return _choose_option("reject", options)
         told = self._kinds.get(tool_call.tool_call_id)
-        verdict = self._policy.verdict(tool_call.kind, told)
+        verdict = self._policy.find_verdict(tool_call.kind, told)
         if verdict != "ask":
-            return _chosen(verdict, options)
-        wish = _wish(tool_call, told)
-        self.asking += 1
-        self._see(WaitsForPermission(f"{wish.kind}: {wish.title}"))
+            return _choose_option(verdict, options)
+        wish = _build_permission_request(tool_call, told)
+        self.open_requests += 1
+        self._on_sight(WaitsForPermission(f"{wish.kind}: {wish.title}"))
         try:
-            return _chosen(await self._ask_leave(wish), options)
+            return _choose_option(await self._ask_permission(wish), options)
         finally:
-            self.asking -= 1
-            self._see(Alive())
+            self.open_requests -= 1
+            self._on_sight(Alive())
 
     async def read_text_file(
         self,
@@ -192,7 +200,7 @@ class Host:
         **_: Any,
     ) -> ReadTextFileResponse:
         try:
-            text = read_text(self._shared(session_id), path, line, limit)
+            text = read_text(self._require_files(session_id), path, line, limit)
         except SourceError as error:
             raise RequestError.invalid_params({"details": str(error)}) from None
         return ReadTextFileResponse(content=text)
@@ -201,46 +209,46 @@ class Host:
         self, session_id: str, path: str, content: str, **_: Any
     ) -> WriteTextFileResponse:
         try:
-            write_text(self._shared(session_id), path, content)
+            write_text(self._require_files(session_id), path, content)
         except SourceError as error:
             raise RequestError.invalid_params({"details": str(error)}) from None
         return WriteTextFileResponse()
 
-    def _shared(self, session_id: str) -> OpenFolder:
-        self._expect(session_id)
+    def _require_files(self, session_id: str) -> OpenFolder:
+        self._check_session(session_id)
         if self._files is None:
             raise RequestError.invalid_params({"details": "no files are shared"})
         return self._files
 
-    def _expect(self, session_id: str) -> None:
+    def _check_session(self, session_id: str) -> None:
         if self._session_id is None or session_id != self._session_id:
             raise RequestError.invalid_params({"details": "this is not the open session"})
 
-    def _hear(self, text: str, message_id: str | None) -> None:
+    def _add_text(self, text: str, message_id: str | None) -> None:
         if message_id is not None and message_id != self._message_id:
-            self._forget()
+            self._clear_text()
             self._message_id = message_id
-        self._words.append(text)
+        self._text.append(text)
         self._size += len(text.encode(errors="replace"))
         if self._size > MAX_ANSWER:
-            self._forget()
+            self._clear_text()
             self._fail(UNREADABLE, f"the answer is longer than {MAX_ANSWER:,} bytes")
 
-    def _forget(self) -> None:
-        self._words = []
+    def _clear_text(self) -> None:
+        self._text = []
         self._size = 0
         self._message_id = None
 
-    def _note(self, tool: ToolCallStart | ToolCallProgress) -> None:
+    def _note_tool(self, tool: ToolCallStart | ToolCallProgress) -> None:
         """Which tools run, and what kind each said it is; the kind told first stays."""
-        if tool.status in _OVER:
-            self._see(ToolEnded(tool.tool_call_id))
+        if tool.status in _FINISHED:
+            self._on_sight(ToolEnded(tool.tool_call_id))
         elif isinstance(tool, ToolCallStart) or tool.status is not None:
-            self._see(ToolBegan(tool.tool_call_id))
+            self._on_sight(ToolBegan(tool.tool_call_id))
         if self._kinds.setdefault(tool.tool_call_id, tool.kind) is None:
             self._kinds[tool.tool_call_id] = tool.kind
-        if len(self._kinds) > _MOST_TOOLS:
-            self._fail(CRASH, f"it called more than {_MOST_TOOLS:,} tools")
+        if len(self._kinds) > _MAX_TOOL_CALLS:
+            self._fail(CRASH, f"it called more than {_MAX_TOOL_CALLS:,} tools")
 
 
 LARGEST_FILE = 1024 * 1024
@@ -275,9 +283,11 @@ def write_text(files: OpenFolder, path: str, text: str) -> None:
         raise SourceError(f"{path!r}: {error.strerror}") from None
 
 
-def _chosen(leave: Leave, options: list[PermissionOption]) -> RequestPermissionResponse:
+def _choose_option(
+    leave: PermissionDecision, options: list[PermissionOption]
+) -> RequestPermissionResponse:
     """The agent's own option for that leave; without one it is as if the turn were cancelled."""
-    for kind in _OPTIONS[leave]:
+    for kind in _OPTION_KINDS[leave]:
         for option in options:
             if option.kind == kind:
                 outcome = AllowedOutcome(outcome="selected", option_id=option.option_id)
@@ -285,7 +295,7 @@ def _chosen(leave: Leave, options: list[PermissionOption]) -> RequestPermissionR
     return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
 
-def _wish(tool: ToolCallUpdate, told: str | None) -> PermissionRequest:
+def _build_permission_request(tool: ToolCallUpdate, told: str | None) -> PermissionRequest:
     """What a human reads before deciding: nothing of it is trusted, all of it is bounded."""
     particulars: dict[str, Any] = {}
     if tool.locations:
@@ -293,24 +303,28 @@ def _wish(tool: ToolCallUpdate, told: str | None) -> PermissionRequest:
     if tool.raw_input is not None:
         particulars["input"] = tool.raw_input
     detail = msgspec.json.encode(particulars, enc_hook=str).decode() if particulars else ""
-    if len(detail) > _LONGEST_DETAIL:
-        detail = f"{detail[:_LONGEST_DETAIL]}… ({len(detail):,} characters in all)"
-    title = " ".join((tool.title or "").split())[:_LONGEST_TITLE]
+    if len(detail) > _MAX_DETAIL:
+        detail = f"{detail[:_MAX_DETAIL]}… ({len(detail):,} characters in all)"
+    title = " ".join((tool.title or "").split())[:_MAX_TITLE]
     return PermissionRequest(
         tool.kind or told or "other", title or "(it does not say what)", detail
     )
 
 
-_MOST_TOKENS = 10**12
-_LONGEST_ID = 1_000
-_READ = "fs/read_text_file"
-_WRITE = "fs/write_text_file"
-_FILES: dict[str, tuple[str, ...]] = {"none": (), "read": (_READ,), "write": (_READ, _WRITE)}
+_MAX_TOKENS = 10**12
+_MAX_SESSION_ID = 1_000
+_READ_FILE = "fs/read_text_file"
+_WRITE_FILE = "fs/write_text_file"
+_FILE_REQUESTS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "read": (_READ_FILE,),
+    "write": (_READ_FILE, _WRITE_FILE),
+}
 
 
-def offers(settings: AcpSettings) -> tuple[str, ...]:
+def list_offered_requests(settings: AcpSettings) -> tuple[str, ...]:
     """The requests an agent may make of us."""
-    return ("session/request_permission", *_FILES[settings.files])
+    return ("session/request_permission", *_FILE_REQUESTS[settings.files])
 
 
 class Conversation:
@@ -327,22 +341,24 @@ class Conversation:
     ) -> None:
         self._connection = connection
         self._host = host
-        self._place = place
+        self._work_folder = place
         self._ask = ask
         self._folder = str(start.cwd)
-        self._resumes = settings.resume
-        self._offers = offers(settings)
+        self._may_resume = settings.resume
+        self._offered = list_offered_requests(settings)
         self._session_id = ""
         self._request = "initialize"
 
-    async def held(self, now: Callable[[], float]) -> Reply | None:
+    async def run(self, now: Callable[[], float]) -> Reply | None:
         """How it went; None if the line ended before."""
         try:
-            return await self._hold()
+            return await self._run()
         except RequestError as error:
             return build_error_reply(self._ask.dispatch_id, error, self._request, now())
         except (ValidationError, RecursionError):
-            return self._failed(f"its response to {self._request} does not follow the protocol")
+            return self._build_failure(
+                f"its response to {self._request} does not follow the protocol"
+            )
         except ConnectionError:
             return None
 
@@ -352,34 +368,34 @@ class Conversation:
             with suppress(ConnectionError):
                 await self._connection.cancel(session_id=self._session_id)
 
-    async def _hold(self) -> Reply:
+    async def _run(self) -> Reply:
         hello = await self._connection.initialize(
             protocol_version=PROTOCOL_VERSION,
-            client_capabilities=self._capabilities(),
+            client_capabilities=self._build_capabilities(),
             client_info=Implementation(name="interlock", version=__version__),
         )
         if hello.protocol_version != PROTOCOL_VERSION:
-            return self._failed(
+            return self._build_failure(
                 f"it speaks version {hello.protocol_version} of the Agent Client Protocol, "
                 f"Interlock speaks {PROTOCOL_VERSION}"
             )
-        self._session_id = await self._session(hello.agent_capabilities or AgentCapabilities())
-        if not 0 < len(self._session_id) <= _LONGEST_ID:
-            return self._failed("its session id is empty or too long")
-        self._place.keep(Session(self._session_id, self._folder))
+        self._session_id = await self._open_session(hello.agent_capabilities or AgentCapabilities())
+        if not 0 < len(self._session_id) <= _MAX_SESSION_ID:
+            return self._build_failure("its session id is empty or too long")
+        self._work_folder.keep_session(Session(self._session_id, self._folder))
         self._request = "session/prompt"
-        self._host.listen(self._session_id)
+        self._host.open_session(self._session_id)
         ended = await self._connection.prompt(
             prompt=[text_block(self._ask.prompt)], session_id=self._session_id
         )
-        usage = Usage(tokens=_tokens(ended), money=self._host.money)
+        usage = Usage(tokens=_count_tokens(ended), money=self._host.money)
         message = self._host.final_message
         return build_reply(self._ask.dispatch_id, ended.stop_reason, message, usage)
 
-    async def _session(self, can: AgentCapabilities) -> str:
+    async def _open_session(self, can: AgentCapabilities) -> str:
         """The session this step of the case had before, where the agent can take it up; else a
         new one."""
-        known = self._place.session() if self._resumes and can.load_session else None
+        known = self._work_folder.read_session() if self._may_resume and can.load_session else None
         if known is not None and known.folder == self._folder:
             self._request = "session/load"
             with suppress(RequestError, ValidationError):
@@ -390,16 +406,16 @@ class Conversation:
         self._request = "session/new"
         return (await self._connection.new_session(cwd=self._folder, mcp_servers=[])).session_id
 
-    def _capabilities(self) -> ClientCapabilities:
+    def _build_capabilities(self) -> ClientCapabilities:
         files = FileSystemCapabilities(
-            read_text_file=_READ in self._offers, write_text_file=_WRITE in self._offers
+            read_text_file=_READ_FILE in self._offered, write_text_file=_WRITE_FILE in self._offered
         )
         return ClientCapabilities(fs=files, terminal=False)
 
-    def _failed(self, reason: str) -> Reply:
+    def _build_failure(self, reason: str) -> Reply:
         return Reply(self._ask.dispatch_id, failure=CRASH, reason=reason)
 
 
-def _tokens(ended: PromptResponse) -> int:
+def _count_tokens(ended: PromptResponse) -> int:
     """What the turn cost, as the agent says; nobody's word is taken for an impossible number."""
-    return min(ended.usage.total_tokens, _MOST_TOKENS) if ended.usage else 0
+    return min(ended.usage.total_tokens, _MAX_TOKENS) if ended.usage else 0

@@ -9,12 +9,12 @@ from typing import Literal
 import msgspec
 
 from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
-from interlock.engine.circuit_file import seconds_of
+from interlock.engine.circuit_file import parse_duration
 from interlock.system.errors import SourceError
 
 Verdict = Literal["allow", "ask", "reject"]
-_SECONDS = {*CLOCK_NAMES, "grace"}
-_STRICT: tuple[Verdict, ...] = ("reject", "ask", "allow")
+_CLOCK_KEYS = {*CLOCK_NAMES, "grace"}
+_STRICTEST_FIRST: tuple[Verdict, ...] = ("reject", "ask", "allow")
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,11 +31,11 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     switch_mode: Verdict = "ask"
     other: Verdict = "ask"
 
-    def verdict(self, *kinds: str | None) -> Verdict:
+    def find_verdict(self, *kinds: str | None) -> Verdict:
         """The strictest of what is said about these kinds; a kind that nobody named is `other`."""
         known = [kind if kind in self.__struct_fields__ else "other" for kind in kinds if kind]
         found = [getattr(self, kind) for kind in known or ["other"]]
-        return min(found, key=_STRICT.index)
+        return min(found, key=_STRICTEST_FIRST.index)
 
 
 class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,14 +54,14 @@ class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume: bool = True
 
     @property
-    def patience(self) -> float:
+    def permission_seconds(self) -> float:
         """Seconds a question waits; CircuitError if that is no time."""
-        return seconds_of(self.permission_timeout)
+        return parse_duration(self.permission_timeout)
 
     @property
-    def five_clocks(self) -> Timeouts:
+    def timeouts(self) -> Timeouts:
         """SourceError for a clock that there is not."""
-        if not self.clocks.keys() <= _SECONDS:
-            known = ", ".join(sorted(_SECONDS))
+        if not self.clocks.keys() <= _CLOCK_KEYS:
+            known = ", ".join(sorted(_CLOCK_KEYS))
             raise SourceError(f"[acp] clocks: use only {known}")
         return msgspec.convert(self.clocks, Timeouts)

@@ -11,12 +11,12 @@ import msgspec
 from interlock.agents.cli.timeouts import TimeoutWatch
 from interlock.system.process_tree import clean_name
 
-Word = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
-QUIET = 30.0
+HealthWord = Literal["working", "idle", "waiting-for-permission", "rate-limited", "dead", "silent"]
+IDLE_AFTER = 30.0
 """Seconds without a byte after which an agent that does nothing else is idle."""
-_BUSY = 0.02
-_TOOLS = 3
-_STATES = {
+_BUSY_CPU_SHARE = 0.02
+_MAX_TOOLS = 3
+_STATE_REASONS = {
     "D": "it waits in the kernel (state D)",
     "T": "it is stopped by a signal (state T)",
     "t": "it is stopped by a debugger (state t)",
@@ -24,7 +24,7 @@ _STATES = {
 
 
 class AgentHealth(msgspec.Struct, frozen=True):
-    word: Word
+    word: HealthWord
     reasons: tuple[str, ...]
 
 
@@ -51,7 +51,7 @@ class HealthFacts(msgspec.Struct, frozen=True, kw_only=True):
     slept: float = 0.0
 
 
-def facts_of(
+def collect_facts(
     watch: TimeoutWatch,
     now: float,
     wall: float,
@@ -79,11 +79,11 @@ def facts_of(
     )
 
 
-def standing(facts: HealthFacts) -> AgentHealth:
-    return AgentHealth(_word(facts), tuple(_reasons(facts)))
+def assess_health(facts: HealthFacts) -> AgentHealth:
+    return AgentHealth(_choose_word(facts), tuple(_list_reasons(facts)))
 
 
-def _word(facts: HealthFacts) -> Word:
+def _choose_word(facts: HealthFacts) -> HealthWord:
     if facts.state in ("", "Z", "X"):
         return "dead"
     if facts.limited and (facts.resets_in is None or facts.resets_in > 0):
@@ -92,29 +92,29 @@ def _word(facts: HealthFacts) -> Word:
         return "waiting-for-permission"
     if facts.result_age is None and _is_busy(facts):
         return "working"
-    return "silent" if _is_long(facts) else "idle"
+    return "silent" if _is_long_silent(facts) else "idle"
 
 
 def _is_busy(facts: HealthFacts) -> bool:
     if facts.state in "Tt":
         return False
-    computes = facts.cpu_share is not None and facts.cpu_share >= _BUSY
-    spoke = facts.has_spoken and facts.stream_age < QUIET
-    return computes or ((spoke or bool(facts.tools)) and not _is_long(facts))
+    computes = facts.cpu_share is not None and facts.cpu_share >= _BUSY_CPU_SHARE
+    spoke = facts.has_spoken and facts.stream_age < IDLE_AFTER
+    return computes or ((spoke or bool(facts.tools)) and not _is_long_silent(facts))
 
 
-def _is_long(facts: HealthFacts) -> bool:
+def _is_long_silent(facts: HealthFacts) -> bool:
     return facts.stream_age > facts.silence / 2
 
 
-def _reasons(facts: HealthFacts) -> list[str]:
+def _list_reasons(facts: HealthFacts) -> list[str]:
     if facts.state in ("", "Z", "X"):
         return ["its process is gone"]
-    return [*_waits(facts), *_words(facts), *_works(facts)]
+    return [*_list_waits(facts), *_describe_output(facts), *_describe_work(facts)]
 
 
-def _waits(facts: HealthFacts) -> list[str]:
-    found = [_limit(facts.resets_in)] if facts.limited else []
+def _list_waits(facts: HealthFacts) -> list[str]:
+    found = [_describe_limit(facts.resets_in)] if facts.limited else []
     if facts.permission is not None:
         what = clean_name(facts.permission) or "for what, it does not say"
         found.append(f"it asks for permission: {what}")
@@ -123,7 +123,7 @@ def _waits(facts: HealthFacts) -> list[str]:
     return found
 
 
-def _words(facts: HealthFacts) -> list[str]:
+def _describe_output(facts: HealthFacts) -> list[str]:
     if facts.has_spoken:
         found = [f"its last byte came {facts.stream_age:.0f} s ago"]
     else:
@@ -131,25 +131,25 @@ def _words(facts: HealthFacts) -> list[str]:
     return found + (["its stdout is closed"] if facts.is_mute else [])
 
 
-def _works(facts: HealthFacts) -> list[str]:
+def _describe_work(facts: HealthFacts) -> list[str]:
     found = [
-        f"tool {clean_name(name)} is open for {age:.0f} s" for name, age in facts.tools[:_TOOLS]
+        f"tool {clean_name(name)} is open for {age:.0f} s" for name, age in facts.tools[:_MAX_TOOLS]
     ]
-    if len(facts.tools) > _TOOLS:
-        found.append(f"{len(facts.tools) - _TOOLS} more tools are open")
+    if len(facts.tools) > _MAX_TOOLS:
+        found.append(f"{len(facts.tools) - _MAX_TOOLS} more tools are open")
     if facts.cpu_share is not None:
         found.append(f"it uses {facts.cpu_share:.0%} of a core")
     if facts.children is not None:
         count = facts.children
         found.append("1 process under it" if count == 1 else f"{count} processes under it")
-    if facts.state in _STATES:
-        found.append(_STATES[facts.state])
+    if facts.state in _STATE_REASONS:
+        found.append(_STATE_REASONS[facts.state])
     if facts.slept:
         found.append(f"the machine slept for {facts.slept:.0f} s meanwhile")
     return found
 
 
-def _limit(resets_in: float | None) -> str:
+def _describe_limit(resets_in: float | None) -> str:
     if resets_in is None:
         return "its account is rate-limited, until when it does not say"
     if resets_in > 0:

@@ -17,19 +17,19 @@ import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Reply
 from interlock.agents.cli.process import ProcessEnd
-from interlock.agents.cli.profiles import OutcomeRule, Profile, When
+from interlock.agents.cli.profiles import OutcomeCondition, OutcomeRule, Profile
 from interlock.agents.cli.timeouts import (
     Alive,
     RateLimited,
     ResultSeen,
-    Sight,
+    StreamSign,
     ToolBegan,
     ToolEnded,
     WaitsForPermission,
 )
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE, Language
-from interlock.signals.answer_text import NoObject, object_in
+from interlock.signals.answer_text import NoObject, find_answer_object
 from interlock.signals.streams import StreamReader
 from interlock.signals.streams.events import (
     AgentNotice,
@@ -46,7 +46,7 @@ from interlock.signals.streams.events import (
 )
 from interlock.system.process_tree import OutputLine
 
-_LONGEST_REASON = 2_000
+_MAX_REASON = 2_000
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class SessionOutcome(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()
 
-    def reply(self, dispatch_id: int) -> Reply:
+    def build_reply(self, dispatch_id: int) -> Reply:
         return Reply(
             dispatch_id,
             self.content,
@@ -102,53 +102,55 @@ class SessionOutcome(msgspec.Struct, frozen=True):
 _FAILURES = {"unreadable": UNREADABLE, "limit": RATE_LIMIT, "crash": CRASH}
 
 
-def row_for(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
+def find_rule(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
     """The first row that holds. The last row of every table holds always."""
-    return next(row for row in table if holds(row.when, facts))
+    return next(row for row in table if matches(row.when, facts))
 
 
-def holds(when: When, facts: SessionFacts) -> bool:
+def matches(when: OutcomeCondition, facts: SessionFacts) -> bool:
     return all(
         wanted is None or wanted == getattr(facts, name)
         for name, wanted in msgspec.structs.asdict(when).items()
     )
 
 
-def judge(
+def judge_session(
     table: Sequence[OutcomeRule],
     facts: SessionFacts,
     told: SessionReport,
     language: Language = "json",
 ) -> SessionOutcome:
     """The outcome of a session. A message in text is the answer as it stands."""
-    row = row_for(table, facts)
+    row = find_rule(table, facts)
     if row.then == "accept" and language == "text":
         return SessionOutcome(
             told.final.encode(errors="replace"), notes=told.notes, usage=told.usage
         )
     if row.then == "accept":
-        return _answer(told)
-    reason = _reason(row, told)
+        return _read_answer(told)
+    reason = _format_reason(row, told)
     until = told.resets_at or 0 if row.then == "limit" else 0
-    return _failed(_FAILURES[row.then], reason, told, until)
+    return _build_failure(_FAILURES[row.then], reason, told, until)
 
 
-def _answer(told: SessionReport) -> SessionOutcome:
-    found = object_in(told.final, MAX_ANSWER)
+def _read_answer(told: SessionReport) -> SessionOutcome:
+    found = find_answer_object(told.final, MAX_ANSWER)
     if isinstance(found, NoObject):
         began = " ".join(told.final.split())[:200]
         said = f" (it began: {began})" if began else ""
-        return _failed(UNREADABLE, f"{found.sentence}{said}", told)
+        return _build_failure(UNREADABLE, f"{found.sentence}{said}", told)
     return SessionOutcome(found, notes=told.notes, usage=told.usage)
 
 
-def _failed(failure: str, reason: str, told: SessionReport, until: float = 0) -> SessionOutcome:
+def _build_failure(
+    failure: str, reason: str, told: SessionReport, until: float = 0
+) -> SessionOutcome:
     noted = f"; {'; '.join(told.notes)}" if told.notes else ""
-    whole = f"{reason}{noted}"[:_LONGEST_REASON]
+    whole = f"{reason}{noted}"[:_MAX_REASON]
     return SessionOutcome(b"", failure, whole, until, told.notes, told.usage)
 
 
-def _reason(row: OutcomeRule, told: SessionReport) -> str:
+def _format_reason(row: OutcomeRule, told: SessionReport) -> str:
     words = {"{said}": told.said, "{clock}": told.clock}
     words |= {"{stderr}": told.stderr, "{exit}": told.exit}
     reason = row.why
@@ -157,19 +159,19 @@ def _reason(row: OutcomeRule, told: SessionReport) -> str:
     return reason
 
 
-Zones = Callable[[str], tzinfo | None]
+FindTimeZone = Callable[[str], tzinfo | None]
 """A time zone by its name; the empty name is the machine's own."""
 _JUST_NOW: Final = 120.0
 """A time of day that has just passed is the one that was meant: texts tell no seconds."""
-_FURTHEST: Final = 366 * 86_400.0
-_EPOCH: Final = re.compile(r"\|(\d{10})\b")
-_SPAN: Final = re.compile(
+_MAX_AHEAD: Final = 366 * 86_400.0
+_EPOCH_TEXT: Final = re.compile(r"\|(\d{10})\b")
+_SPAN_TEXT: Final = re.compile(
     r"\b(?:in|after)\s+(?=\d)((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*(?:and\s+)?){1,5})", re.IGNORECASE
 )
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
+_SPAN_PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
-_TIME: Final = re.compile(
+_TIME_TEXT: Final = re.compile(
     r"\b(?:resets?|again)\s+(?:(?:at|on)\s+)?"
     r"(?:(?P<month>[a-z]{3})[a-z]*\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?:at\s+)?"
     r"(?:(?P<year>20\d\d),?\s+(?:at\s+)?)?)?"
@@ -179,39 +181,39 @@ _TIME: Final = re.compile(
 )
 
 
-def reset_time(text: str, now: float, zones: Zones) -> float | None:
+def parse_reset_time(text: str, now: float, zones: FindTimeZone) -> float | None:
     """Seconds since the epoch; None if the text does not say, or says what cannot be."""
     text = text[:10_000]
-    found = _epoch(text) or _after(text, now) or _at(text, now, zones)
-    return found if found is not None and now - _JUST_NOW <= found <= now + _FURTHEST else None
+    found = _parse_epoch(text) or _parse_span(text, now) or _parse_time_of_day(text, now, zones)
+    return found if found is not None and now - _JUST_NOW <= found <= now + _MAX_AHEAD else None
 
 
-def _epoch(text: str) -> float | None:
-    found = _EPOCH.search(text)
+def _parse_epoch(text: str) -> float | None:
+    found = _EPOCH_TEXT.search(text)
     return float(found[1]) if found else None
 
 
-def _after(text: str, now: float) -> float | None:
-    found = _SPAN.search(text)
-    parts = _PART.findall(found[1]) if found else []
-    seconds = sum(float(number) * _unit(name) for number, name in parts)
+def _parse_span(text: str, now: float) -> float | None:
+    found = _SPAN_TEXT.search(text)
+    parts = _SPAN_PART.findall(found[1]) if found else []
+    seconds = sum(float(number) * _find_unit(name) for number, name in parts)
     return now + seconds if seconds else None
 
 
-def _unit(name: str) -> float:
+def _find_unit(name: str) -> float:
     name = name.lower()
     return _UNITS["ms"] if name.startswith(("ms", "milli")) else _UNITS.get(name[0], 0.0)
 
 
-def _at(text: str, now: float, zones: Zones) -> float | None:
-    for found in _TIME.finditer(text):
+def _parse_time_of_day(text: str, now: float, zones: FindTimeZone) -> float | None:
+    for found in _TIME_TEXT.finditer(text):
         zone = zones(found["zone"] or "")
         if zone is not None and (found["half"] or found["minute"]):
-            return _moment(found, datetime.fromtimestamp(now, UTC).astimezone(zone))
+            return _build_time(found, datetime.fromtimestamp(now, UTC).astimezone(zone))
     return None
 
 
-def _moment(found: "re.Match[str]", now: datetime) -> float | None:
+def _build_time(found: "re.Match[str]", now: datetime) -> float | None:
     hour = int(found["hour"])
     if found["half"]:
         hour = hour % 12 + (12 if found["half"][0] in "pP" else 0)
@@ -230,22 +232,24 @@ def _moment(found: "re.Match[str]", now: datetime) -> float | None:
     return moment.timestamp()
 
 
-_LIMIT = re.compile(r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE)
+_RATE_LIMIT_TEXT = re.compile(
+    r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE
+)
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-_MOST_NOTES = 20
-_MOST_PLAIN = 4_000_000
-_MOST_TOKENS = 10**12
-_TAIL = 1_000
+_MAX_NOTES = 20
+_MAX_PLAIN_TEXT = 4_000_000
+_MAX_TOKENS = 10**12
+_MAX_TAIL = 1_000
 
 
 class SessionMonitor:
     """A reader for the supervisor. `now` is when its session began, for limits told as spans."""
 
-    def __init__(self, profile: Profile, now: float, zones: Zones) -> None:
+    def __init__(self, profile: Profile, now: float, zones: FindTimeZone) -> None:
         self.session_id = ""
         self._profile = profile
         self._now = now
-        self._zones = zones
+        self._find_zone = zones
         self._reader = StreamReader(profile.dialect)
         self._plain: list[bytes] | None = [] if profile.dialect == "plain-text" else None
         self._plain_size = 0
@@ -254,26 +258,26 @@ class SessionMonitor:
         self._limit_ends: float | None = None
         self._errors: list[str] = []
         self._notes: dict[str, None] = {}
-        self._spent = UsageReported()
+        self._usage = UsageReported()
 
-    def __call__(self, line: OutputLine) -> Iterable[Sight]:
+    def __call__(self, line: OutputLine) -> Iterable[StreamSign]:
         if line.late:
             return ()
         if self._plain is not None:
-            return self._hear_plain(line)
+            return self._read_plain(line)
         if line.cut:
-            self._note("a line was longer than the limit and is lost")
+            self._add_note("a line was longer than the limit and is lost")
             return ()
         text = line.text.decode("utf-8", "replace")
         events = self._reader.feed(f"{text}\n")
-        return [sight for event in events for sight in self._take(event)]
+        return [sight for event in events for sight in self._read_event(event)]
 
     @property
-    def spent(self) -> UsageReported:
+    def usage(self) -> UsageReported:
         """What the CLI says that it cost."""
-        return self._spent
+        return self._usage
 
-    def facts(self, ended: ProcessEnd) -> SessionFacts:
+    def build_facts(self, ended: ProcessEnd) -> SessionFacts:
         end = self._reader.end
         code = ended.exit_code
         turns = None if end is None else end.turns
@@ -281,37 +285,37 @@ class SessionMonitor:
             end=end.name if end else "",
             error=end.is_error if end else False,
             turns="unknown" if turns is None else "some" if turns > 0 else "none",
-            text=bool(self._final()),
+            text=bool(self._read_final_text()),
             open=end.left_open if end else False,
             limited=self._is_limited(ended),
             began=self._began,
             by=ended.by if ended.by in ("itself", "us") else "clock",
-            exit=_exit_word(code),
+            exit=_classify_exit(code),
             exit_code=code,
         )
 
-    def testimony(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
-        notes = [*self._notes, *self._left(ended)]
+    def build_report(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
+        notes = [*self._notes, *self._describe_leftovers(ended)]
         return SessionReport(
-            final=self._final(),
-            said=self._said(ended),
-            clock=_clock(ended),
-            stderr=_tail(ended.stderr),
-            exit=_exit(ended.exit_code),
-            notes=tuple(notes[:_MOST_NOTES]),
-            resets_at=self._resets_at(ended),
+            final=self._read_final_text(),
+            said=self._last_error(ended),
+            clock=_describe_timeout(ended),
+            stderr=_read_tail(ended.stderr),
+            exit=_describe_exit(ended.exit_code),
+            notes=tuple(notes[:_MAX_NOTES]),
+            resets_at=self._find_reset_time(ended),
             usage=usage,
         )
 
-    def _hear_plain(self, line: OutputLine) -> Iterable[Sight]:
+    def _read_plain(self, line: OutputLine) -> Iterable[StreamSign]:
         assert self._plain is not None  # noqa: S101
         self._began = True
         self._plain_size += len(line.text) + 1
-        if self._plain_size <= _MOST_PLAIN:
+        if self._plain_size <= _MAX_PLAIN_TEXT:
             self._plain.append(line.text)
         return (Alive(),)
 
-    def _take(self, event: StreamEvent) -> Iterator[Sight]:
+    def _read_event(self, event: StreamEvent) -> Iterator[StreamSign]:
         match event:
             case SessionStarted(session_id):
                 self._began = True
@@ -329,15 +333,15 @@ class SessionMonitor:
                     self._errors.append(event.reason)
                 yield ResultSeen()
             case UsageReported():
-                self._spent = _sane(event)
+                self._usage = _bound_usage(event)
             case _:
-                yield from self._take_trouble(event)
+                yield from self._read_problem(event)
 
-    def _take_trouble(self, event: StreamEvent) -> Iterator[Sight]:
+    def _read_problem(self, event: StreamEvent) -> Iterator[StreamSign]:
         match event:
             case StreamError(message, passing):
                 self._errors.append(message)
-                limited = passing and _LIMIT.search(message)
+                limited = passing and _RATE_LIMIT_TEXT.search(message)
                 yield RateLimited() if limited else Alive()
             case RateLimit("rejected", resets_at, message):
                 self._limited = True
@@ -346,19 +350,19 @@ class SessionMonitor:
                     self._errors.append(message)
                 yield RateLimited(self._limit_ends)
             case RateLimit(_, _, message):
-                self._note(f"a rate limit is near {message}".rstrip())
+                self._add_note(f"a rate limit is near {message}".rstrip())
             case AgentNotice(kind, text):
-                self._note(f"{_NOTICES[kind]}: {text}"[:300])
+                self._add_note(f"{_NOTICE_TEXTS[kind]}: {text}"[:300])
                 if kind == "asks":
                     yield WaitsForPermission(text)
             case _:
                 yield Alive()
 
-    def _note(self, text: str) -> None:
-        if len(self._notes) < _MOST_NOTES:
+    def _add_note(self, text: str) -> None:
+        if len(self._notes) < _MAX_NOTES:
             self._notes[text] = None
 
-    def _final(self) -> str:
+    def _read_final_text(self) -> str:
         if self._plain is not None:
             return b"\n".join(self._plain).decode("utf-8", "replace")
         return self._reader.final_message or ""
@@ -367,29 +371,29 @@ class SessionMonitor:
         if self._limited:
             return True
         words = [word.lower() for word in self._profile.limit_words]
-        told = f"{self._said(ended)}\n{_tail(ended.stderr)}".lower()
+        told = f"{self._last_error(ended)}\n{_read_tail(ended.stderr)}".lower()
         return any(word in told for word in words)
 
-    def _said(self, ended: ProcessEnd) -> str:
+    def _last_error(self, ended: ProcessEnd) -> str:
         """Its last complaint; else the last words on stderr."""
         last = self._errors[-1] if self._errors else ""
-        return (last or _tail(ended.stderr))[:_TAIL].strip()
+        return (last or _read_tail(ended.stderr))[:_MAX_TAIL].strip()
 
-    def _resets_at(self, ended: ProcessEnd) -> float | None:
+    def _find_reset_time(self, ended: ProcessEnd) -> float | None:
         if self._limit_ends is not None:
             return self._limit_ends
         now = self._now + max(0.0, ended.ended_at - ended.started_at)
-        texts = [*reversed(self._errors[-5:]), _tail(ended.stderr)]
-        times = (reset_time(text, now, self._zones) for text in texts)
+        texts = [*reversed(self._errors[-5:]), _read_tail(ended.stderr)]
+        times = (parse_reset_time(text, now, self._find_zone) for text in texts)
         return next((time for time in times if time is not None), None)
 
-    def _left(self, ended: ProcessEnd) -> list[str]:
+    def _describe_leftovers(self, ended: ProcessEnd) -> list[str]:
         if not ended.left:
             return []
         return [f"{len(ended.left)} processes had to be ended with it"]
 
 
-_NOTICES = {
+_NOTICE_TEXTS = {
     "denied": "not allowed",
     "server-missing": "MCP server not connected",
     "work-stopped": "work was stopped",
@@ -397,29 +401,29 @@ _NOTICES = {
 }
 
 
-def _exit_word(code: int | None) -> Literal["zero", "other", "signal", "unknown"]:
+def _classify_exit(code: int | None) -> Literal["zero", "other", "signal", "unknown"]:
     if code is None:
         return "unknown"
     return "signal" if code < 0 else "other" if code else "zero"
 
 
-def _exit(code: int | None) -> str:
+def _describe_exit(code: int | None) -> str:
     if code is None:
         return "it cannot be waited for"
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _clock(ended: ProcessEnd) -> str:
+def _describe_timeout(ended: ProcessEnd) -> str:
     if ended.by in ("itself", "us"):
         return ""
     name = ended.by.replace("_", " ")
     return f"the clock '{name}' ended it: {'; '.join(ended.last.reasons)}"
 
 
-def _tail(raw: bytes) -> str:
-    return _ANSI.sub("", raw[-_TAIL:].decode("utf-8", "replace")).strip()
+def _read_tail(raw: bytes) -> str:
+    return _ANSI.sub("", raw[-_MAX_TAIL:].decode("utf-8", "replace")).strip()
 
 
-def _sane(spent: UsageReported) -> UsageReported:
+def _bound_usage(spent: UsageReported) -> UsageReported:
     money = spent.money if isfinite(spent.money) and spent.money >= 0 else 0.0
-    return UsageReported(min(max(spent.tokens, 0), _MOST_TOKENS), money, spent.of_session)
+    return UsageReported(min(max(spent.tokens, 0), _MAX_TOKENS), money, spent.of_session)

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
-from interlock.agents.cli.profiles import AgentSettings, Profile, environment
+from interlock.agents.cli.profiles import AgentSettings, Profile, build_environment
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import OutputLine
 
-PATIENCE = 30.0
-_MOST = 1_000_000
-_CLOCKS = Timeouts(first_byte=PATIENCE, silence=PATIENCE, wall=PATIENCE, grace=1.0)
+PROBE_TIMEOUT = 30.0
+_MAX_OUTPUT = 1_000_000
+_TIMEOUTS = Timeouts(first_byte=PROBE_TIMEOUT, silence=PROBE_TIMEOUT, wall=PROBE_TIMEOUT, grace=1.0)
 _VERSION = re.compile(r"\d+\.\d+[0-9A-Za-z.+-]*")
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 
@@ -40,53 +40,57 @@ class ProgramOutput(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-async def ask(
+async def run_program(
     program: str, words: tuple[str, ...], profile: Profile, environ: Mapping[str, str]
 ) -> ProgramOutput:
     """Run the program with these words and nothing on stdin."""
     heard = bytearray()
 
     def hear(line: OutputLine) -> tuple[()]:
-        if len(heard) < _MOST and not line.late:
+        if len(heard) < _MAX_OUTPUT and not line.late:
             heard.extend(line.text + b"\n")
         return ()
 
-    env = environment(profile, AgentSettings(), environ)
+    env = build_environment(profile, AgentSettings(), environ)
     tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
     start = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
     try:
-        ended = await AgentProcess(start, _CLOCKS, hear, LoopClock(), most_stdout=_MOST).run()
+        ended = await AgentProcess(
+            start, _TIMEOUTS, hear, LoopClock(), most_stdout=_MAX_OUTPUT
+        ).run()
     except SourceError as error:
         return ProgramOutput(problem=str(error))
     text = bytes(heard).decode(errors="replace") + ended.stderr.decode(errors="replace")
     if ended.by != "itself":
-        return ProgramOutput(text, f"it did not answer within {PATIENCE:.0f} s")
+        return ProgramOutput(text, f"it did not answer within {PROBE_TIMEOUT:.0f} s")
     return ProgramOutput(text, f"exit code {ended.exit_code}" if ended.exit_code else "")
 
 
-async def version_of(program: str, profile: Profile, environ: Mapping[str, str]) -> str:
+async def find_version(program: str, profile: Profile, environ: Mapping[str, str]) -> str:
     """Its version; empty if it does not tell."""
-    found = _VERSION.search((await ask(program, profile.version, profile, environ)).text)
+    found = _VERSION.search((await run_program(program, profile.version, profile, environ)).text)
     return found[0].rstrip(".") if found else ""
 
 
-async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> list[ProbeResult]:
+async def probe_cli(
+    program: str, profile: Profile, environ: Mapping[str, str]
+) -> list[ProbeResult]:
     """Version and flags, checked by running it."""
-    version = await version_of(program, profile, environ)
+    version = await find_version(program, profile, environ)
     told = f"version {version}" if version else "it does not report a version"
     found = [ProbeResult("agent.version", bool(version), told)]
-    texts = [await ask(program, words, profile, environ) for words in profile.help]
+    texts = [await run_program(program, words, profile, environ) for words in profile.help]
     for words, said in zip(profile.help, texts, strict=True):
         shown = " ".join(words)
         if said.problem:
             found.append(ProbeResult("agent.help", False, f"{shown}: {said.problem}"))
     known = {flag for said in texts for flag in _FLAG.findall(said.text)}
-    missing = [flag for flag in flags_of(profile) if flag not in known]
+    missing = [flag for flag in list_flags(profile) if flag not in known]
     found += [
         ProbeResult("agent.flag", False, f"its help does not mention {flag}") for flag in missing
     ]
     if not missing:
-        count = len(flags_of(profile))
+        count = len(list_flags(profile))
         found.append(
             ProbeResult(
                 "agent.flags", True, f"its help mentions all {count} flags that Interlock uses"
@@ -95,13 +99,13 @@ async def probe(program: str, profile: Profile, environ: Mapping[str, str]) -> l
     return found
 
 
-def flags_of(profile: Profile) -> tuple[str, ...]:
+def list_flags(profile: Profile) -> tuple[str, ...]:
     """Every flag that a profile may use by itself, without values."""
-    flags = {word.partition("=")[0] for word in _words(profile) if _FLAG.match(word)}
+    flags = {word.partition("=")[0] for word in _list_words(profile) if _FLAG.match(word)}
     return tuple(sorted(flags - set(profile.unlisted)))
 
 
-def _words(profile: Profile) -> Iterator[str]:
+def _list_words(profile: Profile) -> Iterator[str]:
     yield from (*profile.argv, *profile.resume, *profile.own_flags)
     for mode in profile.modes.values():
         yield from (*mode.flags, *(mode.resume_flags or ()))
@@ -109,7 +113,7 @@ def _words(profile: Profile) -> Iterator[str]:
         yield from option.flags
 
 
-def login_of(profile: Profile, environ: Mapping[str, str]) -> str:
+def find_login(profile: Profile, environ: Mapping[str, str]) -> str:
     """By what it seems to be logged in; empty if nothing is seen. Files are not opened."""
     for name in profile.login.variables:
         if environ.get(name):

@@ -12,11 +12,11 @@ import msgspec
 from interlock.system.errors import SourceError
 from interlock.system.process_table import TagNames
 
-VARIABLE = "INTERLOCK_TAG"
-ABOVE = "INTERLOCK_TAGS_ABOVE"
+TAG_VARIABLE = "INTERLOCK_TAG"
+PARENT_TAGS_VARIABLE = "INTERLOCK_TAGS_ABOVE"
 """Tags of the agents inside which this Interlock itself runs, with spaces between."""
-OWNER = "INTERLOCK_OWNER"
-TAGS = TagNames(VARIABLE, ABOVE, OWNER)
+OWNER_VARIABLE = "INTERLOCK_OWNER"
+TAGS = TagNames(TAG_VARIABLE, PARENT_TAGS_VARIABLE, OWNER_VARIABLE)
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
 
@@ -36,15 +36,15 @@ def read_tag(text: str) -> ProcessTag | None:
     return ProcessTag(*found.groups()) if found else None
 
 
-def checked(text: str) -> ProcessTag:
+def parse_tag(text: str) -> ProcessTag:
     tag = read_tag(text)
     if tag is None:
         raise SourceError(f"{text!r} is not a tag; write workspace:run:dispatch:nonce")
     return tag
 
 
-def variables(tag: ProcessTag, owner: str, environ: Mapping[str, str]) -> dict[str, str]:
+def build_tag_variables(tag: ProcessTag, owner: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What goes into an agent's environment. The tags above come from our own one."""
-    above = f"{environ.get(ABOVE, '')} {environ.get(VARIABLE, '')}".split()
-    found = {VARIABLE: str(tag), OWNER: owner}
-    return found | ({ABOVE: " ".join(above)} if above else {})
+    above = f"{environ.get(PARENT_TAGS_VARIABLE, '')} {environ.get(TAG_VARIABLE, '')}".split()
+    found = {TAG_VARIABLE: str(tag), OWNER_VARIABLE: owner}
+    return found | ({PARENT_TAGS_VARIABLE: " ".join(above)} if above else {})

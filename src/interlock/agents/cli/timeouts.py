@@ -44,15 +44,15 @@ class RateLimited(msgspec.Struct, frozen=True, gc=False):
     resets_at: float | None = None
 
 
-Sight = Alive | ToolBegan | ToolEnded | ResultSeen | WaitsForPermission | RateLimited
-Reader = Callable[[OutputLine], Iterable[Sight]]
+StreamSign = Alive | ToolBegan | ToolEnded | ResultSeen | WaitsForPermission | RateLimited
+LineReader = Callable[[OutputLine], Iterable[StreamSign]]
 
 
 ClockName = Literal["first_byte", "silence", "after_result", "tool", "wall"]
 CLOCK_NAMES: tuple[ClockName, ...] = ("first_byte", "silence", "after_result", "tool", "wall")
-_MOST_TOOLS = 1_000
-_LONGEST_ID = 200
-_A_NAP = 5.0
+_MAX_TOOLS = 1_000
+_MAX_ID = 200
+_SUSPEND_SECONDS = 5.0
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
                 raise SourceError(f"the clock {name} must be 0 or more seconds, not {seconds}")
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueClock(msgspec.Struct, frozen=True):
     name: ClockName
     when: float
 
@@ -103,66 +103,68 @@ class TimeoutWatch:
         self._ahead = wall - now
         self._woke_at = now
 
-    def hear(self, now: float) -> None:
+    def note_stdout(self, now: float) -> None:
         """Bytes on stdout."""
         self.heard_at = now
         if self.first_byte_at is None:
             self.first_byte_at = now
 
-    def murmur(self, now: float) -> None:
+    def note_stderr(self, now: float) -> None:
         """Bytes on stderr: a sign of life, but no answer."""
         self.heard_at = now
 
-    def see(self, sight: Sight, now: float) -> None:
+    def note_sign(self, sight: StreamSign, now: float) -> None:
         match sight:
             case Alive():
-                self._go_on()
+                self._clear_waits()
             case ToolBegan(tool_id):
-                self._go_on()
-                if len(self.tools) < _MOST_TOOLS:
-                    self.tools.setdefault(tool_id[:_LONGEST_ID], now)
+                self._clear_waits()
+                if len(self.tools) < _MAX_TOOLS:
+                    self.tools.setdefault(tool_id[:_MAX_ID], now)
             case ToolEnded(tool_id):
-                self._go_on()
-                self.tools.pop(tool_id[:_LONGEST_ID], None)
+                self._clear_waits()
+                self.tools.pop(tool_id[:_MAX_ID], None)
             case ResultSeen():
-                self._go_on()
+                self._clear_waits()
                 self.result_at = now
             case WaitsForPermission(what):
-                self.permission = what[:_LONGEST_ID]
+                self.permission = what[:_MAX_ID]
             case RateLimited(resets_at):
                 known = resets_at is not None and not isnan(resets_at)
                 self.limited, self.resets_at = True, resets_at if known else None
 
-    def wake(self, now: float, wall: float) -> bool:
+    def check_suspend(self, now: float, wall: float) -> bool:
         """Whether the machine slept since the last look; forgives the silence if so."""
         nap = wall - now - self._ahead
         self._ahead = wall - now
-        if nap < _A_NAP:
+        if nap < _SUSPEND_SECONDS:
             return False
         self.slept += nap
         self.heard_at = self._woke_at = now
         return True
 
-    def due(self) -> Due:
+    def next_due(self) -> DueClock:
         """The clock that rings next if nothing more is heard."""
         clocks = self.clocks
         wall = self.started + clocks.wall - (self.slept if clocks.sleep_counts else 0.0)
-        other = self._other()
-        return other if other.when <= wall else Due("wall", wall)
+        other = self._next_besides_wall()
+        return other if other.when <= wall else DueClock("wall", wall)
 
-    def _other(self) -> Due:
+    def _next_besides_wall(self) -> DueClock:
         clocks = self.clocks
         if self.result_at is not None:
-            return Due("after_result", max(self.result_at, self._woke_at) + clocks.after_result)
+            return DueClock(
+                "after_result", max(self.result_at, self._woke_at) + clocks.after_result
+            )
         if self.first_byte_at is None:
-            return Due("first_byte", max(self.started, self._woke_at) + clocks.first_byte)
+            return DueClock("first_byte", max(self.started, self._woke_at) + clocks.first_byte)
         if self.tools:
-            return Due("tool", self.heard_at + clocks.tool)
-        return Due("silence", max(self.heard_at, self._limit_ends()) + clocks.silence)
+            return DueClock("tool", self.heard_at + clocks.tool)
+        return DueClock("silence", max(self.heard_at, self._limit_end()) + clocks.silence)
 
-    def _limit_ends(self) -> float:
+    def _limit_end(self) -> float:
         return self.resets_at - self._ahead if self.limited and self.resets_at else -inf
 
-    def _go_on(self) -> None:
+    def _clear_waits(self) -> None:
         self.permission = None
         self.limited, self.resets_at = False, None

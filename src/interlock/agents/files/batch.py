@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver
-from interlock.agents.files.case_folder import SIGNAL, run_folder, timestamp
+from interlock.agents.files.case_folder import SIGNAL_FILE, format_timestamp, make_run_folder
 from interlock.agents.files.file import FileCarrier
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
@@ -25,14 +25,14 @@ from interlock.signals.batch import (
     BatchManifest,
     Briefing,
     Phase,
-    allowed_size,
-    budget_of,
+    build_budget,
+    build_manifest,
     close_batch,
     encode_budget,
     encode_manifest,
+    limit_batch_size,
     merge_claims,
     move_entry,
-    new_manifest,
     read_manifest,
     render_briefing,
 )
@@ -47,12 +47,12 @@ from interlock.system.files import (
 )
 from interlock.system.strict_json import Problem
 
-MANIFEST = "batch-manifest.json"
-BRIEFING = "briefing.md"
-_ENDED = ("done", "error")
-_LARGEST = 16 * 1024 * 1024
-_NUMBERED = re.compile(r"batch-manifest\.stale-([0-9]{1,18})(?:-[0-9]+)?\.json", re.ASCII)
-_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
+MANIFEST_FILE = "batch-manifest.json"
+BRIEFING_FILE = "briefing.md"
+_ENDED_STATUSES = ("done", "error")
+_MAX_MANIFEST = 16 * 1024 * 1024
+_STALE_NAME = re.compile(r"batch-manifest\.stale-([0-9]{1,18})(?:-[0-9]+)?\.json", re.ASCII)
+_BRIEFING_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
 """A briefing is written before its manifest, so its title knows an id that a lost manifest had."""
 
 
@@ -61,51 +61,53 @@ class ManifestFile:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._path = folder / MANIFEST
-        self._ours: BatchManifest | None = None
-        self._seen: FileStamp | None = None
-        self._last_id = self._archive()
+        self._path = folder / MANIFEST_FILE
+        self._manifest: BatchManifest | None = None
+        self._stamp: FileStamp | None = None
+        self._last_id = self._archive_stale()
 
     def next_id(self) -> int:
         """Batch ids rise within a run, also over its restarts."""
         self._last_id += 1
         return self._last_id
 
-    def open(self, manifest: BatchManifest) -> None:
-        self._ours = manifest
+    def write_new(self, manifest: BatchManifest) -> None:
+        self._manifest = manifest
         self._write(manifest)
 
-    def settle(self, case_id: str, *, failed: bool, at: str) -> None:
+    def settle_entry(self, case_id: str, *, failed: bool, at: str) -> None:
         """Note how a signal ended, and with the last one the batch."""
-        if self._ours is None or self._ours.status in _ENDED:
+        if self._manifest is None or self._manifest.status in _ENDED_STATUSES:
             return
-        moved = move_entry(self._ours, case_id, "error" if failed else "done", at)
-        self._ours = close_batch(moved, at)
+        moved = move_entry(self._manifest, case_id, "error" if failed else "done", at)
+        self._manifest = close_batch(moved, at)
         theirs = self._read()
         merged = (
-            merge_claims(self._ours, theirs) if isinstance(theirs, BatchManifest) else self._ours
+            merge_claims(self._manifest, theirs)
+            if isinstance(theirs, BatchManifest)
+            else self._manifest
         )
         self._write(merged)
 
-    def changed(self) -> bool:
-        return self._ours is not None and read_stamp(self._path) != self._seen
+    def has_changed(self) -> bool:
+        return self._manifest is not None and read_stamp(self._path) != self._stamp
 
     def read_back(self) -> tuple[set[str], str]:
         """The cases the other side has given up, and what is wrong with the file, if anything.
         Where it goes behind what we know, it is written again."""
-        assert self._ours is not None  # noqa: S101
-        self._seen = read_stamp(self._path)
+        assert self._manifest is not None  # noqa: S101
+        self._stamp = read_stamp(self._path)
         theirs = self._read()
         if isinstance(theirs, Problem):
-            self._write(self._ours)
+            self._write(self._manifest)
             return set(), theirs.sentence
-        merged = merge_claims(self._ours, theirs)
-        if _behind(self._ours, theirs):
+        merged = merge_claims(self._manifest, theirs)
+        if _is_behind(self._manifest, theirs):
             self._write(merged)
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
 
     def _read(self) -> BatchManifest | Problem:
-        raw = read_file(self._path, _LARGEST)
+        raw = read_file(self._path, _MAX_MANIFEST)
         return (
             Problem("wrong-field", raw.reason)
             if isinstance(raw, UnreadableFile)
@@ -116,33 +118,33 @@ class ManifestFile:
         with suppress(OSError):
             if self._path.is_dir() and not self._path.is_symlink():
                 move_aside(self._path, "refused")
-            self._seen = write_file(self._path, encode_manifest(manifest))
+            self._stamp = write_file(self._path, encode_manifest(manifest))
 
-    def _archive(self) -> int:
+    def _archive_stale(self) -> int:
         """Put away what a dead process left, and find the highest id that was ever given."""
         left = self._read()
         known = left.batch_id if isinstance(left, BatchManifest) else 0
-        if isinstance(left, Problem) or left.status not in _ENDED:
+        if isinstance(left, Problem) or left.status not in _ENDED_STATUSES:
             with suppress(OSError):
                 move_aside(self._path, f"stale-{known}")
-        names = (_NUMBERED.fullmatch(path.name) for path in self.folder.iterdir())
-        told = read_file(self.folder / BRIEFING, LARGEST_BRIEFING)
-        titled = _TITLE.match(told) if isinstance(told, bytes) else None
+        names = (_STALE_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        told = read_file(self.folder / BRIEFING_FILE, LARGEST_BRIEFING)
+        titled = _BRIEFING_TITLE.match(told) if isinstance(told, bytes) else None
         return max([known, 0, *(int(found[1]) for found in (*names, titled) if found)])
 
 
-def _behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
+def _is_behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
     """Whether their copy lacks something that we have settled. That it says more is their right."""
     noted = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
     shown = [(one.status, noted.get((one.case_id, one.signal_path))) for one in ours.signals]
     return (
         theirs.batch_id != ours.batch_id
-        or (ours.status in _ENDED and theirs.status != ours.status)
-        or any(their is None or (our in _ENDED and their != our) for our, their in shown)
+        or (ours.status in _ENDED_STATUSES and theirs.status != ours.status)
+        or any(their is None or (our in _ENDED_STATUSES and their != our) for our, their in shown)
     )
 
 
-class Reading(msgspec.Struct, frozen=True):
+class RunProgress(msgspec.Struct, frozen=True):
     """How far a run has come: its cases, how many are over, and the tokens it has cost."""
 
     cases: int = 0
@@ -155,7 +157,7 @@ class ProgressGauge:
     `enrich`, by which an application adds what it knows to a briefing."""
 
     def __init__(self) -> None:
-        self.read: Callable[[], Reading] = Reading
+        self.read_progress: Callable[[], RunProgress] = RunProgress
         self.enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
 
 
@@ -175,7 +177,7 @@ class PlainBriefer:
         self._gauge = gauge
 
     def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
-        reading = self._gauge.read()
+        reading = self._gauge.read_progress()
         plain = Briefing(
             batch_id=batch_id,
             scenario=self._scenario,
@@ -188,12 +190,12 @@ class PlainBriefer:
         return render_briefing(self._gauge.enrich(plain))
 
 
-SIZE = 4
-BUDGET = "budget-status.json"
-_LATER = ("single", "triage", "investigation")
+DEFAULT_BATCH_SIZE = 4
+BUDGET_FILE = "budget-status.json"
+_PHASE_ORDER = ("single", "triage", "investigation")
 
 
-def single(_step: str) -> Phase:
+def single_phase(_step: str) -> Phase:
     """The phase of steps that belong to none."""
     return "single"
 
@@ -209,13 +211,13 @@ class BatchCarrier:
         gauge: ProgressGauge,
         *,
         workspace: Path,
-        size: int = SIZE,
+        size: int = DEFAULT_BATCH_SIZE,
         tokens: int = 0,
-        phase_of: Callable[[str], Phase] = single,
+        phase_of: Callable[[str], Phase] = single_phase,
     ) -> None:
-        self._desk = desk
+        self._files = desk
         self._clock = clock
-        self._brief = brief
+        self._write_briefing = brief
         self._gauge = gauge
         self._workspace = workspace.resolve()
         self._size = size
@@ -225,13 +227,13 @@ class BatchCarrier:
         self._manifest: ManifestFile | None = None
 
     def start(self, deliver: Deliver) -> None:
-        self._desk.start(deliver)
-        self._desk.at_ticks.append(self._look)
+        self._files.start(deliver)
+        self._files.on_tick.append(self._check_manifest)
 
-    def room(self) -> int:
-        return 0 if self._asks else allowed_size(self._size, self._budget())
+    def free_capacity(self) -> int:
+        return 0 if self._asks else limit_batch_size(self._size, self._read_budget())
 
-    def keeps(self) -> bool:
+    def keeps_answers(self) -> bool:
         """Answers are files: they are there when the run goes on."""
         return True
 
@@ -240,64 +242,68 @@ class BatchCarrier:
         process died come all at once, and make one batch of whatever size."""
         fresh = [ask for ask in asks if ask.dispatch_id not in self._asks]
         self._asks |= {ask.dispatch_id: ask for ask in fresh}
-        self._desk.send(fresh)
+        self._files.send(fresh)
         if fresh:
-            self._announce(fresh[0].run_id)
+            self._write_batch(fresh[0].run_id)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
-        self._desk.settled(dispatch_id, error)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self._files.settle(dispatch_id, error)
         ask = self._asks.pop(dispatch_id, None)
         if ask is not None and self._manifest is not None:
-            self._manifest.settle(ask.case_id, failed=bool(error), at=self._now())
+            self._manifest.settle_entry(ask.case_id, failed=bool(error), at=self._format_now())
             if not self._asks:
                 self._write_budget(self._manifest.folder)
 
     async def close(self) -> None:
-        await self._desk.close()
+        await self._files.close()
 
-    def _announce(self, run_id: int) -> None:
+    def _write_batch(self, run_id: int) -> None:
         try:
-            folder = run_folder(self._desk.root, run_id)
+            folder = make_run_folder(self._files.root, run_id)
         except SourceError:
             return  # its signals could not be written either, and each has said so
         if self._manifest is None:
             self._manifest = ManifestFile(folder)
-            self._desk.watch.add(folder, self._look)
+            self._files.folder_watch.add(folder, self._check_manifest)
         asks = list(self._asks.values())
         batch_id = self._manifest.next_id()
-        phase = max((self._phase_of(ask.step) for ask in asks), key=_LATER.index)
-        text = self._brief(run_id, batch_id, phase, len(asks))
+        phase = max((self._phase_of(ask.step) for ask in asks), key=_PHASE_ORDER.index)
+        text = self._write_briefing(run_id, batch_id, phase, len(asks))
         with suppress(OSError):
-            write_file(folder / BRIEFING, text.encode())
+            write_file(folder / BRIEFING_FILE, text.encode())
         self._write_budget(folder)
-        signals = {ask.case_id: self._shown(folder / f"{ask.case_no}" / SIGNAL) for ask in asks}
-        shown = self._shown(folder / BRIEFING)
-        self._manifest.open(new_manifest(batch_id, phase, self._now(), shown, signals))
+        signals = {
+            ask.case_id: self._show_path(folder / f"{ask.case_no}" / SIGNAL_FILE) for ask in asks
+        }
+        shown = self._show_path(folder / BRIEFING_FILE)
+        self._manifest.write_new(
+            build_manifest(batch_id, phase, self._format_now(), shown, signals)
+        )
 
-    def _look(self) -> None:
+    def _check_manifest(self) -> None:
         """See what the parent agent has noted. What it gave up is not waited for."""
-        if self._manifest is None or not self._manifest.changed():
+        if self._manifest is None or not self._manifest.has_changed():
             return
         given_up, problem = self._manifest.read_back()
         for ask in list(self._asks.values()):
-            waiting = self._desk.waiting(ask.dispatch_id)
+            waiting = self._files.find_pending(ask.dispatch_id)
             if waiting is not None and problem:
                 waiting.refuse("Malformed", f"the manifest is written again: {problem}")
             if waiting is not None and ask.case_id in given_up:
                 waiting.give_up("the responder marked it as error in the manifest")
 
-    def _budget(self) -> BatchBudget:
-        return budget_of(self._tokens, self._gauge.read().tokens)
+    def _read_budget(self) -> BatchBudget:
+        return build_budget(self._tokens, self._gauge.read_progress().tokens)
 
     def _write_budget(self, folder: Path) -> None:
         with suppress(OSError):
             if self._tokens:
-                write_file(folder / BUDGET, encode_budget(self._budget()))
+                write_file(folder / BUDGET_FILE, encode_budget(self._read_budget()))
 
-    def _shown(self, path: Path) -> str:
+    def _show_path(self, path: Path) -> str:
         """Relative to the workspace; a root elsewhere is shown whole."""
         inside = path.is_relative_to(self._workspace)
         return str(path.relative_to(self._workspace) if inside else path)
 
-    def _now(self) -> str:
-        return timestamp(self._clock.now())
+    def _format_now(self) -> str:
+        return format_timestamp(self._clock.now())

@@ -17,22 +17,22 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.files.case_folder import (
-    LARGEST,
-    LARGEST_SIGNAL,
-    SIGNAL,
+    MAX_ARTIFACT,
+    MAX_SIGNAL,
+    SIGNAL_FILE,
     CaseFolder,
-    Doubt,
-    Foreign,
-    Names,
-    Papers,
-    bury,
-    case_folder,
-    judge,
-    plain_names,
-    run_folder,
-    signal_at,
-    told_where,
-    waiting_signal,
+    DispatchFiles,
+    DoubtfulArtifact,
+    ForeignArtifact,
+    NameFiles,
+    build_signal,
+    end_stale_signal,
+    judge_artifact,
+    make_case_folder,
+    make_run_folder,
+    name_files,
+    read_signal_at,
+    render_prompt_file,
 )
 from interlock.engine.circuit import CRASH, UNREADABLE
 from interlock.signals.signal_file import (
@@ -55,23 +55,23 @@ from interlock.system.files import (
 from interlock.system.folder_watch import FolderWatch, Mode
 from interlock.system.strict_json import Problem, read_object
 
-SECOND_LOOK = 1.0
+SECOND_LOOK_AFTER = 1.0
 """Seconds between the two looks at a file that is no valid JSON."""
-_LONGEST_ERROR = 2_000
-_MOST_REFUSED = 50
+_MAX_ERROR = 2_000
+_MAX_REFUSALS = 50
 """Refusals journaled for one dispatch; whoever writes more nonsense adds nothing new."""
 
 
-class _Sight(msgspec.Struct):
+class _FileState(msgspec.Struct):
     """How a file stood when it was last looked at, and whether a second look is due."""
 
     stamp: FileStamp | None = None
-    doubted: FileStamp | None = None
-    ripe: bool = False
+    doubted_stamp: FileStamp | None = None
+    is_second_look: bool = False
 
     def clear(self) -> None:
-        self.doubted = None
-        self.ripe = False
+        self.doubted_stamp = None
+        self.is_second_look = False
 
 
 class PendingFile:
@@ -83,26 +83,26 @@ class PendingFile:
         """`tells` in the prompt's file where the answer is to be written, and how."""
         self.ask = ask
         self.place = place
-        self.taken = False
+        self.is_answered = False
         self._artifact_path = str(place.artifact)
         self._signal_path = str(place.signal)
         self._clock = clock
         self._deliver = deliver
-        self._artifact = _Sight()
-        self._signal = _Sight()
+        self._artifact = _FileState()
+        self._signal = _FileState()
         self._refused: set[tuple[str, bytes]] = set()
         self._timers: list[Callable[[], None]] = []
-        self._current = waiting_signal(ask, place)
-        self._prompt = told_where(ask, place) if tells else ask.prompt
+        self._current = build_signal(ask, place)
+        self._prompt = render_prompt_file(ask, place) if tells else ask.prompt
 
-    def stirs(self, *, signal_too: bool) -> bool:
+    def may_have_changed(self, *, signal_too: bool) -> bool:
         """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
         next to nothing, and may miss what only a look can see (a link that leads nowhere)."""
         if self._artifact.stamp is not None or os.access(self._artifact_path, os.F_OK):
             return True
-        return signal_too and self._signal_stirs()
+        return signal_too and self._may_signal_have_changed()
 
-    def _signal_stirs(self) -> bool:
+    def _may_signal_have_changed(self) -> bool:
         seen = self._signal.stamp
         try:
             found = os.lstat(self._signal_path)
@@ -110,12 +110,12 @@ class PendingFile:
             return True
         return seen is None or (found.st_mtime_ns, found.st_ino) != (seen.modified, seen.inode)
 
-    def lay_out(self) -> None:
+    def write_files(self) -> None:
         """Write prompt and signal, unless this very dispatch already lies there. What an earlier
         one left at the artifact's place is set aside. OSError if the files cannot be written."""
-        there = signal_at(self.place.signal)
+        there = read_signal_at(self.place.signal)
         again = there is not None and there.dispatch_id == self.ask.dispatch_id
-        if not again and not self._is_ours():
+        if not again and not self._is_artifact_ours():
             move_aside(self.place.artifact, f"attempt-{self.ask.attempt - 1}")
         write_file(self.place.prompt, self._prompt.encode())
         if there == self._current:
@@ -123,107 +123,116 @@ class PendingFile:
         elif not (again and there is not None and there.status == "error"):
             self._write_signal()
 
-    def look(self, *, closely: bool = True) -> None:
+    def check(self, *, closely: bool = True) -> None:
         """See what has become of the files; `closely` reads also what seems unchanged."""
-        if not self.taken:
-            self._look_at_artifact(closely)
-        if not self.taken:
-            self._look_at_signal()
+        if not self.is_answered:
+            self._check_artifact(closely)
+        if not self.is_answered:
+            self._check_signal()
 
     def give_up(self, reason: str) -> None:
         """A responder says it cannot answer; an artifact that is there counts all the same."""
-        self.look()
-        if not self.taken:
+        self.check()
+        if not self.is_answered:
             self._fail(CRASH, reason)
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """Look no more; the papers stay as they are."""
-        self.taken = True
+        self.is_answered = True
         for cancel in self._timers:
             cancel()
 
     def settle(self, error: str) -> None:
         """Say in the signal how the dispatch ended."""
-        self.leave()
+        self.stop()
         with suppress(OSError):
-            self._mark("error" if error else "done", error[:_LONGEST_ERROR])
+            self._write_status("error" if error else "done", error[:_MAX_ERROR])
 
     def refuse(self, reason: str, sentence: str, raw: bytes = b"") -> None:
         """Have it journaled, once for each content."""
         key = (sentence, blake2b(raw, digest_size=16).digest())
-        if key not in self._refused and len(self._refused) < _MOST_REFUSED:
+        if key not in self._refused and len(self._refused) < _MAX_REFUSALS:
             self._refused.add(key)
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."
             self._deliver(Reply(self.ask.dispatch_id, raw, refused=reason, reason=sentence))
 
-    def _look_at_artifact(self, closely: bool) -> None:
+    def _check_artifact(self, closely: bool) -> None:
         sight = self._artifact
         now = read_stamp(self.place.artifact)
         unchanged = now == sight.stamp
         sight.stamp = now
         if now is None:
-            if sight.doubted is not None:
+            if sight.doubted_stamp is not None:
                 self.refuse("Missing", f"{self.place.artifact.name} vanished before it was valid")
             sight.clear()
-        elif not unchanged or sight.ripe or (closely and sight.doubted is None):
+        elif not unchanged or sight.is_second_look or (closely and sight.doubted_stamp is None):
             self._read_artifact(now)
 
     def _read_artifact(self, now: FileStamp) -> None:
-        raw = self._read(self.place.artifact, LARGEST)
-        match Doubt(raw.reason) if isinstance(raw, UnreadableFile) else judge(raw, self.ask):
-            case Doubt(reason) if isinstance(raw, UnreadableFile) and raw.kind != "large":
+        raw = self._read_file(self.place.artifact, MAX_ARTIFACT)
+        match (
+            DoubtfulArtifact(raw.reason)
+            if isinstance(raw, UnreadableFile)
+            else judge_artifact(raw, self.ask)
+        ):
+            case DoubtfulArtifact(reason) if (
+                isinstance(raw, UnreadableFile) and raw.kind != "large"
+            ):
                 self.refuse("Missing" if raw.kind == "gone" else "Malformed", reason)
-            case Doubt(reason):
-                if self._look_again(self._artifact, now):
+            case DoubtfulArtifact(reason):
+                if self._is_second_look(self._artifact, now):
                     self._fail(UNREADABLE, reason)
-            case Foreign(sentence):
+            case ForeignArtifact(sentence):
                 self._artifact.clear()
                 self.refuse("Stale", sentence, raw if isinstance(raw, bytes) else b"")
             case Reply() as reply:
-                self._take(reply)
+                self._accept(reply)
 
-    def _take(self, reply: Reply) -> None:
-        self.taken = True
+    def _accept(self, reply: Reply) -> None:
+        self.is_answered = True
         self._deliver(reply)
         with suppress(OSError):
-            self._mark("processing")
+            self._write_status("processing")
 
     def _fail(self, failure: str, reason: str) -> None:
-        self.taken = True
-        reason = reason[:_LONGEST_ERROR]
+        self.is_answered = True
+        reason = reason[:_MAX_ERROR]
         self._deliver(Reply(self.ask.dispatch_id, failure=failure, reason=reason))
 
-    def _look_again(self, sight: _Sight, now: FileStamp | None) -> bool:
+    def _is_second_look(self, sight: _FileState, now: FileStamp | None) -> bool:
         """Whether this was the second look at the same thing; else there will be one."""
-        if sight.ripe and sight.doubted == now:
+        if sight.is_second_look and sight.doubted_stamp == now:
             return True
-        sight.doubted = now
-        sight.ripe = False
+        sight.doubted_stamp = now
+        sight.is_second_look = False
 
         def ripen() -> None:
-            if sight.doubted == now:
-                sight.ripe = True
-                self.look()
+            if sight.doubted_stamp == now:
+                sight.is_second_look = True
+                self.check()
 
-        self._timers.append(self._clock.call_at(self._clock.now() + SECOND_LOOK, ripen))
+        self._timers.append(self._clock.call_at(self._clock.now() + SECOND_LOOK_AFTER, ripen))
         return False
 
-    def _look_at_signal(self) -> None:
+    def _check_signal(self) -> None:
         sight = self._signal
         now = read_stamp(self.place.signal)
-        if now is not None and now in (sight.stamp, None if sight.ripe else sight.doubted):
+        if now is not None and now in (
+            sight.stamp,
+            None if sight.is_second_look else sight.doubted_stamp,
+        ):
             return
-        raw = self._read(self.place.signal, LARGEST_SIGNAL)
-        problem = self._signal_problem(raw)
+        raw = self._read_file(self.place.signal, MAX_SIGNAL)
+        problem = self._find_signal_problem(raw)
         if problem is None:
             sight.clear()
             sight.stamp = now
-        elif problem.may_be_partial and not self._look_again(sight, now):
+        elif problem.may_be_partial and not self._is_second_look(sight, now):
             return
-        elif not self.taken:
-            self._restore(problem.sentence, b"" if isinstance(raw, UnreadableFile) else raw)
+        elif not self.is_answered:
+            self._restore_signal(problem.sentence, b"" if isinstance(raw, UnreadableFile) else raw)
 
-    def _signal_problem(self, raw: bytes | UnreadableFile) -> Problem | None:
+    def _find_signal_problem(self, raw: bytes | UnreadableFile) -> Problem | None:
         """Why this is not our signal. An error that carries our id ends the dispatch."""
         if isinstance(raw, UnreadableFile):
             return Problem("wrong-field", raw.reason)
@@ -239,7 +248,7 @@ class PendingFile:
         signal = read_signal(raw)
         return signal if isinstance(signal, Problem) else None
 
-    def _restore(self, sentence: str, raw: bytes) -> None:
+    def _restore_signal(self, sentence: str, raw: bytes) -> None:
         self._signal.clear()
         self.refuse("Malformed", f"signal.json was replaced and is written again: {sentence}", raw)
         with suppress(OSError):
@@ -248,19 +257,19 @@ class PendingFile:
                 write_file(self.place.prompt, self._prompt.encode())
             self._write_signal()
 
-    def _mark(self, status: SignalStatus, error: str = "") -> None:
+    def _write_status(self, status: SignalStatus, error: str = "") -> None:
         self._current = msgspec.structs.replace(self._current, status=status, error=error)
         self._write_signal()
 
-    def _read(self, path: Path, most: int) -> bytes | UnreadableFile:
-        if self.place.moved():
+    def _read_file(self, path: Path, most: int) -> bytes | UnreadableFile:
+        if self.place.has_moved():
             return UnreadableFile(
                 f"the folder {self.place.folder} was replaced by a link or removed"
             )
         return read_file(path, most)
 
     def _write_signal(self) -> None:
-        if self.place.moved():
+        if self.place.has_moved():
             raise FileNotFoundError(self.place.folder)
         if self.place.signal.is_dir() and not self.place.signal.is_symlink():
             move_aside(self.place.signal, "refused")
@@ -269,38 +278,38 @@ class PendingFile:
         content = encode_signal(self._current)
         self._signal.stamp = write_file(self.place.signal, content, sync=lasting)
 
-    def _is_ours(self) -> bool:
+    def _is_artifact_ours(self) -> bool:
         """Whether the artifact that lies there answers this dispatch: its signal was lost."""
-        raw = read_file(self.place.artifact, LARGEST)
-        found = judge(raw, self.ask) if isinstance(raw, bytes) else None
+        raw = read_file(self.place.artifact, MAX_ARTIFACT)
+        found = judge_artifact(raw, self.ask) if isinstance(raw, bytes) else None
         return isinstance(found, Reply)
 
 
-PATIENCE = 600.0
+DEFAULT_TIMEOUT = 600.0
 """Seconds a step may take when its circuit does not say."""
-_CLOSE_LOOK = 1.0
+_CLOSE_CHECK_EVERY = 1.0
 """Seconds between looks that see also the signal, and read again what seems unchanged."""
-_FULL_LOOK = 10.0
+_FULL_CHECK_EVERY = 10.0
 """Seconds between looks at everything, also where nothing seems to stir."""
 
 
 class FileCarrier:
     """A carrier whose asks and answers are files below one folder."""
 
-    tells = True
+    explains_where = True
     """Whether the file of a prompt says where its answer is to be written."""
 
     def __init__(
-        self, root: Path, clock: Clock, *, names: Names = plain_names, mode: Mode = "auto"
+        self, root: Path, clock: Clock, *, names: NameFiles = name_files, mode: Mode = "auto"
     ) -> None:
         self.root = root.absolute()
-        self.watch = FolderWatch(mode)
-        self.at_ticks: list[Callable[[], None]] = []
+        self.folder_watch = FolderWatch(mode)
+        self.on_tick: list[Callable[[], None]] = []
         self._clock = clock
         self._names = names
         self._open: dict[int, PendingFile] = {}
         self._ticks = 0
-        self._buried = False
+        self._has_ended_stale = False
         self._cancel: Callable[[], None] | None = None
         self._deliver: Deliver
 
@@ -313,91 +322,91 @@ class FileCarrier:
                 f"the folder {self.root} cannot be created: {error.strerror}"
             ) from None
         self.root = self.root.resolve()
-        self.watch.start(self.root)
+        self.folder_watch.start(self.root)
 
-    def keeps(self) -> bool:
+    def keeps_answers(self) -> bool:
         """Answers are files: they are there when the run goes on."""
         return True
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             if ask.dispatch_id not in self._open:
-                self._put_out(ask)
-        if asks and not self._buried:
-            self._buried = True
-            self._bury(asks[0].run_id)
+                self._write_dispatch(ask)
+        if asks and not self._has_ended_stale:
+            self._has_ended_stale = True
+            self._end_stale_signals(asks[0].run_id)
         if self._cancel is None and self._open:
             self._set_timer()
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         waiting = self._open.pop(dispatch_id, None)
         if waiting is not None:
-            self.watch.drop(waiting.place.folder)
+            self.folder_watch.drop(waiting.place.folder)
             waiting.settle(error)
 
     async def close(self) -> None:
-        self.watch.close()
+        self.folder_watch.close()
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
         for waiting in self._open.values():
-            waiting.leave()
+            waiting.stop()
         self._open.clear()
 
-    def waiting(self, dispatch_id: int) -> PendingFile | None:
+    def find_pending(self, dispatch_id: int) -> PendingFile | None:
         """That dispatch, if it is open here."""
         return self._open.get(dispatch_id)
 
-    def _put_out(self, ask: Ask) -> None:
+    def _write_dispatch(self, ask: Ask) -> None:
         papers = self._names(ask.step, ask.attempt)
         try:
-            place = case_folder(self.root, ask.run_id, ask.case_no, papers)
-            waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.tells)
-            waiting.lay_out()
+            place = make_case_folder(self.root, ask.run_id, ask.case_no, papers)
+            waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.explains_where)
+            waiting.write_files()
         except (OSError, SourceError) as error:
             reason = f"the dispatch cannot be written: {error}"
             self._deliver(Reply(ask.dispatch_id, failure=CRASH, reason=reason))
             return
         self._open[ask.dispatch_id] = waiting
-        self.watch.add(place.folder, waiting.look)
-        waiting.look()
+        self.folder_watch.add(place.folder, waiting.check)
+        waiting.check()
 
-    def _bury(self, run_id: int) -> None:
+    def _end_stale_signals(self, run_id: int) -> None:
         """A signal that looks alive although its dispatch is over would be answered for ever."""
         with suppress(OSError, SourceError):
-            for path in run_folder(self.root, run_id).glob(f"*/{SIGNAL}"):
-                bury(path, self._open.__contains__)
+            for path in make_run_folder(self.root, run_id).glob(f"*/{SIGNAL_FILE}"):
+                end_stale_signal(path, self._open.__contains__)
 
-    def _tick(self) -> None:
+    def _on_tick(self) -> None:
         self._ticks += 1
-        closely, always = self._every(_CLOSE_LOOK), self._every(_FULL_LOOK)
+        closely, always = self._is_due(_CLOSE_CHECK_EVERY), self._is_due(_FULL_CHECK_EVERY)
         for waiting in list(self._open.values()):
-            if always or waiting.stirs(signal_too=closely):
-                waiting.look(closely=closely)
+            if always or waiting.may_have_changed(signal_too=closely):
+                waiting.check(closely=closely)
         if closely:
-            for look in self.at_ticks:
+            for look in self.on_tick:
                 look()
         self._cancel = None
         if self._open:
             self._set_timer()
 
-    def _every(self, seconds: float) -> bool:
-        return self._ticks % max(1, round(seconds / self.watch.interval)) == 0
+    def _is_due(self, seconds: float) -> bool:
+        return self._ticks % max(1, round(seconds / self.folder_watch.interval)) == 0
 
     def _set_timer(self) -> None:
-        when = self._clock.now() + self.watch.interval
-        self._cancel = self._clock.call_at(when, self._tick)
+        when = self._clock.now() + self.folder_watch.interval
+        self._cancel = self._clock.call_at(when, self._on_tick)
 
 
 class ManualCarrier(FileCarrier):
     """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
 
-    tells = False
+    explains_where = False
 
 
-def read_saved(path: Path, dispatch_id: int) -> Artifact:
+def read_saved_artifact(path: Path, dispatch_id: int) -> Artifact:
     """The artifact in a user's file, with or without its wrapper; a wrapper must carry this id."""
-    raw = read_file(path.resolve(), LARGEST)
+    raw = read_file(path.resolve(), MAX_ARTIFACT)
     if isinstance(raw, UnreadableFile):
         raise SourceError(f"{raw.reason}; nothing was saved")
     found = read_object(raw)
@@ -407,18 +416,20 @@ def read_saved(path: Path, dispatch_id: int) -> Artifact:
         wrapped = read_artifact(raw)
         if isinstance(wrapped, Artifact) and wrapped.dispatch_id == dispatch_id:
             return wrapped
-        found = wrapped if isinstance(wrapped, Problem) else _another(wrapped, dispatch_id)
+        found = (
+            wrapped if isinstance(wrapped, Problem) else _build_wrong_dispatch(wrapped, dispatch_id)
+        )
     raise SourceError(f"{path}: {found.sentence}; nothing was saved")
 
 
-def _another(wrapped: Artifact, dispatch_id: int) -> Problem:
+def _build_wrong_dispatch(wrapped: Artifact, dispatch_id: int) -> Problem:
     said = f"it answers dispatch {wrapped.dispatch_id}, and {dispatch_id} is open"
     return Problem("wrong-dispatch-id", said)
 
 
-def items_in(path: Path) -> list[int]:
+def read_item_ids(path: Path) -> list[int]:
     """The items that an artifact says it is about, if it can be read and does."""
-    raw = read_file(path.resolve(), LARGEST)
+    raw = read_file(path.resolve(), MAX_ARTIFACT)
     found = None if isinstance(raw, UnreadableFile) else read_object(raw)
     data = found.get("data", found) if isinstance(found, dict) else {}
     items = data.get("case_ids") if isinstance(data, dict) else ()
@@ -426,29 +437,31 @@ def items_in(path: Path) -> list[int]:
     return [item for item in known if isinstance(item, int) and not isinstance(item, bool)]
 
 
-def laid(root: Path, run_id: int, case_no: int, papers: Papers, dispatch_id: int) -> Path | None:
+def find_saved_artifact(
+    root: Path, run_id: int, case_no: int, papers: DispatchFiles, dispatch_id: int
+) -> Path | None:
     """What somebody put at the artifact's place after that dispatch was written out; an earlier
     answer may still lie there before that, and is none."""
     folder = root.resolve() / f"{run_id}" / f"{case_no}"
-    there, artifact = signal_at(folder / SIGNAL), folder / papers.artifact
+    there, artifact = read_signal_at(folder / SIGNAL_FILE), folder / papers.artifact
     is_asked = there is not None and there.dispatch_id == dispatch_id
     return artifact if is_asked and artifact.is_file() and not artifact.is_symlink() else None
 
 
-def leave_artifact(
+def write_artifact(
     root: Path,
     run_id: int,
     case_no: int,
     step: str,
     attempt: int,
     artifact: Artifact,
-    names: Names = plain_names,
+    names: NameFiles = name_files,
     *,
     given: Path | None = None,
 ) -> Path:
     """Put it where the next sitting looks; something else that lies there is kept aside. It may
     have been `given` in that very place."""
-    place = case_folder(root.resolve(), run_id, case_no, names(step, attempt))
+    place = make_case_folder(root.resolve(), run_id, case_no, names(step, attempt))
     try:
         if given is None or given.resolve() != place.artifact:
             move_aside(place.artifact, "replaced")

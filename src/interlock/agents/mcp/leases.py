@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock
-from interlock.engine.case import Refused
+from interlock.engine.case import RefusedAnswer
 from interlock.system.files import write_file
 
-GRACE = 20.0
+RECONNECT_GRACE = 20.0
 """Seconds a worker has to come back to a coordinator that was started anew."""
 _TOKEN = re.compile(r"([0-9]{1,16})\.([0-9]{1,9})\.[0-9a-f]{1,64}", re.ASCII)
 
@@ -36,7 +36,7 @@ class Lease(msgspec.Struct, frozen=True):
     until: float
 
 
-class _Page(msgspec.Struct):
+class _LeaseFile(msgspec.Struct):
     leases: list[Lease] = []
     fences: dict[int, int] = {}
 
@@ -52,16 +52,18 @@ class LeaseBook:
 
     def open(self, now: float) -> None:
         """Take up what an earlier coordinator had handed out; its workers must come back soon."""
-        page = _Page()
+        page = _LeaseFile()
         with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-            page = msgspec.json.decode(self._path.read_bytes(), type=_Page)
+            page = msgspec.json.decode(self._path.read_bytes(), type=_LeaseFile)
         self._fences = dict(page.fences)
         self._held = {
-            each.dispatch_id: msgspec.structs.replace(each, until=now + min(each.ttl, GRACE))
+            each.dispatch_id: msgspec.structs.replace(
+                each, until=now + min(each.ttl, RECONNECT_GRACE)
+            )
             for each in page.leases
         }
 
-    def keep_only(self, dispatch_ids: set[int]) -> None:
+    def forget_others(self, dispatch_ids: set[int]) -> None:
         """Forget dispatches that are no more."""
         for dispatch_id in self._fences.keys() - dispatch_ids:
             self._held.pop(dispatch_id, None)
@@ -76,15 +78,15 @@ class LeaseBook:
         self._save()
         return lease
 
-    def of(self, dispatch_id: int) -> Lease | None:
+    def find_lease(self, dispatch_id: int) -> Lease | None:
         return self._held.get(dispatch_id)
 
-    def held_by(self, worker: str) -> list[Lease]:
+    def list_held(self, worker: str) -> list[Lease]:
         return [each for each in self._held.values() if each.worker == worker]
 
     def renew(self, worker: str, now: float, token: str = "") -> None:
         """The worker lives: all its leases last longer, or the one it speaks of."""
-        for lease in self.held_by(worker):
+        for lease in self.list_held(worker):
             if not token or hmac.compare_digest(token.encode(), lease.token.encode()):
                 longer = msgspec.structs.replace(lease, until=now + lease.ttl)
                 self._held[lease.dispatch_id] = longer
@@ -100,32 +102,40 @@ class LeaseBook:
             self._held.pop(dispatch_id, None)
             self._save()
 
-    def run_out(self, now: float) -> list[Lease]:
+    def list_expired(self, now: float) -> list[Lease]:
         return [each for each in self._held.values() if each.until <= now]
 
-    def next_end(self) -> float | None:
+    def find_next_expiry(self) -> float | None:
         return min((each.until for each in self._held.values()), default=None)
 
-    def problem(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
+    def find_problem(self, worker: str, dispatch_id: int, token: str) -> RefusedAnswer | None:
         """Why this worker may not answer that open dispatch under that lease."""
         lease = self._held.get(dispatch_id)
         if lease is not None and hmac.compare_digest(token.encode(), lease.token.encode()):
             if lease.worker == worker:
                 return None
-            return Refused("WrongTask", f"Dispatch {dispatch_id} is leased to another worker.")
+            return RefusedAnswer(
+                "WrongTask", f"Dispatch {dispatch_id} is leased to another worker."
+            )
         spoken = _TOKEN.fullmatch(token)
         if spoken is None or int(spoken[1]) != dispatch_id:
-            return Refused(
+            return RefusedAnswer(
                 "WrongTask", f"This is not a lease of dispatch {dispatch_id}; use its own."
             )
         if int(spoken[2]) > self._fences.get(dispatch_id, 0):
-            return Refused("WrongTask", f"This lease of dispatch {dispatch_id} was never granted.")
+            return RefusedAnswer(
+                "WrongTask", f"This lease of dispatch {dispatch_id} was never granted."
+            )
         now = "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
-        return Refused("Stale", f"The lease is over and {now}: take work with interlock_next.")
+        return RefusedAnswer(
+            "Stale", f"The lease is over and {now}: take work with interlock_next."
+        )
 
     def _save(self) -> None:
         """Without a sync: what must survive is the death of this process, not of the machine."""
-        page = _Page(sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences)
+        page = _LeaseFile(
+            sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences
+        )
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(page), sync=False)
 
@@ -140,7 +150,7 @@ class WakeEvent:
     async def wait(self, until: float) -> None:
         """Return when it rings, or at that time."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        cancel = self._clock.call_at(until, lambda: resolve(waiter, None))
+        cancel = self._clock.call_at(until, lambda: resolve_future(waiter, None))
         self._waiters.append(waiter)
         try:
             await waiter
@@ -148,66 +158,68 @@ class WakeEvent:
             cancel()
             self._waiters.remove(waiter)
 
-    def ring(self) -> None:
+    def wake_all(self) -> None:
         for waiter in self._waiters:
-            resolve(waiter, None)
+            resolve_future(waiter, None)
 
 
-def resolve(waiting: "asyncio.Future[Any]", value: object) -> None:
+def resolve_future(waiting: "asyncio.Future[Any]", value: object) -> None:
     """Give it its value, unless it has one or nobody waits any more."""
     if not waiting.done():
         waiting.set_result(value)
 
 
-Late = Callable[[Ask, float], None]
+OnTimeout = Callable[[Ask, float], None]
 """Told that an ask was not answered within so many seconds after the first worker took it."""
 
 
 class LeaseBoard:
     """All asks of one coordinator, in or out of hand."""
 
-    def __init__(self, leases: Path, clock: Clock, nonce: Callable[[], str], late: Late) -> None:
+    def __init__(
+        self, leases: Path, clock: Clock, nonce: Callable[[], str], late: OnTimeout
+    ) -> None:
         self.asks: dict[int, Ask] = {}
         self.book = LeaseBook(leases, nonce)
-        self.stir = WakeEvent(clock)
-        self.closed = False
+        self.wake = WakeEvent(clock)
+        self.is_closed = False
         self._clock = clock
-        self._late = late
+        self._on_late = late
         self._settling: dict[int, asyncio.Future[str]] = {}
-        self._limits: dict[int, Callable[[], None]] = {}
-        self._ring: Callable[[], None] | None = None
+        self._timeouts: dict[int, Callable[[], None]] = {}
+        self._cancel_expiry: Callable[[], None] | None = None
         self._first = True
 
     def open(self) -> None:
         self.book.open(self._clock.now())
 
-    def put(self, asks: Sequence[Ask]) -> None:
+    def add(self, asks: Sequence[Ask]) -> None:
         self.asks |= {ask.dispatch_id: ask for ask in asks}
         if self._first:
             self._first = False
-            self.book.keep_only(set(self.asks))
-            self._watch_leases()
-        self.stir.ring()
+            self.book.forget_others(set(self.asks))
+            self._schedule_expiry()
+        self.wake.wake_all()
 
     def drop(self, dispatch_id: int, error: str = "") -> None:
         """It is settled; who brought the answer is told how that went."""
         self.asks.pop(dispatch_id, None)
         self.book.forget(dispatch_id)
-        if cancel := self._limits.pop(dispatch_id, None):
+        if cancel := self._timeouts.pop(dispatch_id, None):
             cancel()
         if waiting := self._settling.pop(dispatch_id, None):
-            resolve(waiting, error)
+            resolve_future(waiting, error)
 
     def close(self, reason: str) -> None:
-        self.closed = True
-        for cancel in (self._ring, *self._limits.values()):
+        self.is_closed = True
+        for cancel in (self._cancel_expiry, *self._timeouts.values()):
             if cancel is not None:
                 cancel()
         for waiting in self._settling.values():
-            resolve(waiting, reason)
-        self.stir.ring()
+            resolve_future(waiting, reason)
+        self.wake.wake_all()
 
-    def free(self) -> Iterator[Ask]:
+    def list_free(self) -> Iterator[Ask]:
         """What nobody holds, in the order it was asked."""
         for dispatch_id in sorted(self.asks):
             if self._is_free(dispatch_id):
@@ -217,42 +229,42 @@ class LeaseBoard:
         """Into the hands of this worker; the step's own limit counts from the first one."""
         now = self._clock.now()
         lease = self.book.grant(ask.dispatch_id, worker, ttl, now)
-        if timeout is not None and ask.dispatch_id not in self._limits:
-            late = self._clock.call_at(now + timeout, lambda: self._time_is_up(ask, timeout))
-            self._limits[ask.dispatch_id] = late
-        self._watch_leases()
+        if timeout is not None and ask.dispatch_id not in self._timeouts:
+            late = self._clock.call_at(now + timeout, lambda: self._on_timeout(ask, timeout))
+            self._timeouts[ask.dispatch_id] = late
+        self._schedule_expiry()
         return lease
 
     def release(self, dispatch_id: int) -> None:
         self.book.release(dispatch_id)
-        self.stir.ring()
+        self.wake.wake_all()
 
-    def settling(self, dispatch_id: int) -> "asyncio.Future[str]":
+    def begin_settling(self, dispatch_id: int) -> "asyncio.Future[str]":
         """An answer is on its way; what comes of it is told by `drop`, or by `close`."""
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._settling[dispatch_id] = found
         return found
 
-    def out_of_turn(self, worker: str, dispatch_id: int, token: str) -> Refused | None:
+    def find_problem(self, worker: str, dispatch_id: int, token: str) -> RefusedAnswer | None:
         """Why this worker may not answer that dispatch now."""
         if dispatch_id in self._settling:
-            return Refused(
+            return RefusedAnswer(
                 "Stale", f"An answer to dispatch {dispatch_id} is already being processed."
             )
         if dispatch_id not in self.asks:
             sentence = f"Dispatch {dispatch_id} is not open: it is settled, or never was."
-            return Refused("Stale", sentence)
-        return self.book.problem(worker, dispatch_id, token)
+            return RefusedAnswer("Stale", sentence)
+        return self.book.find_problem(worker, dispatch_id, token)
 
-    def why_none(self, roles: Sequence[str]) -> str:
-        free = {ask.role for ask in self.free()}
+    def explain_no_work(self, roles: Sequence[str]) -> str:
+        free = {ask.role for ask in self.list_free()}
         if free:
             return f"what waits is for {', '.join(sorted(free))}, not for {', '.join(roles)}"
         if self.asks:
             return "other workers have all that is open; ask again"
         return "nothing is to be done at this moment; ask again"
 
-    def held_by(self, worker: str) -> list[dict[str, Any]]:
+    def list_held(self, worker: str) -> list[dict[str, Any]]:
         """What a worker has, as it is told."""
         return [
             {
@@ -261,35 +273,37 @@ class LeaseBoard:
                 "step": self.asks[each.dispatch_id].step,
                 "seconds_left": round(each.until - self._clock.now(), 1),
             }
-            for each in sorted(self.book.held_by(worker), key=lambda each: each.dispatch_id)
+            for each in sorted(self.book.list_held(worker), key=lambda each: each.dispatch_id)
             if each.dispatch_id in self.asks
         ]
 
-    def leased(self) -> int:
-        return len([each for each in self.asks if self.book.of(each) is not None])
+    def count_leased(self) -> int:
+        return len([each for each in self.asks if self.book.find_lease(each) is not None])
 
-    def run_id(self) -> int | None:
+    def find_run_id(self) -> int | None:
         return next((ask.run_id for ask in self.asks.values()), None)
 
     def _is_free(self, dispatch_id: int) -> bool:
-        return self.book.of(dispatch_id) is None and dispatch_id not in self._settling
+        return self.book.find_lease(dispatch_id) is None and dispatch_id not in self._settling
 
-    def _time_is_up(self, ask: Ask, timeout: float) -> None:
-        self._limits.pop(ask.dispatch_id, None)
+    def _on_timeout(self, ask: Ask, timeout: float) -> None:
+        self._timeouts.pop(ask.dispatch_id, None)
         if ask.dispatch_id in self.asks and ask.dispatch_id not in self._settling:
-            self._late(ask, timeout)
+            self._on_late(ask, timeout)
 
-    def _watch_leases(self) -> None:
+    def _schedule_expiry(self) -> None:
         """Wake when the first lease runs out; one that was renewed meanwhile is looked at again."""
-        if self._ring is not None:
-            self._ring()
-        end = self.book.next_end()
-        self._ring = None if end is None else self._clock.call_at(end, self._look)
+        if self._cancel_expiry is not None:
+            self._cancel_expiry()
+        end = self.book.find_next_expiry()
+        self._cancel_expiry = (
+            None if end is None else self._clock.call_at(end, self._release_expired)
+        )
 
-    def _look(self) -> None:
-        self._ring = None
-        for lease in self.book.run_out(self._clock.now()):
+    def _release_expired(self) -> None:
+        self._cancel_expiry = None
+        for lease in self.book.list_expired(self._clock.now()):
             if lease.dispatch_id not in self._settling:
                 self.release(lease.dispatch_id)
-        if not self.closed:
-            self._watch_leases()
+        if not self.is_closed:
+            self._schedule_expiry()

@@ -11,35 +11,35 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from interlock.agents.queries import LONGEST_TEXT, QueryStatus
+from interlock.agents.queries import MAX_QUESTION, QueryStatus
 
-LONGEST: Final = 8 << 20
+MAX_LINE: Final = 8 << 20
 """Bytes of one line: an answer of the largest size, with every character escaped."""
-LONGEST_WAIT: Final = 30.0
-LEASE_TIME: Final = 900.0
-LONGEST_LEASE: Final = 86_400.0
+MAX_WAIT: Final = 30.0
+DEFAULT_LEASE: Final = 900.0
+MAX_LEASE: Final = 86_400.0
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", kw_only=True):
     call: int
 
 
-class Hello(_Call, frozen=True, tag="hello"):
+class HelloCall(_Call, frozen=True, tag="hello"):
     """Who speaks: said first, once."""
 
     worker: str
     name: str = ""
 
 
-class Next(_Call, frozen=True, tag="next"):
+class NextCall(_Call, frozen=True, tag="next"):
     """Hand me something of these roles, or of any; wait so long for it."""
 
-    wait: float = LONGEST_WAIT
-    ttl: float = LEASE_TIME
+    wait: float = MAX_WAIT
+    ttl: float = DEFAULT_LEASE
     roles: tuple[str, ...] = ()
 
 
-class Submit(_Call, frozen=True, tag="submit"):
+class SubmitCall(_Call, frozen=True, tag="submit"):
     """The answer to a dispatch, as JSON text."""
 
     dispatch_id: int
@@ -47,7 +47,7 @@ class Submit(_Call, frozen=True, tag="submit"):
     content: str
 
 
-class GiveUp(_Call, frozen=True, tag="give-up"):
+class GiveUpCall(_Call, frozen=True, tag="give-up"):
     """No answer will come: the attempt failed, or, with `release`, somebody else shall try it."""
 
     dispatch_id: int
@@ -65,7 +65,7 @@ class QueryCall(_Call, frozen=True, tag="query"):
     options: tuple[str, ...] = ()
 
 
-class Poll(_Call, frozen=True, tag="poll"):
+class PollCall(_Call, frozen=True, tag="poll"):
     """Whether a question has its answer."""
 
     query_id: str
@@ -77,17 +77,27 @@ class StatusCall(_Call, frozen=True, tag="look"):
     lease: str = ""
 
 
-class Read(_Call, frozen=True, tag="read"):
+class ReadCall(_Call, frozen=True, tag="read"):
     """A text: the briefing, or the prompt of an open dispatch."""
 
     dispatch_id: int = 0
 
 
-class Cancel(_Call, frozen=True, tag="cancel"):
+class CancelCall(_Call, frozen=True, tag="cancel"):
     """Nobody waits for the answer to that call any more."""
 
 
-Call = Hello | Next | Submit | GiveUp | QueryCall | Poll | StatusCall | Read | Cancel
+Call = (
+    HelloCall
+    | NextCall
+    | SubmitCall
+    | GiveUpCall
+    | QueryCall
+    | PollCall
+    | StatusCall
+    | ReadCall
+    | CancelCall
+)
 
 
 class WorkerReply(msgspec.Struct, frozen=True):
@@ -127,13 +137,13 @@ class NoWork(msgspec.Struct, frozen=True, kw_only=True):
     """Of the run that is over, or that nobody works on."""
 
 
-class Leaving(NoWork, frozen=True):
+class CoordinatorLeaving(NoWork, frozen=True):
     """This coordinator ends its work: another may come. Only the worker hears that."""
 
     leaving: bool = True
 
 
-class Taken(msgspec.Struct, frozen=True):
+class SubmitResult(msgspec.Struct, frozen=True):
     """What became of an answer."""
 
     accepted: bool
@@ -171,11 +181,11 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-read_call = msgspec.json.Decoder(Call).decode
-read_answer = msgspec.json.Decoder(WorkerReply).decode
+decode_call = msgspec.json.Decoder(Call).decode
+decode_reply = msgspec.json.Decoder(WorkerReply).decode
 
 
-def line_of(said: msgspec.Struct) -> bytes:
+def encode_line(said: msgspec.Struct) -> bytes:
     """A record as it travels."""
     return msgspec.json.encode(said) + b"\n"
 
@@ -191,16 +201,16 @@ class NextArguments(msgspec.Struct, forbid_unknown_fields=True):
         float,
         Meta(
             description="Seconds to wait for work.",
-            extra_json_schema={"minimum": 0, "maximum": LONGEST_WAIT},
+            extra_json_schema={"minimum": 0, "maximum": MAX_WAIT},
         ),
-    ] = LONGEST_WAIT
+    ] = MAX_WAIT
     ttl: Annotated[
         float,
         Meta(
             description="Seconds after which another worker gets it if you make no call about it.",
-            extra_json_schema={"minimum": 1, "maximum": LONGEST_LEASE},
+            extra_json_schema={"minimum": 1, "maximum": MAX_LEASE},
         ),
-    ] = LEASE_TIME
+    ] = DEFAULT_LEASE
     roles: Annotated[
         tuple[str, ...], Meta(description="Only work of these roles; default of all.")
     ] = ()
@@ -222,7 +232,7 @@ class SignalArguments(msgspec.Struct, forbid_unknown_fields=True):
 class AskArguments(msgspec.Struct, forbid_unknown_fields=True):
     dispatch_id: _DispatchId = 0
     lease: _Lease = ""
-    question: Annotated[str, Meta(extra_json_schema={"maxLength": LONGEST_TEXT})] = ""
+    question: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_QUESTION})] = ""
     options: Annotated[
         tuple[str, ...], Meta(description="Answers to choose from, if it is a choice.")
     ] = ()
@@ -256,16 +266,16 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
 
     name: str
     title: str
-    about: str
+    description: str
     arguments: type[msgspec.Struct]
     results: tuple[type[msgspec.Struct], ...]
     only_reads: bool = False
     repeatable: bool = False
 
     @cached_property
-    def takes(self) -> Schema:
+    def input_schema(self) -> Schema:
         """The schema of its arguments; what may be left out is not required."""
-        found = _describe(self.arguments)
+        found = _describe_record(self.arguments)
         schema: Schema = {
             "type": "object",
             "properties": found["properties"],
@@ -274,27 +284,27 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
         return schema | ({"required": found["required"]} if found["required"] else {})
 
     @cached_property
-    def gives(self) -> Schema:
+    def output_schema(self) -> Schema:
         """The schema of its result: one object with the fields of all records it may give.
         Required is what every one of them always has."""
         properties: Schema = {}
         for record in self.results:
-            for name, schema in _describe(record)["properties"].items():
+            for name, schema in _describe_record(record)["properties"].items():
                 # What the first record says of a field goes before what the others say.
-                properties[name] = _without_default(schema) | properties.get(name, {})
+                properties[name] = _drop_default(schema) | properties.get(name, {})
         required = [
             name for name in properties if all(_always_has(each, name) for each in self.results)
         ]
         return {"type": "object", "properties": properties, "required": required}
 
-    def spec(self) -> dict[str, Any]:
+    def build_spec(self) -> dict[str, Any]:
         """As MCP writes it."""
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.about,
-            "inputSchema": self.takes,
-            "outputSchema": self.gives,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "outputSchema": self.output_schema,
             "annotations": {
                 "title": self.title,
                 "readOnlyHint": self.only_reads,
@@ -305,15 +315,15 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
         }
 
 
-def _describe(record: type[msgspec.Struct]) -> Schema:
+def _describe_record(record: type[msgspec.Struct]) -> Schema:
     """What msgspec says of a record, without what only repeats its code: titles, empty defaults."""
     _, components = msgspec.json.schema_components([record], ref_template="{name}")
     found = components[record.__name__]
-    properties = {name: _plain(schema) for name, schema in found["properties"].items()}
+    properties = {name: _simplify_schema(schema) for name, schema in found["properties"].items()}
     return {"properties": properties, "required": found["required"]}
 
 
-def _plain(schema: Schema) -> Schema:
+def _simplify_schema(schema: Schema) -> Schema:
     found = dict(schema)
     if found.get("default", UNSET) in (None, "", 0, (), {}, False):
         del found["default"]
@@ -324,7 +334,7 @@ def _plain(schema: Schema) -> Schema:
     return found
 
 
-def _without_default(schema: Schema) -> Schema:
+def _drop_default(schema: Schema) -> Schema:
     return {name: value for name, value in schema.items() if name != "default"}
 
 
@@ -349,7 +359,7 @@ TOOLS: Final = (
         "Answer a dispatch you hold. The answer is checked at once: if it is refused and open is "
         "true, mend it as the sentence says and submit again under the same lease.",
         SubmitArguments,
-        (Taken,),
+        (SubmitResult,),
     ),
     Tool(
         "interlock_signal",
@@ -357,7 +367,7 @@ TOOLS: Final = (
         "Say one of the signals that interlock_next listed, with its data. Two are always legal: "
         "'crash' with data.reason gives the attempt up, 'release' lets another worker try it.",
         SignalArguments,
-        (Taken,),
+        (SubmitResult,),
     ),
     Tool(
         "interlock_ask",
@@ -387,26 +397,26 @@ TOOLS: Final = (
     ),
 )
 
-BRIEFING: Final = "run://{run_id}/briefing"
-PROMPT: Final = "run://{run_id}/dispatches/{dispatch_id}/prompt"
-TEMPLATES: Final = (
+BRIEFING_URI: Final = "run://{run_id}/briefing"
+PROMPT_URI: Final = "run://{run_id}/dispatches/{dispatch_id}/prompt"
+RESOURCE_TEMPLATES: Final = (
     {
         "name": "briefing",
         "title": "What is known so far",
-        "uriTemplate": BRIEFING,
+        "uriTemplate": BRIEFING_URI,
         "mimeType": "text/markdown",
         "description": "Symptoms, clusters and causes found in this run; grows as it goes on.",
     },
     {
         "name": "prompt",
         "title": "The prompt of a dispatch",
-        "uriTemplate": PROMPT,
+        "uriTemplate": PROMPT_URI,
         "mimeType": "text/markdown",
         "description": "The prompt of a dispatch that is open.",
     },
 )
 
 
-def specs() -> list[dict[str, Any]]:
+def list_tool_specs() -> list[dict[str, Any]]:
     """All tools, as MCP lists them."""
-    return [tool.spec() for tool in TOOLS]
+    return [tool.build_spec() for tool in TOOLS]

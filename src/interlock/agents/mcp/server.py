@@ -14,34 +14,44 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from interlock.agents.mcp.messages import BRIEFING, INSTRUCTIONS, PROMPT, TEMPLATES, specs
+from interlock.agents.mcp.messages import (
+    BRIEFING_URI,
+    INSTRUCTIONS,
+    PROMPT_URI,
+    RESOURCE_TEMPLATES,
+    list_tool_specs,
+)
 from interlock.agents.mcp.stdio import HANDSHAKES, NAME, StdioTransport
 from interlock.agents.mcp.worker import Worker
 from interlock.version import __version__
 
-SESSION: Final = "mcp-session-id"
+SESSION_HEADER: Final = "mcp-session-id"
 _MARKDOWN: Final = "text/markdown"
-_BRIEFING: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
-_PROMPT: Final = re.compile(r"run://([0-9]{1,15})/dispatches/([0-9]{1,15})/prompt", re.ASCII)
+_BRIEFING_PATTERN: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
+_PROMPT_PATTERN: Final = re.compile(
+    r"run://([0-9]{1,15})/dispatches/([0-9]{1,15})/prompt", re.ASCII
+)
 
 
 class WorkerProvider(Protocol):
     """Who does the work: one worker, or a roster of them with one for each session."""
 
-    async def use(
+    async def call_tool(
         self, name: str, arguments: Mapping[str, Any], session: str, /
     ) -> dict[str, Any] | str: ...
 
-    async def read(self, dispatch_id: int, session: str, /) -> dict[str, Any]: ...
+    async def read_resource(self, dispatch_id: int, session: str, /) -> dict[str, Any]: ...
 
 
 class _Handlers:
     """What the SDK calls. A tool that cannot do its work says so in its result."""
 
     def __init__(self, staff: WorkerProvider) -> None:
-        self._staff = staff
-        self._tools = [types.Tool.model_validate(each) for each in specs()]
-        self._templates = [types.ResourceTemplate.model_validate(each) for each in TEMPLATES]
+        self._workers = staff
+        self._tools = [types.Tool.model_validate(each) for each in list_tool_specs()]
+        self._templates = [
+            types.ResourceTemplate.model_validate(each) for each in RESOURCE_TEMPLATES
+        ]
 
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._tools)
@@ -49,20 +59,22 @@ class _Handlers:
     async def call_tool(
         self, context: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        found = await self._staff.use(params.name, params.arguments or {}, _session(context))
+        found = await self._workers.call_tool(
+            params.name, params.arguments or {}, _read_session(context)
+        )
         if isinstance(found, str):
-            return types.CallToolResult(content=[_text(found)], is_error=True)
+            return types.CallToolResult(content=[_build_text(found)], is_error=True)
         refused = found.get("accepted") is False or found.get("asked") is False
         shown = msgspec.json.encode(found).decode()
         return types.CallToolResult(
-            content=[_text(shown)], structured_content=found, is_error=refused
+            content=[_build_text(shown)], structured_content=found, is_error=refused
         )
 
     async def list_resources(self, context: Any, _params: Any) -> types.ListResourcesResult:
-        told = await self._staff.read(0, _session(context))
+        told = await self._workers.read_resource(0, _read_session(context))
         if told["text"] is None or told["run_id"] is None:
             return types.ListResourcesResult(resources=[])
-        uri = BRIEFING.format(run_id=told["run_id"])
+        uri = BRIEFING_URI.format(run_id=told["run_id"])
         about = types.Resource(name="briefing", uri=uri, mime_type=_MARKDOWN)
         return types.ListResourcesResult(resources=[about])
 
@@ -75,33 +87,33 @@ class _Handlers:
         self, context: Any, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        named = _BRIEFING.fullmatch(uri) or _PROMPT.fullmatch(uri)
-        dispatch_id = int(named[2]) if named and named.re is _PROMPT else 0
-        told = await self._staff.read(dispatch_id, _session(context))
+        named = _BRIEFING_PATTERN.fullmatch(uri) or _PROMPT_PATTERN.fullmatch(uri)
+        dispatch_id = int(named[2]) if named and named.re is _PROMPT_PATTERN else 0
+        told = await self._workers.read_resource(dispatch_id, _read_session(context))
         if named is None or told["text"] is None or str(told["run_id"]) != named[1]:
-            raise _missing(uri)
+            raise _build_missing_error(uri)
         text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=told["text"])
         return types.ReadResourceResult(contents=[text])
 
 
-def _missing(uri: str) -> Exception:
-    known = f"{BRIEFING} and {PROMPT}, of the run that is worked on"
+def _build_missing_error(uri: str) -> Exception:
+    known = f"{BRIEFING_URI} and {PROMPT_URI}, of the run that is worked on"
     return MCPError(code=types.INVALID_PARAMS, message=f"there is no {uri[:200]!r}; see {known}")
 
 
-def _text(text: str) -> types.TextContent:
+def _build_text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _session(context: Any) -> str:
+def _read_session(context: Any) -> str:
     """The client's session, if it came over HTTP and its revision has sessions; the SDK has checked
     that it exists."""
     if context.request is None or context.protocol_version not in HANDSHAKES:
         return ""
-    return str(context.request.headers.get(SESSION, ""))
+    return str(context.request.headers.get(SESSION_HEADER, ""))
 
 
-def make_server(staff: WorkerProvider) -> Server[Any]:
+def build_server(staff: WorkerProvider) -> Server[Any]:
     handlers = _Handlers(staff)
     return Server(
         NAME,
@@ -115,13 +127,13 @@ def make_server(staff: WorkerProvider) -> Server[Any]:
     )
 
 
-async def serve(worker: Worker, doorway: StdioTransport) -> None:
+async def serve_stdio(worker: Worker, doorway: StdioTransport) -> None:
     """Serve until the client hangs up."""
-    server = make_server(worker)
-    source = cast("anyio.AsyncFile[str]", doorway.lines(_readable))
+    server = build_server(worker)
+    source = cast("anyio.AsyncFile[str]", doorway.read_lines(_validate_line))
     async with stdio_server(source, cast("anyio.AsyncFile[str]", doorway)) as (heard, said):
         await server.run(heard, said, server.create_initialization_options())
 
 
-def _readable(line: bytes) -> object:
+def _validate_line(line: bytes) -> object:
     return types.jsonrpc_message_adapter.validate_json(line, by_name=False)

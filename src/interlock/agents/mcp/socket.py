@@ -19,35 +19,35 @@ from typing import Any, Final, Protocol
 
 from interlock.agents.carrier import report_failure
 from interlock.agents.mcp.messages import (
-    LONGEST,
+    MAX_LINE,
     Call,
-    Cancel,
-    GiveUp,
-    Hello,
+    CancelCall,
+    GiveUpCall,
+    HelloCall,
     WorkerReply,
-    line_of,
-    read_answer,
-    read_call,
+    decode_call,
+    decode_reply,
+    encode_line,
 )
 from interlock.system.errors import InterlockError, SourceError, StateError
 
-SOCKET: Final = "desk.sock"
-MOST_WORKERS: Final = 256
-_MOST_CALLS: Final = 64
-_LONGEST_PATH: Final = 100
-_LONGEST_NAME: Final = 100
-_PATIENCE: Final = 10.0
-_LAST_WORDS: Final = 2.0
+SOCKET_FILE: Final = "desk.sock"
+MAX_WORKERS: Final = 256
+_MAX_CALLS: Final = 64
+_MAX_PATH: Final = 100
+_MAX_NAME: Final = 100
+_HELLO_TIMEOUT: Final = 10.0
+_CLOSE_GRACE: Final = 2.0
 
 
 class WorkQueue(Protocol):
     """Who answers the calls."""
 
-    def came(self, worker: str) -> None: ...
+    def worker_joined(self, worker: str) -> None: ...
 
-    def gone(self, worker: str) -> None: ...
+    def worker_left(self, worker: str) -> None: ...
 
-    async def answer(self, worker: str, call: Call) -> dict[str, Any]: ...
+    async def answer_call(self, worker: str, call: Call) -> dict[str, Any]: ...
 
 
 class WorkerSocket:
@@ -55,15 +55,15 @@ class WorkerSocket:
 
     def __init__(self, folder: Path, desk: WorkQueue) -> None:
         self._folder = folder
-        self._desk = desk
-        self._visits: set[asyncio.Task[None]] = set()
-        self._visitors: set[_Visit] = set()
+        self._queue = desk
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: set[_WorkerConnection] = set()
         self._opening: asyncio.Task[asyncio.Server] | None = None
 
     def open(self) -> None:
         """Take the place, or say why it cannot be had; whoever knocks now is heard soon."""
-        listening = _listen(self._folder)
-        serving = asyncio.start_unix_server(self._meet, sock=listening, limit=LONGEST)
+        listening = _open_socket(self._folder)
+        serving = asyncio.start_unix_server(self._serve_worker, sock=listening, limit=MAX_LINE)
         self._opening = asyncio.get_running_loop().create_task(serving)
         self._opening.add_done_callback(report_failure)
 
@@ -73,125 +73,127 @@ class WorkerSocket:
         server = await self._opening
         server.close()
         with suppress(FileNotFoundError):
-            (self._folder / SOCKET).unlink()
-        await self._let_finish()
-        for visit in list(self._visits):
+            (self._folder / SOCKET_FILE).unlink()
+        await self._wait_for_calls()
+        for visit in list(self._tasks):
             visit.cancel()
-        await asyncio.gather(*self._visits, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _let_finish(self) -> None:
+    async def _wait_for_calls(self) -> None:
         """Calls that have their answer by now still get to say it."""
-        calls = [call for visit in self._visitors for call in visit.calls.values()]
+        calls = [call for visit in self._connections for call in visit.calls.values()]
         if calls:
-            await asyncio.wait(calls, timeout=_LAST_WORDS)
+            await asyncio.wait(calls, timeout=_CLOSE_GRACE)
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_worker(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         visit = asyncio.current_task()
         assert visit is not None  # noqa: S101 -- a stream's callback runs in a task
-        self._visits.add(visit)
+        self._tasks.add(visit)
         try:
-            if _is_ours(writer.get_extra_info("socket")) and len(self._visits) <= MOST_WORKERS:
-                visitor = _Visit(self._desk, reader, writer)
-                self._visitors.add(visitor)
+            if _is_same_user(writer.get_extra_info("socket")) and len(self._tasks) <= MAX_WORKERS:
+                visitor = _WorkerConnection(self._queue, reader, writer)
+                self._connections.add(visitor)
                 try:
-                    await visitor.hear()
+                    await visitor.serve()
                 finally:
-                    self._visitors.discard(visitor)
+                    self._connections.discard(visitor)
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass
         finally:
-            self._visits.discard(visit)
+            self._tasks.discard(visit)
             writer.close()
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
 
-class _Visit:
+class _WorkerConnection:
     """One worker at the desk."""
 
     def __init__(
         self, desk: WorkQueue, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._desk = desk
+        self._queue = desk
         self._reader = reader
         self._writer = writer
         self.calls: dict[int, asyncio.Task[None]] = {}
 
-    async def hear(self) -> None:
-        async with asyncio.timeout(_PATIENCE):
-            first = await self._call()
+    async def serve(self) -> None:
+        async with asyncio.timeout(_HELLO_TIMEOUT):
+            first = await self._read_call()
         if first is None:
             return
-        if not isinstance(first, Hello) or not 0 < len(first.worker) <= _LONGEST_NAME:
-            self._say(WorkerReply(first.call, error="say hello first"))
+        if not isinstance(first, HelloCall) or not 0 < len(first.worker) <= _MAX_NAME:
+            self._write(WorkerReply(first.call, error="say hello first"))
             return
-        self._desk.came(first.worker)
+        self._queue.worker_joined(first.worker)
         try:
-            await self._take(first.worker, first)
-            while (call := await self._call()) is not None:
-                if isinstance(call, Cancel):
+            await self._answer_call(first.worker, first)
+            while (call := await self._read_call()) is not None:
+                if isinstance(call, CancelCall):
                     if running := self.calls.get(call.call):
                         running.cancel()
-                elif len(self.calls) >= _MOST_CALLS or call.call in self.calls:
-                    self._say(WorkerReply(call.call, error="too many calls at once"))
+                elif len(self.calls) >= _MAX_CALLS or call.call in self.calls:
+                    self._write(WorkerReply(call.call, error="too many calls at once"))
                 else:
-                    self._begin(call.call, self._take(first.worker, call))
+                    self._start_call(call.call, self._answer_call(first.worker, call))
         finally:
             for running in list(self.calls.values()):
                 running.cancel()
             await asyncio.gather(*self.calls.values(), return_exceptions=True)
-            self._desk.gone(first.worker)
+            self._queue.worker_left(first.worker)
 
-    async def _call(self) -> Call | None:
+    async def _read_call(self) -> Call | None:
         """The next call; None at the end, and for a line that is none: such a worker is sent
         away."""
         try:
             line = await self._reader.readline()
-            return read_call(line) if line else None
+            return decode_call(line) if line else None
         except (ValueError, RecursionError, TimeoutError) as error:
-            self._say(WorkerReply(0, error=f"this is not a call: {error}"[:500]))
+            self._write(WorkerReply(0, error=f"this is not a call: {error}"[:500]))
             return None
 
-    def _begin(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+    def _start_call(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self.calls[number] = task
-        task.add_done_callback(lambda done: self._finish(number, done))
+        task.add_done_callback(lambda done: self._end_call(number, done))
 
-    def _finish(self, number: int, done: "asyncio.Task[None]") -> None:
+    def _end_call(self, number: int, done: "asyncio.Task[None]") -> None:
         """A call that broke is told to both sides: nobody shall wait for its answer."""
         self.calls.pop(number, None)
         broke = None if done.cancelled() else done.exception()
         if broke is not None:
-            self._say(
+            self._write(
                 WorkerReply(number, error="the coordinator failed at this call; see its stderr")
             )
             told = {"message": "a worker's call failed", "exception": broke}
             asyncio.get_running_loop().call_exception_handler(told)
 
-    async def _take(self, worker: str, call: Call) -> None:
+    async def _answer_call(self, worker: str, call: Call) -> None:
         try:
-            answer = WorkerReply(call.call, await self._desk.answer(worker, call))
+            answer = WorkerReply(call.call, await self._queue.answer_call(worker, call))
         except InterlockError as error:
             answer = WorkerReply(call.call, error=str(error))
-        self._say(answer)
+        self._write(answer)
         with suppress(ConnectionError):
             await self._writer.drain()
 
-    def _say(self, answer: WorkerReply) -> None:
+    def _write(self, answer: WorkerReply) -> None:
         if not self._writer.is_closing():
-            self._writer.write(line_of(answer))
+            self._writer.write(encode_line(answer))
 
 
-def _listen(folder: Path) -> socket.socket:
+def _open_socket(folder: Path) -> socket.socket:
     """A socket that listens in the folder, whatever the length of its path."""
-    _own(folder)
+    _claim_folder(folder)
     with suppress(FileNotFoundError):
-        (folder / SOCKET).unlink()
+        (folder / SOCKET_FILE).unlink()
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     before = os.umask(0o177)
     try:
-        near(folder, found.bind)
-        found.listen(MOST_WORKERS)
+        use_socket_path(folder, found.bind)
+        found.listen(MAX_WORKERS)
     except OSError as error:
         found.close()
         raise SourceError(f"no socket can be opened in {folder}: {error.strerror}") from None
@@ -200,20 +202,20 @@ def _listen(folder: Path) -> socket.socket:
     return found
 
 
-def near(folder: Path, use: Callable[[str], None]) -> None:
+def use_socket_path(folder: Path, use: Callable[[str], None]) -> None:
     """Use the socket's path; one that is too long for sockets is reached through its folder."""
-    path = folder.absolute() / SOCKET
-    if len(os.fsencode(path)) <= _LONGEST_PATH:
+    path = folder.absolute() / SOCKET_FILE
+    if len(os.fsencode(path)) <= _MAX_PATH:
         use(str(path))
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        use(f"/proc/self/fd/{handle}/{SOCKET}")
+        use(f"/proc/self/fd/{handle}/{SOCKET_FILE}")
     finally:
         os.close(handle)
 
 
-def _own(folder: Path) -> None:
+def _claim_folder(folder: Path) -> None:
     """The folder is ours alone, or it is not used."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -225,7 +227,7 @@ def _own(folder: Path) -> None:
         raise SourceError(f"{folder} cannot be used: {error.strerror}") from None
 
 
-def _is_ours(peer: socket.socket) -> bool:
+def _is_same_user(peer: socket.socket) -> bool:
     """Whether the other end is a process of this user; the kernel says so."""
     kind = getattr(socket, "SO_PEERCRED", None)
     if kind is None:
@@ -235,7 +237,7 @@ def _is_ours(peer: socket.socket) -> bool:
     return uid == os.getuid()
 
 
-PAUSE: Final = 0.25
+RECONNECT_PAUSE: Final = 0.25
 """Seconds between looks for a coordinator."""
 
 
@@ -257,18 +259,18 @@ class CoordinatorClient:
         self._abandoned: set[int] = set()
         self._leases: set[int] = set()
         self._reading: asyncio.Task[None] | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
 
     async def call(self, make: Callable[[int], Call]) -> dict[str, Any]:
         """What the coordinator answers; NoCoordinatorError if there is none, or it dies."""
         await self._connect()
         data = await self._call(make)
-        self._note(data)
+        self._track_leases(data)
         return data
 
     async def close(self) -> None:
-        for task in (self._keeping, self._reading):
+        for task in (self._reconnecting, self._reading):
             if task is not None:
                 task.cancel()
         if self._writer is not None:
@@ -284,7 +286,7 @@ class CoordinatorClient:
         except asyncio.CancelledError:
             self._abandoned.add(number)
             with suppress(NoCoordinatorError):
-                self._send(Cancel(call=number))
+                self._send(CancelCall(call=number))
             raise
         finally:
             self._waiting.pop(number, None)
@@ -295,29 +297,33 @@ class CoordinatorClient:
     def _send(self, call: Call) -> None:
         if self._writer is None or self._writer.is_closing():
             raise NoCoordinatorError
-        self._writer.write(line_of(call))
+        self._writer.write(encode_line(call))
 
     async def _connect(self) -> None:
         async with self._connecting:
             if self._writer is not None:
                 return
             try:
-                ours = _knock(self._folder)
-                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST)
+                ours = _connect_socket(self._folder)
+                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE)
             except OSError:
                 raise NoCoordinatorError from None
             self._writer = writer
-            self._reading = asyncio.get_running_loop().create_task(self._listen(reader, writer))
+            self._reading = asyncio.get_running_loop().create_task(
+                self._read_replies(reader, writer)
+            )
             self._reading.add_done_callback(report_failure)
             hello = await self._call(
-                lambda number: Hello(call=number, worker=self._worker, name=self._name)
+                lambda number: HelloCall(call=number, worker=self._worker, name=self._name)
             )
             self.run_id = hello.get("run_id") or self.run_id
 
-    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _read_replies(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while line := await reader.readline():
-                self._hear(read_answer(line))
+                self._take_reply(decode_reply(line))
         except (OSError, ValueError):
             pass  # cut off in the middle of a line: as good as hung up
         finally:
@@ -327,27 +333,27 @@ class CoordinatorClient:
             for waiting in self._waiting.values():
                 if not waiting.done():
                     waiting.set_exception(NoCoordinatorError("the coordinator went away"))
-            if self._leases and self._keeping is None:
-                self._keeping = asyncio.get_running_loop().create_task(self._come_back())
-                self._keeping.add_done_callback(report_failure)
+            if self._leases and self._reconnecting is None:
+                self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
+                self._reconnecting.add_done_callback(report_failure)
 
-    def _hear(self, answer: WorkerReply) -> None:
+    def _take_reply(self, answer: WorkerReply) -> None:
         waiting = self._waiting.get(answer.call)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
         elif answer.call in self._abandoned:
             self._abandoned.discard(answer.call)
-            self._give_back(answer.data)
+            self._release_work(answer.data)
 
-    def _give_back(self, data: dict[str, Any]) -> None:
+    def _release_work(self, data: dict[str, Any]) -> None:
         """Work that came when nobody waited for it any more."""
         if data.get("available"):
             number, held = next(self._numbers), (data["dispatch_id"], data["lease"])
             with suppress(NoCoordinatorError):
-                back = GiveUp(call=number, dispatch_id=held[0], lease=held[1], release=True)
+                back = GiveUpCall(call=number, dispatch_id=held[0], lease=held[1], release=True)
                 self._send(back)
 
-    def _note(self, data: dict[str, Any]) -> None:
+    def _track_leases(self, data: dict[str, Any]) -> None:
         """Remember what is held: it is a reason to look for a coordinator that comes back."""
         if data.get("available"):
             self._leases.add(data["dispatch_id"])
@@ -355,21 +361,21 @@ class CoordinatorClient:
         elif "accepted" in data and not data.get("open"):
             self._leases.discard(data["dispatch_id"])
 
-    async def _come_back(self) -> None:
+    async def _reconnect(self) -> None:
         """While something is held, be there when the coordinator is; else the lease is lost."""
         try:
             while self._leases and self._writer is None:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(RECONNECT_PAUSE)
                 with suppress(NoCoordinatorError, StateError):
                     await self._connect()
         finally:
-            self._keeping = None
+            self._reconnecting = None
 
 
-def _knock(folder: Path) -> socket.socket:
+def _connect_socket(folder: Path) -> socket.socket:
     ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        near(folder, ours.connect)
+        use_socket_path(folder, ours.connect)
         ours.setblocking(False)
     except OSError:
         ours.close()

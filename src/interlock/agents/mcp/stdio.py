@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.mcp.messages import INSTRUCTIONS, TEMPLATES, specs
+from interlock.agents.mcp.messages import INSTRUCTIONS, RESOURCE_TEMPLATES, list_tool_specs
 from interlock.version import __version__
 
 NAME: Final = "interlock"
@@ -27,7 +27,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 
 
-class Head(msgspec.Struct):
+class MessageHead(msgspec.Struct):
     """What must be read of any message to answer it."""
 
     jsonrpc: str = ""
@@ -40,28 +40,28 @@ class Handshake:
     """Answers what can be said without the SDK; remembers what the SDK must hear all the same."""
 
     def __init__(self) -> None:
-        self.heard: list[bytes] = []
-        self.answered: list[int | str | float | None] = []
+        self.forwarded: list[bytes] = []
+        self.answered_ids: list[int | str | float | None] = []
         self._version = ""
 
-    def greet(self, line: bytes) -> bytes | None:
+    def answer_line(self, line: bytes) -> bytes | None:
         """The answer to this line, or None if it must wait for the SDK."""
         try:
-            head = msgspec.json.decode(line, type=Head)
+            head = msgspec.json.decode(line, type=MessageHead)
         except (ValueError, RecursionError):
             return None
-        if head.method == "initialize" and not self._version and not self.heard:
-            return self._initialized(head, line)
+        if head.method == "initialize" and not self._version and not self.forwarded:
+            return self._answer_initialize(head, line)
         if head.method == "notifications/initialized" and self._version:
-            self.heard.append(line)
+            self.forwarded.append(line)
             return b""
-        if head.method == "tools/list" and self._version and _plain(head.params):
-            return answer(head.id, {"tools": specs()})
-        if head.method == "resources/templates/list" and self._version and _plain(head.params):
-            return answer(head.id, {"resourceTemplates": list(TEMPLATES)})
+        if head.method == "tools/list" and self._version and _is_plain(head.params):
+            return encode_result(head.id, {"tools": list_tool_specs()})
+        if head.method == "resources/templates/list" and self._version and _is_plain(head.params):
+            return encode_result(head.id, {"resourceTemplates": list(RESOURCE_TEMPLATES)})
         return None
 
-    def _initialized(self, head: Head, line: bytes) -> bytes | None:
+    def _answer_initialize(self, head: MessageHead, line: bytes) -> bytes | None:
         """A client that does not say who it is gets its answer from the SDK."""
         params = head.params if isinstance(head.params, dict) else {}
         asked = params.get("protocolVersion")
@@ -69,12 +69,12 @@ class Handshake:
         if not known or head.id is None:
             return None
         self._version = str(asked) if asked in HANDSHAKES else HANDSHAKES[-1]
-        self.heard.append(line)
-        self.answered.append(head.id)
-        return answer(head.id, initialized(self._version))
+        self.forwarded.append(line)
+        self.answered_ids.append(head.id)
+        return encode_result(head.id, build_initialize_result(self._version))
 
 
-def initialized(version: str) -> dict[str, Any]:
+def build_initialize_result(version: str) -> dict[str, Any]:
     """The result of `initialize`."""
     return {
         "protocolVersion": version,
@@ -84,24 +84,24 @@ def initialized(version: str) -> dict[str, Any]:
     }
 
 
-def _plain(params: Any) -> bool:
+def _is_plain(params: Any) -> bool:
     return not params or set(params) <= {"_meta"}
 
 
-def answer(number: int | str | float | None, result: dict[str, Any]) -> bytes:
+def encode_result(number: int | str | float | None, result: dict[str, Any]) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "result": result}) + b"\n"
 
 
-def complaint(number: int | str | float | None, code: int, message: str) -> bytes:
+def encode_error(number: int | str | float | None, code: int, message: str) -> bytes:
     error = {"code": code, "message": message}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": error}) + b"\n"
 
 
-LONGEST: Final = 4 << 20
+MAX_MESSAGE: Final = 4 << 20
 """Bytes of one message that is worked on."""
-_LONGEST_READ: Final = 128 << 20
+_MAX_READ: Final = 128 << 20
 """Bytes of one message that is read to its end, so that it can be answered."""
-_PIECE: Final = 1 << 16
+_READ_SIZE: Final = 1 << 16
 
 
 class StdioTransport:
@@ -110,33 +110,34 @@ class StdioTransport:
     def __init__(self, source: int, sink: int) -> None:
         self._source = source
         self._sink = sink
-        self._greeter = Handshake()
+        self._handshake = Handshake()
         self._lock = threading.Lock()
-        self._mouth = threading.Lock()
+        self._write_lock = threading.Lock()
         self._early: list[bytes | None] = []
         self._pass_on: Callable[[bytes | None], None] | None = None
-        self._quiet: list[int | str | float | None] = []
+        self._already_answered: list[int | str | float | None] = []
 
     def open(self) -> None:
         """Begin to listen. The thread ends with the process."""
-        threading.Thread(target=self._listen, daemon=True, name="doorway").start()
+        threading.Thread(target=self._read_source, daemon=True, name="doorway").start()
 
-    async def lines(self, check: Callable[[bytes], object]) -> AsyncIterator[str]:
+    async def read_lines(self, check: Callable[[bytes], object]) -> AsyncIterator[str]:
         """All that the SDK must hear, from the first word on, if it can be read by `check`."""
         running = asyncio.get_running_loop()
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         with self._lock:
-            self._quiet = list(self._greeter.answered)
-            for line in (*self._greeter.heard, *self._early):
+            self._already_answered = list(self._handshake.answered_ids)
+            for line in (*self._handshake.forwarded, *self._early):
                 queue.put_nowait(line)
-            self._pass_on = lambda line: _pass_on(running, queue, line)
+            self._pass_on = lambda line: _queue_line(running, queue, line)
         while (line := await queue.get()) is not None:
             try:
                 check(line)
             except ValueError:
-                head = msgspec.json.decode(line, type=Head)
+                head = msgspec.json.decode(line, type=MessageHead)
                 await asyncio.to_thread(
-                    self._say, complaint(head.id, INVALID_REQUEST, "This is not an MCP message.")
+                    self._write,
+                    encode_error(head.id, INVALID_REQUEST, "This is not an MCP message."),
                 )
             else:
                 yield line.decode(errors="replace")
@@ -144,93 +145,94 @@ class StdioTransport:
     async def write(self, text: str) -> None:
         """An answer of the SDK; what the greeting has answered is not answered twice."""
         line = text.encode(errors="replace")
-        if self._quiet and (number := _answered(line)) in self._quiet:
-            self._quiet.remove(number)
+        if self._already_answered and (number := _read_answered_id(line)) in self._already_answered:
+            self._already_answered.remove(number)
             return
-        await asyncio.to_thread(self._say, line)
+        await asyncio.to_thread(self._write, line)
 
     async def flush(self) -> None:
         """Nothing is held back."""
 
-    def _listen(self) -> None:
+    def _read_source(self) -> None:
         held = bytearray()
         while True:
             try:
-                piece = os.read(self._source, _PIECE)
+                piece = os.read(self._source, _READ_SIZE)
             except OSError:
                 piece = b""
             if not piece:
-                self._hand(None)
+                self._forward(None)
                 return
             held += piece
             if b"\n" in piece:
                 *whole, rest = held.split(b"\n")
                 held = bytearray(rest)
                 for line in whole:
-                    self._take(bytes(line))
-            elif len(held) > _LONGEST_READ:
-                self._say(complaint(None, INVALID_REQUEST, "This message is too long."))
-                self._hand(None)
+                    self._take_line(bytes(line))
+            elif len(held) > _MAX_READ:
+                self._write(encode_error(None, INVALID_REQUEST, "This message is too long."))
+                self._forward(None)
                 return
 
-    def _take(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         if not line.strip():
             return
-        problem = _problem(line)
+        problem = _check_line(line)
         if problem:
-            self._say(problem)
+            self._write(problem)
             return
         with self._lock:
             if self._pass_on is None:
-                greeting = self._greeter.greet(line)
+                greeting = self._handshake.answer_line(line)
                 if greeting is None:
                     self._early.append(line)
                 elif greeting:
-                    self._say(greeting)
+                    self._write(greeting)
                 return
-        self._hand(line)
+        self._forward(line)
 
-    def _hand(self, line: bytes | None) -> None:
+    def _forward(self, line: bytes | None) -> None:
         with self._lock:
             if self._pass_on is None:
                 self._early.append(line)
             else:
                 self._pass_on(line)
 
-    def _say(self, line: bytes) -> None:
+    def _write(self, line: bytes) -> None:
         view = memoryview(line)
         try:
-            with self._mouth:
+            with self._write_lock:
                 while view:
                     view = view[os.write(self._sink, view) :]
         except OSError:
             return  # whoever asked has gone; the end of its input will say so
 
 
-def _problem(line: bytes) -> bytes:
+def _check_line(line: bytes) -> bytes:
     """The answer to a line that is no message, or too long a one."""
     try:
-        head = msgspec.json.decode(line, type=Head)
+        head = msgspec.json.decode(line, type=MessageHead)
     except (msgspec.ValidationError, RecursionError):
-        return complaint(None, INVALID_REQUEST, "A message is a JSON-RPC 2.0 object.")
+        return encode_error(None, INVALID_REQUEST, "A message is a JSON-RPC 2.0 object.")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return complaint(None, PARSE_ERROR, "This is not JSON.")
+        return encode_error(None, PARSE_ERROR, "This is not JSON.")
     if head.jsonrpc != "2.0":
-        return complaint(head.id, INVALID_REQUEST, "A message has jsonrpc: 2.0.")
-    if len(line) > LONGEST:
+        return encode_error(head.id, INVALID_REQUEST, "A message has jsonrpc: 2.0.")
+    if len(line) > MAX_MESSAGE:
         said = (
-            f"A message has at most {LONGEST:,} bytes, this one {len(line):,}; nothing was taken."
+            f"A message has at most {MAX_MESSAGE:,} bytes, this one {len(line):,}; "
+            "nothing was taken."
         )
-        return complaint(head.id, INVALID_REQUEST, said)
+        return encode_error(head.id, INVALID_REQUEST, said)
     return b""
 
 
-def _answered(line: bytes) -> int | str | float | None:
-    head = msgspec.json.decode(line, type=Head)
+def _read_answered_id(line: bytes) -> int | str | float | None:
+    head = msgspec.json.decode(line, type=MessageHead)
     return None if head.method else head.id
 
 
-def _pass_on(
+def _queue_line(
     running: asyncio.AbstractEventLoop, queue: "asyncio.Queue[bytes | None]", line: bytes | None
 ) -> None:
     try:

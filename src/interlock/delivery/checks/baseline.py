@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.checks.records import CheckCell, CheckResult
-from interlock.delivery.checks.run import Bounds, OnResult, Site, run_checks
+from interlock.delivery.checks.run import CheckEnvironment, CheckLimits, OnResult, run_checks
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
 from interlock.system.process_tree import Clock
@@ -34,26 +34,26 @@ class Baseline(msgspec.Struct, frozen=True):
     commit: str
     rows: tuple[StoredBaseline, ...] = ()
 
-    def of(self, cells: Sequence[CheckCell]) -> tuple[CheckResult, ...]:
+    def results_of(self, cells: Sequence[CheckCell]) -> tuple[CheckResult, ...]:
         """The results of these very commands, as far as they are known."""
         known = {each.key: each.result for each in self.rows}
-        return tuple(known[key] for key in map(key_of, cells) if key in known)
+        return tuple(known[key] for key in map(build_key, cells) if key in known)
 
-    def missing(self, cells: Sequence[CheckCell]) -> tuple[CheckCell, ...]:
+    def find_missing(self, cells: Sequence[CheckCell]) -> tuple[CheckCell, ...]:
         known = {each.key for each in self.rows}
-        return tuple(cell for cell in cells if key_of(cell) not in known)
+        return tuple(cell for cell in cells if build_key(cell) not in known)
 
-    def with_row(self, cell: CheckCell, result: CheckResult) -> "Baseline":
+    def with_result(self, cell: CheckCell, result: CheckResult) -> "Baseline":
         """One that could not run is not kept: it may be there next time."""
         if result.unavailable:
             return self
-        key = key_of(cell)
+        key = build_key(cell)
         rows = (*(each for each in self.rows if each.key != key), StoredBaseline(key, result))
         ordered = tuple(sorted(rows, key=lambda each: each.key))
         return msgspec.structs.replace(self, rows=ordered)
 
 
-def key_of(cell: CheckCell) -> str:
+def build_key(cell: CheckCell) -> str:
     """One word for all that the result depends on, beside the commit."""
     check = cell.check
     facts = (check.name, cell.environment.name, cell.argv, check.exit_code, check.timeout)
@@ -64,10 +64,10 @@ async def take_baseline(
     home: Path,
     commit: str,
     cells: Sequence[CheckCell],
-    place: Site,
+    place: CheckEnvironment,
     clock: Clock,
     *,
-    bounds: Bounds | None = None,
+    bounds: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """The results of all cells at that commit: those that are kept, and those that are run now.
@@ -78,20 +78,20 @@ async def take_baseline(
     fresh: list[CheckResult] = []
 
     def hold(cell: CheckCell, result: CheckResult) -> None:
-        held[0] = held[0].with_row(cell, result)
+        held[0] = held[0].with_result(cell, result)
         fresh.append(result)
         write_baseline(home, held[0])
         if on_result is not None:
             on_result(cell, result)
 
-    await run_checks(held[0].missing(cells), place, clock, bounds=bounds, on_result=hold)
-    by_pair = {each.pair: each for each in (*held[0].of(cells), *fresh)}
+    await run_checks(held[0].find_missing(cells), place, clock, bounds=bounds, on_result=hold)
+    by_pair = {each.pair: each for each in (*held[0].results_of(cells), *fresh)}
     return tuple(by_pair[cell.pair] for cell in cells)
 
 
 def read_baseline(home: Path, commit: str) -> Baseline:
     """What is kept of that commit. A file that cannot be understood is taken for none."""
-    path, empty = _path(home, commit), Baseline(SCHEMA_VERSION, commit)
+    path, empty = _baseline_path(home, commit), Baseline(SCHEMA_VERSION, commit)
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
             return empty
@@ -106,7 +106,7 @@ def read_baseline(home: Path, commit: str) -> Baseline:
 
 def write_baseline(home: Path, baseline: Baseline) -> Path:
     """Whole or not at all, also through a power cut."""
-    path = _path(home, baseline.commit)
+    path = _baseline_path(home, baseline.commit)
     content = msgspec.json.format(msgspec.json.encode(baseline), indent=1) + b"\n"
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def write_baseline(home: Path, baseline: Baseline) -> Path:
     return path
 
 
-def _path(home: Path, commit: str) -> Path:
+def _baseline_path(home: Path, commit: str) -> Path:
     if not commit.isalnum() or not commit.isascii() or len(commit) > 64:
         raise SourceError(f"{commit!r} is no commit: give the full hash of one")
     return home / f"baseline-{commit}.json"

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from interlock.delivery.checks.records import Check, CheckResult, canonical
+from interlock.delivery.checks.records import Check, CheckResult, normalize_name
 from interlock.signals import body
 
 Said = Literal["pass", "fail", "unclear", "changed"]
@@ -71,51 +71,51 @@ class ClaimComparison(msgspec.Struct, frozen=True):
     unchecked: int
 
 
-def rows_of(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, ...]:
+def read_claim_rows(signal: str, fields: Mapping[str, Any]) -> tuple[ClaimRow, ...]:
     """The agent's matrix: the lines of a signal's sections that name a check and its result."""
     return tuple(
-        _row(each)
+        _build_row(each)
         for section in _SECTIONS.get(signal, ())
-        for each in _entries(fields.get(section), body.ReportedCheck)
+        for each in _convert_entries(fields.get(section), body.ReportedCheck)
         if each.status or not _HEADER.match(each.name)
     )
 
 
-def compare(
+def compare_claims(
     rows: Iterable[ClaimRow], results: Sequence[CheckResult], checks: Sequence[Check] = ()
 ) -> tuple[AgentClaim, ...]:
     """Each line against our own results; `checks` let a command stand for its name."""
-    names = {canonical(" ".join(each.command)): each.name for each in checks}
-    names |= {canonical(each.check): each.check for each in results}
-    return tuple(_claim(row, names, results) for row in rows)
+    names = {normalize_name(" ".join(each.command)): each.name for each in checks}
+    names |= {normalize_name(each.check): each.check for each in results}
+    return tuple(_compare_row(row, names, results) for row in rows)
 
 
-def unclaimed(claims: Iterable[AgentClaim], results: Iterable[CheckResult]) -> tuple[str, ...]:
+def list_unclaimed(claims: Iterable[AgentClaim], results: Iterable[CheckResult]) -> tuple[str, ...]:
     """What we checked and the agent did not speak of."""
-    spoken = {(canonical(each.check), canonical(each.environment)) for each in claims}
+    spoken = {(normalize_name(each.check), normalize_name(each.environment)) for each in claims}
     return tuple(
         f"{each.check} ({each.environment})"
         for each in results
-        if (canonical(each.check), canonical(each.environment)) not in spoken
-        and (canonical(each.check), "") not in spoken
+        if (normalize_name(each.check), normalize_name(each.environment)) not in spoken
+        and (normalize_name(each.check), "") not in spoken
     )
 
 
-def file_claims(
+def compare_file_claims(
     fields: Mapping[str, Any], changed: Iterable[str], root: str = ""
 ) -> tuple[AgentClaim, ...]:
     """The files an agent says it worked on, against those that did change."""
     real = sorted(set(changed))
     paths: dict[str, None] = {}
     for section in _FILE_SECTIONS:
-        for each in _entries(fields.get(section), body.FileNote):
-            path = _path(each.file, root)
+        for each in _convert_entries(fields.get(section), body.FileNote):
+            path = _clean_path(each.file, root)
             if path.casefold() not in _NO_FILE:
                 paths[path] = None
-    return tuple(_file_claim(path, real) for path in paths)
+    return tuple(_compare_file(path, real) for path in paths)
 
 
-def unsaid_files(claims: Iterable[AgentClaim], changed: Iterable[str]) -> tuple[str, ...]:
+def list_unclaimed_files(claims: Iterable[AgentClaim], changed: Iterable[str]) -> tuple[str, ...]:
     """Files that changed and that no claim names."""
     named = [each.check for each in claims if each.kind == "file"]
     return tuple(
@@ -123,7 +123,7 @@ def unsaid_files(claims: Iterable[AgentClaim], changed: Iterable[str]) -> tuple[
     )
 
 
-def totals(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparison, ...]:
+def count_claims(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparison, ...]:
     """From (agent, role, claim) to one line for each agent and role, in their order."""
     counts: dict[tuple[str, str], dict[Found, int]] = {}
     for agent, role, claim in claims:
@@ -135,7 +135,7 @@ def totals(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparis
     )
 
 
-def _entries(value: Any, kind: Any) -> list[Any]:
+def _convert_entries(value: Any, kind: Any) -> list[Any]:
     """A section as the parser gave it, or as it came back from the journal."""
     try:
         return msgspec.convert(value or [], list[kind], from_attributes=True)
@@ -143,7 +143,7 @@ def _entries(value: Any, kind: Any) -> list[Any]:
         return []
 
 
-def _row(said: body.ReportedCheck) -> ClaimRow:
+def _build_row(said: body.ReportedCheck) -> ClaimRow:
     name, environment, detail = said.name, said.environment, said.detail
     if not environment and (joined := _JOINED.match(name)):
         name, environment, detail = joined.groups()
@@ -151,12 +151,12 @@ def _row(said: body.ReportedCheck) -> ClaimRow:
     return ClaimRow(
         name.strip("*_`| \t"),
         environment.strip("*_`| \t"),
-        _outcome(said.status),
+        _read_outcome(said.status),
         int(code[1]) if code else None,
     )
 
 
-def _outcome(status: str) -> Said:
+def _read_outcome(status: str) -> Said:
     word = _SIGNS.sub("", status.strip())
     if _CROSS.match(word):
         return "fail"
@@ -166,52 +166,56 @@ def _outcome(status: str) -> Said:
     return "pass" if _GOOD.match(word) else "unclear"
 
 
-def _claim(row: ClaimRow, names: Mapping[str, str], results: Sequence[CheckResult]) -> AgentClaim:
-    name = _known(row.check, names)
+def _compare_row(
+    row: ClaimRow, names: Mapping[str, str], results: Sequence[CheckResult]
+) -> AgentClaim:
+    name = _find_check_name(row.check, names)
     if name is None:
         return AgentClaim(
             row.check, row.environment, row.said, "unchecked", "no check has this name"
         )
-    about = [each for each in results if each.check == name and _is_in(each, row.environment)]
+    about = [
+        each for each in results if each.check == name and _is_in_environment(each, row.environment)
+    ]
     ran = [each for each in about if not each.unavailable]
-    said = _by_code(row, ran)
+    said = _read_exit_code(row, ran)
     if not about or len(ran) < len(about) or said == "unclear":
-        why = _unchecked_because(said, about)
+        why = _explain_unchecked(said, about)
         return AgentClaim(name, row.environment, said, "unchecked", why)
     failed = next((each for each in ran if not each.passed), None)
     true = (failed is None) == (said == "pass")
-    sentence = f"it said {said}; {_seen(failed)}"
+    sentence = f"it said {said}; {_describe_result(failed)}"
     return AgentClaim(name, row.environment, said, "verified" if true else "refuted", sentence)
 
 
-def _known(words: str, names: Mapping[str, str]) -> str | None:
+def _find_check_name(words: str, names: Mapping[str, str]) -> str | None:
     for each in (words, _EXITS.sub("", words)):
-        if (found := names.get(canonical(each))) is not None:
+        if (found := names.get(normalize_name(each))) is not None:
             return found
     return None
 
 
-def _is_in(result: CheckResult, environment: str) -> bool:
-    wanted = [canonical(each) for each in re.split(r"[,;/+]| and ", environment)]
-    everywhere = canonical(environment) in _EVERYWHERE
-    exact = canonical(environment) == canonical(result.environment)
-    return everywhere or exact or canonical(result.environment) in wanted
+def _is_in_environment(result: CheckResult, environment: str) -> bool:
+    wanted = [normalize_name(each) for each in re.split(r"[,;/+]| and ", environment)]
+    everywhere = normalize_name(environment) in _EVERYWHERE
+    exact = normalize_name(environment) == normalize_name(result.environment)
+    return everywhere or exact or normalize_name(result.environment) in wanted
 
 
-def _by_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
+def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
     """An exit code alone says how it went, if one knows what it should be."""
     if row.said != "unclear" or row.exit_code is None or not ran:
         return row.said
     return "pass" if row.exit_code == ran[0].expected else "fail"
 
 
-def _unchecked_because(said: Said, about: Sequence[CheckResult]) -> str:
+def _explain_unchecked(said: Said, about: Sequence[CheckResult]) -> str:
     if not about:
         return "we did not run it there"
     return "it does not say how it went" if said == "unclear" else "it could not run here"
 
 
-def _seen(failed: CheckResult | None) -> str:
+def _describe_result(failed: CheckResult | None) -> str:
     if failed is None:
         return "it passes"
     if failed.timed_out:
@@ -219,7 +223,7 @@ def _seen(failed: CheckResult | None) -> str:
     return f"in {failed.environment} its exit code is {failed.exit_code}, not {failed.expected}"
 
 
-def _path(text: str, root: str) -> str:
+def _clean_path(text: str, root: str) -> str:
     path = _PLACE.sub("", text.strip("*_`\"' \t")).strip("*_`\"' \t")
     if root and path.startswith(f"{root.rstrip('/')}/"):
         path = path[len(root.rstrip("/")) + 1 :]
@@ -228,7 +232,7 @@ def _path(text: str, root: str) -> str:
     return path
 
 
-def _file_claim(path: str, changed: Sequence[str]) -> AgentClaim:
+def _compare_file(path: str, changed: Sequence[str]) -> AgentClaim:
     found = any(_is_about(path, each) for each in changed)
     if not found and (" " in path or not re.search(r"[./]", path)):
         return AgentClaim(path, "", "changed", "unchecked", "this is no path", "file")

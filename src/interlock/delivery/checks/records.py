@@ -89,37 +89,37 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.check, self.environment
 
 
-def canonical(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The same for `Unit Tests`, `unit_tests` and `**unit-tests**`."""
     return _MARKS.sub(" ", name).strip().casefold()
 
 
-def matrix(
+def build_matrix(
     checks: Sequence[Check], environments: Sequence[Environment] = ()
 ) -> tuple[CheckCell, ...]:
     """Every check in every environment it names, in the order of both."""
-    places = {canonical(each.name): each for each in environments or (NATIVE,)}
+    places = {normalize_name(each.name): each for each in environments or (NATIVE,)}
     cells: dict[tuple[str, str], CheckCell] = {}
     for check in checks:
-        _validate(check)
-        for place in _places(check, places):
+        _check_valid(check)
+        for place in _find_environments(check, places):
             cell = CheckCell(check, place)
-            pair = canonical(check.name), canonical(place.name)
+            pair = normalize_name(check.name), normalize_name(place.name)
             if pair in cells:
                 raise SourceError(
                     f"two checks are called {check.name!r} in {place.name!r}: rename one of them"
                 )
-            _refuse_nul(check.name, cell.argv)
+            _check_no_nul(check.name, cell.argv)
             cells[pair] = cell
     return tuple(cells.values())
 
 
-def _places(check: Check, places: dict[str, Environment]) -> Iterable[Environment]:
+def _find_environments(check: Check, places: dict[str, Environment]) -> Iterable[Environment]:
     if check.environment.strip().casefold() in _EVERYWHERE:
         return list(places.values())
     found = {}
     for name in check.environment.split(","):
-        place = places.get(canonical(name))
+        place = places.get(normalize_name(name))
         if place is None:
             known = ", ".join(each.name for each in places.values())
             raise SourceError(
@@ -130,8 +130,8 @@ def _places(check: Check, places: dict[str, Environment]) -> Iterable[Environmen
     return found.values()
 
 
-def _validate(check: Check) -> None:
-    if not canonical(check.name):
+def _check_valid(check: Check) -> None:
+    if not normalize_name(check.name):
         raise SourceError(f"a check has no name: give {' '.join(check.command)!r} one")
     if not check.command or not check.command[0].strip():
         raise SourceError(f"the check {check.name!r} has no command: write one")
@@ -141,6 +141,6 @@ def _validate(check: Check) -> None:
         )
 
 
-def _refuse_nul(name: str, argv: tuple[str, ...]) -> None:
+def _check_no_nul(name: str, argv: tuple[str, ...]) -> None:
     if any("\0" in word for word in argv):
         raise SourceError(f"the command of the check {name!r} has a NUL in it: take it out")

@@ -21,7 +21,7 @@ from interlock.delivery.checks.records import CheckCell, CheckResult, Environmen
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot
 from interlock.system.process_tree import Clock, OutputLine
-from interlock.system.test_output.counts import Counting, bare, plain
+from interlock.system.test_output.counts import CountReader, strip_colours, strip_console
 from interlock.system.test_output.failures import read_log
 
 HEAD = 8 * 1024
@@ -34,7 +34,7 @@ _SKIPPED_APART = ("pytest", "rust", "mocha", "playwright")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class Printed(msgspec.Struct, frozen=True):
+class CheckOutput(msgspec.Struct, frozen=True):
     """What is kept of a check's output, as text without colours."""
 
     head: str
@@ -53,16 +53,16 @@ class OutputTail:
         self._head = bytearray()
         self._tail = bytearray()
         self._dropped = 0
-        self._counting = Counting()
+        self._counting = CountReader()
 
     def take(self, line: OutputLine) -> tuple[()]:
         """Lines that came after our own signal do not count."""
         if not line.late:
             self._count(line.text)
-            self._keep(line.text if line.half else line.text + b"\n")
+            self._append(line.text if line.half else line.text + b"\n")
         return ()
 
-    def printed(self, stderr: bytes) -> Printed:
+    def finish(self, stderr: bytes) -> CheckOutput:
         """All of it; `stderr` is its end alone, and stands after what was printed."""
         for line in stderr.split(b"\n"):
             self._count(line)
@@ -70,22 +70,22 @@ class OutputTail:
         kept = self._head + self._tail
         ends = bytes(self._tail) if self._dropped else bytes(kept)
         gap = b"\n" if ends and stderr and not ends.endswith(b"\n") else b""
-        head, tail = _text(bytes(self._head)), _text(ends + gap + stderr)
-        names = _failed_tests(head if self._dropped else "", tail)
-        return Printed(
+        head, tail = _decode_output(bytes(self._head)), _decode_output(ends + gap + stderr)
+        names = _find_failed_tests(head if self._dropped else "", tail)
+        return CheckOutput(
             head=head if self._dropped else "",
             tail=tail,
             left_out=self._dropped,
-            test_count=self._tests(),
-            failed_count=self._counting.total().failed if self._tests() is not None else None,
+            test_count=self._count_tests(),
+            failed_count=self._counting.total().failed if self._count_tests() is not None else None,
             failed_tests=names,
         )
 
     def _count(self, text: bytes) -> None:
         if _SHORTEST_SUMMARY <= len(text) <= 1_000:
-            self._counting.take(bare(text.decode("utf-8", "replace")))
+            self._counting.take(strip_console(text.decode("utf-8", "replace")))
 
-    def _keep(self, text: bytes) -> None:
+    def _append(self, text: bytes) -> None:
         room = self._most_head - len(self._head)
         if room > 0:
             self._head += text[:room]
@@ -100,7 +100,7 @@ class OutputTail:
             self._dropped += over
             del self._tail[:over]
 
-    def _tests(self) -> int | None:
+    def _count_tests(self) -> int | None:
         total = self._counting.total()
         if not total.tests and not total.failed and not total.skipped:
             return None
@@ -108,12 +108,12 @@ class OutputTail:
         return max(0, total.tests - (0 if apart else total.skipped))
 
 
-def _text(content: bytes) -> str:
-    text = plain(content.decode("utf-8", "replace").replace("\r\n", "\n"))
+def _decode_output(content: bytes) -> str:
+    text = strip_colours(content.decode("utf-8", "replace").replace("\r\n", "\n"))
     return _CONTROL.sub("\ufffd", text)
 
 
-def _failed_tests(head: str, tail: str) -> tuple[str, ...]:
+def _find_failed_tests(head: str, tail: str) -> tuple[str, ...]:
     failures = read_log((f"{head}\n{tail}" if head else tail).split("\n")).failures
     names = {
         " ".join(part for part in (each.file, each.class_name, each.test_name) if part)
@@ -127,7 +127,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """What shells and containers exit with when a command cannot be run, or is not there."""
 
 
-class Site(msgspec.Struct, frozen=True):
+class CheckEnvironment(msgspec.Struct, frozen=True):
     """Where checks run. `environ` is all that they see of the environment, besides the tag.
 
     The tag must be of this round alone: whatever carries it is ended with the check.
@@ -138,7 +138,7 @@ class Site(msgspec.Struct, frozen=True):
     tag: ProcessTag
 
 
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+class CheckLimits(msgspec.Struct, frozen=True, kw_only=True):
     """One at a time unless told otherwise: checks of one folder share its caches and its ports."""
 
     at_once: int = 1
@@ -151,16 +151,16 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_checks(
     cells: Sequence[CheckCell],
-    place: Site,
+    place: CheckEnvironment,
     clock: Clock,
     *,
-    bounds: Bounds | None = None,
+    bounds: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
     if not place.folder.is_dir():
         raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} is not there")
-    round_ = _Round(place, clock, bounds or Bounds(), on_result or _nobody)
+    round_ = _CheckRun(place, clock, bounds or CheckLimits(), on_result or _ignore_result)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(round_.run(cell)) for cell in cells]
@@ -169,8 +169,10 @@ async def run_checks(
     return tuple(task.result() for task in tasks)
 
 
-class _Round:
-    def __init__(self, place: Site, clock: Clock, bounds: Bounds, on_result: OnResult) -> None:
+class _CheckRun:
+    def __init__(
+        self, place: CheckEnvironment, clock: Clock, bounds: CheckLimits, on_result: OnResult
+    ) -> None:
         if bounds.at_once < 1:
             raise SourceError(f"{bounds.at_once} checks at once are none: write 1 or more")
         self._place = place
@@ -185,22 +187,22 @@ class _Round:
 
     async def run(self, cell: CheckCell) -> CheckResult:
         async with self._slots:
-            result = await self._result(cell)
+            result = await self._run_check(cell)
         self._on_result(cell, result)
         return result
 
-    async def _result(self, cell: CheckCell) -> CheckResult:
+    async def _run_check(self, cell: CheckCell) -> CheckResult:
         output = OutputTail()
         try:
-            ended = await self._process(cell.argv, cell.check.timeout, output)
+            ended = await self._run_process(cell.argv, cell.check.timeout, output)
         except SourceError as error:
             if not isinstance(error.__cause__, OSError) or not self._place.folder.is_dir():
                 raise
-            return _unstarted(cell, self._place.folder, str(error), error.__cause__)
-        result = _told(cell, ended, output.printed(ended.stderr), self._bounds)
-        return result if result.passed else await self._explained(cell, result)
+            return _build_unstarted_result(cell, self._place.folder, str(error), error.__cause__)
+        result = _build_result(cell, ended, output.finish(ended.stderr), self._bounds)
+        return result if result.passed else await self._explain_failure(cell, result)
 
-    async def _process(
+    async def _run_process(
         self, argv: tuple[str, ...], seconds: float, output: OutputTail
     ) -> ProcessEnd:
         self._started += 1
@@ -226,34 +228,38 @@ class _Round:
             most_stdout=self._bounds.most_output,
         ).run()
 
-    async def _explained(self, cell: CheckCell, result: CheckResult) -> CheckResult:
+    async def _explain_failure(self, cell: CheckCell, result: CheckResult) -> CheckResult:
         """Whether it failed only because it, or its environment, is not there."""
         if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
-            missing = _missing_file(cell, self._place.folder)
+            missing = _find_missing_file(cell, self._place.folder)
             note = f"{missing} is not in the work" if missing else "a command in it was not found"
             return msgspec.structs.replace(result, unavailable=not missing, note=note)
-        if cell.environment.prefix and not await self._is_there(cell.environment):
+        if cell.environment.prefix and not await self._is_available(cell.environment):
             note = f"the environment {cell.environment.name} does not answer"
             return msgspec.structs.replace(result, unavailable=True, note=note)
         return result
 
-    async def _is_there(self, place: Environment) -> bool:
+    async def _is_available(self, place: Environment) -> bool:
         """Asked once in a round: can it run `true`, or does it at least look for it?"""
         async with self._asking[place.name]:
             if place.name not in self._answers:
-                self._answers[place.name] = await self._answers_to_true(place)
+                self._answers[place.name] = await self._probe_environment(place)
         return self._answers[place.name]
 
-    async def _answers_to_true(self, place: Environment) -> bool:
+    async def _probe_environment(self, place: Environment) -> bool:
         try:
-            ended = await self._process((*place.prefix, "true"), self._bounds.probe, OutputTail())
+            ended = await self._run_process(
+                (*place.prefix, "true"), self._bounds.probe, OutputTail()
+            )
         except SourceError:
             return False
         there = (0, NOT_EXECUTABLE, NOT_FOUND)
         return ended.by == "itself" and ended.exit_code in there
 
 
-def _told(cell: CheckCell, ended: ProcessEnd, printed: Printed, bounds: Bounds) -> CheckResult:
+def _build_result(
+    cell: CheckCell, ended: ProcessEnd, printed: CheckOutput, bounds: CheckLimits
+) -> CheckResult:
     itself = ended.by == "itself"
     return CheckResult(
         check=cell.check.name,
@@ -269,11 +275,11 @@ def _told(cell: CheckCell, ended: ProcessEnd, printed: Printed, bounds: Bounds) 
         test_count=printed.test_count,
         failed_count=printed.failed_count,
         failed_tests=printed.failed_tests,
-        note=_note(cell, ended, bounds),
+        note=_describe_end(cell, ended, bounds),
     )
 
 
-def _note(cell: CheckCell, ended: ProcessEnd, bounds: Bounds) -> str:
+def _describe_end(cell: CheckCell, ended: ProcessEnd, bounds: CheckLimits) -> str:
     if ended.by == "wall":
         return f"it ran for {cell.check.timeout:g} s and was ended"
     if ended.by == "us":
@@ -283,7 +289,9 @@ def _note(cell: CheckCell, ended: ProcessEnd, bounds: Bounds) -> str:
     return ""
 
 
-def _unstarted(cell: CheckCell, folder: Path, sentence: str, error: OSError) -> CheckResult:
+def _build_unstarted_result(
+    cell: CheckCell, folder: Path, sentence: str, error: OSError
+) -> CheckResult:
     """A script of the work that is missing or cannot be executed is a fault of the work."""
     first = cell.argv[0]
     ours = "/" in first and not first.startswith("/") and not cell.environment.prefix
@@ -300,7 +308,7 @@ def _unstarted(cell: CheckCell, folder: Path, sentence: str, error: OSError) -> 
     )
 
 
-def _missing_file(cell: CheckCell, folder: Path) -> str:
+def _find_missing_file(cell: CheckCell, folder: Path) -> str:
     """The first word of the command that means a file of the work which is not there."""
     for word in cell.check.command[:3]:
         inside = "/" in word or word.endswith((".sh", ".py", ".js", ".pl", ".rb"))
@@ -310,5 +318,5 @@ def _missing_file(cell: CheckCell, folder: Path) -> str:
     return ""
 
 
-def _nobody(cell: CheckCell, result: CheckResult) -> None:
+def _ignore_result(cell: CheckCell, result: CheckResult) -> None:
     return None

@@ -15,7 +15,7 @@ from interlock.delivery.checks.records import CheckResult
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.merge_branch import Conflict
 from interlock.delivery.worktrees.names import Violation
-from interlock.system.file_kinds import holds_tests
+from interlock.system.file_kinds import has_tests
 
 Kind = Literal[
     "passing",
@@ -56,14 +56,14 @@ class CheckVerdict(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Worth a look by whoever reviews; they hold nothing back."""
 
-    def names(self, *kinds: Kind) -> tuple[str, ...]:
+    def list_names(self, *kinds: Kind) -> tuple[str, ...]:
         """`check (environment)` of all rows of these kinds."""
         return tuple(
             f"{each.check} ({each.environment})" for each in self.rows if each.kind in kinds
         )
 
 
-def judge(
+def compare_with_baseline(
     results: Sequence[CheckResult],
     baseline: Sequence[CheckResult] = (),
     *,
@@ -74,65 +74,65 @@ def judge(
 ) -> CheckVerdict:
     """`deleted` and `added` are the files of the change, renamed ones in neither."""
     before = {each.pair: each for each in baseline}
-    rows = tuple(_row(each, before.get(each.pair)) for each in results)
+    rows = tuple(_build_comparison(each, before.get(each.pair)) for each in results)
     holds = _HOLDS[policy] - ({"fewer_tests"} if allow_fewer_tests else set())
     reasons = [each.sentence for each in rows if each.kind in holds]
     notes = [each.sentence for each in rows if each.kind not in holds and each.kind != "passing"]
     if not rows:
         reasons.append("no check was run: name at least one verification command")
-    gone = deleted_tests(deleted, added)
+    gone = find_deleted_tests(deleted, added)
     if gone:
-        counted = allow_fewer_tests or _are_counted(results, before)
-        (notes if counted else reasons).append(_gone(gone))
+        counted = allow_fewer_tests or _has_test_counts(results, before)
+        (notes if counted else reasons).append(_describe_deleted_tests(gone))
     return CheckVerdict(not reasons, policy, rows, tuple(reasons), tuple(notes))
 
 
-def deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
+def find_deleted_tests(deleted: Iterable[str], added: Iterable[str] = ()) -> tuple[str, ...]:
     """Files with tests that are gone, without those that were only moved elsewhere."""
     moved = {path.rpartition("/")[2] for path in added}
     return tuple(
         sorted(
             path
             for path in set(deleted)
-            if holds_tests(path) and path.rpartition("/")[2] not in moved
+            if has_tests(path) and path.rpartition("/")[2] not in moved
         )
     )
 
 
-def _row(now: CheckResult, before: CheckResult | None) -> CheckComparison:
-    kind, why = _compared(now, before)
+def _build_comparison(now: CheckResult, before: CheckResult | None) -> CheckComparison:
+    kind, why = _compare_result(now, before)
     return CheckComparison(
         now.check, now.environment, kind, f"{now.check} ({now.environment}): {why}"
     )
 
 
-def _compared(now: CheckResult, before: CheckResult | None) -> tuple[Kind, str]:
+def _compare_result(now: CheckResult, before: CheckResult | None) -> tuple[Kind, str]:
     if now.unavailable:
         return "unavailable", f"cannot run here: {now.note or 'its command is not there'}"
     known = before is not None and not before.unavailable
-    if before is not None and known and (fewer := _fewer(now, before)):
+    if before is not None and known and (fewer := _describe_fewer_tests(now, before)):
         return "fewer_tests", fewer
     if now.passed:
         if before is None or not known or before.passed:
             return "passing", "passes"
         return "fixed", "failed before and passes now"
-    how = _how(now)
+    how = _describe_failure(now)
     if before is None or not known:
         return "not_in_baseline", f"{how}; how it was before is not known"
     if before.passed:
         return "new_failure", f"{how}; it passed before"
-    worse = _worse(now, before)
+    worse = _describe_worse(now, before)
     return ("new_failure", f"{how}; {worse}") if worse else ("old_failure", f"{how}, as before")
 
 
-def _how(now: CheckResult) -> str:
+def _describe_failure(now: CheckResult) -> str:
     if now.timed_out:
         return "was ended by its timeout"
     code = "no exit code" if now.exit_code is None else f"exit code {now.exit_code}"
     return f"{code} instead of {now.expected}" + (f" ({now.note})" if now.note else "")
 
 
-def _fewer(now: CheckResult, before: CheckResult) -> str:
+def _describe_fewer_tests(now: CheckResult, before: CheckResult) -> str:
     """A new failure may well stop a runner early: that it failed is what is told then."""
     new_failure = before.passed and not now.passed
     if before.test_count is None or new_failure or now.timed_out:
@@ -144,9 +144,9 @@ def _fewer(now: CheckResult, before: CheckResult) -> str:
     return ""
 
 
-def _worse(now: CheckResult, before: CheckResult) -> str:
+def _describe_worse(now: CheckResult, before: CheckResult) -> str:
     new = sorted(set(now.failed_tests) - set(before.failed_tests))
-    if new and _all_named(now) and _all_named(before):
+    if new and _has_all_names(now) and _has_all_names(before):
         more = f" and {len(new) - _MOST_NAMES} more" if len(new) > _MOST_NAMES else ""
         return f"new among its failed tests: {', '.join(new[:_MOST_NAMES])}{more}"
     if (now.failed_count or 0) > (before.failed_count or 0) and before.failed_count is not None:
@@ -161,11 +161,11 @@ def _worse(now: CheckResult, before: CheckResult) -> str:
     return ""
 
 
-def _all_named(result: CheckResult) -> bool:
+def _has_all_names(result: CheckResult) -> bool:
     return result.failed_count == len(result.failed_tests)
 
 
-def _are_counted(
+def _has_test_counts(
     results: Sequence[CheckResult], before: Mapping[tuple[str, str], CheckResult]
 ) -> bool:
     """Whether some check counted its tests then and now: a deletion would have been seen."""
@@ -177,7 +177,7 @@ def _are_counted(
     )
 
 
-def _gone(paths: tuple[str, ...]) -> str:
+def _describe_deleted_tests(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - _MOST_NAMES} more" if len(paths) > _MOST_NAMES else ""
     return f"files with tests were deleted: {', '.join(paths[:_MOST_NAMES])}{more}"
 
@@ -186,7 +186,7 @@ _MOST_TEXT: Final = 400_000
 _MOST_OUTPUT: Final = 3_000
 
 
-def row(result: CheckResult) -> dict[str, Any]:
+def build_result_row(result: CheckResult) -> dict[str, Any]:
     """A result as the journal keeps it: what it came to, and the end of what it printed."""
     return {
         "check": result.check,
@@ -200,7 +200,7 @@ def row(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def summary(
+def build_summary(
     verdict: CheckVerdict,
     results: Sequence[CheckResult],
     violations: Sequence[Violation] = (),
@@ -221,7 +221,7 @@ def summary(
     return "\n\n".join(("\n".join(verdict.reasons), *shown))
 
 
-def conflict(found: Conflict) -> dict[str, Any]:
+def build_conflict(found: Conflict) -> dict[str, Any]:
     files = ", ".join(found.files)
     return {
         "outcome": "conflict",
@@ -230,7 +230,7 @@ def conflict(found: Conflict) -> dict[str, Any]:
     }
 
 
-def new_texts(root: Path, diff: Diff) -> dict[str, str]:
+def read_new_texts(root: Path, diff: Diff) -> dict[str, str]:
     """The new texts of the files that changed, as far as they are text of a sane size."""
     found: dict[str, str] = {}
     for file in diff.files:

@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from interlock.delivery.diff_findings.braces import brace_tells, dead_comments
-from interlock.delivery.diff_findings.patterns import by_rows, secrets
-from interlock.delivery.diff_findings.python import parse, python_tells
-from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText, take_apart
-from interlock.system.file_kinds import FileKind, kind_of, language_of
+from interlock.delivery.diff_findings.braces import find_brace_issues, find_commented_code
+from interlock.delivery.diff_findings.patterns import find_secrets, match_patterns
+from interlock.delivery.diff_findings.python import find_python_issues, parse_python
+from interlock.delivery.diff_findings.source import DiffFinding, Severity, SourceText, split_source
+from interlock.system.file_kinds import FileKind, find_kind, find_language
 
 MOST: Final = 1_000
 _LARGEST: Final = 1_000_000
@@ -34,57 +34,65 @@ _SCRIPT_TEXT: Final = re.compile(r"\A#!|^package main$|__name__ == [\"']__main__
 Added = Mapping[str, Sequence[tuple[int, str]]]
 
 
-def find_tells(added: Added, texts: Mapping[str, str]) -> tuple[DiffFinding, ...]:
+def find_diff_issues(added: Added, texts: Mapping[str, str]) -> tuple[DiffFinding, ...]:
     """From `{path: [(line number, text)]}` and the new texts of files to findings, in order.
 
     A file without a text is judged by its added lines alone. Of too many the gravest are kept.
     """
-    found = {finding for path in added for finding in _of_file(path, added[path], texts.get(path))}
+    found = {
+        finding for path in added for finding in _check_file(path, added[path], texts.get(path))
+    }
     gravest = sorted(found, key=lambda finding: (_RANK[finding.severity], finding))[:MOST]
     return tuple(sorted(gravest))
 
 
-def _of_file(
+def _check_file(
     path: str, added: Sequence[tuple[int, str]], text: str | None
 ) -> Iterator[DiffFinding]:
-    kind = kind_of(path)
+    kind = find_kind(path)
     lines = sorted(added)
-    yield from _markers(path, kind, lines, text)
+    yield from _find_conflict_markers(path, kind, lines, text)
     if kind in ("vendored", "generated"):
         return
-    yield from secrets(path, kind, lines)
-    if kind not in ("source", "test") or not language_of(path):
+    yield from find_secrets(path, kind, lines)
+    if kind not in ("source", "test") or not find_language(path):
         return
     if text is not None and len(text) <= _LARGEST:
-        yield from _in_text(path, kind, text, {number for number, _ in lines})
+        yield from _check_text(path, kind, text, {number for number, _ in lines})
     else:
-        yield from _in_lines(path, kind, lines)
+        yield from _check_lines(path, kind, lines)
 
 
-def _in_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[DiffFinding]:
-    source, script = take_apart(path, text), is_script(path, text)
-    yield from _by_line(path, kind, source, sorted(new), script)
-    tree = parse(text) if source.language == "python" else None
-    whole = python_tells(path, kind, tree, script) if tree else brace_tells(path, kind, source)
+def _check_text(path: str, kind: FileKind, text: str, new: set[int]) -> Iterator[DiffFinding]:
+    source, script = split_source(path, text), is_script(path, text)
+    yield from _check_each_line(path, kind, source, sorted(new), script)
+    tree = parse_python(text) if source.language == "python" else None
+    whole = (
+        find_python_issues(path, kind, tree, script)
+        if tree
+        else find_brace_issues(path, kind, source)
+    )
     yield from (finding for finding in whole if finding.line in new)
 
 
-def _in_lines(path: str, kind: FileKind, lines: Sequence[tuple[int, str]]) -> Iterator[DiffFinding]:
+def _check_lines(
+    path: str, kind: FileKind, lines: Sequence[tuple[int, str]]
+) -> Iterator[DiffFinding]:
     """The added lines as if they were a text of their own."""
     text = "\n".join(line[:_LONGEST_LINE].replace("\n", " ") for _, line in lines)[:_LARGEST]
-    source, script = take_apart(path, text), is_script(path, text)
-    for finding in _by_line(path, kind, source, range(1, len(lines) + 1), script):
+    source, script = split_source(path, text), is_script(path, text)
+    for finding in _check_each_line(path, kind, source, range(1, len(lines) + 1), script):
         yield msgspec.structs.replace(finding, line=lines[finding.line - 1][0])
 
 
-def _by_line(
+def _check_each_line(
     path: str, kind: FileKind, source: SourceText, numbers: Sequence[int], script: bool
 ) -> Iterator[DiffFinding]:
     code = source.code_lines
     shown = [n for n in numbers if 0 < n <= len(code) and len(code[n - 1]) <= _LONGEST_LINE]
-    yield from by_rows(path, kind, source, shown, script)
+    yield from match_patterns(path, kind, source, shown, script)
     if source.language != "data":
-        yield from dead_comments(path, source, shown)
+        yield from find_commented_code(path, source, shown)
 
 
 def is_script(path: str, text: str) -> bool:
@@ -94,11 +102,11 @@ def is_script(path: str, text: str) -> bool:
     return named or bool(_SCRIPT_TEXT.search(text))
 
 
-def _markers(
+def _find_conflict_markers(
     path: str, kind: FileKind, lines: Sequence[tuple[int, str]], text: str | None
 ) -> Iterator[DiffFinding]:
     found = [number for number, line in lines if _MARKER.match(line.rstrip("\r"))]
-    if not found or (path.endswith(".py") and text is not None and parse(text) is not None):
+    if not found or (path.endswith(".py") and text is not None and parse_python(text) is not None):
         return  # in Python that parses, such a line is part of a string
     severity: Severity = "warning" if kind == "fixture" else "error"
     for number in found:

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.delivery.diff_findings.python import parse
+from interlock.delivery.diff_findings.python import parse_python
 from interlock.delivery.diff_findings.source import DiffFinding, SourceText
 from interlock.system.file_kinds import FileKind
 
@@ -32,27 +32,29 @@ class BlockForm(msgspec.Struct, frozen=True):
     """A claim in the words before the bracket."""
 
 
-def _form(begins: str, claims: str, expects: str = r"(?!)") -> BlockForm:
+def _build_form(begins: str, claims: str, expects: str = r"(?!)") -> BlockForm:
     return BlockForm(re.compile(begins, re.MULTILINE), re.compile(claims), re.compile(expects))
 
 
-_JAVA: Final = _form(
+_JAVA: Final = _build_form(
     rf"@(?:Test|ParameterizedTest|RepeatedTest)\b{_HEADER}",
     rf"{_CLAIM}|isEqual|StepVerifier",
     r"\bexpected\b",
 )
 _FORMS: Final = {
-    "javascript": _form(
+    "javascript": _build_form(
         r"(?:^|[\s;{])(?:it|test)(?:\.(?:only|concurrent))?(?P<open>\()(?=\s*[\"'`])",
         rf"{_CLAIM}|\bt\.\w|\bdone\b(?s:.*)\bdone\b|\b(?:get|find)(?:All)?By|snapshot|\bcy\.",
     ),
-    "go": _form(
+    "go": _build_form(
         r"^func Test\w*\(\w+ \*testing\.T\) (?P<open>\{)",
         rf"{_CLAIM}|\b\w+\.(?:Error|Fatal|Run|Skip)|\w\((?:t|tb)\b(?! \*testing)|\bis\.\w|panic\(",
     ),
     "java": _JAVA,
-    "csharp": _form(rf"\[(?:Fact|Theory|Test|TestMethod)\b{_HEADER}", _CLAIM, r"ExpectedException"),
-    "rust": _form(
+    "csharp": _build_form(
+        rf"\[(?:Fact|Theory|Test|TestMethod)\b{_HEADER}", _CLAIM, r"ExpectedException"
+    ),
+    "rust": _build_form(
         r"#\[(?:\w+::)?test\]\s*(?:#\[[^\]]*\]\s*)*(?:async )?fn \w+\(\)[^{]*(?P<open>\{)",
         rf"{_CLAIM}|unwrap|panic|\?;",
         r"Result|should_panic",
@@ -66,52 +68,52 @@ _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>()]{0,100}>)?\(")
 _CATCH: Final = re.compile(r"\bcatch\s*(?:\([^()]*\))?\s*\{(?P<body>\s*)\}")
 
 
-def brace_tells(path: str, kind: FileKind, text: SourceText) -> Iterator[DiffFinding]:
+def find_brace_issues(path: str, kind: FileKind, text: SourceText) -> Iterator[DiffFinding]:
     if text.language in ("javascript", "java", "csharp", "php") and kind == "source":
-        yield from _swallowed(path, text)
+        yield from _find_swallowed_errors(path, text)
     form = _FORMS.get(text.language)
     if form is not None and (kind == "test" or text.language == "rust"):
-        yield from _empty_tests(path, text, form)
+        yield from _find_empty_tests(path, text, form)
 
 
-def _swallowed(path: str, text: SourceText) -> Iterator[DiffFinding]:
+def _find_swallowed_errors(path: str, text: SourceText) -> Iterator[DiffFinding]:
     """An empty block with a comment in it says why it is empty."""
     for found in _CATCH.finditer(text.code):
         if not text.comments[found.start("body") : found.end("body")].strip():
             sentence = "an error is swallowed: handle it, or say why that is right"
-            yield DiffFinding(path, _line(text.code, found.start()), "bare_except", sentence)
+            yield DiffFinding(path, _count_line(text.code, found.start()), "bare_except", sentence)
 
 
-def _empty_tests(path: str, text: SourceText, form: BlockForm) -> Iterator[DiffFinding]:
+def _find_empty_tests(path: str, text: SourceText, form: BlockForm) -> Iterator[DiffFinding]:
     helpers: set[str] | None = None
     for found in form.begins.finditer(text.code):
         start = found.start("open")
-        end = closing(text.code, start)
+        end = find_closing_bracket(text.code, start)
         if (
             end is None
             or form.expects.search(found[0])
             or form.claims.search(text.code, start, end)
         ):
             continue
-        helpers = _helpers(text.code, form) if helpers is None else helpers
+        helpers = _find_helpers(text.code, form) if helpers is None else helpers
         if helpers.isdisjoint(_CALLED.findall(text.code, start, end)):
-            line = _line(text.code, start)
+            line = _count_line(text.code, start)
             yield DiffFinding(
                 path, line, "empty_test", "this test asserts nothing: only an error can fail it"
             )
 
 
-def _helpers(code: str, form: BlockForm) -> set[str]:
+def _find_helpers(code: str, form: BlockForm) -> set[str]:
     """Functions of the file that claim something, so that whoever calls them does."""
     found = set()
     for each in _DEFINED.finditer(code):
-        end = closing(code, each.start("open"))
+        end = find_closing_bracket(code, each.start("open"))
         if end is not None and form.claims.search(code, each.start("open"), end):
             found.add(each["name"])
     return found
 
 
-def closing(code: str, at: int) -> int | None:
+def find_closing_bracket(code: str, at: int) -> int | None:
     """Where the bracket at that place is closed; None if it is not, or too far away."""
     opens, closes, depth = code[at], _CLOSES[code[at]], 0
     for each in re.compile(f"[{re.escape(opens + closes)}]").finditer(code, at, at + _LONGEST):
@@ -121,7 +123,7 @@ def closing(code: str, at: int) -> int | None:
     return None
 
 
-def _line(text: str, at: int) -> int:
+def _count_line(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
@@ -149,16 +151,16 @@ _STRONG: Final = (
 )
 
 
-def dead_comments(path: str, text: SourceText, lines: Sequence[int]) -> Iterator[DiffFinding]:
+def find_commented_code(path: str, text: SourceText, lines: Sequence[int]) -> Iterator[DiffFinding]:
     """`lines` are looked at alone: a run that goes on beyond them is judged by its new part."""
-    for run in _runs(text, lines):
+    for run in _group_lines(text, lines):
         body = [_MARK.sub("", text.comment_lines[number - 1], count=1) for number in run]
-        if _is_code(text.language, body):
+        if _looks_like_code(text.language, body):
             sentence = f"{len(run)} lines of code that are commented out: delete them"
             yield DiffFinding(path, run[0], "commented_code", sentence, "notice")
 
 
-def _runs(text: SourceText, lines: Sequence[int]) -> Iterator[list[int]]:
+def _group_lines(text: SourceText, lines: Sequence[int]) -> Iterator[list[int]]:
     form = _PYTHON if text.language == "python" else _BRACES
     run: list[int] = []
     for number in lines:
@@ -174,13 +176,13 @@ def _runs(text: SourceText, lines: Sequence[int]) -> Iterator[list[int]]:
     yield run
 
 
-def _is_code(language: str, body: list[str]) -> bool:
+def _looks_like_code(language: str, body: list[str]) -> bool:
     if len(body) < _LEAST:
         return False
     if language != "python":
         return any(_ACTS.search(line) for line in body)
     inside = textwrap.indent(textwrap.dedent("\n".join(body)), " ")
-    tree = parse(f"async def _():\n{inside}\n")
+    tree = parse_python(f"async def _():\n{inside}\n")
     if tree is None:
         return False
     return sum(isinstance(node, _STRONG) for node in ast.walk(tree.body[0])) >= _LEAST

@@ -35,7 +35,7 @@ class DiffPattern(msgspec.Struct, frozen=True):
     """A program that people start prints what they are to read."""
 
 
-def _row(
+def _build_pattern(
     kind: str,
     severity: Severity,
     languages: str,
@@ -54,7 +54,7 @@ def _row(
 _UNREADY = r"(?:TODO|(?i:not (?:yet )?implemented|unimplemented|implement me))"
 
 ROWS: Final = (
-    _row(
+    _build_pattern(
         "leftover",
         "warning",
         "",
@@ -63,7 +63,7 @@ ROWS: Final = (
         r"(?:^[\W_]*(?:TODO|FIXME|XXX|HACK)\b(?![-.\w])|\b(?:TODO|FIXME|HACK)(?:\(|:(?!:)))",
         "a note of work left over: do it, or put it where work is planned",
     ),
-    _row(
+    _build_pattern(
         "suppression",
         "warning",
         "",
@@ -73,7 +73,7 @@ ROWS: Final = (
         r"|/\*\s*eslint-disable\s*\*/|eslint-disable-(?:next-)?line\s*(?:$|\*/)|//nolint\s*$",
         "a suppression of every finding: name the one rule and say why",
     ),
-    _row(
+    _build_pattern(
         "suppression",
         "notice",
         "",
@@ -85,7 +85,7 @@ ROWS: Final = (
         r"|rubocop:disable|istanbul ignore\s+\w+\s*(?:\*/)?$",
         "a finding is suppressed without a word why",
     ),
-    _row(
+    _build_pattern(
         "suppression",
         "notice",
         "java rust csharp",
@@ -94,7 +94,7 @@ ROWS: Final = (
         r"@SuppressWarnings\(\{?\"all\"|#!\[allow\(|#pragma warning disable\s*$",
         "a finding is suppressed without a word why",
     ),
-    _row(
+    _build_pattern(
         "debug",
         "warning",
         "javascript",
@@ -103,7 +103,7 @@ ROWS: Final = (
         r"(?:^|[;{}\s])debugger\s*(?:;|$)",
         "a stop for a debugger: take it out",
     ),
-    _row(
+    _build_pattern(
         "debug",
         "warning",
         "javascript",
@@ -113,7 +113,7 @@ ROWS: Final = (
         "debug output: take it out or use the logger",
         True,
     ),
-    _row(
+    _build_pattern(
         "debug",
         "notice",
         "go",
@@ -123,7 +123,7 @@ ROWS: Final = (
         "output on stdout: a debug print?",
         True,
     ),
-    _row(
+    _build_pattern(
         "debug",
         "warning",
         "java",
@@ -133,8 +133,10 @@ ROWS: Final = (
         "debug output: take it out or use the logger",
         True,
     ),
-    _row("debug", "warning", "rust", _BOTH, "code", r"\bdbg!\(", "a debug macro: take it out"),
-    _row(
+    _build_pattern(
+        "debug", "warning", "rust", _BOTH, "code", r"\bdbg!\(", "a debug macro: take it out"
+    ),
+    _build_pattern(
         "debug",
         "warning",
         "ruby",
@@ -143,7 +145,7 @@ ROWS: Final = (
         r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b",
         "a stop for a debugger: take it out",
     ),
-    _row(
+    _build_pattern(
         "debug",
         "warning",
         "php",
@@ -152,7 +154,7 @@ ROWS: Final = (
         r"\b(?:var_dump|print_r|dd)\(",
         "debug output: take it out",
     ),
-    _row(
+    _build_pattern(
         "placeholder",
         "warning",
         "javascript",
@@ -161,7 +163,7 @@ ROWS: Final = (
         rf"\bthrow new \w*Error\(\s*[\"'`]{_UNREADY}",
         "a body that is not written yet",
     ),
-    _row(
+    _build_pattern(
         "placeholder",
         "warning",
         "go",
@@ -170,7 +172,7 @@ ROWS: Final = (
         rf"\bpanic\(\s*\"{_UNREADY}",
         "a body that is not written yet",
     ),
-    _row(
+    _build_pattern(
         "placeholder",
         "warning",
         "java csharp",
@@ -180,7 +182,7 @@ ROWS: Final = (
         r"|(?<![\w.])TODO\(",
         "a body that is not written yet",
     ),
-    _row(
+    _build_pattern(
         "placeholder",
         "warning",
         "rust",
@@ -189,7 +191,7 @@ ROWS: Final = (
         r"\b(?:todo|unimplemented)!\(",
         "a body that is not written yet",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "javascript",
@@ -198,7 +200,7 @@ ROWS: Final = (
         r"\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme)\(|^\s*x(?:it|test|describe)\(",
         "a test that is not run",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "javascript",
@@ -207,7 +209,7 @@ ROWS: Final = (
         r"\b(?:it|test|describe|context|suite)\.only\(|^\s*f(?:it|describe)\(",
         "only this test is run, all others are left out",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "notice",
         "go",
@@ -216,7 +218,7 @@ ROWS: Final = (
         r"\b[tb]\.Skip(?:Now|f)?\(",
         "a test that may be skipped: see the condition",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "java",
@@ -225,7 +227,7 @@ ROWS: Final = (
         r"@(?:Disabled|Ignore)\b(?!d)",
         "a test that is not run",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "rust",
@@ -234,7 +236,7 @@ ROWS: Final = (
         r"#\[ignore\b",
         "a test that is not run",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "csharp",
@@ -243,7 +245,7 @@ ROWS: Final = (
         r"\[(?:Fact|Theory)\(Skip\s*=|\[Ignore\b",
         "a test that is not run",
     ),
-    _row(
+    _build_pattern(
         "skipped_test",
         "warning",
         "ruby",
@@ -252,7 +254,7 @@ ROWS: Final = (
         r"^\s*(?:xit|xdescribe|xcontext|pending)\b",
         "a test that is not run",
     ),
-    _row(
+    _build_pattern(
         "meaningless_assert",
         "warning",
         "javascript",
@@ -262,7 +264,7 @@ ROWS: Final = (
         r"|\bassert(?:\.ok)?\(\s*true\s*[,)]",
         "an assertion that cannot fail",
     ),
-    _row(
+    _build_pattern(
         "meaningless_assert",
         "warning",
         "java csharp go rust",
@@ -275,7 +277,7 @@ ROWS: Final = (
 )
 
 
-def by_rows(
+def match_patterns(
     path: str, kind: FileKind, text: SourceText, lines: list[int], is_script: bool
 ) -> Iterator[DiffFinding]:
     """What the rows say about these lines. Each kind is told once for a line."""
@@ -330,9 +332,9 @@ _HARMLESS: Final = re.compile(
 _LEAST_ENTROPY: Final = 3.4
 
 
-def secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator[DiffFinding]:
+def find_secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator[DiffFinding]:
     for number, text in lines:
-        found = _secret(text[:_LONGEST_LINE], kind)
+        found = _match_secret(text[:_LONGEST_LINE], kind)
         if found is not None:
             what, shown = found
             severity: Severity = "error" if kind == "source" else "warning"
@@ -340,33 +342,33 @@ def secrets(path: str, kind: FileKind, lines: list[tuple[int, str]]) -> Iterator
             yield DiffFinding(path, number, "secret", sentence, severity)
 
 
-def _secret(text: str, kind: FileKind) -> tuple[str, str] | None:
+def _match_secret(text: str, kind: FileKind) -> tuple[str, str] | None:
     for shape in _SHAPE.finditer(text):
         if not _HARMLESS.search(shape[0].replace("-----BEGIN", "")):
-            return _NAMES[shape.lastgroup or ""], _shown(shape[0])
+            return _NAMES[shape.lastgroup or ""], _mask_secret(shape[0])
     if kind != "source":
         return None
     address = _ADDRESS.search(text)
-    if address and not _HARMLESS.search(address[1]) and _is_odd(address[1]):
-        return "a password in an address", _shown(address[1])
+    if address and not _HARMLESS.search(address[1]) and _looks_random(address[1]):
+        return "a password in an address", _mask_secret(address[1])
     for assigned in _ASSIGNED.finditer(text):
-        if not _HARMLESS.search(assigned[1]) and _is_odd(assigned[1]):
-            return "a value like a secret", _shown(assigned[1])
+        if not _HARMLESS.search(assigned[1]) and _looks_random(assigned[1]):
+            return "a value like a secret", _mask_secret(assigned[1])
     return None
 
 
-def _is_odd(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     """Whether nobody would write it by hand as a word: letters and digits mixed, no order."""
     if not (re.search(r"\d", value) and re.search(r"[A-Za-z]", value)):
         return False
-    return entropy(value) >= _LEAST_ENTROPY
+    return measure_entropy(value) >= _LEAST_ENTROPY
 
 
-def entropy(value: str) -> float:
+def measure_entropy(value: str) -> float:
     """Bits for each character, by how often each occurs."""
     size = len(value)
     return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
 
 
-def _shown(value: str) -> str:
+def _mask_secret(value: str) -> str:
     return "the key itself" if value.startswith("---") else f"{value[:4]}…, {len(value)} characters"

@@ -28,17 +28,17 @@ _OTHERWISE: Final = re.compile(r"skip|fixture|\bgiven\b")
 _SAME: Final = frozenset(("assertEqual", "assertIs", "assertEquals"))
 
 
-def assertion_tells(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
-    claims = _Claims(tree)
+def find_assertion_issues(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
+    claims = _AssertionIndex(tree)
     for node in ast.walk(tree):
         if isinstance(node, _Function | ast.ClassDef):
-            yield from _skips(path, node)
+            yield from _find_skips(path, node)
         if isinstance(node, _Function) and node.name.startswith("test"):
-            yield from _empty(path, node, claims)
-        yield from _hollow(path, node)
+            yield from _find_empty_tests(path, node, claims)
+        yield from _find_hollow_assertions(path, node)
 
 
-def _skips(path: str, node: _Function | ast.ClassDef) -> Iterator[DiffFinding]:
+def _find_skips(path: str, node: _Function | ast.ClassDef) -> Iterator[DiffFinding]:
     for each in node.decorator_list:
         name = ast.unparse(each.func if isinstance(each, ast.Call) else each)
         if _LEFT_OUT.search(name):
@@ -54,95 +54,97 @@ def _skips(path: str, node: _Function | ast.ClassDef) -> Iterator[DiffFinding]:
                 )
 
 
-def _empty(path: str, node: _Function, claims: "_Claims") -> Iterator[DiffFinding]:
+def _find_empty_tests(
+    path: str, node: _Function, claims: "_AssertionIndex"
+) -> Iterator[DiffFinding]:
     marks = " ".join(ast.unparse(each) for each in node.decorator_list)
-    if _OTHERWISE.search(marks) or claims.has(node):
+    if _OTHERWISE.search(marks) or claims.has_assertion(node):
         return
     yield DiffFinding(
         path, node.lineno, "empty_test", f"{node.name} asserts nothing: only an error can fail it"
     )
 
 
-def _hollow(path: str, node: ast.AST) -> Iterator[DiffFinding]:
+def _find_hollow_assertions(path: str, node: ast.AST) -> Iterator[DiffFinding]:
     """Assertions that hold whatever the code does."""
     hollow = False
     if isinstance(node, ast.Assert):
-        hollow = _always(node.test)
+        hollow = _is_always_true(node.test)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         name, given = node.func.attr, node.args
         if name == "assertTrue" and given:
-            hollow = _always(given[0])
+            hollow = _is_always_true(given[0])
         elif name in _SAME and len(given) >= 2:
-            hollow = _is_plain(given[0]) and ast.dump(given[0]) == ast.dump(given[1])
+            hollow = _is_constant_or_name(given[0]) and ast.dump(given[0]) == ast.dump(given[1])
     if hollow and isinstance(node, ast.Assert | ast.Call):
         yield DiffFinding(path, node.lineno, "meaningless_assert", "an assertion that cannot fail")
 
 
-def _always(test: ast.expr) -> bool:
+def _is_always_true(test: ast.expr) -> bool:
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.Tuple):
         return bool(test.elts)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        return any(_always(each) for each in test.values)
+        return any(_is_always_true(each) for each in test.values)
     if isinstance(test, ast.Compare) and isinstance(
         test.ops[0], ast.Eq | ast.Is | ast.LtE | ast.GtE
     ):
         left, right = test.left, test.comparators[0]
-        return _is_plain(left) and ast.dump(left) == ast.dump(right)
+        return _is_constant_or_name(left) and ast.dump(left) == ast.dump(right)
     return False
 
 
-def _is_plain(node: ast.expr) -> bool:
+def _is_constant_or_name(node: ast.expr) -> bool:
     """Calling twice may give two values; reading twice does not."""
     return isinstance(node, ast.Constant | ast.Name)
 
 
-class _Claims:
+class _AssertionIndex:
     """Which functions of a file claim anything, themselves or through others of it."""
 
     def __init__(self, tree: ast.Module) -> None:
         functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-        self._trusted = _trusted(tree)
+        self._trusted = _list_trusted_names(tree)
         own = {node.name: node for node in functions}
-        self._claiming = {name for name, node in own.items() if self._claims(node)}
-        calls = {name: _called(node) for name, node in own.items()}
+        self._claiming = {name for name, node in own.items() if self._asserts_itself(node)}
+        calls = {name: _list_called_names(node) for name, node in own.items()}
         grew = True
         while grew:
             found = {name for name, called in calls.items() if called & self._claiming}
             grew = not found <= self._claiming
             self._claiming |= found
 
-    def has(self, node: _Function) -> bool:
-        return self._claims(node) or bool(_called(node) & self._claiming)
+    def has_assertion(self, node: _Function) -> bool:
+        return self._asserts_itself(node) or bool(_list_called_names(node) & self._claiming)
 
-    def _claims(self, node: _Function) -> bool:
+    def _asserts_itself(self, node: _Function) -> bool:
         given = {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
-        return any(self._is_claim(each, given) for each in ast.walk(node))
+        return any(self._is_assertion(each, given) for each in ast.walk(node))
 
-    def _is_claim(self, node: ast.AST, given: set[str]) -> bool:
+    def _is_assertion(self, node: ast.AST, given: set[str]) -> bool:
         if isinstance(node, ast.Assert | ast.Raise):
             return True
         if not isinstance(node, ast.Call):
             return False
-        name = _last(node.func)
+        name = _last_name(node.func)
         believed = name in self._trusted or (isinstance(node.func, ast.Name) and name in given)
         checked = any(each.arg == "check" for each in node.keywords)
         return believed or checked or bool(_SAYS_SO.search(name))
 
 
-def _called(node: _Function) -> set[str]:
+def _list_called_names(node: _Function) -> set[str]:
     names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     return names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
-def _last(node: ast.expr) -> str:
+def _last_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _trusted(tree: ast.Module) -> set[str]:
+def _list_trusted_names(tree: ast.Module) -> set[str]:
     """Names that come from the tests' own helpers."""
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -160,7 +162,7 @@ _NO_ACT: Final = re.compile(r"(?i)__|noth|no_?op|ignore|null|dummy|silent")
 _WIDE: Final = frozenset(("Exception", "BaseException"))
 
 
-def parse(text: str) -> ast.Module | None:
+def parse_python(text: str) -> ast.Module | None:
     """The tree of a text, or None. What the compiler would warn of is not our affair."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -170,30 +172,34 @@ def parse(text: str) -> ast.Module | None:
             return None
 
 
-def python_tells(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> list[DiffFinding]:
+def find_python_issues(
+    path: str, kind: FileKind, tree: ast.Module, is_script: bool
+) -> list[DiffFinding]:
     """All findings in a file; whoever asks keeps those of the lines that are new.
 
     A tree too deep to be walked is nobody's code.
     """
     try:
-        return list(_all(path, kind, tree, is_script))
+        return list(_find_all(path, kind, tree, is_script))
     except RecursionError:
         return []
 
 
-def _all(path: str, kind: FileKind, tree: ast.Module, is_script: bool) -> Iterator[DiffFinding]:
+def _find_all(
+    path: str, kind: FileKind, tree: ast.Module, is_script: bool
+) -> Iterator[DiffFinding]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
-            yield from _handler(path, node)
+            yield from _check_except(path, node)
         elif isinstance(node, ast.Call | ast.Import):
-            yield from _debug(path, node, kind == "source" and not is_script)
+            yield from _find_debug_code(path, node, kind == "source" and not is_script)
     if kind == "source" and not path.endswith(".pyi"):
-        yield from _placeholders(path, tree)
+        yield from _find_placeholders(path, tree)
     if kind == "test":
-        yield from assertion_tells(path, tree)
+        yield from find_assertion_issues(path, tree)
 
 
-def dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     """`a.b.c` as text; empty for anything else."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -202,61 +208,63 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-def _handler(path: str, node: ast.ExceptHandler) -> Iterator[DiffFinding]:
+def _check_except(path: str, node: ast.ExceptHandler) -> Iterator[DiffFinding]:
     raises = any(isinstance(each, ast.Raise) for each in ast.walk(node))
     names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-    wide = any(each is not None and dotted(each) in _WIDE for each in names)
+    wide = any(each is not None and dotted_name(each) in _WIDE for each in names)
     if node.type is None and not raises:
         yield DiffFinding(path, node.lineno, "bare_except", "it catches everything: name the error")
-    elif wide and all(_is_nothing(each) for each in node.body):
+    elif wide and all(_does_nothing(each) for each in node.body):
         sentence = "every error is swallowed: name the one that is meant"
         yield DiffFinding(path, node.lineno, "bare_except", sentence)
 
 
-def _is_nothing(node: ast.stmt) -> bool:
+def _does_nothing(node: ast.stmt) -> bool:
     ellipsis = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return isinstance(node, ast.Pass | ast.Continue) or ellipsis
 
 
-def _debug(path: str, node: ast.Call | ast.Import, prints_count: bool) -> Iterator[DiffFinding]:
+def _find_debug_code(
+    path: str, node: ast.Call | ast.Import, prints_count: bool
+) -> Iterator[DiffFinding]:
     if isinstance(node, ast.Import):
         if any(each.name.partition(".")[0] in _DEBUGGERS for each in node.names):
             yield DiffFinding(path, node.lineno, "debug", "a debugger is imported: take it out")
         return
-    name = dotted(node.func)
+    name = dotted_name(node.func)
     if name in _STOPS:
         yield DiffFinding(path, node.lineno, "debug", "a stop for a debugger: take it out")
     elif prints_count and name in _PRINTS and not any(each.arg == "file" for each in node.keywords):
         yield DiffFinding(path, node.lineno, "debug", "output on stdout: a debug print?", "notice")
 
 
-def _placeholders(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
+def _find_placeholders(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
     """Statements are walked with what the class around says of itself: in an abstract one, an
     empty body is right."""
-    bases = _bases(tree)
+    bases = _list_base_classes(tree)
     waiting: list[tuple[ast.AST, str]] = [(tree, "")]
     while waiting:
         node, above = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in dotted(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in dotted_name(node.test):
             continue
         if isinstance(node, ast.ClassDef):
             words = [node.name, *map(ast.unparse, node.bases), *map(ast.unparse, node.keywords)]
             above = " ".join([*words, "ABC"] if node.name in bases else words)
         elif isinstance(node, _Function):
-            if found := _placeholder(node, above):
+            if found := _describe_placeholder(node, above):
                 yield DiffFinding(path, node.lineno, "placeholder", *found)
             above = ""
         inside = (each for each in ast.iter_child_nodes(node) if isinstance(each, _STATEMENTS))
         waiting += [(each, above) for each in inside]
 
 
-def _bases(tree: ast.Module) -> set[str]:
+def _list_base_classes(tree: ast.Module) -> set[str]:
     """Classes that others of the file are made from."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    return {dotted(base).rpartition(".")[2] for node in classes for base in node.bases}
+    return {dotted_name(base).rpartition(".")[2] for node in classes for base in node.bases}
 
 
-def _placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
+def _describe_placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
     marks = " ".join(map(ast.unparse, node.decorator_list))
     if _ABSTRACT.search(f"{marks} {above}"):
         return None
@@ -267,7 +275,7 @@ def _placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
     only = body[0]
     # A method may be there for others to override.
     severity: Severity = "notice" if above else "warning"
-    if isinstance(only, ast.Raise) and only.exc is not None and _is_unready(only.exc):
+    if isinstance(only, ast.Raise) and only.exc is not None and _is_not_implemented(only.exc):
         return f"{node.name} is not written yet", severity
     if ast.unparse(only) == "...":
         return f"{node.name} has no body", severity
@@ -277,5 +285,8 @@ def _placeholder(node: _Function, above: str) -> tuple[str, Severity] | None:
     return None
 
 
-def _is_unready(raised: ast.expr) -> bool:
-    return dotted(raised.func if isinstance(raised, ast.Call) else raised) == "NotImplementedError"
+def _is_not_implemented(raised: ast.expr) -> bool:
+    return (
+        dotted_name(raised.func if isinstance(raised, ast.Call) else raised)
+        == "NotImplementedError"
+    )

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.system.file_kinds import language_of
+from interlock.system.file_kinds import find_language
 
 Severity = Literal["error", "warning", "notice"]
 
@@ -57,20 +57,20 @@ class SourceText(msgspec.Struct, frozen=True):
     comment_lines: tuple[str, ...]
 
 
-def take_apart(path: str, text: str) -> SourceText:
-    language = language_of(path)
-    tokens = _tokens(_LIKE.get(language, language))
+def split_source(path: str, text: str) -> SourceText:
+    language = find_language(path)
+    tokens = _compile_tokens(_LIKE.get(language, language))
     code, comments, at = [], [], 0
     for token in tokens.finditer(text) if tokens else ():
         between, found = text[at : token.start()], token[0]
         code.append(between)
-        comments.append(_blank(between))
+        comments.append(_blank_out(between))
         is_comment = token["comment"] is not None
-        comments.append(found if is_comment else _blank(found))
-        code.append(_blank(found) if is_comment else _hollow(found))
+        comments.append(found if is_comment else _blank_out(found))
+        code.append(_blank_out(found) if is_comment else _blank_string(found))
         at = token.end()
     code.append(text[at:])
-    comments.append(_blank(text[at:]))
+    comments.append(_blank_out(text[at:]))
     whole_code, whole_comments = "".join(code), "".join(comments)
     return SourceText(
         language,
@@ -83,15 +83,15 @@ def take_apart(path: str, text: str) -> SourceText:
 
 
 @cache
-def _tokens(language: str) -> re.Pattern[str] | None:
+def _compile_tokens(language: str) -> re.Pattern[str] | None:
     pattern = _TOKENS.get(language)
     return re.compile(pattern, re.DOTALL) if pattern else None
 
 
-def _blank(text: str) -> str:
+def _blank_out(text: str) -> str:
     return _NOT_BLANK.sub(" ", text)
 
 
-def _hollow(text: str) -> str:
+def _blank_string(text: str) -> str:
     """A string's quotes stay: that there is one may matter."""
-    return text[0] + _blank(text[1:-1]) + text[-1] if len(text) > 1 else text
+    return text[0] + _blank_out(text[1:-1]) + text[-1] if len(text) > 1 else text

@@ -18,14 +18,14 @@ _YAML: Final = (".yaml", ".yml", ".json")
 
 def read_plan(path: Path) -> Plan:
     """The plan in a file."""
-    text = _text(path)
+    text = _read_text(path)
     if path.suffix.lower() in _YAML:
         return read_yaml_plan(text, str(path))
     return read_markdown(text)
 
 
-def _text(path: Path) -> str:
-    content = _content(path)
+def _read_text(path: Path) -> str:
+    content = _read_content(path)
     zero = content.find(0)
     if zero >= 0:
         line = content.count(b"\n", 0, zero) + 1
@@ -39,7 +39,7 @@ def _text(path: Path) -> str:
         raise SourceError(f"{path}:{line}: this is not UTF-8; save the plan as UTF-8") from None
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             what = "a folder" if path.is_dir() else "no regular file"

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 
-from interlock.delivery.plan.fields import lines_of, one_line
+from interlock.delivery.plan.fields import join_lines, split_lines
 from interlock.delivery.plan.plan import PlanFinding
 
 FIELDS: Final = {
@@ -74,7 +74,7 @@ class Label(NamedTuple):
 
 def read_lines(text: str) -> tuple[list[PlanLine], list[PlanFinding]]:
     """All lines, and an error for a fence or a comment that is never closed."""
-    lines = [PlanLine(number, line.rstrip()) for number, line in enumerate(lines_of(text), 1)]
+    lines = [PlanLine(number, line.rstrip()) for number, line in enumerate(split_lines(text), 1)]
     problems: list[PlanFinding] = []
     # `##Task` is a heading whose blank was forgotten, `#word` is a tag. The blank is put in only
     # for the parser, which keeps the numbers of the lines; the lines themselves stay as written.
@@ -105,11 +105,11 @@ def find_label(line: PlanLine) -> Label | None:
     bold = _BOLD.match(line.text)
     if bold:
         point, _, name, inner, outer, rest = bold.groups()
-        field = FIELDS.get(one_line(name).casefold(), "")
+        field = FIELDS.get(join_lines(name).casefold(), "")
         opens = field and (inner or outer or not rest)
         return Label(field, True, rest) if opens or ((inner or outer) and not point) else None
     plain = _PLAIN.match(line.text)
-    field = FIELDS.get(one_line(plain[1]).casefold(), "") if plain else ""
+    field = FIELDS.get(join_lines(plain[1]).casefold(), "") if plain else ""
     return Label(field, False, plain[2] or "") if plain and field else None
 
 

@@ -15,19 +15,19 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.delivery.plan.blocks import drop_code
-from interlock.delivery.plan.fields import nothing
+from interlock.delivery.plan.fields import means_nothing
 from interlock.delivery.plan.plan import (
     ID_RULE,
     Level,
     Plan,
     PlanFinding,
     Task,
-    cycles,
-    legal_id,
-    startable,
-    task_named,
+    find_cycles,
+    find_startable,
+    index_tasks,
+    is_legal_id,
 )
-from interlock.signals.grammar import outside_workspace
+from interlock.signals.grammar import is_outside_workspace
 
 _SEEN: Final = re.compile(
     r"`[^`]+`"  # code
@@ -69,7 +69,7 @@ def is_placeholder(criterion: str) -> bool:
     return len(criterion) < _LONGEST and _PLACEHOLDER.fullmatch(criterion) is not None
 
 
-def vague(criterion: str) -> str:
+def explain_vagueness(criterion: str) -> str:
     """What makes the criterion impossible to test, in a few words; empty if nothing does."""
     text = criterion[:_LOOKED_AT]
     if _SEEN.search(text):
@@ -95,13 +95,13 @@ def check_plan(plan: Plan, *, allow_untestable: bool = False) -> tuple[PlanFindi
     """All findings, by line; the plan is fit if none of them is an error."""
     found = [
         *plan.remarks,
-        *_whole(plan),
-        *_ids(plan),
-        *_phases(plan),
-        *_blockers(plan),
-        *_cycles(plan),
-        *(each for task in plan.tasks for each in _task(task, allow_untestable)),
-        *_places(plan),
+        *_check_whole(plan),
+        *_check_ids(plan),
+        *_check_phases(plan),
+        *_check_blockers(plan),
+        *_check_cycles(plan),
+        *(each for task in plan.tasks for each in _check_task(task, allow_untestable)),
+        *_check_environments(plan),
     ]
     return tuple(sorted(found, key=lambda each: (each.line, each.level, each.code, each.sentence)))
 
@@ -110,7 +110,7 @@ def has_errors(findings: tuple[PlanFinding, ...]) -> bool:
     return any(finding.level == "error" for finding in findings)
 
 
-def _whole(plan: Plan) -> Iterator[PlanFinding]:
+def _check_whole(plan: Plan) -> Iterator[PlanFinding]:
     if not plan.tasks:
         yield PlanFinding(
             "error",
@@ -118,7 +118,7 @@ def _whole(plan: Plan) -> Iterator[PlanFinding]:
             "the plan has no tasks; write at least one, with a heading such as "
             "'#### Task 1-1-1: Add the login form'",
         )
-    elif not startable(plan):
+    elif not find_startable(plan):
         yield PlanFinding(
             "error",
             "plan.nothing-startable",
@@ -135,41 +135,45 @@ def _whole(plan: Plan) -> Iterator[PlanFinding]:
         yield PlanFinding("warning", "plan.no-title", "the plan has no title; give it one", line=1)
 
 
-def _ids(plan: Plan) -> Iterator[PlanFinding]:
+def _check_ids(plan: Plan) -> Iterator[PlanFinding]:
     first: dict[str, Task] = {}
     folded: dict[str, Task] = {}
     for task in plan.tasks:
-        if not legal_id(task.id):
-            yield _about(
-                task, "error", "task.illegal-id", f"{_named(task)} has no legal id; use {ID_RULE}"
-            )
-        elif nothing(task.id):
-            yield _about(
+        if not is_legal_id(task.id):
+            yield _build_finding(
                 task,
                 "error",
                 "task.illegal-id",
-                f"{_named(task)} has an id that means nothing in Blocked By; choose another",
+                f"{_name_task(task)} has no legal id; use {ID_RULE}",
+            )
+        elif means_nothing(task.id):
+            yield _build_finding(
+                task,
+                "error",
+                "task.illegal-id",
+                f"{_name_task(task)} has an id that means nothing in Blocked By; choose another",
             )
         other = first.setdefault(task.id, task)
         alike = folded.setdefault(task.id.casefold(), task)
         if other is not task and task.id:
-            yield _about(
+            yield _build_finding(
                 task,
                 "error",
                 "task.duplicate",
-                f"{_named(task)} stands in line {other.line} too; give one of them another id",
+                f"{_name_task(task)} stands in line {other.line} too; give one of them another id",
             )
         elif alike is not task:
-            yield _about(
+            yield _build_finding(
                 task,
                 "error",
                 "task.look-alike",
-                f"{_named(task)} differs from {alike.id!r} in line {alike.line} only in case, and "
+                f"{_name_task(task)} differs from {alike.id!r} in line {alike.line} only "
+                "in case, and "
                 "some disks do not tell them apart; rename one",
             )
 
 
-def _phases(plan: Plan) -> Iterator[PlanFinding]:
+def _check_phases(plan: Plan) -> Iterator[PlanFinding]:
     counts = Counter(phase.id for phase in plan.phases)
     filled = {task.phase for task in plan.tasks}
     for phase in plan.phases:
@@ -189,30 +193,31 @@ def _phases(plan: Plan) -> Iterator[PlanFinding]:
             )
 
 
-def _blockers(plan: Plan) -> Iterator[PlanFinding]:
-    known = task_named(plan)
+def _check_blockers(plan: Plan) -> Iterator[PlanFinding]:
+    known = index_tasks(plan)
     for task in plan.tasks:
         for name in task.blocked_by:
             if name not in known:
-                yield _about(
+                yield _build_finding(
                     task,
                     "error",
                     "task.unknown-blocker",
-                    f"{_named(task)} is blocked by {name[:_SHOWN]!r}, which is no task of this "
-                    f"plan; {_meant(name, list(known), 'write the id of a task, or none')}",
+                    f"{_name_task(task)} is blocked by {name[:_SHOWN]!r}, which is no task of this "
+                    f"plan; {_suggest_name(name, list(known), 'write the id of a task, or none')}",
                 )
 
 
-def _cycles(plan: Plan) -> Iterator[PlanFinding]:
-    found = cycles(plan, MOST_CYCLES + 1)
-    known = task_named(plan)
+def _check_cycles(plan: Plan) -> Iterator[PlanFinding]:
+    found = find_cycles(plan, MOST_CYCLES + 1)
+    known = index_tasks(plan)
     for path in found.paths[:MOST_CYCLES]:
         task = known[path[0]]
         if len(path) == 1:
-            sentence = f"{_named(task)} is blocked by itself; remove that"
+            sentence = f"{_name_task(task)} is blocked by itself; remove that"
         else:
             sentence = (
-                f"these tasks wait for each other in a cycle: {_shown(path)}; remove one of these "
+                f"these tasks wait for each other in a cycle: {_format_cycle(path)}; "
+                "remove one of these "
                 "waits"
             )
         yield PlanFinding("error", "plan.cycle", sentence, task.id, task.line, path)
@@ -225,7 +230,7 @@ def _cycles(plan: Plan) -> Iterator[PlanFinding]:
         )
 
 
-def _shown(path: tuple[str, ...]) -> str:
+def _format_cycle(path: tuple[str, ...]) -> str:
     """The cycle as a path back to its beginning; the middle of a very long one is left out."""
     names = [name[:_SHOWN] for name in (*path, path[0])]
     if len(path) > _SHOWN_PATH:
@@ -234,51 +239,58 @@ def _shown(path: tuple[str, ...]) -> str:
     return " → ".join(names)
 
 
-def _task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
+def _check_task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
     held: Level = "warning" if allow_untestable else "error"
     if not task.criteria:
-        yield _about(
+        yield _build_finding(
             task,
             held,
             "criteria.missing",
-            f"{_named(task)} has no acceptance criteria, so nobody can tell when it is done; list "
+            f"{_name_task(task)} has no acceptance criteria, so nobody can tell when it "
+            "is done; list "
             "what must be true, or pass --allow-untestable",
         )
     for criterion in task.criteria:
         if is_placeholder(criterion):
-            sentence = f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} was never filled in"
-            yield _about(task, held, "criteria.placeholder", f"{sentence}; write it or remove it")
+            sentence = (
+                f"the criterion {criterion[:_SHOWN]!r} of {_name_task(task)} was never filled in"
+            )
+            yield _build_finding(
+                task, held, "criteria.placeholder", f"{sentence}; write it or remove it"
+            )
             continue
-        reason = vague(criterion)
+        reason = explain_vagueness(criterion)
         if reason:
-            yield _about(
+            yield _build_finding(
                 task,
                 "warning",
                 "criteria.vague",
-                f"the criterion {criterion[:_SHOWN]!r} of {_named(task)} cannot be tested: "
+                f"the criterion {criterion[:_SHOWN]!r} of {_name_task(task)} cannot be tested: "
                 f"{reason}; name a command, a value, a file or a number",
             )
     if not task.work:
-        yield _about(
+        yield _build_finding(
             task,
             "warning",
             "task.no-work",
-            f"{_named(task)} does not say what to do; describe it under Work",
+            f"{_name_task(task)} does not say what to do; describe it under Work",
         )
     if not task.title:
-        yield _about(task, "warning", "task.no-title", f"{_named(task)} has no title; give it one")
+        yield _build_finding(
+            task, "warning", "task.no-title", f"{_name_task(task)} has no title; give it one"
+        )
     for path in task.target_files:
-        if outside_workspace(path):
-            yield _about(
+        if is_outside_workspace(path):
+            yield _build_finding(
                 task,
                 "error",
                 "task.file-outside",
-                f"{_named(task)} names the file {path[:_SHOWN]!r}, which lies outside the "
+                f"{_name_task(task)} names the file {path[:_SHOWN]!r}, which lies outside the "
                 "repository; write a path inside it",
             )
 
 
-def _places(plan: Plan) -> Iterator[PlanFinding]:
+def _check_environments(plan: Plan) -> Iterator[PlanFinding]:
     """Environments. With none declared a task's is a remark for people; a check's cannot be run."""
     known = [environment.name for environment in plan.environments]
     for name, count in Counter(known).items():
@@ -293,21 +305,25 @@ def _places(plan: Plan) -> Iterator[PlanFinding]:
     places = {"", *known}
     for task in plan.tasks:
         if task.environment not in places:
-            sentence = _undeclared(_named(task), task.environment, known)
-            yield _about(task, "error" if known else "warning", "environment.unknown", sentence)
+            sentence = _describe_undeclared(_name_task(task), task.environment, known)
+            yield _build_finding(
+                task, "error" if known else "warning", "environment.unknown", sentence
+            )
     for check in plan.checks:
         if check.environment not in places:
-            sentence = _undeclared(f"check {check.name[:_SHOWN]!r}", check.environment, known)
+            sentence = _describe_undeclared(
+                f"check {check.name[:_SHOWN]!r}", check.environment, known
+            )
             yield PlanFinding("error", "environment.unknown", sentence, line=check.line)
-    yield from _doubled_checks(plan)
+    yield from _check_duplicates(plan)
 
 
-def _undeclared(who: str, name: str, known: list[str]) -> str:
-    hint = _meant(name, known, "add it to the table 'Environments', or name none")
+def _describe_undeclared(who: str, name: str, known: list[str]) -> str:
+    hint = _suggest_name(name, known, "add it to the table 'Environments', or name none")
     return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
 
 
-def _doubled_checks(plan: Plan) -> Iterator[PlanFinding]:
+def _check_duplicates(plan: Plan) -> Iterator[PlanFinding]:
     seen: dict[str, set[str]] = {}
     for check in plan.checks:
         places = seen.setdefault(check.name, set())
@@ -321,15 +337,15 @@ def _doubled_checks(plan: Plan) -> Iterator[PlanFinding]:
         places.add(check.environment)
 
 
-def _named(task: Task) -> str:
+def _name_task(task: Task) -> str:
     return f"task {task.id[:_SHOWN]!r}" if task.id else f"the task {task.title[:_SHOWN]!r}"
 
 
-def _about(task: Task, level: Level, code: str, sentence: str) -> PlanFinding:
+def _build_finding(task: Task, level: Level, code: str, sentence: str) -> PlanFinding:
     return PlanFinding(level, code, sentence, task.id, task.line)
 
 
-def _meant(name: str, known: list[str], otherwise: str) -> str:
+def _suggest_name(name: str, known: list[str], otherwise: str) -> str:
     near = difflib.get_close_matches(name[:_SHOWN], known, 1) if len(known) <= _COMPARED else []
     return f"did you mean {near[0]!r}?" if near else otherwise
 
@@ -372,13 +388,13 @@ class Assessment(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-def assess(task: Task, known: Collection[str]) -> Assessment:
+def assess_task(task: Task, known: Collection[str]) -> Assessment:
     """How ready the task is, in a plan with these task ids."""
-    questions = _questions(task)
-    gaps = _gaps(task, known)
+    questions = _find_questions(task)
+    gaps = _find_gaps(task, known)
     missing = tuple(gaps)
     reasons = (*questions, *gaps.values())
-    if questions or not (task.work or _usable(task)):
+    if questions or not (task.work or _usable_criteria(task)):
         alone = () if questions else ("there is neither a description nor a usable criterion",)
         return Assessment(task.id, "NEEDS_CLARIFICATION", missing, (*alone, *reasons))
     if gaps:
@@ -386,7 +402,7 @@ def assess(task: Task, known: Collection[str]) -> Assessment:
     return Assessment(task.id, "IMPLEMENTABLE")
 
 
-def _gaps(task: Task, known: Collection[str]) -> dict[str, str]:
+def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
     """What is missing of the five, each with its sentence."""
     work = task.work[:_READ]
     words = len(f"{task.title} {work}".split())
@@ -396,7 +412,7 @@ def _gaps(task: Task, known: Collection[str]) -> dict[str, str]:
     unknown = [name for name in task.blocked_by if name not in known]
     gaps = {
         "scope": ("" if work and words >= _SCOPE_WORDS else "the work is not described"),
-        "criteria": "" if _usable(task) else "no criterion can be tested",
+        "criteria": "" if _usable_criteria(task) else "no criterion can be tested",
         "location": "" if located else "it names no file, folder or piece of code",
         "approach": "" if guided else "it gives neither steps nor anything to read",
         "dependencies": f"it waits for {unknown[0]!r}, which is no task" if unknown else "",
@@ -404,11 +420,13 @@ def _gaps(task: Task, known: Collection[str]) -> dict[str, str]:
     return {name: sentence for name, sentence in gaps.items() if sentence}
 
 
-def _usable(task: Task) -> list[str]:
-    return [each for each in task.criteria if not is_placeholder(each) and not vague(each)]
+def _usable_criteria(task: Task) -> list[str]:
+    return [
+        each for each in task.criteria if not is_placeholder(each) and not explain_vagueness(each)
+    ]
 
 
-def _questions(task: Task) -> list[str]:
+def _find_questions(task: Task) -> list[str]:
     """What the plan leaves open in so many words; code is no question."""
     text = drop_code(task.work[:_READ])
     whole = _CODE.sub("`…`", "\n".join((task.title, text, *task.criteria)))

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from interlock.engine.circuit_file import seconds_of
+from interlock.engine.circuit_file import parse_duration
 from interlock.system.errors import CircuitError, SourceError
 
 _BULLET: Final = re.compile(r"([ \t]*+)(?:[-*+•]|\d{1,4}[.)])(?:[ \t]++|$)(\[.?\](?:[ \t]++|$))?+")
@@ -27,42 +27,42 @@ _AND: Final = re.compile(r"[,;]|(?<=\s)(?:and|&)(?=\s)")
 _LED: Final = re.compile(r"task\s++(?=\S)", re.IGNORECASE)
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines of a text, whatever ends them."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def tidy(text: str) -> str:
+def tidy_text(text: str) -> str:
     """A text of several lines: no blanks at line ends or around it, nor before all of it."""
-    lines = (line.rstrip() for line in lines_of(text))
+    lines = (line.rstrip() for line in split_lines(text))
     return textwrap.dedent("\n".join(lines)).strip()
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def plain_title(text: str) -> str:
+def clean_title(text: str) -> str:
     """A heading's words: one line, neither emphasised as a whole nor closed by number signs."""
-    text = _unclosed(text)
+    text = _strip_closing_marks(text)
     if text[:1] in _EMPHASIS and text[-1:] in _EMPHASIS:
-        text = _unclosed(text.strip("*_ "))
+        text = _strip_closing_marks(text.strip("*_ "))
     return text
 
 
-def _unclosed(text: str) -> str:
+def _strip_closing_marks(text: str) -> str:
     words = text.split()
     while words and not words[-1].strip("#"):
         words.pop()
     return " ".join(words)
 
 
-def nothing(text: str) -> bool:
+def means_nothing(text: str) -> bool:
     """Whether somebody wrote that there is none."""
     return text.strip().rstrip(".").strip("*_`()[] ").casefold() in _NOTHING
 
 
-def items(lines: Sequence[str]) -> tuple[str, ...]:
+def parse_items(lines: Sequence[str]) -> tuple[str, ...]:
     """The points of a list, with bullets, numbers or boxes, or else its paragraphs.
 
     A point inside a point belongs to it, unless it has a box of its own. A sentence that only leads
@@ -87,47 +87,51 @@ def items(lines: Sequence[str]) -> tuple[str, ...]:
             found[-1].append(rest)
         elif not after_blank:
             found.append([rest])
-    points = [one_line(" ".join(parts)) for parts in found]
+    points = [join_lines(" ".join(parts)) for parts in found]
     lead = led and top >= 0 and points[0].endswith(":")
-    return real(points[1:] if lead else points)
+    return drop_empty_points(points[1:] if lead else points)
 
 
-def real(points: Iterable[str]) -> tuple[str, ...]:
+def drop_empty_points(points: Iterable[str]) -> tuple[str, ...]:
     """The points that say something."""
-    return tuple(point for point in map(one_line, points) if not nothing(point))
+    return tuple(point for point in map(join_lines, points) if not means_nothing(point))
 
 
-def paths(lines: Sequence[str]) -> tuple[str, ...]:
+def parse_paths(lines: Sequence[str]) -> tuple[str, ...]:
     """Paths or documents: a list, or some on one line with commas between them."""
     bullets = any(_BULLET.match(line) for line in lines)
-    points = items(lines)
-    return points if bullets else real(part for point in points for part in _parts(point))
+    points = parse_items(lines)
+    return (
+        points
+        if bullets
+        else drop_empty_points(part for point in points for part in _split_at_commas(point))
+    )
 
 
-def document(point: str) -> str:
+def clean_document(point: str) -> str:
     """What is to be read, without markup: the path, and a note in brackets if there is one."""
-    point = one_line(_LINK.sub(_shown_link, point))
+    point = join_lines(_LINK.sub(_format_link, point))
     if point.startswith("`") and "`" in point[1:]:
-        point = one_line(point.replace("`", "", 2))
+        point = join_lines(point.replace("`", "", 2))
     return point
 
 
-def document_path(point: str) -> str:
+def extract_path(point: str) -> str:
     """The path alone of something to be read."""
     found = _NOTE.search(point)
     return point[: found.start()].strip() if found else point
 
 
-def file_path(point: str) -> str:
+def clean_file_path(point: str) -> str:
     """The path alone of a file the work is in."""
-    return document_path(document(point)).strip("` ")
+    return extract_path(clean_document(point)).strip("` ")
 
 
-def _shown_link(found: re.Match[str]) -> str:
+def _format_link(found: re.Match[str]) -> str:
     return f"{found[2]} ({found[1]})" if found[1].strip() not in ("", found[2]) else found[2]
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_at_commas(text: str) -> Iterator[str]:
     """Split at commas that stand in no brackets."""
     depth, start = 0, 0
     for at, sign in enumerate(text):
@@ -138,24 +142,24 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def ids(lines: Iterable[str]) -> tuple[str, ...]:
+def parse_ids(lines: Iterable[str]) -> tuple[str, ...]:
     """The ids in a list or on a line, however they are joined and decorated; each once."""
-    points = items([_COMMENT.sub("", line) for line in lines])
-    named = (_id(part) for point in points for part in _AND.split(_LINK.sub(r"\1", point)))
-    return tuple(dict.fromkeys(name for name in named if not nothing(name)))
+    points = parse_items([_COMMENT.sub("", line) for line in lines])
+    named = (_clean_id(part) for point in points for part in _AND.split(_LINK.sub(r"\1", point)))
+    return tuple(dict.fromkeys(name for name in named if not means_nothing(name)))
 
 
-def _id(text: str) -> str:
-    text = one_line(text).strip("`* ")
+def _clean_id(text: str) -> str:
+    text = join_lines(text).strip("`* ")
     note = text.find(" (")
     text = (text[:note] if note > 0 else text).strip("`* ")
     return _LED.sub("", text, count=1).strip("`* ") if _LED.match(text) else text
 
 
-def environment_name(text: str) -> str:
+def parse_environment(text: str) -> str:
     """The one environment that is named; empty for all of them."""
-    name = one_line(_COMMENT.sub("", text)).strip("`* ")
-    return "" if nothing(name) or name.casefold() in _EVERYWHERE else name
+    name = join_lines(_COMMENT.sub("", text)).strip("`* ")
+    return "" if means_nothing(name) or name.casefold() in _EVERYWHERE else name
 
 
 _LONGEST: Final = 20_000
@@ -177,14 +181,14 @@ _PROGRAM: Final = re.compile(
 _SHOWN: Final = 60
 
 
-def code(text: str) -> str:
+def strip_backticks(text: str) -> str:
     """A cell's text without the backticks around it."""
     text = text.strip()
-    inner, rest = _span(text)
+    inner, rest = _split_code_span(text)
     return inner.strip() if inner and not rest else text
 
 
-def _span(text: str) -> tuple[str, str]:
+def _split_code_span(text: str) -> tuple[str, str]:
     """The code at the start of a text and what follows it; no code if there is none."""
     bare = text.lstrip("`")
     marks = text[: len(text) - len(bare)]
@@ -192,14 +196,14 @@ def _span(text: str) -> tuple[str, str]:
     return (bare[:end], bare[end + len(marks) :]) if end > 0 else ("", text)
 
 
-def words(command: str | Sequence[str]) -> tuple[str, ...]:
+def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
     """A command as the words that are run; given as words it is taken as it is."""
     if not isinstance(command, str):
-        return _printable(tuple(command), " ".join(command))
+        return _check_words(tuple(command), " ".join(command))
     shown = repr(command[:_SHOWN])
     if len(command) > _LONGEST:
         raise SourceError(f"the command {shown} is too long; put it into a script and run that")
-    operator = _shell_operator(command)
+    operator = _find_shell_operator(command)
     if operator:
         raise SourceError(
             f"the command {shown} needs a shell for {operator!r}, and none is used; "
@@ -212,10 +216,10 @@ def words(command: str | Sequence[str]) -> tuple[str, ...]:
         raise SourceError(f"the command {shown} cannot be split: {problem}; balance it") from None
     if found and _ASSIGNMENT.match(found[0]):
         raise SourceError(f"the command {shown} begins with a variable; write env {found[0]} …")
-    return _printable(found, command)
+    return _check_words(found, command)
 
 
-def _printable(found: tuple[str, ...], command: str) -> tuple[str, ...]:
+def _check_words(found: tuple[str, ...], command: str) -> tuple[str, ...]:
     if not found or not found[0].strip():
         raise SourceError("there is no command; write the program and its arguments")
     if any(sign < " " or sign == "\x7f" for word in found for sign in word):
@@ -224,7 +228,7 @@ def _printable(found: tuple[str, ...], command: str) -> tuple[str, ...]:
     return found
 
 
-def _shell_operator(command: str) -> str:
+def _find_shell_operator(command: str) -> str:
     """The first sign outside quotes that means something to a shell only."""
     quote, escaped = "", False
     for at, sign in enumerate(command):
@@ -241,13 +245,13 @@ def _shell_operator(command: str) -> str:
     return ""
 
 
-def prefix(how: str) -> tuple[str, ...]:
+def parse_prefix(how: str) -> tuple[str, ...]:
     """The words before a command, from `How to Execute`: code, a bare command, or 'directly'.
 
     A last word that only stands for the command, such as <command>, is left out.
     """
     how = how.strip()
-    quoted = _span(how[how.find("`") :])[0] if "`" in how else ""
+    quoted = _split_code_span(how[how.find("`") :])[0] if "`" in how else ""
     text = _PLACEHOLDER.sub("", (quoted or how[:_LONGEST]).strip()).strip()
     if not text.strip(DASHES) or (not quoted and _DIRECT.fullmatch(text)):
         return ()
@@ -257,12 +261,12 @@ def prefix(how: str) -> tuple[str, ...]:
             f"{how[:_SHOWN]!r} does not say how commands are run there; write the words that go "
             "before a command in backticks, such as `docker compose exec app`, or 'directly'"
         )
-    return words(text)
+    return split_command(text)
 
 
-def exit_code(text: str | int) -> int:
+def parse_exit_code(text: str | int) -> int:
     """The exit code that means success."""
-    given = code(str(text))
+    given = strip_backticks(str(text))
     if not given:
         return 0
     if not (given.isascii() and given.isdigit() and len(given) <= 3 and int(given) <= 255):
@@ -270,13 +274,13 @@ def exit_code(text: str | int) -> int:
     return int(given)
 
 
-def timeout(text: str | float, usual: float) -> float:
+def parse_timeout(text: str | float, usual: float) -> float:
     """How many seconds a check may take."""
-    given = code(str(text))
+    given = strip_backticks(str(text))
     if not given:
         return usual
     try:
-        seconds = seconds_of(given)
+        seconds = parse_duration(given)
     except CircuitError as error:
         raise SourceError(str(error)) from None
     if seconds > LONGEST_TIMEOUT:

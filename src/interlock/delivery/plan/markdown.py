@@ -24,15 +24,15 @@ from interlock.delivery.plan.blocks import (
     read_lines,
 )
 from interlock.delivery.plan.fields import (
-    document,
-    environment_name,
-    file_path,
-    ids,
-    items,
-    one_line,
-    paths,
-    plain_title,
-    tidy,
+    clean_document,
+    clean_file_path,
+    clean_title,
+    join_lines,
+    parse_environment,
+    parse_ids,
+    parse_items,
+    parse_paths,
+    tidy_text,
 )
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
 from interlock.delivery.plan.tables import read_tables
@@ -59,7 +59,7 @@ def read_markdown(text: str) -> Plan:
     reader = _Reader(problems)
     for line in lines:
         reader.take(line)
-    return reader.plan()
+    return reader.build_plan()
 
 
 class _Reader:
@@ -74,11 +74,11 @@ class _Reader:
         self.tasks: list[Task] = []
         self.part = "overview"
         self.level = 0
-        self.task: _Draft | None = None
+        self.task: _TaskDraft | None = None
         self.phase_lines: list[str] = []
 
     def take(self, line: PlanLine) -> None:
-        if line.heading and self._turn(line.heading, line):
+        if line.heading and self._follow_heading(line.heading, line):
             return
         if line.is_rule:
             line = PlanLine(line.number, "")
@@ -91,9 +91,9 @@ class _Reader:
         else:
             self.loose.append(line)
 
-    def _turn(self, heading: Heading, line: PlanLine) -> bool:
+    def _follow_heading(self, heading: Heading, line: PlanLine) -> bool:
         """Go where a heading leads; false if it is only part of the text."""
-        title = plain_title(heading.text)
+        title = clean_title(heading.text)
         task, phase = _TASK.fullmatch(title), _PHASE.fullmatch(title)
         if task and self._begin_task(task[1], heading, line):
             return True
@@ -122,13 +122,13 @@ class _Reader:
         return True
 
     def _begin_task(self, rest: str, heading: Heading, line: PlanLine) -> bool:
-        name, title = _name_and_title(rest)
+        name, title = _parse_task_heading(rest)
         if not name and not rest.lstrip().startswith(":"):
             self.remarks.append(
                 PlanFinding(
                     "warning",
                     "task.unread",
-                    f"{one_line(heading.text)[:80]!r} is not read as a task; if it is one, write "
+                    f"{join_lines(heading.text)[:80]!r} is not read as a task; if it is one, write "
                     "its heading as 'Task <id>: <title>'",
                     line=line.number,
                 )
@@ -137,37 +137,37 @@ class _Reader:
         self._close()
         self.level = heading.level
         phase = self.phases[-1].id if self.phases else ""
-        self.task = _Draft(name, plain_title(title), phase, line.number)
+        self.task = _TaskDraft(name, clean_title(title), phase, line.number)
         return True
 
     def _begin_phase(self, name: str | None, title: str, heading: Heading, line: PlanLine) -> None:
         self._close()
         self.part, self.level = "phase", heading.level
         name = (name or str(len(self.phases) + 1)).strip("`*")
-        self.phases.append(Phase(name, plain_title(title), line=line.number))
+        self.phases.append(Phase(name, clean_title(title), line=line.number))
 
     def _close(self) -> None:
         """End what was being read."""
         if self.task:
-            self.tasks.append(self.task.task())
+            self.tasks.append(self.task.build_task())
             self.remarks += self.task.remarks
             self.task = None
         if self.part == "phase" and self.phases and self.phase_lines:
             last = self.phases[-1]
-            text = tidy("\n".join(self.phase_lines))
+            text = tidy_text("\n".join(self.phase_lines))
             self.phases[-1] = Phase(last.id, last.name, text, last.line)
         self.phase_lines = []
         self.part = "loose"
 
-    def plan(self) -> Plan:
+    def build_plan(self) -> Plan:
         self._close()
         tables = read_tables(self.loose)
         remarks = [*self.remarks, *tables.remarks]
         return Plan(
             title=self.title or "",
-            overview=tidy("\n".join(self.overview)),
+            overview=tidy_text("\n".join(self.overview)),
             phases=tuple(self.phases),
-            tasks=_resolved(self.tasks),
+            tasks=_resolve_blockers(self.tasks),
             checks=tables.checks,
             environments=tables.environments,
             source_form="markdown",
@@ -175,16 +175,16 @@ class _Reader:
         )
 
 
-def _name_and_title(rest: str) -> tuple[str, str]:
+def _parse_task_heading(rest: str) -> tuple[str, str]:
     """The id and title in what follows the word Task; no id if this is no task's heading."""
     found = _NAMED.fullmatch(rest) or _NUMBERED.fullmatch(rest)
     if found:
         return found[1], found[2]
     name, colon, title = rest.partition(":")
-    return (one_line(name), title) if colon else ("", "")
+    return (join_lines(name), title) if colon else ("", "")
 
 
-def _resolved(tasks: list[Task]) -> tuple[Task, ...]:
+def _resolve_blockers(tasks: list[Task]) -> tuple[Task, ...]:
     """A full stop after the last blocker is no part of its id, unless there is such a task."""
     known = {task.id for task in tasks}
 
@@ -202,7 +202,7 @@ def _resolved(tasks: list[Task]) -> tuple[Task, ...]:
     )
 
 
-class _Draft:
+class _TaskDraft:
     """A task while its lines come in. What belongs to no field belongs to its work."""
 
     def __init__(self, task_id: str, title: str, phase: str, line: int) -> None:
@@ -217,7 +217,7 @@ class _Draft:
 
     def take(self, line: PlanLine) -> None:
         if line.heading:
-            name = plain_title(line.heading.text).rstrip(": ").casefold()
+            name = clean_title(line.heading.text).rstrip(": ").casefold()
             label: Label | None = Label(FIELDS.get(name, ""), True, "")
         else:
             found = find_label(line)
@@ -226,16 +226,16 @@ class _Draft:
         if label is None:
             self.fields[self.field].append(line.text)
         elif not label.field:
-            self._leave(line)
+            self._end_field(line)
         else:
-            self._open(label, line)
+            self._open_field(label, line)
 
-    def _leave(self, line: PlanLine) -> None:
+    def _end_field(self, line: PlanLine) -> None:
         """A label or heading we do not know: it ends a list, and is told with the work."""
         self.field = "work"
         self.fields["work"].append(line.text)
 
-    def _open(self, label: Label, line: PlanLine) -> None:
+    def _open_field(self, label: Label, line: PlanLine) -> None:
         if label.field in self.opened:
             self.remarks.append(
                 PlanFinding(
@@ -251,19 +251,19 @@ class _Draft:
         lines = self.fields.setdefault(label.field, [])
         lines += ["", label.rest] if lines else [label.rest]
 
-    def task(self) -> Task:
+    def build_task(self) -> Task:
         fields = self.fields
         environment = next((line for line in fields.get("environment", ()) if line.strip()), "")
         return Task(
             id=self.id,
             title=self.title,
             phase=self.phase,
-            work=tidy("\n".join(fields["work"])),
-            criteria=items(fields.get("criteria", ())),
-            blocked_by=ids(fields.get("blocked_by", ())),
-            reading=tuple(map(document, paths(fields.get("reading", ())))),
-            environment=environment_name(environment),
-            target_files=tuple(map(file_path, paths(fields.get("target_files", ())))),
+            work=tidy_text("\n".join(fields["work"])),
+            criteria=parse_items(fields.get("criteria", ())),
+            blocked_by=parse_ids(fields.get("blocked_by", ())),
+            reading=tuple(map(clean_document, parse_paths(fields.get("reading", ())))),
+            environment=parse_environment(environment),
+            target_files=tuple(map(clean_file_path, parse_paths(fields.get("target_files", ())))),
             line=self.line,
         )
 
@@ -273,74 +273,74 @@ _INDENT = "    "
 
 def write_markdown(plan: Plan) -> str:
     """The plan as Markdown."""
-    blocks = [*_head(plan), *_tables(plan), "## Phases"]
-    blocks += [_task(task) for task in plan.tasks if not task.phase]
+    blocks = [*_write_head(plan), *_write_tables(plan), "## Phases"]
+    blocks += [_write_task(task) for task in plan.tasks if not task.phase]
     for phase in plan.phases:
-        blocks += _phase(phase)
-        blocks += [_task(task) for task in plan.tasks if task.phase == phase.id]
+        blocks += _write_phase(phase)
+        blocks += [_write_task(task) for task in plan.tasks if task.phase == phase.id]
     return "\n\n".join(blocks) + "\n"
 
 
-def _head(plan: Plan) -> Iterator[str]:
+def _write_head(plan: Plan) -> Iterator[str]:
     if plan.title:
         yield f"# Plan: {plan.title}"
     if plan.overview:
-        yield f"## Overview\n\n{_safe(plan.overview)}"
+        yield f"## Overview\n\n{_indent_unsafe(plan.overview)}"
 
 
-def _phase(phase: Phase) -> Iterator[str]:
+def _write_phase(phase: Phase) -> Iterator[str]:
     yield f"### {phase.label}"
     if phase.overview:
-        yield _safe(phase.overview)
+        yield _indent_unsafe(phase.overview)
 
 
-def _task(task: Task) -> str:
+def _write_task(task: Task) -> str:
     blocks = [f"#### Task {task.id}: {task.title}".rstrip()]
     if task.work:
-        blocks.append(f"**Work**:\n\n{_safe(task.work)}")
+        blocks.append(f"**Work**:\n\n{_indent_unsafe(task.work)}")
     if task.criteria:
-        blocks.append(_listed("Acceptance Criteria", (f"[ ] {each}" for each in task.criteria)))
+        blocks.append(_write_list("Acceptance Criteria", (f"[ ] {each}" for each in task.criteria)))
     blocks.append(f"**Blocked By**: {', '.join(task.blocked_by) or 'none'}")
     if task.reading:
-        blocks.append(_listed("Required Reading", task.reading))
+        blocks.append(_write_list("Required Reading", task.reading))
     if task.target_files:
-        blocks.append(_listed("Target Files", task.target_files))
+        blocks.append(_write_list("Target Files", task.target_files))
     if task.environment:
         blocks.append(f"**Environment**: {task.environment}")
     return "\n\n".join((*blocks, "---"))
 
 
-def _listed(label: str, points: Iterable[str]) -> str:
+def _write_list(label: str, points: Iterable[str]) -> str:
     return "\n".join((f"**{label}**:", "", *(f"- {point}" for point in points)))
 
 
-def _safe(text: str) -> str:
+def _indent_unsafe(text: str) -> str:
     if is_plain_text(text):
         return text
     return "\n".join(f"{_INDENT}{line}" if line else "" for line in text.split("\n"))
 
 
-def _tables(plan: Plan) -> Iterator[str]:
+def _write_tables(plan: Plan) -> Iterator[str]:
     if plan.environments:
-        yield _table(
+        yield _write_table(
             "Environments",
             ("Name", "Description", "How to Execute"),
             (
-                (each.name, each.description, _code(_joined(each.prefix)) or "directly")
+                (each.name, each.description, _quote_code(_join_command(each.prefix)) or "directly")
                 for each in plan.environments
             ),
         )
     if plan.checks:
-        yield _table(
+        yield _write_table(
             "Verification Commands",
             ("Check", "Environment", "Command", "Exit Code", "Timeout", "Purpose"),
             (
                 (
                     each.name,
                     each.environment,
-                    _code(_joined(each.command)),
+                    _quote_code(_join_command(each.command)),
                     str(each.exit_code),
-                    _seconds(each.timeout),
+                    _write_seconds(each.timeout),
                     each.purpose,
                 )
                 for each in plan.checks
@@ -348,27 +348,27 @@ def _tables(plan: Plan) -> Iterator[str]:
         )
 
 
-def _joined(words: tuple[str, ...]) -> str:
+def _join_command(words: tuple[str, ...]) -> str:
     """The words as one command. Bare dots at its end would stand for what is run."""
     return " ".join("'...'" if word == "..." else shlex.quote(word) for word in words)
 
 
-def _seconds(timeout: float) -> str:
+def _write_seconds(timeout: float) -> str:
     if timeout == CHECK_TIMEOUT:
         return ""
     return f"{timeout:.9f}".rstrip("0").rstrip(".")
 
 
-def _table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [_row(head), _row("---" for _ in head), *map(_row, rows)]
+def _write_table(title: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [_write_row(head), _write_row("---" for _ in head), *map(_write_row, rows)]
     return "\n".join((f"## {title}", "", *lines))
 
 
-def _row(cells: Iterable[str]) -> str:
+def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _code(text: str) -> str:
+def _quote_code(text: str) -> str:
     """The text between as many backticks as it needs."""
     if not text:
         return ""

@@ -80,12 +80,12 @@ class Plan(msgspec.Struct, frozen=True):
     remarks: tuple[PlanFinding, ...] = ()
 
 
-def legal_id(name: str) -> bool:
+def is_legal_id(name: str) -> bool:
     """Whether a task may have this id: the same grammar that signals have."""
     return _LEGAL_ID.fullmatch(name) is not None
 
 
-def contents(plan: Plan) -> Plan:
+def strip_positions(plan: Plan) -> Plan:
     """What a plan says, without where and in which form it was said."""
     return msgspec.structs.replace(
         plan,
@@ -101,7 +101,7 @@ def contents(plan: Plan) -> Plan:
 Blockers = Mapping[str, tuple[str, ...]]
 
 
-def blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
+def list_blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
     """For each task, in the plan's order, whom it waits for, each once."""
     found: dict[str, tuple[str, ...]] = {}
     for task in plan.tasks:
@@ -109,7 +109,7 @@ def blockers(plan: Plan) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def direct_dependents(waits: Blockers) -> dict[str, list[str]]:
+def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
     """For each task, which tasks name it as their blocker."""
     found: dict[str, list[str]] = {name: [] for name in waits}
     for name, needed in waits.items():
@@ -119,27 +119,27 @@ def direct_dependents(waits: Blockers) -> dict[str, list[str]]:
     return found
 
 
-def roots(plan: Plan) -> tuple[str, ...]:
+def find_roots(plan: Plan) -> tuple[str, ...]:
     """The tasks that wait for nobody."""
-    return tuple(name for name, needed in blockers(plan).items() if not needed)
+    return tuple(name for name, needed in list_blockers(plan).items() if not needed)
 
 
-def startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
+def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
     """The tasks that are not done and whose blockers all are."""
     ended = set(done)
     return tuple(
         name
-        for name, needed in blockers(plan).items()
+        for name, needed in list_blockers(plan).items()
         if name not in ended and ended.issuperset(needed)
     )
 
 
-def order(plan: Plan) -> tuple[str, ...]:
+def order_tasks(plan: Plan) -> tuple[str, ...]:
     """Every task that can ever start, after all it waits for; else in the plan's order."""
-    waits = blockers(plan)
+    waits = list_blockers(plan)
     place = {name: index for index, name in enumerate(waits)}
     names = list(waits)
-    freed = direct_dependents(waits)
+    freed = find_direct_dependents(waits)
     left = {name: len(needed) for name, needed in waits.items()}
     free = [place[name] for name, count in left.items() if not count]
     heapify(free)
@@ -154,38 +154,38 @@ def order(plan: Plan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def rounds(plan: Plan) -> dict[str, int]:
+def compute_rounds(plan: Plan) -> dict[str, int]:
     """In which round each task can start at the earliest, from 1, if all rounds take equally long.
 
     Tasks that can never start are left out.
     """
-    waits = blockers(plan)
+    waits = list_blockers(plan)
     found: dict[str, int] = {}
-    for name in order(plan):
+    for name in order_tasks(plan):
         found[name] = 1 + max((found[blocker] for blocker in waits[name]), default=0)
     return found
 
 
-def dependents(plan: Plan) -> dict[str, int]:
+def count_dependents(plan: Plan) -> dict[str, int]:
     """How many tasks wait for each one, directly or through others.
 
     Those who wait are kept as the bits of one number, so that a wide plan stays cheap.
     """
-    waits = blockers(plan)
+    waits = list_blockers(plan)
     bit = {name: 1 << index for index, name in enumerate(waits)}
     waiting = dict.fromkeys(waits, 0)
-    for name in reversed(order(plan)):
+    for name in reversed(order_tasks(plan)):
         for blocker in waits[name]:
             waiting[blocker] |= waiting[name] | bit[name]
     return {name: mask.bit_count() for name, mask in waiting.items()}
 
 
-def critical_path(plan: Plan) -> tuple[str, ...]:
+def find_critical_path(plan: Plan) -> tuple[str, ...]:
     """The longest chain of tasks that wait for each other; the first such in the plan's order."""
-    depth = rounds(plan)
+    depth = compute_rounds(plan)
     if not depth:
         return ()
-    waits = blockers(plan)
+    waits = list_blockers(plan)
     name = max(waits, key=lambda each: depth.get(each, 0))
     chain = [name]
     while waits[name]:
@@ -201,20 +201,20 @@ class Cycles(msgspec.Struct, frozen=True):
     caught: tuple[str, ...]
 
 
-def cycles(plan: Plan, most: int) -> Cycles:
+def find_cycles(plan: Plan, most: int) -> Cycles:
     """Cycles, short ones first from each task, until every wait that is part of one is shown.
 
     Each path begins with the task that stands first in the plan, and lists each task once.
     At most so many are shown.
     """
-    waits = blockers(plan)
-    knots = _knots(waits)
-    paths = tuple(islice((path for knot in knots for path in _paths(waits, knot)), most))
+    waits = list_blockers(plan)
+    knots = _find_cyclic_groups(waits)
+    paths = tuple(islice((path for knot in knots for path in _find_cycle_paths(waits, knot)), most))
     caught = {name for knot in knots for name in knot}
     return Cycles(paths, tuple(name for name in waits if name in caught))
 
 
-def _paths(waits: Blockers, knot: set[str]) -> Iterable[tuple[str, ...]]:
+def _find_cycle_paths(waits: Blockers, knot: set[str]) -> Iterable[tuple[str, ...]]:
     """For every wait inside a knot that no path has shown yet, the shortest way around."""
     shown: set[tuple[str, str]] = set()
     members = [name for name in waits if name in knot]
@@ -223,13 +223,13 @@ def _paths(waits: Blockers, knot: set[str]) -> Iterable[tuple[str, ...]]:
         for blocker in waits[name]:
             if blocker not in knot or (name, blocker) in shown:
                 continue
-            path = [name, *_way(waits, knot, blocker, name)]
+            path = [name, *_find_shortest_path(waits, knot, blocker, name)]
             shown.update(zip(path, [*path[1:], name], strict=True))
             first = min(range(len(path)), key=lambda at: place[path[at]])
             yield (*path[first:], *path[:first])
 
 
-def _way(waits: Blockers, knot: set[str], start: str, goal: str) -> list[str]:
+def _find_shortest_path(waits: Blockers, knot: set[str], start: str, goal: str) -> list[str]:
     """The shortest way from start to just before goal; inside a knot there always is one."""
     if start == goal:
         return []
@@ -249,18 +249,18 @@ def _way(waits: Blockers, knot: set[str], start: str, goal: str) -> list[str]:
     return way[::-1]
 
 
-def _knots(waits: Blockers) -> list[set[str]]:
+def _find_cyclic_groups(waits: Blockers) -> list[set[str]]:
     """Groups of tasks that all wait for each other, and tasks that wait for themselves."""
-    groups = _components(waits)
+    groups = _find_components(waits)
     return [
         group for group in groups if len(group) > 1 or any(name in waits[name] for name in group)
     ]
 
 
-def _components(waits: Blockers) -> list[set[str]]:
+def _find_components(waits: Blockers) -> list[set[str]]:
     """Strongly connected groups: who is reached from a task, both along and against the waits."""
-    against = direct_dependents(waits)
-    finished = _finishing_order(waits)
+    against = find_direct_dependents(waits)
+    finished = _order_by_finish(waits)
     seen: set[str] = set()
     groups: list[set[str]] = []
     for name in reversed(finished):
@@ -278,7 +278,7 @@ def _components(waits: Blockers) -> list[set[str]]:
     return sorted(groups, key=lambda group: min(first[name] for name in group))
 
 
-def _finishing_order(waits: Blockers) -> list[str]:
+def _order_by_finish(waits: Blockers) -> list[str]:
     finished: list[str] = []
     seen: set[str] = set()
     for start in waits:
@@ -298,7 +298,7 @@ def _finishing_order(waits: Blockers) -> list[str]:
     return finished
 
 
-def task_named(plan: Plan) -> dict[str, Task]:
+def index_tasks(plan: Plan) -> dict[str, Task]:
     """The tasks by id; of several with one id, the first."""
     found: dict[str, Task] = {}
     for task in plan.tasks:

@@ -16,14 +16,14 @@ from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
 from interlock.delivery.plan.blocks import PlanLine
 from interlock.delivery.plan.fields import (
     DASHES,
-    code,
-    environment_name,
-    exit_code,
-    one_line,
-    plain_title,
-    prefix,
-    timeout,
-    words,
+    clean_title,
+    join_lines,
+    parse_environment,
+    parse_exit_code,
+    parse_prefix,
+    parse_timeout,
+    split_command,
+    strip_backticks,
 )
 from interlock.delivery.plan.plan import PlanFinding
 from interlock.system.errors import SourceError
@@ -81,78 +81,78 @@ class _TableReader:
 
     def take(self, line: PlanLine) -> None:
         if line.heading:
-            name = plain_title(line.heading.text).rstrip(": ").casefold()
+            name = clean_title(line.heading.text).rstrip(": ").casefold()
             self.listing = name in _COMMANDS_HEADING
         if not line.is_code and "|" in line.text and not _NO_ROW.match(line.text):
-            self._row(line)
+            self._take_row(line)
             return
         self.inside = False
         point = _POINT.fullmatch(line.text) if self.listing and not line.is_code else None
         if point and len(line.text) < _LONGEST_LINE:
-            self._point(point[1], point[2], line)
+            self._take_point(point[1], point[2], line)
 
-    def _row(self, line: PlanLine) -> None:
-        cells = list(_cells(line.text))
+    def _take_row(self, line: PlanLine) -> None:
+        cells = list(_split_cells(line.text))
         if self.inside and len(cells) > len(self.columns):
-            cells = list(_cells(line.text, code_holds=True))
+            cells = list(_split_cells(line.text, code_holds=True))
         if not self.inside:
             self.inside = True
-            self.columns = [_COLUMNS.get(plain_title(cell).casefold(), "") for cell in cells]
+            self.columns = [_COLUMNS.get(clean_title(cell).casefold(), "") for cell in cells]
             return
         if all(not cell.strip(" :-") for cell in cells):
             return
         row = dict(zip(self.columns, cells, strict=False))
         try:
             if "command" in self.columns and "check" in self.columns:
-                self._check(row, line)
+                self._add_check(row, line)
             elif "name" in self.columns and "how" in self.columns:
-                self._environment(row, line)
+                self._add_environment(row, line)
         except SourceError as error:
-            self._remark(error, line)
+            self._add_remark(error, line)
 
-    def _check(self, row: dict[str, str], line: PlanLine) -> None:
-        command = code(row.get("command", ""))
-        argv = words(command)
-        name = plain_title(code(row.get("check", ""))) or one_line(command)
+    def _add_check(self, row: dict[str, str], line: PlanLine) -> None:
+        command = strip_backticks(row.get("command", ""))
+        argv = split_command(command)
+        name = clean_title(strip_backticks(row.get("check", ""))) or join_lines(command)
         made = Check(
             name=name,
             command=argv,
-            exit_code=exit_code(row.get("exit_code", "")),
-            timeout=timeout(row.get("timeout", ""), CHECK_TIMEOUT),
-            purpose=one_line(row.get("purpose", "")),
+            exit_code=parse_exit_code(row.get("exit_code", "")),
+            timeout=parse_timeout(row.get("timeout", ""), CHECK_TIMEOUT),
+            purpose=join_lines(row.get("purpose", "")),
             line=line.number,
         )
-        self.checks += spread(made, row.get("environment", ""))
+        self.checks += expand_environments(made, row.get("environment", ""))
 
-    def _environment(self, row: dict[str, str], line: PlanLine) -> None:
+    def _add_environment(self, row: dict[str, str], line: PlanLine) -> None:
         self.environments.append(
             Environment(
-                place_name(row.get("name", "")),
-                prefix(row.get("how", "")),
-                one_line(row.get("purpose", "")),
+                check_environment_name(row.get("name", "")),
+                parse_prefix(row.get("how", "")),
+                join_lines(row.get("purpose", "")),
                 line.number,
             )
         )
 
-    def _point(self, name: str, rest: str, line: PlanLine) -> None:
+    def _take_point(self, name: str, rest: str, line: PlanLine) -> None:
         span = _SPAN.match(rest)
         if not span:
             return
         command = span[2].strip()
         try:
-            name = plain_title(name.strip(f" \t:*{DASHES}")) or one_line(command)
-            self.checks.append(Check(name, words(command), line=line.number))
+            name = clean_title(name.strip(f" \t:*{DASHES}")) or join_lines(command)
+            self.checks.append(Check(name, split_command(command), line=line.number))
         except SourceError as error:
-            self._remark(error, line)
+            self._add_remark(error, line)
 
-    def _remark(self, error: SourceError, line: PlanLine) -> None:
+    def _add_remark(self, error: SourceError, line: PlanLine) -> None:
         self.remarks.append(PlanFinding("error", "table.row", str(error), line=line.number))
 
 
-def place_name(text: str) -> str:
+def check_environment_name(text: str) -> str:
     """The name of an environment that is declared."""
-    name = plain_title(code(text))
-    if "," in name or not name or environment_name(name) != name:
+    name = clean_title(strip_backticks(text))
+    if "," in name or not name or parse_environment(name) != name:
         raise SourceError(
             f"{name[:60]!r} is no name for an environment; write one that has no comma and does "
             "not mean all or none"
@@ -160,15 +160,15 @@ def place_name(text: str) -> str:
     return name
 
 
-def spread(check: Check, environments: str) -> list[Check]:
+def expand_environments(check: Check, environments: str) -> list[Check]:
     """The check once for each environment that is named; once without one for all."""
-    names = dict.fromkeys(environment_name(name) for name in environments.split(","))
+    names = dict.fromkeys(parse_environment(name) for name in environments.split(","))
     if "" in names:
         return [check]
     return [msgspec.structs.replace(check, environment=name) for name in names]
 
 
-def _cells(line: str, code_holds: bool = False) -> Iterator[str]:
+def _split_cells(line: str, code_holds: bool = False) -> Iterator[str]:
     """The cells of a row. A bar after a backslash divides nothing; nor one in code, if asked."""
     cell: list[str] = []
     inside = False

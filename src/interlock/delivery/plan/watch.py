@@ -11,8 +11,8 @@ import msgspec
 
 from interlock.delivery.plan import read_plan
 from interlock.delivery.plan.check import check_plan, has_errors
-from interlock.delivery.plan.plan import Plan, Task, dependents
-from interlock.delivery.plan.yaml import with_project
+from interlock.delivery.plan.plan import Plan, Task, count_dependents
+from interlock.delivery.plan.yaml import add_project_checks
 from interlock.delivery.terms import DeliveryConfig
 from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError
@@ -23,9 +23,9 @@ _PATIENCE = 1.0
 """Seconds between two looks at the file."""
 
 
-def usable_plan(terms: DeliveryConfig) -> Plan:
+def load_usable_plan(terms: DeliveryConfig) -> Plan:
     """The plan with the project's checks; SourceError with its first error if it has one."""
-    plan = with_project(read_plan(Path(terms.plan)), terms.checks, terms.environments)
+    plan = add_project_checks(read_plan(Path(terms.plan)), terms.checks, terms.environments)
     findings = check_plan(plan, allow_untestable=terms.allow_untestable)
     if has_errors(findings):
         first = next(each for each in findings if each.level == "error")
@@ -36,13 +36,13 @@ def usable_plan(terms: DeliveryConfig) -> Plan:
     return plan
 
 
-def cases_of(plan: Plan) -> list[NewCase]:
+def build_cases(plan: Plan) -> list[NewCase]:
     """A case for each task; one on which many others wait goes first."""
-    ranks = dependents(plan)
-    return [_case(task, ranks[task.id]) for task in plan.tasks]
+    ranks = count_dependents(plan)
+    return [_build_case(task, ranks[task.id]) for task in plan.tasks]
 
 
-def _case(task: Task, rank: int) -> NewCase:
+def _build_case(task: Task, rank: int) -> NewCase:
     input_ = {"id": task.id, "title": task.title, "phase": task.phase}
     return NewCase(task.id, input_, rank, task.blocked_by)
 
@@ -61,34 +61,36 @@ class PlanWatch:
         self._terms = terms
         self._note = note
         cases = tuple(known)
-        self.plan = self._with_gone(plan, _kept(terms), {each.case_id for each in cases})
+        self.plan = self._keep_removed_tasks(
+            plan, _load_stored_plan(terms), {each.case_id for each in cases}
+        )
         """The plan that counts now. `known` are the cases the run has of it."""
-        self._first = _unlike(self.plan, cases)
+        self._first = _find_changed_cases(self.plan, cases)
         self._now = now
         self._looked = now()
-        self._mark = _mark(Path(terms.plan))
+        self._mark = _read_file_mark(Path(terms.plan))
 
-    def news(self) -> list[NewCase]:
+    def new_cases(self) -> list[NewCase]:
         """The cases of tasks that are new or say something else; nothing most of the time."""
         first, self._first = self._first, []
         if first or self._now() - self._looked < _PATIENCE:
             return first
         self._looked = self._now()
-        mark = _mark(Path(self._terms.plan))
+        mark = _read_file_mark(Path(self._terms.plan))
         if mark == self._mark:
             return []
         self._mark = mark
         try:
-            plan = usable_plan(self._terms)
+            plan = load_usable_plan(self._terms)
         except InterlockError as error:
             self._note(f"the plan was edited and cannot be used, the one before counts: {error}")
             return []
         before = self.plan
-        self.plan = self._with_gone(plan, before, {task.id for task in before.tasks})
-        changed = _texts(self.plan).items() - _texts(before).items()
-        return [case for case in cases_of(self.plan) if case.case_id in dict(changed)]
+        self.plan = self._keep_removed_tasks(plan, before, {task.id for task in before.tasks})
+        changed = _index_task_texts(self.plan).items() - _index_task_texts(before).items()
+        return [case for case in build_cases(self.plan) if case.case_id in dict(changed)]
 
-    def _with_gone(self, plan: Plan, before: Plan, known: Collection[str]) -> Plan:
+    def _keep_removed_tasks(self, plan: Plan, before: Plan, known: Collection[str]) -> Plan:
         """The plan with the tasks that the run has and the file does not, as they were."""
         gone = {*known} - {task.id for task in plan.tasks}
         kept = tuple(task for task in before.tasks if task.id in gone)
@@ -96,20 +98,20 @@ class PlanWatch:
             names = ", ".join(sorted(task.id for task in kept))
             self._note(f"{names}: not in the plan any more, but part of this run; it goes on")
             plan = msgspec.structs.replace(plan, tasks=(*plan.tasks, *kept))
-        _keep(self._terms, plan)
+        _store_plan(self._terms, plan)
         return plan
 
 
-def _texts(plan: Plan) -> dict[str, Task]:
+def _index_task_texts(plan: Plan) -> dict[str, Task]:
     """The tasks of a plan as they read, wherever in the file."""
     return {task.id: msgspec.structs.replace(task, line=0) for task in plan.tasks}
 
 
-def _keep(terms: DeliveryConfig, plan: Plan) -> None:
+def _store_plan(terms: DeliveryConfig, plan: Plan) -> None:
     save_file(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
 
 
-def _kept(terms: DeliveryConfig) -> Plan:
+def _load_stored_plan(terms: DeliveryConfig) -> Plan:
     """The plan as it counted last; an empty one at the first time."""
     try:
         return msgspec.json.decode((Path(terms.home) / _KEPT).read_bytes(), type=Plan)
@@ -119,13 +121,13 @@ def _kept(terms: DeliveryConfig) -> Plan:
         raise SourceError(f"{terms.home}/{_KEPT} cannot be read ({error}); remove it") from None
 
 
-def _unlike(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:
+def _find_changed_cases(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:
     """The cases that the plan asks for and the run does not have so."""
     there = {each.case_id: each for each in known}
-    return [case for case in cases_of(plan) if there.get(case.case_id) != case]
+    return [case for case in build_cases(plan) if there.get(case.case_id) != case]
 
 
-def _mark(path: Path) -> tuple[int, int, int]:
+def _read_file_mark(path: Path) -> tuple[int, int, int]:
     """Changes when the file does."""
     try:
         found = path.stat()

@@ -15,25 +15,25 @@ import yaml
 from interlock.delivery.checks.records import CHECK_TIMEOUT, Check, Environment
 from interlock.delivery.plan.fields import (
     DASHES,
-    code,
-    document,
-    environment_name,
-    exit_code,
-    file_path,
-    ids,
-    items,
-    lines_of,
-    one_line,
-    paths,
-    plain_title,
-    prefix,
-    real,
-    tidy,
-    timeout,
-    words,
+    clean_document,
+    clean_file_path,
+    clean_title,
+    drop_empty_points,
+    join_lines,
+    parse_environment,
+    parse_exit_code,
+    parse_ids,
+    parse_items,
+    parse_paths,
+    parse_prefix,
+    parse_timeout,
+    split_command,
+    split_lines,
+    strip_backticks,
+    tidy_text,
 )
 from interlock.delivery.plan.plan import Phase, Plan, PlanFinding, Task
-from interlock.delivery.plan.tables import place_name, spread
+from interlock.delivery.plan.tables import check_environment_name, expand_environments
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import YamlDocument, read_yaml
 
@@ -57,42 +57,48 @@ class EnvironmentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     description: str = ""
 
 
-def checks_of(text: CheckText, line: int = 0) -> list[Check]:
+def build_checks(text: CheckText, line: int = 0) -> list[Check]:
     """The checks that are written there: one for each environment named, or one for all."""
-    name = plain_title(code(text.name))
+    name = clean_title(strip_backticks(text.name))
     if not name:
         raise SourceError("a check has no name; give it one")
     named = text.environment
     check = Check(
         name=name,
-        command=words(text.command),
-        exit_code=exit_code(text.exit_code),
-        timeout=timeout(text.timeout, CHECK_TIMEOUT),
-        purpose=one_line(text.purpose),
+        command=split_command(text.command),
+        exit_code=parse_exit_code(text.exit_code),
+        timeout=parse_timeout(text.timeout, CHECK_TIMEOUT),
+        purpose=join_lines(text.purpose),
         line=line,
     )
-    return spread(check, named if isinstance(named, str) else ",".join(named))
+    return expand_environments(check, named if isinstance(named, str) else ",".join(named))
 
 
-def environment_of(text: EnvironmentText, line: int = 0) -> Environment:
+def build_environment(text: EnvironmentText, line: int = 0) -> Environment:
     """The environment that is written there."""
-    before = prefix(text.prefix) if isinstance(text.prefix, str) else _taken(text.prefix)
-    return Environment(place_name(text.name), before, one_line(text.description), line)
+    before = (
+        parse_prefix(text.prefix)
+        if isinstance(text.prefix, str)
+        else _parse_prefix_words(text.prefix)
+    )
+    return Environment(
+        check_environment_name(text.name), before, join_lines(text.description), line
+    )
 
 
-def _taken(given: list[str]) -> tuple[str, ...]:
-    return words(given) if given else ()
+def _parse_prefix_words(given: list[str]) -> tuple[str, ...]:
+    return split_command(given) if given else ()
 
 
-def with_project(
+def add_project_checks(
     plan: Plan, checks: Iterable[CheckText], environments: Iterable[EnvironmentText]
 ) -> Plan:
     """The plan with the project's checks and environments; of two with one name, the plan's."""
     own = {check.name for check in plan.checks}
     places = {environment.name for environment in plan.environments}
     try:
-        usual = [check for text in checks for check in checks_of(text)]
-        around = [environment_of(text) for text in environments]
+        usual = [check for text in checks for check in build_checks(text)]
+        around = [build_environment(text) for text in environments]
     except SourceError as error:
         raise SourceError(f"interlock.toml: {error}") from None
     return msgspec.structs.replace(
@@ -151,15 +157,15 @@ def read_yaml_plan(text: str, file: str = "") -> Plan:
     """The plan written in `text`."""
     try:
         page = read_yaml(text.removeprefix("\ufeff"), file, most=MOST, only_words=True)
-        written = msgspec.convert(_filled(page.value), PlanText, strict=False)
+        written = msgspec.convert(_fill_empty_lists(page.value), PlanText, strict=False)
     except CircuitError as error:
         raise SourceError(str(error)) from None
     except msgspec.ValidationError as error:
-        raise SourceError(_explained(str(error), page)) from None
-    return _Builder(written, page).plan()
+        raise SourceError(_explain_error(str(error), page)) from None
+    return _Builder(written, page).build_plan()
 
 
-def _filled(value: Any) -> Any:
+def _fill_empty_lists(value: Any) -> Any:
     """A list that was left empty has no items; YAML says it is an empty word."""
     if not isinstance(value, dict):
         return value
@@ -173,37 +179,37 @@ class _Builder:
         self.page = page
         self.remarks: list[PlanFinding] = []
 
-    def plan(self) -> Plan:
+    def build_plan(self) -> Plan:
         text = self.text
-        tasks = [self._task(task, "", "tasks", at) for at, task in enumerate(text.tasks)]
+        tasks = [self._build_task(task, "", "tasks", at) for at, task in enumerate(text.tasks)]
         phases: list[Phase] = []
         for at, given in enumerate(text.phases):
-            phase = self._phase(given, at)
+            phase = self._build_phase(given, at)
             phases.append(phase)
             tasks += [
-                self._task(task, phase.id, "phases", at, "tasks", index)
+                self._build_task(task, phase.id, "phases", at, "tasks", index)
                 for index, task in enumerate(given.tasks)
             ]
         return Plan(
-            title=plain_title(text.title),
-            overview=tidy(text.overview),
+            title=clean_title(text.title),
+            overview=tidy_text(text.overview),
             phases=tuple(phases),
             tasks=tuple(tasks),
             checks=tuple(
                 check
                 for at, given in enumerate(text.checks)
-                for check in self._read(checks_of, given, "checks", at) or ()
+                for check in self._build_or_remark(build_checks, given, "checks", at) or ()
             ),
             environments=tuple(
                 place
                 for at, given in enumerate(text.environments)
-                if (place := self._read(environment_of, given, "environments", at))
+                if (place := self._build_or_remark(build_environment, given, "environments", at))
             ),
             source_form="yaml",
             remarks=tuple(self.remarks),
         )
 
-    def _read(self, made: Any, given: Any, *path: str | int) -> Any:
+    def _build_or_remark(self, made: Any, given: Any, *path: str | int) -> Any:
         line = self.page.line(*path)
         try:
             return made(given, line)
@@ -211,44 +217,48 @@ class _Builder:
             self.remarks.append(PlanFinding("error", "table.row", str(error), line=line))
         return None
 
-    def _phase(self, given: PhaseText, at: int) -> Phase:
+    def _build_phase(self, given: PhaseText, at: int) -> Phase:
         line = self.page.line("phases", at)
         name = given.id.strip() or str(at + 1)
         if not _PHASE_ID.fullmatch(name):
             place = f"{self.page.file}:{line}: " if self.page.file else ""
             raise SourceError(f"{place}the phase {name[:60]!r} needs an id of one word, such as 1")
         return Phase(
-            name, plain_title(given.name).lstrip(f": {DASHES}"), tidy(given.overview), line
+            name, clean_title(given.name).lstrip(f": {DASHES}"), tidy_text(given.overview), line
         )
 
-    def _task(self, given: PlanTaskText, phase: str, *path: str | int) -> Task:
+    def _build_task(self, given: PlanTaskText, phase: str, *path: str | int) -> Task:
         return Task(
-            id=one_line(given.id),
-            title=plain_title(given.title),
+            id=join_lines(given.id),
+            title=clean_title(given.title),
             phase=phase,
-            work=tidy(given.work),
-            criteria=_points(given.criteria),
-            blocked_by=ids(_lines(given.blocked_by)),
-            reading=tuple(map(document, _paths(given.reading))),
-            environment=environment_name(given.environment),
-            target_files=tuple(map(file_path, _paths(given.target_files))),
+            work=tidy_text(given.work),
+            criteria=_as_points(given.criteria),
+            blocked_by=parse_ids(_as_lines(given.blocked_by)),
+            reading=tuple(map(clean_document, _as_paths(given.reading))),
+            environment=parse_environment(given.environment),
+            target_files=tuple(map(clean_file_path, _as_paths(given.target_files))),
             line=self.page.line(*path),
         )
 
 
-def _lines(given: _Lines) -> list[str]:
-    return lines_of(given) if isinstance(given, str) else [f"- {one_line(each)}" for each in given]
+def _as_lines(given: _Lines) -> list[str]:
+    return (
+        split_lines(given)
+        if isinstance(given, str)
+        else [f"- {join_lines(each)}" for each in given]
+    )
 
 
-def _points(given: _Lines) -> tuple[str, ...]:
-    return items(lines_of(given)) if isinstance(given, str) else real(given)
+def _as_points(given: _Lines) -> tuple[str, ...]:
+    return parse_items(split_lines(given)) if isinstance(given, str) else drop_empty_points(given)
 
 
-def _paths(given: _Lines) -> tuple[str, ...]:
-    return paths(lines_of(given)) if isinstance(given, str) else real(given)
+def _as_paths(given: _Lines) -> tuple[str, ...]:
+    return parse_paths(split_lines(given)) if isinstance(given, str) else drop_empty_points(given)
 
 
-def _explained(message: str, page: YamlDocument) -> str:
+def _explain_error(message: str, page: YamlDocument) -> str:
     """msgspec's complaint, with the line it is about and what to write instead."""
     problem, _, where = message.partition(" - at `$")
     path = [
@@ -259,7 +269,7 @@ def _explained(message: str, page: YamlDocument) -> str:
     line = page.line(*path, unknown[1]) if unknown else page.line(*path)
     place = f"{page.file}:{line}: " if page.file else f"line {line}: "
     if unknown:
-        known = _fields_at(path)
+        known = _list_fields(path)
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
         return f"{place}{unknown[1][:60]!r} is no field here; {hint}"
@@ -269,7 +279,7 @@ def _explained(message: str, page: YamlDocument) -> str:
     return f"{place}{named.lstrip('.') or 'a plan'}: {problem[:1].lower()}{problem[1:]}"
 
 
-def _fields_at(path: list[str | int]) -> tuple[str, ...]:
+def _list_fields(path: list[str | int]) -> tuple[str, ...]:
     match path:
         case [*_, "tasks", int()]:
             return PlanTaskText.__struct_fields__
@@ -286,14 +296,16 @@ def write_yaml_plan(plan: Plan) -> str:
     """The plan as YAML; what is empty is left out."""
     by_phase: dict[str, list[dict[str, Any]]] = {"": [], **{each.id: [] for each in plan.phases}}
     for task in plan.tasks:
-        by_phase[task.phase].append(_plain(task, ("line", "phase")))
-    document = _plain(plan, ("phases", "tasks", "checks", "environments", "source_form", "remarks"))
+        by_phase[task.phase].append(_to_mapping(task, ("line", "phase")))
+    document = _to_mapping(
+        plan, ("phases", "tasks", "checks", "environments", "source_form", "remarks")
+    )
     document |= {
-        "environments": [_plain(each, ("line",)) for each in plan.environments],
-        "checks": [_plain(each, ("line",)) for each in plan.checks],
+        "environments": [_to_mapping(each, ("line",)) for each in plan.environments],
+        "checks": [_to_mapping(each, ("line",)) for each in plan.checks],
         "tasks": by_phase.pop(""),
         "phases": [
-            {**_plain(phase, ("line",)), "tasks": by_phase[phase.id]} for phase in plan.phases
+            {**_to_mapping(phase, ("line",)), "tasks": by_phase[phase.id]} for phase in plan.phases
         ],
     }
     filled = {name: value for name, value in document.items() if value}
@@ -301,7 +313,7 @@ def write_yaml_plan(plan: Plan) -> str:
     return text
 
 
-def _plain(record: msgspec.Struct, but: tuple[str, ...]) -> dict[str, Any]:
+def _to_mapping(record: msgspec.Struct, but: tuple[str, ...]) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(record)
     return {name: value for name, value in fields.items() if name not in but and value}
 
@@ -313,10 +325,10 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     odd = any(not sign.isprintable() and sign != "\n" for sign in text)
     style = '"' if odd else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_Dumper.add_representer(str, _represent_text)

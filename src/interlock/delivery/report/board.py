@@ -14,14 +14,14 @@ from typing import Final, Literal
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.status import AgentStanding, read_standings
+from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.delivery import steps
 from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseProgress, costs_of, lines_since, list_progress
-from interlock.journal.runs import given_cases
+from interlock.journal.history import CaseProgress, list_lines, list_progress, sum_costs
+from interlock.journal.runs import load_inputs
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
 Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
@@ -34,14 +34,14 @@ class TaskState(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def places(stands: Iterable[CaseProgress]) -> dict[str, TaskState]:
+def assess_tasks(stands: Iterable[CaseProgress]) -> dict[str, TaskState]:
     """A place for each task, in their order."""
     rows = {each.case_id: each for each in stands}
-    dead = _dead(rows)
-    return {name: _place(each, rows, dead) for name, each in rows.items()}
+    dead = _find_blocked(rows)
+    return {name: _assess_task(each, rows, dead) for name, each in rows.items()}
 
 
-def outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
+def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
     """The word for how a delivery stands; `status` is its run's, or `interrupted`."""
     if ends.get("HALTED"):
         return "HALTED"
@@ -54,14 +54,14 @@ def outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> O
     return "PAUSED"
 
 
-def _dead(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
+def _find_blocked(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
     """The open tasks that can never start, each with the one that is in its way."""
     after: dict[str, list[str]] = {}
     for name, each in rows.items():
         for need in each.needs if each.status == OPEN else ():
             after.setdefault(need, []).append(name)
     found: dict[str, str] = {}
-    queue = deque(name for name, each in rows.items() if _is_bad(each))
+    queue = deque(name for name, each in rows.items() if _has_failed(each))
     while queue:
         before = queue.popleft()
         for name in after.get(before, ()):
@@ -71,11 +71,11 @@ def _dead(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
     return found
 
 
-def _is_bad(stand: CaseProgress) -> bool:
+def _has_failed(stand: CaseProgress) -> bool:
     return stand.status != OPEN and stand.end != COMPLETE
 
 
-def _place(
+def _assess_task(
     stand: CaseProgress, rows: Mapping[str, CaseProgress], dead: Mapping[str, str]
 ) -> TaskState:
     if stand.status != OPEN:
@@ -152,37 +152,38 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
     spent: Spent = NOTHING
 
 
-class Sign(msgspec.Struct, frozen=True):
+class LastSign(msgspec.Struct, frozen=True):
     """How the agent of a dispatch stands, and when it was last heard of."""
 
     at: float
     word: str = ""
 
 
-def board(
+def build_board(
     run_id: int,
     stands: Sequence[CaseProgress],
     *,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
     costs: Mapping[str, tuple[int, float]],
-    signs: Mapping[int, Sign],
+    signs: Mapping[int, LastSign],
     holder: str = "",
     spent: Spent = NOTHING,
     status: str = "running",
 ) -> Board:
     """`agents` are the words of those who play the roles, '' all others; `signs` are by dispatch;
     the `holder` is the task that repairs what stops all others."""
-    stood = places(stands)
+    stood = assess_tasks(stands)
     ends = Counter(each.end or each.status for each in stands)
     live = [each for each in stands if stood[each.case_id].word in _SHOWN]
     live.sort(key=lambda each: _ORDER[stood[each.case_id].word])
     return Board(
         run_id=run_id,
-        outcome=outcome(status, ends, is_held=bool(holder)),
-        counts=_counts(stood.values()),
+        outcome=delivery_outcome(status, ends, is_held=bool(holder)),
+        counts=_count_words(stood.values()),
         rows=tuple(
-            _row(each, stood[each.case_id], titles, agents, costs, signs) for each in live[:MOST]
+            _build_row(each, stood[each.case_id], titles, agents, costs, signs)
+            for each in live[:MOST]
         ),
         left_out=max(0, len(live) - MOST),
         repairing=holder,
@@ -193,18 +194,18 @@ def board(
     )
 
 
-def _counts(stood: Iterable[TaskState]) -> dict[Word, int]:
+def _count_words(stood: Iterable[TaskState]) -> dict[Word, int]:
     counts: Counter[Word] = Counter(each.word for each in stood)
     return {word: counts[word] for word in _ORDER}
 
 
-def _row(
+def _build_row(
     stand: CaseProgress,
     place: TaskState,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
     costs: Mapping[str, tuple[int, float]],
-    signs: Mapping[int, Sign],
+    signs: Mapping[int, LastSign],
 ) -> BoardRow:
     tokens, money = costs.get(stand.case_id, (0, 0.0))
     sign = signs.get(stand.dispatch_id)
@@ -214,7 +215,7 @@ def _row(
         word=place.word,
         step=stand.step,
         role=stand.role,
-        agent=agent_of(stand.role, agents) if stand.role else "",
+        agent=name_agent(stand.role, agents) if stand.role else "",
         since=stand.since,
         sign=sign.at if sign else 0.0,
         standing=sign.word if sign else "",
@@ -224,7 +225,7 @@ def _row(
     )
 
 
-def agent_of(role: str, agents: Mapping[str, str]) -> str:
+def name_agent(role: str, agents: Mapping[str, str]) -> str:
     """Who plays a role: the word of the user, or what we call ourselves and a human."""
     if role in steps.PROGRAMS:
         return "interlock"
@@ -244,32 +245,32 @@ class BoardReader:
         self._connection = connection
         self._run_id = run_id
         self._agents = agents
-        self._papers = papers
+        self._status_folder = papers
         self._titles: dict[str, str] = {}
         self._holds: dict[str, str] = {}
         self._seq = 0
 
-    def look(self, spent: Spent = NOTHING, status: str = "running") -> Board:
+    def read(self, spent: Spent = NOTHING, status: str = "running") -> Board:
         stands = list_progress(self._connection, self._run_id)
         if len(stands) != len(self._titles):
-            given = given_cases(self._connection, self._run_id)
+            given = load_inputs(self._connection, self._run_id)
             self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}
         self._follow_holds()
-        found = read_standings(self._papers)
-        return board(
+        found = read_agent_status(self._status_folder)
+        return build_board(
             self._run_id,
             stands,
             titles=self._titles,
             agents=self._agents,
-            costs=costs_of(self._connection, self._run_id),
-            signs={each.dispatch_id: sign_of(each) for each in found},
+            costs=sum_costs(self._connection, self._run_id),
+            signs={each.dispatch_id: read_last_sign(each) for each in found},
             holder=next(iter(self._holds.values()), ""),
             spent=spent,
             status=status,
         )
 
     def _follow_holds(self) -> None:
-        for line in lines_since(self._connection, self._run_id, self._seq):
+        for line in list_lines(self._connection, self._run_id, self._seq):
             self._seq, decision = line.seq, line.decision
             if decision.hold:
                 self._holds.setdefault(decision.hold, line.case_id)
@@ -280,9 +281,9 @@ class BoardReader:
                 }
 
 
-def sign_of(standing: AgentStanding) -> Sign:
+def read_last_sign(standing: AgentStatus) -> LastSign:
     """When an agent was last heard of, as those who look after it say."""
     for reason in standing.reasons:
         if found := _HEARD.fullmatch(reason):
-            return Sign(standing.at - float(found[1]), standing.word)
-    return Sign(0.0, standing.word)
+            return LastSign(standing.at - float(found[1]), standing.word)
+    return LastSign(0.0, standing.word)

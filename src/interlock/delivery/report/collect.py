@@ -14,13 +14,13 @@ from sqlalchemy import Connection
 
 from interlock.delivery import steps
 from interlock.delivery.checks.baseline import read_baseline
-from interlock.delivery.checks.claims import AgentClaim, totals
+from interlock.delivery.checks.claims import AgentClaim, count_claims
 from interlock.delivery.checks.records import CheckResult
-from interlock.delivery.report.board import TaskState, agent_of, outcome, places
+from interlock.delivery.report.board import TaskState, assess_tasks, delivery_outcome, name_agent
 from interlock.delivery.report.records import (
     AgentStatement,
     CheckEvidence,
-    Delivered,
+    DeliveryReport,
     Move,
     NeedsHuman,
     TaskReport,
@@ -30,13 +30,8 @@ from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
-from interlock.journal.history import (
-    DispatchRecord,
-    costs_of,
-    list_dispatches,
-    list_progress,
-)
-from interlock.journal.runs import NewCase, Run, given_cases, holds_of
+from interlock.journal.history import DispatchRecord, list_dispatches, list_progress, sum_costs
+from interlock.journal.runs import NewCase, Run, load_holds, load_inputs
 from interlock.system.errors import InterlockError
 
 _MOST_SAID: Final = 2_000
@@ -54,15 +49,17 @@ _SAYS: Final = (
 _ASKS: Final = ("question", "blocker", "problem", "summary", "reason", "text")
 
 
-def is_look(turn: DispatchRecord) -> bool:
+def is_inspection(turn: DispatchRecord) -> bool:
     return turn.decision is not None and turn.decision.signal == "artifact"
 
 
 def is_merge(turn: DispatchRecord) -> bool:
-    return turn.step == steps.MERGE and is_look(turn) and turn.answer.get("outcome") == "merged"
+    return (
+        turn.step == steps.MERGE and is_inspection(turn) and turn.answer.get("outcome") == "merged"
+    )
 
 
-def last_of(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[str, Any]:
+def find_last_answer(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[str, Any]:
     for turn in reversed(turns):
         if turn.step == step and turn.decision and turn.decision.signal == signal:
             found: Mapping[str, Any] = turn.answer
@@ -70,42 +67,42 @@ def last_of(turns: Sequence[DispatchRecord], step: str, signal: str) -> Mapping[
     return {}
 
 
-def question(turns: Sequence[DispatchRecord]) -> str:
+def find_question(turns: Sequence[DispatchRecord]) -> str:
     """What was asked, in the words of the one who asked; else why a human is needed."""
     asked = turns[-2] if len(turns) > 1 else None
     if asked is None or asked.decision is None:
         return ""
     answer = asked.answer if isinstance(asked.answer, Mapping) else {}
     for name in _ASKS:
-        if found := text(answer.get(name)):
+        if found := flatten_text(answer.get(name)):
             return found
-    return text(asked.decision.adds.get("reason"))
+    return flatten_text(asked.decision.adds.get("reason"))
 
 
-def said(signal: str, answer: Any) -> str:
+def summarize_answer(signal: str, answer: Any) -> str:
     if not isinstance(answer, Mapping):
         return ""
     if signal in FAILURES:
-        return text(answer.get("reason"))
+        return flatten_text(answer.get("reason"))
     for name in _SAYS:
-        if found := text(answer.get(name)):
-            more = text(answer.get("text")) if name == "decision" else ""
+        if found := flatten_text(answer.get(name)):
+            more = flatten_text(answer.get("text")) if name == "decision" else ""
             return f"{found}: {more}" if more else found
     return ""
 
 
-def text(value: Any) -> str:
+def flatten_text(value: Any) -> str:
     """A section as plain text, whatever the parser made of it."""
     if isinstance(value, str):
         return value.strip()[:_MOST_SAID]
     if isinstance(value, list):
-        return "; ".join(text(each) for each in value if each)[:_MOST_SAID]
+        return "; ".join(flatten_text(each) for each in value if each)[:_MOST_SAID]
     if isinstance(value, Mapping):
-        return " ".join(text(each) for each in value.values() if each)[:_MOST_SAID]
+        return " ".join(flatten_text(each) for each in value.values() if each)[:_MOST_SAID]
     return "" if value is None else str(value)
 
 
-def proofs(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
+def read_evidence(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
     for turn in looked:
         for row in turn.answer.get("results", ()):
             yield CheckEvidence(
@@ -122,7 +119,7 @@ def proofs(looked: Iterable[DispatchRecord]) -> Iterator[CheckEvidence]:
             )
 
 
-def proof(result: CheckResult, stage: str) -> CheckEvidence:
+def build_evidence(result: CheckResult, stage: str) -> CheckEvidence:
     return CheckEvidence(
         stage=stage,
         attempt=1,
@@ -160,18 +157,18 @@ class ReportCollector:
         self._agents = agents
         self._status = status
 
-    def tell(
+    def collect(
         self, connection: Connection, now: float, title: str = "", notes: Iterable[str] = ()
-    ) -> Delivered:
+    ) -> DeliveryReport:
         run, terms = self._run, self._terms
         stands = list_progress(connection, run.run_id)
-        stood = places(stands)
-        holds = holds_of(connection, self._circuit, run.run_id)
-        costs = costs_of(connection, run.run_id)
-        given = {each.case_id: each for each in given_cases(connection, run.run_id)}
-        turns = _grouped(list_dispatches(connection, run_id=run.run_id))
+        stood = assess_tasks(stands)
+        holds = load_holds(connection, self._circuit, run.run_id)
+        costs = sum_costs(connection, run.run_id)
+        given = {each.case_id: each for each in load_inputs(connection, run.run_id)}
+        turns = _group_by_case(list_dispatches(connection, run_id=run.run_id))
         tasks = tuple(
-            self._task(
+            self._collect_task(
                 each.case_id,
                 stood[each.case_id],
                 given[each.case_id],
@@ -182,11 +179,11 @@ class ReportCollector:
         )
         ends = Counter(each.end or each.status for each in stands)
         said = ((each.agent, each.role, each.claim) for task in tasks for each in task.claims)
-        bases = (str(turn.answer.get("base", "")) for turn in _first(turns) if turn.answer)
-        return Delivered(
+        bases = (str(turn.answer.get("base", "")) for turn in _first_answers(turns) if turn.answer)
+        return DeliveryReport(
             run_id=run.run_id,
             title=title or Path(terms.plan).name,
-            outcome=outcome(self._status, ends, is_held=bool(holds)),
+            outcome=delivery_outcome(self._status, ends, is_held=bool(holds)),
             plan=terms.plan,
             source=terms.source,
             branch=f"interlock/{terms.slug}",
@@ -200,12 +197,12 @@ class ReportCollector:
             seconds=run.spent.seconds,
             repairing=next(iter(holds.values()), ""),
             tasks=tasks,
-            accounts=totals(said),
-            needs=tuple(self._needs(tasks)),
+            accounts=count_claims(said),
+            needs=tuple(self._list_needs(tasks)),
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _task(
+    def _collect_task(
         self,
         task_id: str,
         place: TaskState,
@@ -213,12 +210,12 @@ class ReportCollector:
         turns: Sequence[DispatchRecord],
         cost: tuple[int, float],
     ) -> TaskReport:
-        moves = tuple(self._move(turn, turn.decision) for turn in turns if turn.decision)
+        moves = tuple(self._build_move(turn, turn.decision) for turn in turns if turn.decision)
         open_turn = next((turn for turn in turns if turn.decision is None), None)
         asks = open_turn if open_turn and open_turn.role == HUMAN else None
-        looked = [turn for turn in turns if turn.step in steps.CLAIMED and is_look(turn)]
+        looked = [turn for turn in turns if turn.step in steps.CLAIMED and is_inspection(turn)]
         last = looked[-1].answer if looked else {}
-        written = last_of(turns, steps.IMPLEMENT, "READY_FOR_REVIEW")
+        written = find_last_answer(turns, steps.IMPLEMENT, "READY_FOR_REVIEW")
         merged: Mapping[str, Any] = next(
             (turn.answer for turn in reversed(turns) if is_merge(turn)), {}
         )
@@ -234,15 +231,15 @@ class ReportCollector:
             attempts=sum(turn.step == steps.IMPLEMENT for turn in turns),
             dispatches=sum(turn.role != HUMAN for turn in turns),
             question_id=asks.dispatch_id if asks else 0,
-            question=question(turns) if asks else "",
-            author=self._agent("developer") if written else "",
-            summary=text(written.get("summary")),
+            question=find_question(turns) if asks else "",
+            author=self._name_agent("developer") if written else "",
+            summary=flatten_text(written.get("summary")),
             changed=tuple(map(str, last.get("changed", ()))),
             commit=str(merged.get("commit", "")),
             tree=str(Path(self._terms.home) / TREES / folder_name(task_id)) if turns else "",
             moves=moves,
-            proofs=(*self._before(turns), *proofs(looked), *self._after(merged)),
-            claims=tuple(self._claims(looked)),
+            proofs=(*self._read_before(turns), *read_evidence(looked), *self._read_after(merged)),
+            claims=tuple(self._collect_claims(looked)),
             tells=tuple(map(str, last.get("tells", ()))),
             violations=tuple(
                 dict.fromkeys(str(each) for t in looked for each in t.answer.get("violations", ()))
@@ -252,8 +249,8 @@ class ReportCollector:
             seconds=sum(move.seconds for move in moves if move.role != HUMAN),
         )
 
-    def _move(self, turn: DispatchRecord, decision: Decision) -> Move:
-        rule = self._circuit.rule(decision.rule) or self._circuit.otherwise
+    def _build_move(self, turn: DispatchRecord, decision: Decision) -> Move:
+        rule = self._circuit.find_rule(decision.rule) or self._circuit.otherwise
         why = decision.reason or (rule.why if rule else "")
         answered = turn.answered_at or turn.sent_at
         return Move(
@@ -262,58 +259,58 @@ class ReportCollector:
             step=turn.step,
             attempt=turn.attempt,
             role=turn.role,
-            agent=turn.answered_by or self._agent(turn.role),
+            agent=turn.answered_by or self._name_agent(turn.role),
             signal=decision.signal,
             rule=decision.rule,
             to=decision.to or decision.status,
             why=why,
-            said=said(decision.signal, turn.answer),
+            said=summarize_answer(decision.signal, turn.answer),
             refused=tuple(f"{each.reason}: {each.sentence}" for each in turn.refused),
             tokens=turn.usage.tokens,
             money=turn.usage.money,
         )
 
-    def _agent(self, role: str) -> str:
-        return agent_of(role, self._agents)
+    def _name_agent(self, role: str) -> str:
+        return name_agent(role, self._agents)
 
-    def _claims(self, looked: Iterable[DispatchRecord]) -> Iterator[AgentStatement]:
+    def _collect_claims(self, looked: Iterable[DispatchRecord]) -> Iterator[AgentStatement]:
         for turn in looked:
             role = self._circuit.steps[steps.CLAIMED[turn.step][0]].role
             for each in turn.answer.get("claims", ()):
                 claim = msgspec.convert(each, AgentClaim)
                 yield AgentStatement(
-                    agent=self._agent(role),
+                    agent=self._name_agent(role),
                     role=role,
                     step=turn.step,
                     attempt=turn.attempt,
                     claim=claim,
                 )
 
-    def _before(self, turns: Sequence[DispatchRecord]) -> Iterator[CheckEvidence]:
+    def _read_before(self, turns: Sequence[DispatchRecord]) -> Iterator[CheckEvidence]:
         """How the checks stood where the task began."""
         base = next(
             (
                 str(t.answer.get("base", ""))
                 for t in reversed(turns)
-                if t.step == steps.PREPARE and is_look(t)
+                if t.step == steps.PREPARE and is_inspection(t)
             ),
             "",
         )
-        yield from self._kept(base, _BEFORE)
+        yield from self._read_baseline(base, _BEFORE)
 
-    def _after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
+    def _read_after(self, merged: Mapping[str, Any]) -> Iterator[CheckEvidence]:
         """How they came out on top of the merge branch, as it was merged."""
-        yield from self._kept(str(merged.get("commit", "")), _AFTER)
+        yield from self._read_baseline(str(merged.get("commit", "")), _AFTER)
 
-    def _kept(self, commit: str, stage: str) -> Iterator[CheckEvidence]:
+    def _read_baseline(self, commit: str, stage: str) -> Iterator[CheckEvidence]:
         try:
             rows = read_baseline(Path(self._terms.home) / _BASELINES, commit).rows if commit else ()
         except InterlockError:
             return
         for row in sorted(rows, key=lambda each: each.result.pair):
-            yield proof(row.result, stage)
+            yield build_evidence(row.result, stage)
 
-    def _needs(self, tasks: Iterable[TaskReport]) -> Iterator[NeedsHuman]:
+    def _list_needs(self, tasks: Iterable[TaskReport]) -> Iterator[NeedsHuman]:
         run_id = self._run.run_id
         for task in tasks:
             if task.question_id:
@@ -321,7 +318,7 @@ class ReportCollector:
                 yield NeedsHuman(
                     task_id=task.task_id,
                     sentence=task.question,
-                    commands=answers(self._circuit, task.step, number),
+                    commands=list_answer_commands(self._circuit, task.step, number),
                 )
             elif task.word == "failed" and task.end != "SKIPPED":
                 last = task.moves[-1].said.split("\n")[0] if task.moves else ""
@@ -333,7 +330,7 @@ class ReportCollector:
                 )
 
 
-def answers(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
+def list_answer_commands(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
     """The commands that answer a question at a gate, one for each decision it takes."""
     fields = circuit.steps[step].shape.fields
     words = fields["decision"].choices if "decision" in fields else None
@@ -343,13 +340,13 @@ def answers(circuit: Circuit, step: str, question_id: int) -> tuple[str, ...]:
     )
 
 
-def _grouped(rows: Iterable[DispatchRecord]) -> dict[str, list[DispatchRecord]]:
+def _group_by_case(rows: Iterable[DispatchRecord]) -> dict[str, list[DispatchRecord]]:
     found: dict[str, list[DispatchRecord]] = {}
     for row in rows:
         found.setdefault(row.case_id, []).append(row)
     return found
 
 
-def _first(turns: Mapping[str, Sequence[DispatchRecord]]) -> Iterator[DispatchRecord]:
+def _first_answers(turns: Mapping[str, Sequence[DispatchRecord]]) -> Iterator[DispatchRecord]:
     for each in turns.values():
         yield from each[:1]

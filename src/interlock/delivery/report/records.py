@@ -98,7 +98,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.moves[-1] if self.moves else None
 
 
-class Delivered(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run."""
 
     run_id: int
@@ -122,7 +122,7 @@ class Delivered(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[NeedsHuman, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def count(self, *words: str) -> int:
+    def count_tasks(self, *words: str) -> int:
         return sum(task.word in words for task in self.tasks)
 
     @property

@@ -14,13 +14,22 @@ import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
-from interlock.delivery.report.records import CheckEvidence, Delivered, TaskReport
+from interlock.delivery.report.records import CheckEvidence, DeliveryReport, TaskReport
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
-from interlock.system.html import content_policy, source_in, templates_of
-from interlock.system.text import block, code, counted, fence, prose, span, when, writable
+from interlock.system.html import build_content_policy, load_templates, read_source
+from interlock.system.text import (
+    clip_block,
+    escape_markdown,
+    format_code,
+    format_duration,
+    format_fence,
+    format_time,
+    plural,
+    replace_unencodable,
+)
 
-WORDS: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
+TASK_STATES: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
 """Where tasks stand, in the order in which a reader should meet them."""
 _OUTCOMES: Final = {
     "COMPLETE": "Every task is written, reviewed, audited, proven and merged.",
@@ -46,7 +55,7 @@ class MatrixCell(msgspec.Struct, frozen=True):
     def detail(self) -> str:
         if self.proof is None:
             return ""
-        tests = "" if self.proof.tests is None else counted(self.proof.tests, "test")
+        tests = "" if self.proof.tests is None else plural(self.proof.tests, "test")
         code = "" if self.proof.passed else f"exit {self.proof.exit_code}"
         return ", ".join(each for each in (code, tests) if each)
 
@@ -59,22 +68,22 @@ class Matrix(msgspec.Struct, frozen=True):
     last_failure: CheckEvidence | None
 
 
-def verdict(report: Delivered) -> str:
+def describe_outcome(report: DeliveryReport) -> str:
     """One or two sentences: how it came out."""
     parts = [_OUTCOMES.get(report.outcome, "")]
     refuted = sum(each.refuted for each in report.accounts)
     if refuted:
         claimed = sum(each.claimed for each in report.accounts)
-        parts.append(f"{refuted:,} of {counted(claimed, 'claim')} of agents were not true.")
+        parts.append(f"{refuted:,} of {plural(claimed, 'claim')} of agents were not true.")
     return " ".join(each for each in parts if each)
 
 
-def ordered(report: Delivered) -> list[TaskReport]:
+def sort_tasks(report: DeliveryReport) -> list[TaskReport]:
     """What needs a look first; otherwise as the plan has them."""
-    return sorted(report.tasks, key=lambda each: WORDS.index(each.word))
+    return sorted(report.tasks, key=lambda each: TASK_STATES.index(each.word))
 
 
-def matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
+def build_matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
     looks = list(dict.fromkeys((each.stage, each.attempt) for each in proofs))
     cells = {(each.check, each.environment, each.stage, each.attempt): each for each in proofs}
     pairs = list(dict.fromkeys((each.check, each.environment) for each in proofs))
@@ -92,15 +101,15 @@ def matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
     )
 
 
-def moment(at: float) -> str:
+def format_moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def lasted(seconds: float) -> str:
-    return span(timedelta(seconds=seconds)) if seconds >= 1 else f"{seconds:.1f} s"
+def format_seconds(seconds: float) -> str:
+    return format_duration(timedelta(seconds=seconds)) if seconds >= 1 else f"{seconds:.1f} s"
 
 
-def cost(tokens: int, money: float) -> str:
+def format_cost(tokens: int, money: float) -> str:
     said = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join(said + ([f"{money:.2f} spent"] if money else []))
 
@@ -110,47 +119,52 @@ ROOM = 60_000
 _NEEDS, _ROWS, _MOVES, _OUTPUT = 30, 100, 30, 1_500
 
 
-def delivery_markdown(report: Delivered) -> str:
+def render_markdown(report: DeliveryReport) -> str:
     """`report.md` of a run of deliver."""
-    parts = [*_head(report), *_needs(report), *_claims(report), *_overview(report)]
+    parts = [
+        *_render_head(report),
+        *_render_needs(report),
+        *_render_claims(report),
+        *_render_overview(report),
+    ]
     spent = sum(map(len, parts))
-    tasks = ordered(report)
+    tasks = sort_tasks(report)
     for at, task in enumerate(tasks):
-        section = "\n\n".join(_task(task))
+        section = "\n\n".join(_render_task(task))
         if spent + len(section) > ROOM:
-            parts.append(f"*{counted(len(tasks) - at, 'more task')} in `report.html`.*")
+            parts.append(f"*{plural(len(tasks) - at, 'more task')} in `report.html`.*")
             break
         parts.append(section)
         spent += len(section)
-    return writable("\n\n".join(parts) + "\n")
+    return replace_unencodable("\n\n".join(parts) + "\n")
 
 
-def _head(report: Delivered) -> Iterator[str]:
-    yield f"# {prose(report.title, 160)}: {report.outcome}"
-    yield f"**{prose(verdict(report))}**"
-    spending = cost(report.tokens, report.money)
+def _render_head(report: DeliveryReport) -> Iterator[str]:
+    yield f"# {escape_markdown(report.title, 160)}: {report.outcome}"
+    yield f"**{escape_markdown(describe_outcome(report))}**"
+    spending = format_cost(report.tokens, report.money)
     facts = [
         f"Run {report.run_id}",
-        when(moment(report.made_at)),
-        f"{lasted(report.seconds)} at work",
-        counted(report.dispatches, "dispatch", "dispatches"),
+        format_time(format_moment(report.made_at)),
+        f"{format_seconds(report.seconds)} at work",
+        plural(report.dispatches, "dispatch", "dispatches"),
         *([spending] if spending else []),
     ]
-    yield f"{prose(', '.join(facts))}."
+    yield f"{escape_markdown(', '.join(facts))}."
     if report.is_merged:
-        merge = code(f"git merge {report.branch}", 200)
-        yield f"Merged work is on branch {code(report.branch)}. Take it with {merge}."
+        merge = format_code(f"git merge {report.branch}", 200)
+        yield f"Merged work is on branch {format_code(report.branch)}. Take it with {merge}."
     for note in report.notes[:10]:
-        yield f"Note: {prose(note, 600)}"
+        yield f"Note: {escape_markdown(note, 600)}"
 
 
-def _needs(report: Delivered) -> Iterator[str]:
+def _render_needs(report: DeliveryReport) -> Iterator[str]:
     if not report.needs:
         return
     yield "## Needs a human"
     rows = [
-        f"- **{prose(need.task_id, 128)}** {prose(need.sentence, 600)}"
-        + "".join(f"  \n  {code(command)}" for command in need.commands)
+        f"- **{escape_markdown(need.task_id, 128)}** {escape_markdown(need.sentence, 600)}"
+        + "".join(f"  \n  {format_code(command)}" for command in need.commands)
         for need in report.needs[:_NEEDS]
     ]
     if (more := len(report.needs) - _NEEDS) > 0:
@@ -158,79 +172,87 @@ def _needs(report: Delivered) -> Iterator[str]:
     yield "\n".join(rows)
 
 
-def _claims(report: Delivered) -> Iterator[str]:
+def _render_claims(report: DeliveryReport) -> Iterator[str]:
     if not report.accounts:
         return
     yield "## Claims and evidence"
     head = "| agent | role | claimed | verified | refuted | unchecked |\n|---|---|--:|--:|--:|--:|"
     rows = [
-        f"| {code(each.agent, 120)} | {prose(each.role, 60)} | {each.claimed:,} |"
+        f"| {format_code(each.agent, 120)} | {escape_markdown(each.role, 60)} | {each.claimed:,} |"
         f" {each.verified:,} | {each.refuted:,} | {each.unchecked:,} |"
         for each in report.accounts[:_ROWS]
     ]
     yield "\n".join((head, *rows))
 
 
-def _overview(report: Delivered) -> Iterator[str]:
+def _render_overview(report: DeliveryReport) -> Iterator[str]:
     yield "## Tasks"
     head = "| task | | state | checks | commit | cost | time |\n|---|---|---|--:|---|--:|--:|"
-    tasks = ordered(report)
+    tasks = sort_tasks(report)
     rows = [
-        f"| {code(each.task_id, 128)} | {prose(each.title, 120)} | {_state(each)} |"
-        f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | {code(each.commit[:10])} |"
-        f" {cost(each.tokens, each.money)} | {lasted(each.seconds)} |"
+        f"| {format_code(each.task_id, 128)} | {escape_markdown(each.title, 120)} | "
+        f"{_format_state(each)} |"
+        f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | "
+        f"{format_code(each.commit[:10])} |"
+        f" {format_cost(each.tokens, each.money)} | {format_seconds(each.seconds)} |"
         for each in tasks[:_ROWS]
     ]
     if (more := len(tasks) - _ROWS) > 0:
-        rows.append(f"| *{counted(more, 'more task')}* | | | | | | |")
+        rows.append(f"| *{plural(more, 'more task')}* | | | | | | |")
     yield "\n".join((head, *rows))
 
 
-def _task(task: TaskReport) -> Iterator[str]:
-    yield f"### {prose(task.task_id, 128)}: {prose(task.title, 160)}"
-    by = f", written by {code(task.author, 120)}" if task.author else ""
-    merged = f", merged as {code(task.commit[:12])}" if task.commit else ""
-    yield f"*{_state(task)}{merged}{by}, {counted(task.attempts, 'try', 'tries')}*"
+def _render_task(task: TaskReport) -> Iterator[str]:
+    yield f"### {escape_markdown(task.task_id, 128)}: {escape_markdown(task.title, 160)}"
+    by = f", written by {format_code(task.author, 120)}" if task.author else ""
+    merged = f", merged as {format_code(task.commit[:12])}" if task.commit else ""
+    yield f"*{_format_state(task)}{merged}{by}, {plural(task.attempts, 'try', 'tries')}*"
     if task.summary:
-        yield prose(task.summary, 1_500)
+        yield escape_markdown(task.summary, 1_500)
     if task.word != "complete":
         why = f"Question {task.question_id}: {task.question}" if task.question else task.why
-        yield prose(why, 600)
-    looks = matrix(task.proofs)
+        yield escape_markdown(why, 600)
+    looks = build_matrix(task.proofs)
     if looks.rows:
-        head = "| check | " + " | ".join(prose(each, 40) for each in looks.looks) + " |"
+        head = "| check | " + " | ".join(escape_markdown(each, 40) for each in looks.looks) + " |"
         rows = [
-            f"| {prose(name, 120)} | "
-            + " | ".join(prose(f"{cell.word} {cell.detail}".strip(), 80) for cell in cells)
+            f"| {escape_markdown(name, 120)} | "
+            + " | ".join(
+                escape_markdown(f"{cell.word} {cell.detail}".strip(), 80) for cell in cells
+            )
             + " |"
             for name, cells in looks.rows[:_ROWS]
         ]
         yield "\n".join((head, "|---|" + "---|" * len(looks.looks), *rows))
     if task.word == "failed" and looks.last_failure and looks.last_failure.output:
-        yield fence(looks.last_failure.output[-_OUTPUT:])
+        yield format_fence(looks.last_failure.output[-_OUTPUT:])
     for name, texts in (("Rules broken", task.violations), ("Tells", task.tells)):
         if texts:
-            yield f"{name}:\n\n" + "\n".join(f"- {prose(each, 300)}" for each in texts[:20])
+            yield f"{name}:\n\n" + "\n".join(
+                f"- {escape_markdown(each, 300)}" for each in texts[:20]
+            )
     if task.moves:
-        yield _moves(task)
+        yield _render_moves(task)
 
 
-def _moves(task: TaskReport) -> str:
+def _render_moves(task: TaskReport) -> str:
     head = "| step | signal | next | why | by |\n|---|---|---|---|---|"
     rows = [
-        f"| {prose(f'{each.step} {each.attempt}', 60)} | {prose(each.signal, 60)} |"
-        f" {prose(each.to, 40)} | {prose(each.why, 300)} | {prose(each.agent, 80)} |"
+        f"| {escape_markdown(f'{each.step} {each.attempt}', 60)} | "
+        f"{escape_markdown(each.signal, 60)} |"
+        f" {escape_markdown(each.to, 40)} | {escape_markdown(each.why, 300)} | "
+        f"{escape_markdown(each.agent, 80)} |"
         for each in task.moves[:_MOVES]
     ]
     if (more := len(task.moves) - _MOVES) > 0:
         rows.append(f"| *{more:,} more* | | | | |")
     table = "\n".join((head, *rows))
-    decisions = counted(len(task.moves), "decision")
+    decisions = plural(len(task.moves), "decision")
     return f"<details><summary>{decisions}</summary>\n\n{table}\n\n</details>"
 
 
-def _state(task: TaskReport) -> str:
-    return prose(task.end or task.word.upper(), 20)
+def _format_state(task: TaskReport) -> str:
+    return escape_markdown(task.end or task.word.upper(), 20)
 
 
 CARDS = 400
@@ -241,51 +263,51 @@ _PAGE_OUTPUT = 4_000
 _MESSAGE = 4_000
 
 
-def delivery_page(report: Delivered) -> str:
+def render_html(report: DeliveryReport) -> str:
     """`report.html` of a run of deliver."""
-    tasks = ordered(report)
-    cards = _cards(tasks)
+    tasks = sort_tasks(report)
+    cards = _render_cards(tasks)
     made = _environment()
-    style = source_in(made, "page.css") + source_in(made, "delivery.css")
-    script = source_in(made, "page.js")
+    style = read_source(made, "page.css") + read_source(made, "delivery.css")
+    script = read_source(made, "page.js")
     html = made.get_template("delivery.html.j2").render(
         report=report,
-        verdict=verdict(report),
+        verdict=describe_outcome(report),
         cards=cards,
         tasks=tasks[:ROWS],
         number=len(cards),
-        states=WORDS,
-        format_moment=moment,
-        format_duration=lasted,
-        format_cost=cost,
+        states=TASK_STATES,
+        format_moment=format_moment,
+        format_duration=format_seconds,
+        format_cost=format_cost,
         style=Markup(style),  # noqa: S704 -- our own files
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=content_policy(style, script),
+        policy=build_content_policy(style, script),
     )
-    return writable(html)
+    return replace_unencodable(html)
 
 
 @cache
 def _environment() -> Environment:
-    made = templates_of("delivery/report")
-    made.globals["message"] = lambda said: block(said, _MESSAGE)
+    made = load_templates("delivery/report")
+    made.globals["message"] = lambda said: clip_block(said, _MESSAGE)
     return made
 
 
-def _cards(tasks: list[TaskReport]) -> list[Markup]:
+def _render_cards(tasks: list[TaskReport]) -> list[Markup]:
     template = _environment().get_template("delivery-task.html.j2")
     found: list[Markup] = []
     spent = 0
     for number, task in enumerate(tasks[:CARDS], 1):
-        looks = matrix(task.proofs)
+        looks = build_matrix(task.proofs)
         output = looks.last_failure.output if looks.last_failure else ""
         html = template.render(
             task=task,
             number=number,
             looks=looks,
-            output=block(output, _PAGE_OUTPUT)[0],
-            format_duration=lasted,
-            format_cost=cost,
+            output=clip_block(output, _PAGE_OUTPUT)[0],
+            format_duration=format_seconds,
+            format_cost=format_cost,
         )
         spent += len(html.encode("utf-8", "replace"))
         if spent > BUDGET:
@@ -298,21 +320,21 @@ HTML, MARKDOWN = "report.html", "report.md"
 
 
 def write_report(
-    report: "Delivered", html: Path | None = None, markdown: Path | None = None
+    report: "DeliveryReport", html: Path | None = None, markdown: Path | None = None
 ) -> list[str]:
     """The paths that were written; both in the run's own folder if none is named."""
 
     if html is None and markdown is None:
         html, markdown = Path(report.home) / HTML, Path(report.home) / MARKDOWN
     written: list[str] = []
-    for path, made in ((html, delivery_page), (markdown, delivery_markdown)):
+    for path, made in ((html, render_html), (markdown, render_markdown)):
         if path is not None:
-            _write(path, made(report))
+            _write_atomically(path, made(report))
             written.append(str(path))
     return written
 
 
-def _write(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     """Whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,17 +13,17 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.delivery.worktrees.names import line_ref, refs_of
+from interlock.delivery.worktrees.names import merge_ref, read_refs
 from interlock.delivery.worktrees.ref_guard import RefLedger
 from interlock.system.errors import SourceError
-from interlock.system.files import remove, save_file
+from interlock.system.files import remove_tree, save_file
 from interlock.system.git import (
     MAIL,
     NAME,
     OWN_CLONE,
     Git,
-    Heed,
-    declared_safe,
+    OnStep,
+    read_safe_folders,
     read_user_setting,
 )
 
@@ -47,18 +47,18 @@ class SourceRepo(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def look(source: Path, base: str = "HEAD") -> SourceRepo:
+def inspect_repository(source: Path, base: str = "HEAD") -> SourceRepo:
     """The repository at or around that folder, and the commit that `base` means there."""
-    folder = _folder(source)
-    git, facts = _enter(folder)
+    folder = _resolve_folder(source)
+    git, facts = _open_repository(folder)
     is_bare, is_shallow, git_dir, prefix = facts
     if is_bare == "true" or git_dir == str(folder) or f"{git_dir}/" in f"{folder}/":
         raise SourceError(f"{folder} has no checked-out files; give the folder of a clone that has")
     top = folder.parents[len(Path(prefix).parts) - 1] if prefix else folder
-    shared = git.run("rev-parse", "--git-common-dir").out.removesuffix(b"\n")
-    tip, branch = _tip(git, base)
-    _whole(git, tip)
-    if prefix and not git.run("cat-file", "-e", f"{tip}:{prefix.rstrip('/')}").fine:
+    shared = git.run("rev-parse", "--git-common-dir").stdout.removesuffix(b"\n")
+    tip, branch = _resolve_base(git, base)
+    _check_complete(git, tip)
+    if prefix and not git.run("cat-file", "-e", f"{tip}:{prefix.rstrip('/')}").is_ok:
         raise SourceError(f"{folder} is not part of commit {tip[:12]}; commit it, or name its top")
     return SourceRepo(
         folder=str(folder),
@@ -68,11 +68,11 @@ def look(source: Path, base: str = "HEAD") -> SourceRepo:
         base=tip,
         branch=branch,
         safe=git.safe,
-        notes=tuple(_notes(git, tip, branch, is_shallow == "true")),
+        notes=tuple(_list_notes(git, tip, branch, is_shallow == "true")),
     )
 
 
-def _folder(source: Path) -> Path:
+def _resolve_folder(source: Path) -> Path:
     try:
         if source.is_dir():
             folder = source.resolve()
@@ -87,36 +87,36 @@ def _folder(source: Path) -> Path:
     raise SourceError(f"{str(source)!r} is not a folder; give the folder of a git repository")
 
 
-def _enter(folder: Path) -> tuple[Git, list[str]]:
+def _open_repository(folder: Path) -> tuple[Git, list[str]]:
     words = ("rev-parse", *(f"--{fact}" for fact in _FACTS))
     git = Git(folder)
     ran = git.run(*words)
-    if not ran.fine and "dubious ownership" in ran.complaint:
-        git = Git(folder, safe=declared_safe())
+    if not ran.is_ok and "dubious ownership" in ran.stderr:
+        git = Git(folder, safe=read_safe_folders())
         ran = git.run(*words)
-    if ran.fine:
-        said = ran.out.decode(errors="surrogateescape").split("\n")
+    if ran.is_ok:
+        said = ran.stdout.decode(errors="surrogateescape").split("\n")
         return git, [*said, "", "", "", ""][:4]
-    if "dubious ownership" in ran.complaint:
+    if "dubious ownership" in ran.stderr:
         raise SourceError(
             f"{folder} belongs to another user, so git does not read it; if you trust it: "
             f"git config --global --add safe.directory {folder}"
         )
-    if "not a git repository" in ran.complaint:
+    if "not a git repository" in ran.stderr:
         raise SourceError(
             f"{folder} is not in a git repository; make it one: git init, git add, git commit"
         )
     raise SourceError(f"{folder} cannot be read: {ran.reason}")
 
 
-def _tip(git: Git, base: str) -> tuple[str, str]:
+def _resolve_base(git: Git, base: str) -> tuple[str, str]:
     named = git.run("symbolic-ref", "--quiet", "--short", "HEAD").text.strip()
     if not base or base.startswith("-") or any(ord(sign) < 33 for sign in base):
         raise SourceError(f"{base[:100]!r} names no commit; give a branch, a tag or a commit")
     tip = git.run("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}").text.strip()
     if re.fullmatch(r"[0-9a-f]{40,64}", tip):
         return tip, named
-    if not git.run("rev-parse", "--verify", "--quiet", "HEAD").fine and base == "HEAD":
+    if not git.run("rev-parse", "--verify", "--quiet", "HEAD").is_ok and base == "HEAD":
         raise SourceError(
             f"{git.folder} has no commit yet, so there is nothing to work from; make a first one: "
             "git add, git commit"
@@ -126,10 +126,10 @@ def _tip(git: Git, base: str) -> tuple[str, str]:
     )
 
 
-def _whole(git: Git, tip: str) -> None:
+def _check_complete(git: Git, tip: str) -> None:
     """All files of the commit can be read. A partial clone would fetch them, which we do not."""
     ran = git.run("rev-list", "--objects", "--no-walk", "--missing=print", tip, most=1 << 28)
-    missing = not ran.fine or ran.out.startswith(b"?") or b"\n?" in ran.out
+    missing = not ran.is_ok or ran.stdout.startswith(b"?") or b"\n?" in ran.stdout
     if not missing:
         return
     if git.run("config", "--local", "--get-regexp", _PARTIAL).text:
@@ -144,10 +144,10 @@ _OURS = b".interlock"
 """The folder of our own database, which may well lie in the user's."""
 
 
-def _notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
+def _list_notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
     found = []
     dirty = git.run("status", "--porcelain", "-z", "--ignore-submodules=dirty")
-    rows = [row for row in dirty.out.split(b"\0") if row]
+    rows = [row for row in dirty.stdout.split(b"\0") if row]
     count = len([row for row in rows if _OURS not in row[3:].split(b"/")])
     if count:
         files = "1 file is" if count == 1 else f"{count} files are"
@@ -160,7 +160,7 @@ def _notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
     if is_shallow:
         found.append("it is a shallow clone: agents see only the history that is there")
     attributes = git.run("grep", "-h", "filter=lfs", tip, "--", ".gitattributes", most=4_000)
-    if attributes.out:
+    if attributes.stdout:
         found.append("it uses git LFS: large files are only pointers in the task trees")
     return found
 
@@ -173,12 +173,12 @@ def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
     said = git.run("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
-    rows = [row.decode(errors="surrogateescape") for row in said.out.split(b"\0") if row]
+    rows = [row.decode(errors="surrogateescape") for row in said.stdout.split(b"\0") if row]
     pairs = [(key[1], key[2]) for row in rows if (key := _KEY.fullmatch(row))]
-    return [note for name, path in pairs if (note := _fill(git, found, name, path))]
+    return [note for name, path in pairs if (note := _fill_submodule(git, found, name, path))]
 
 
-def _fill(git: Git, found: SourceRepo, name: str, path: str) -> str:
+def _fill_submodule(git: Git, found: SourceRepo, name: str, path: str) -> str:
     store = Path(found.shared) / "modules" / name
     inside = Path(found.shared, "modules") in store.resolve().parents
     if not inside or not (store / "objects").is_dir() or name.startswith("-"):
@@ -189,7 +189,7 @@ def _fill(git: Git, found: SourceRepo, name: str, path: str) -> str:
     words = ("-c", f"{url}={store}", "-c", f"submodule.{name}.update=checkout")
     ran = git.run(*words, "submodule", "update", "--init", "--force", "--no-fetch", "--", path)
     git.run("config", "--remove-section", f"submodule.{name}")
-    if ran.fine:
+    if ran.is_ok:
         return ""
     return f"submodule {path!r} is empty in the task trees: {ran.reason}"
 
@@ -209,7 +209,7 @@ class Workspace(Protocol):
     git: Git
     ledger: RefLedger
     clock: Clock
-    heed: Heed
+    heed: OnStep
 
     @property
     def slug(self) -> str: ...
@@ -220,7 +220,7 @@ class Workspace(Protocol):
     @property
     def source(self) -> SourceRepo: ...
 
-    def hand(
+    def open_git(
         self,
         git_dir: Path,
         tree: Path | None = None,
@@ -228,31 +228,33 @@ class Workspace(Protocol):
         safe: tuple[str, ...] = (),
     ) -> Git: ...
 
-    def origin(self) -> dict[str, str]: ...
+    def read_origin_refs(self) -> dict[str, str]: ...
 
-    def keep_settings(self) -> None: ...
+    def restore_settings(self) -> None: ...
 
     def exclude(self, paths: Iterable[str]) -> None: ...
 
 
-def make(home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: Heed, lock: int) -> None:
+def create_clone(
+    home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: OnStep, lock: int
+) -> None:
     """Clone into `home`, with the merge branch at the base. An earlier attempt is redone."""
     making = home / MAKING
-    remove(making)
+    remove_tree(making)
     (home / EMPTY).mkdir(exist_ok=True)
     git = Git(making, OWN_CLONE, heed=heed, safe=found.safe, lock=lock)
     _clone(Git(home, OWN_CLONE, heed=heed, safe=found.safe, lock=lock), found, making)
-    if not git.holds("cat-file", "-e", f"{found.base}^{{commit}}"):
-        git.ask("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
+    if not git.is_true("cat-file", "-e", f"{found.base}^{{commit}}"):
+        git.read_line("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
-    _settings(git, home, found, keep_hooks)
+    _write_settings(git, home, found, keep_hooks)
     _rename_branches(git, slug)
-    origin = refs_of(git)
+    origin = read_refs(git)
     save_file(home / ORIGIN, msgspec.json.encode(origin, order="sorted"))
     save_file(home / CONFIG, (making / "config").read_bytes())
     save_file(home / EXCLUDE, b"")
-    remove(home / LEDGER)
-    RefLedger(home / LEDGER, heed).move(git, {line_ref(slug): found.base})
+    remove_tree(home / LEDGER)
+    RefLedger(home / LEDGER, heed).move(git, {merge_ref(slug): found.base})
     heed("rename")
     making.rename(home / CLONE)
 
@@ -261,16 +263,16 @@ def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
         ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
-        if ran.fine:
+        if ran.is_ok:
             return
-        remove(making)
+        remove_tree(making)
     raise SourceError(f"{found.folder} could not be cloned: {ran.reason}; git fsck may tell more")
 
 
-def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
+def _write_settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None:
     # Agents commit under the user's name.
     name, mail = (read_user_setting(Path(found.folder), key) for key in ("user.name", "user.email"))
-    hooks = _hooks(found) if keep_hooks else str(home / EMPTY)
+    hooks = _find_hooks(found) if keep_hooks else str(home / EMPTY)
     settings = {
         "core.hooksPath": hooks,
         "core.logAllRefUpdates": "true",
@@ -282,26 +284,26 @@ def _settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -> None
         "user.email": mail if name and mail else MAIL,
     }
     for key, value in settings.items():
-        git.ask("config", key, value)
+        git.read_line("config", key, value)
     git.run("config", "--remove-section", "remote.origin")
-    remove(git.folder / "FETCH_HEAD")
+    remove_tree(git.folder / "FETCH_HEAD")
     (git.folder / "info").mkdir(exist_ok=True)
     (git.folder / "worktrees").mkdir(exist_ok=True)
 
 
 def _rename_branches(git: Git, slug: str) -> None:
     """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
-    said = git.ask("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
+    said = git.read_line("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []
     for line in filter(None, said.split("\n")):
         at, _, name = line.partition(" ")
         lines += [f"create {ORIGIN_REFS}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
-    git.ask("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")
+    git.read_line("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")
     feed = "".join(lines).encode(errors="surrogateescape")
-    git.ask("update-ref", "--no-deref", "--stdin", feed=feed)
+    git.read_line("update-ref", "--no-deref", "--stdin", feed=feed)
 
 
-def _hooks(found: SourceRepo) -> str:
+def _find_hooks(found: SourceRepo) -> str:
     """Where the user keeps hooks: as set up (a path may begin at the top of a tree), or beside."""
     own = read_user_setting(Path(found.folder), "core.hooksPath")
     return own or str(Path(found.shared) / "hooks")

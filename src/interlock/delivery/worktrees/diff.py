@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from interlock.delivery.worktrees.names import shown
+from interlock.delivery.worktrees.names import format_path
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
 
@@ -54,21 +54,21 @@ class Diff(msgspec.Struct, frozen=True):
 
 def read_diff(git: Git, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
     """What changed from `base` to `sha`."""
-    rows = git.paths(*_WORDS, "--raw", "-z", base, sha)
+    rows = git.read_paths(*_WORDS, "--raw", "-z", base, sha)
     bare = git.run(*_WORDS, "-p", "-U0", base, sha, most=_MOST_READ)
     full = git.run(*_WORDS, "-p", "-U3", base, sha, most=most)
     for ran in (bare, full):
-        if not ran.fine:
+        if not ran.is_ok:
             raise SourceError(f"the change {sha[:12]} cannot be read: {ran.reason}")
-    added = added_lines(bare.out)
+    added = find_added_lines(bare.stdout)
     files = [
-        _file(facts.decode(), path, added)
+        _build_change(facts.decode(), path, added)
         for facts, path in zip(rows[::2], rows[1::2], strict=True)
     ]
     return Diff(tuple(sorted(files, key=lambda file: file.path)), full.text, bare.cut or full.cut)
 
 
-def added_lines(patch: bytes) -> dict[bytes, list[tuple[int, str]]]:
+def find_added_lines(patch: bytes) -> dict[bytes, list[tuple[int, str]]]:
     """The lines that a patch without context adds, by path. Lines are counted, never guessed."""
     found: dict[bytes, list[tuple[int, str]]] = {}
     path, number, left = b"", 0, 0
@@ -82,29 +82,29 @@ def added_lines(patch: bytes) -> dict[bytes, list[tuple[int, str]]]:
         elif line.startswith(b"diff --git "):
             path, left = b"", 0
         elif line.startswith(b"+++ "):
-            path = _named(line[4:])
+            path = _parse_path(line[4:])
     return found
 
 
-def _file(facts: str, path: bytes, added: dict[bytes, list[tuple[int, str]]]) -> FileChange:
+def _build_change(facts: str, path: bytes, added: dict[bytes, list[tuple[int, str]]]) -> FileChange:
     mode, status = facts.split(" ")[1], facts.split(" ")[4]
     return FileChange(
-        path=shown(path),
+        path=format_path(path),
         status=_STATUS.get(status[:1], "modified"),
         added=tuple(added.get(path, ())),
         is_executable=mode == "100755",
     )
 
 
-def _named(word: bytes) -> bytes:
+def _parse_path(word: bytes) -> bytes:
     """A path as a patch has it: after b/, with a tab behind if it has blanks, quoted if need be."""
     if word.startswith(b'"'):
-        word = _ESCAPE.sub(_unescaped, word.rstrip(b"\t")[1:-1])
+        word = _ESCAPE.sub(_unescape, word.rstrip(b"\t")[1:-1])
     else:
         word = word.removesuffix(b"\t")
     return word.removeprefix(b"b/")
 
 
-def _unescaped(found: re.Match[bytes]) -> bytes:
+def _unescape(found: re.Match[bytes]) -> bytes:
     word = found[1]
     return bytes([int(word, 8)]) if len(word) == 3 else bytes([_PLAIN[word[0]]])

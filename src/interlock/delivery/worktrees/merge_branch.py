@@ -13,14 +13,20 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.worktrees.clone import ORIGIN_REFS, Workspace, fill_submodules
-from interlock.delivery.worktrees.diff import added_lines
-from interlock.delivery.worktrees.names import kept_ref, line_ref, published_ref, refs_of, shown
+from interlock.delivery.worktrees.diff import find_added_lines
+from interlock.delivery.worktrees.names import (
+    format_path,
+    kept_ref,
+    merge_ref,
+    published_ref,
+    read_refs,
+)
 from interlock.delivery.worktrees.ref_guard import MovedError
-from interlock.delivery.worktrees.snapshot import align, untracked
-from interlock.delivery.worktrees.tree import TaskTree, clear, mend_tree
+from interlock.delivery.worktrees.snapshot import list_untracked, reset_index
+from interlock.delivery.worktrees.tree import TaskTree, clear_operations, repair_tree
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import is_folder, remove, save_file
-from interlock.system.git import Git, dated
+from interlock.system.files import is_folder, remove_tree, save_file
+from interlock.system.git import Git, date_variables
 
 NAME = "_line"
 """No task's folder is called so."""
@@ -35,7 +41,7 @@ class MergeTree:
         self.folder = self.root / workspace.source.prefix
         self.admin = workspace.repo / "worktrees" / NAME
         self.index = workspace.home / "indexes" / NAME
-        self.git = workspace.hand(self.admin, tree=self.root, index=self.index)
+        self.git = workspace.open_git(self.admin, tree=self.root, index=self.index)
 
     def environment(self, ports: tuple[int, int] | None = None) -> dict[str, str]:
         found = {"INTERLOCK_TREE": str(self.folder), "GIT_TERMINAL_PROMPT": "0"}
@@ -44,50 +50,50 @@ class MergeTree:
             found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
         return found
 
-    def show(self, commit: str) -> None:
+    def check_out(self, commit: str) -> None:
         """The files of that commit and no others, but for ignored ones."""
         try:
-            self._show(commit)
+            self._check_out(commit)
         except SourceError:
-            self.drop()
-            self._show(commit)
+            self.remove()
+            self._check_out(commit)
 
-    def pick(self, commit: str) -> list[bytes]:
+    def cherry_pick(self, commit: str) -> list[bytes]:
         """Bring the change of that commit in. The files that are in conflict."""
-        return pick(self.git, commit)
+        return cherry_pick(self.git, commit)
 
-    def stand_on(self, commit: str) -> None:
+    def set_head(self, commit: str) -> None:
         save_file(self.admin / "HEAD", f"{commit}\n".encode())
 
-    def drop(self) -> None:
+    def remove(self) -> None:
         for place in (self.root, self.admin, self.index):
-            remove(place)
+            remove_tree(place)
 
-    def _show(self, commit: str) -> None:
+    def _check_out(self, commit: str) -> None:
         for folder in ("trees", "indexes"):
             (self.workspace.home / folder).mkdir(exist_ok=True)
-        self.workspace.keep_settings()
-        mend_tree(self.root, self.admin, self.workspace.home / "aside")
+        self.workspace.restore_settings()
+        repair_tree(self.root, self.admin, self.workspace.home / "aside")
         if not is_folder(self.admin):
             self.admin.mkdir(parents=True)
         facts = {"commondir": "../..", "gitdir": str(self.root / ".git"), "locked": "interlock"}
         for name, content in {**facts, "HEAD": commit}.items():
             save_file(self.admin / name, f"{content}\n".encode())
-        clear(self.admin)
-        align(self.git, self.index, commit)
+        clear_operations(self.admin)
+        reset_index(self.git, self.index, commit)
         self.git.run("clean", "-ffdq")
-        self.git.ask("read-tree", "--reset", "-u", commit)
-        for path in untracked(self.git):
-            remove(self.root / path.decode(errors="surrogateescape"))
+        self.git.read_line("read-tree", "--reset", "-u", commit)
+        for path in list_untracked(self.git):
+            remove_tree(self.root / path.decode(errors="surrogateescape"))
         self.folder.mkdir(parents=True, exist_ok=True)
         fill_submodules(self.git, self.workspace.source)
 
 
-def pick(git: Git, commit: str) -> list[bytes]:
+def cherry_pick(git: Git, commit: str) -> list[bytes]:
     """Bring the change of one commit into a tree that is clean. The files that are in conflict."""
     ran = git.run("cherry-pick", "--no-commit", "--allow-empty", commit)
-    files = git.paths("diff", "--name-only", "--diff-filter=U", "-z")
-    if not ran.fine and not files:
+    files = git.read_paths("diff", "--name-only", "--diff-filter=U", "-z")
+    if not ran.is_ok and not files:
         raise SourceError(f"{commit[:12]} cannot be brought in: {ran.reason}")
     return sorted(set(files))
 
@@ -108,13 +114,13 @@ def publish(workspace: Workspace, tip: str) -> Publication:
     branch = ref.removeprefix("refs/heads/")
     if not (Path(found.shared) / "objects").is_dir():
         raise SourceError(f"{found.folder} is not there any more; bring it back and run it again")
-    user = workspace.hand(Path(found.shared), safe=found.safe)
+    user = workspace.open_git(Path(found.shared), safe=found.safe)
     at = user.run("rev-parse", "--verify", "--quiet", ref).text.strip()
     if at == tip and at in workspace.ledger.published:
         return Publication(branch=branch, sha=tip, is_done=True)
-    problem = _problem(workspace, user, ref, at, tip)
+    problem = _explain_conflict(workspace, user, ref, at, tip)
     if not problem:
-        workspace.ledger.publishing(*sorted({at, tip} - {""}))
+        workspace.ledger.record_published(*sorted({at, tip} - {""}))
         words = (
             "fetch",
             "--quiet",
@@ -122,33 +128,38 @@ def publish(workspace: Workspace, tip: str) -> Publication:
             "--no-write-fetch-head",
             "--no-recurse-submodules",
         )
-        user.ask(*words, "--no-auto-maintenance", str(workspace.repo), line_ref(workspace.slug))
+        user.read_line(
+            *words, "--no-auto-maintenance", str(workspace.repo), merge_ref(workspace.slug)
+        )
         old = at or "0" * len(tip)
         ran = user.run("update-ref", "--no-deref", "-m", "interlock: publish", ref, tip, old)
-        problem = "" if ran.fine else f"git did not move {branch}: {ran.reason}"
+        problem = "" if ran.is_ok else f"git did not move {branch}: {ran.reason}"
     if problem:
         return Publication(branch=branch, sha=at, is_done=False, sentence=problem)
-    workspace.ledger.publishing(tip)
+    workspace.ledger.record_published(tip)
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
 
 
-def moved_branches(workspace: Workspace) -> list[str]:
+def list_moved_branches(workspace: Workspace) -> list[str]:
     """The user's branches that are not where they were found: moved by the user, or by an agent
     that went out of its tree. Which of the two nobody can see from here."""
     found = workspace.source
-    there = refs_of(workspace.hand(Path(found.shared), safe=found.safe))
+    there = read_refs(workspace.open_git(Path(found.shared), safe=found.safe))
     names = (
-        ref.removeprefix(ORIGIN_REFS) for ref in workspace.origin() if ref.startswith(ORIGIN_REFS)
+        ref.removeprefix(ORIGIN_REFS)
+        for ref in workspace.read_origin_refs()
+        if ref.startswith(ORIGIN_REFS)
     )
     return [
         name
         for name in sorted(names)
-        if there.get(f"refs/heads/{name}", "") != workspace.origin()[f"{ORIGIN_REFS}{name}"]
+        if there.get(f"refs/heads/{name}", "")
+        != workspace.read_origin_refs()[f"{ORIGIN_REFS}{name}"]
         and f"refs/heads/{name}" != published_ref(workspace.slug)
     ]
 
 
-def _problem(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
+def _explain_conflict(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
@@ -156,20 +167,20 @@ def _problem(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> st
         return f"the branch {branch} is there already and not as Interlock left it; {advice}"
     if _is_checked_out(user, ref):
         return f"the branch {branch} is checked out; switch to another one and run it again"
-    if at and not workspace.git.holds("merge-base", "--is-ancestor", at, tip):
+    if at and not workspace.git.is_true("merge-base", "--is-ancestor", at, tip):
         return f"the branch {branch} would not go forward; {advice}"
     above = ref.rpartition("/")[0]
-    if not at and user.holds("rev-parse", "--verify", "--quiet", above):
+    if not at and user.is_true("rev-parse", "--verify", "--quiet", above):
         name = above.removeprefix("refs/heads/")
         return f"a branch {name!r} leaves no room for {branch}; rename it and run it again"
-    below = user.ask("for-each-ref", "--count=1", "--format=%(refname:short)", f"{ref}/")
+    below = user.read_line("for-each-ref", "--count=1", "--format=%(refname:short)", f"{ref}/")
     if below:
         return f"the branch {below} leaves no room for {branch}; rename it and run it again"
     return ""
 
 
 def _is_checked_out(user: Git, ref: str) -> bool:
-    rows = user.ask("worktree", "list", "--porcelain").split("\n")
+    rows = user.read_line("worktree", "list", "--porcelain").split("\n")
     return f"branch {ref}" in rows
 
 
@@ -233,7 +244,7 @@ class Rebased(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
-Outcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
+MergeOutcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
 
 
 class MergeBranch:
@@ -241,14 +252,14 @@ class MergeBranch:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.ref = line_ref(workspace.slug)
-        self.scratch = MergeTree(workspace)
+        self.ref = merge_ref(workspace.slug)
+        self.merge_tree = MergeTree(workspace)
 
     @property
     def tip(self) -> str:
         return self.workspace.ledger.refs[self.ref]
 
-    def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> Outcome:
+    def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> MergeOutcome:
         """Propose, verify, accept; again if the branch moved. `verify` returns a problem or ""."""
         for _ in range(_TRIES):
             proposal = self.propose(change)
@@ -267,41 +278,41 @@ class MergeBranch:
 
     def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
         """Bring the change onto the tip, in a tree of its own. The merge branch does not move."""
-        git, tip = self.workspace.git, self._right_tip()
-        merged = self.find(change)
+        git, tip = self.workspace.git, self._restore_tip()
+        merged = self.find_merged(change)
         if merged:
             return AlreadyMerged(merged)
         squashed = self._squash(change, tip)
         if squashed is None:
             return NothingToMerge()
-        self.scratch.show(tip)
-        files = self.scratch.pick(squashed)
+        self.merge_tree.check_out(tip)
+        files = self.merge_tree.cherry_pick(squashed)
         if files:
-            text = self.scratch.git.run("diff", "--no-color", most=_MOST_TEXT).text
-            return Conflict(tuple(shown(path) for path in files), text, tip)
-        tree = self.scratch.git.ask("write-tree")
-        if tree == git.ask("rev-parse", f"{tip}^{{tree}}"):
+            text = self.merge_tree.git.run("diff", "--no-color", most=_MOST_TEXT).text
+            return Conflict(tuple(format_path(path) for path in files), text, tip)
+        tree = self.merge_tree.git.read_line("write-tree")
+        if tree == git.read_line("rev-parse", f"{tip}^{{tree}}"):
             return NothingToMerge()
-        when = dated(self.workspace.clock())
-        message = _message(change).encode(errors="replace")
-        commit = git.ask("commit-tree", tree, "-p", tip, feed=message, also=when)
-        git.ask("update-ref", kept_ref(self.workspace.slug, commit), commit)
-        self.scratch.stand_on(commit)
-        clear(self.scratch.admin)
-        return Proposal(commit=commit, tip=tip, folder=str(self.scratch.folder))
+        when = date_variables(self.workspace.clock())
+        message = _build_message(change).encode(errors="replace")
+        commit = git.read_line("commit-tree", tree, "-p", tip, feed=message, also=when)
+        git.read_line("update-ref", kept_ref(self.workspace.slug, commit), commit)
+        self.merge_tree.set_head(commit)
+        clear_operations(self.merge_tree.admin)
+        return Proposal(commit=commit, tip=tip, folder=str(self.merge_tree.folder))
 
     def accept(self, proposal: Proposal) -> Merged:
         """Make it the tip. MovedError if the merge branch went on since: propose again."""
         ledger = self.workspace.ledger
-        with ledger.turn():
-            if self._right_tip() != proposal.tip:
+        with ledger.hold():
+            if self._restore_tip() != proposal.tip:
                 raise MovedError
             ledger.move(self.workspace.git, {self.ref: proposal.commit}, {self.ref: proposal.tip})
         return Merged(proposal.commit)
 
-    def find(self, change: TaskChange) -> str:
+    def find_merged(self, change: TaskChange) -> str:
         """The commit by which the merge branch has this change, or ""."""
-        wanted = set(_trailers(change)[:2])
+        wanted = set(_build_trailers(change)[:2])
         words = (
             "log",
             "-z",
@@ -309,31 +320,31 @@ class MergeBranch:
             "--format=%H%n%B",
             f"{self.workspace.base}..{self.tip}",
         )
-        for row in self.workspace.git.paths(*words):
+        for row in self.workspace.git.read_paths(*words):
             commit, _, message = row.decode(errors="replace").partition("\n")
             if wanted <= set(message.rstrip("\n").rpartition("\n\n")[2].split("\n")):
                 return commit
         return ""
 
-    def replant(self, tree: TaskTree, sha: str, base: str) -> Rebased:
+    def rebase(self, tree: TaskTree, sha: str, base: str) -> Rebased:
         """Put a task's change onto the tip in its own tree, with markers where it does not fit."""
-        tip = self._right_tip()
+        tip = self._restore_tip()
         change = TaskChange(task_id=tree.record.task_id, dispatch_id="replant", sha=sha, base=base)
         squashed = self._squash(change, tip)
         tree.restore(tip)
-        tree.begin_at(tip)
-        files = pick(tree.git, squashed) if squashed else []
-        clear(tree.admin)
-        tree.git.ask("read-tree", "--reset", tip)
+        tree.set_base(tip)
+        files = cherry_pick(tree.git, squashed) if squashed else []
+        clear_operations(tree.admin)
+        tree.git.read_line("read-tree", "--reset", tip)
         tree.share_index()
-        return Rebased(tip, tuple(shown(path) for path in files))
+        return Rebased(tip, tuple(format_path(path) for path in files))
 
-    def markers(self, base: str, sha: str) -> list[tuple[str, int]]:
+    def find_conflict_markers(self, base: str, sha: str) -> list[tuple[str, int]]:
         """Where conflict markers are left in what was changed: path and line."""
         words = ("diff-tree", "-r", "-p", "-U0", "--no-renames", "--no-color", base, sha)
-        added = added_lines(self.workspace.git.run(*words).out)
+        added = find_added_lines(self.workspace.git.run(*words).stdout)
         return sorted(
-            (shown(path), number)
+            (format_path(path), number)
             for path, lines in added.items()
             for number, text in lines
             if _MARKER.match(text)
@@ -341,11 +352,11 @@ class MergeBranch:
 
     def publish(self) -> Publication:
         """Bring the merge branch into the user's repository, as a branch of its own."""
-        return publish(self.workspace, self._right_tip())
+        return publish(self.workspace, self._restore_tip())
 
-    def _right_tip(self) -> str:
+    def _restore_tip(self) -> str:
         """The tip; if somebody else moved the merge branch, it is put back first."""
-        with self.workspace.ledger.turn():
+        with self.workspace.ledger.hold():
             said = self.workspace.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
             if said != self.tip:
                 self.workspace.ledger.restore(self.workspace.git, {self.ref: self.tip})
@@ -356,28 +367,30 @@ class MergeBranch:
         git = self.workspace.git
         for commit in (change.sha, change.base):
             is_hash = _HASH.fullmatch(commit) is not None
-            if not is_hash or not git.holds("cat-file", "-e", f"{commit}^{{commit}}"):
+            if not is_hash or not git.is_true("cat-file", "-e", f"{commit}^{{commit}}"):
                 raise SourceError(
                     f"{commit[:40]!r} is not a commit of this workspace; give a snapshot"
                 )
-        if not git.holds("merge-base", "--is-ancestor", change.base, tip):
+        if not git.is_true("merge-base", "--is-ancestor", change.base, tip):
             raise StateError(
                 f"{change.base[:12]}, where {change.task_id!r} began, is not on the merge branch; "
                 "restore its tree to a snapshot that is"
             )
-        tree = git.ask("rev-parse", f"{change.sha}^{{tree}}")
-        if tree == git.ask("rev-parse", f"{change.base}^{{tree}}"):
+        tree = git.read_line("rev-parse", f"{change.sha}^{{tree}}")
+        if tree == git.read_line("rev-parse", f"{change.base}^{{tree}}"):
             return None
         words = ("commit-tree", tree, "-p", change.base)
-        return git.ask(*words, feed=_message(change).encode(errors="replace"), also=dated(0))
+        return git.read_line(
+            *words, feed=_build_message(change).encode(errors="replace"), also=date_variables(0)
+        )
 
 
-def _message(change: TaskChange) -> str:
+def _build_message(change: TaskChange) -> str:
     title = " ".join((change.title or change.task_id).split())[:_MOST_TITLE]
-    return "\n".join((title, "", *_trailers(change), ""))
+    return "\n".join((title, "", *_build_trailers(change), ""))
 
 
-def _trailers(change: TaskChange) -> list[str]:
+def _build_trailers(change: TaskChange) -> list[str]:
     ids = (" ".join(word.split()) for word in (change.task_id, change.dispatch_id))
     task_id, dispatch_id = ids
     return [

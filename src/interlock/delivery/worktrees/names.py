@@ -31,7 +31,7 @@ def folder_name(task_id: str) -> str:
     return f"{plain or 'task'}-{mark}"
 
 
-def checked_slug(slug: str) -> str:
+def check_slug(slug: str) -> str:
     if not _SLUG.fullmatch(slug):
         raise SourceError(
             f"{slug[:80]!r} cannot name a branch: use up to 60 lower-case letters, digits, hyphens"
@@ -43,7 +43,7 @@ def task_branch(slug: str, task_id: str) -> str:
     return f"refs/heads/interlock/{slug}/{folder_name(task_id)}"
 
 
-def line_ref(slug: str) -> str:
+def merge_ref(slug: str) -> str:
     """The merge branch in our clone. Not under refs/heads: tasks' branches have its name above."""
     return f"refs/interlock/{slug}/line"
 
@@ -58,14 +58,14 @@ def published_ref(slug: str) -> str:
     return f"refs/heads/interlock/{slug}"
 
 
-def shown(path: bytes) -> str:
+def format_path(path: bytes) -> str:
     """A path for people and JSON: bytes that are no UTF-8 are written out."""
     return path.decode(errors="backslashreplace")
 
 
-def refs_of(git: Git) -> dict[str, str]:
+def read_refs(git: Git) -> dict[str, str]:
     """Every ref of a repository and the commit it points to."""
-    listing = git.ask("for-each-ref", "--format=%(objectname) %(refname)")
+    listing = git.read_line("for-each-ref", "--format=%(objectname) %(refname)")
     pairs = (line.partition(" ") for line in listing.split("\n") if line)
     # The refs are stored as JSON, which cannot hold names that are not UTF-8: their bytes are
     # escaped. A ref name never contains a blank, so the partition above is exact.

@@ -14,11 +14,11 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.profiles import cleaned
+from interlock.agents.cli.profiles import filter_environment
 from interlock.delivery.worktrees.clone import Workspace, fill_submodules
-from interlock.delivery.worktrees.names import shown
-from interlock.delivery.worktrees.snapshot import changed, untracked
-from interlock.system.files import exists, is_folder, remove
+from interlock.delivery.worktrees.names import format_path
+from interlock.delivery.worktrees.snapshot import list_changed, list_untracked
+from interlock.system.files import exists, is_folder, remove_tree
 from interlock.system.git import Git
 from interlock.system.process_tree import kill_group
 
@@ -49,7 +49,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     output: str = ""
 
 
-def prepare(
+def prepare_tree(
     tree: PrepareTarget,
     files_to_copy: Sequence[str] = (),
     setup: Sequence[str] = (),
@@ -59,17 +59,17 @@ def prepare(
     patience: float = PATIENCE,
 ) -> Prepared:
     """Copy, run the set-up command, and see to it that both leave nothing to be recorded."""
-    had_work = bool(changed(tree.git) or untracked(tree.git))
+    had_work = bool(list_changed(tree.git) or list_untracked(tree.git))
     notes = fill_submodules(tree.git, tree.workspace.source)
     copied, remarks = _copy_all(tree, files_to_copy)
     notes += remarks
     if not setup:
         return Prepared(is_ready=True, copied=tuple(copied), notes=tuple(notes))
-    around = cleaned(os.environ) if environ is None else dict(environ)
+    around = filter_environment(os.environ) if environ is None else dict(environ)
     around |= tree.environment(ports)
-    code, is_late, output = _run(list(setup), tree.folder, around, patience)
+    code, is_late, output = _run_setup(list(setup), tree.folder, around, patience)
     if not had_work:
-        notes += _tidy(tree)
+        notes += _undo_setup_changes(tree)
     return Prepared(
         is_ready=code == 0,
         copied=tuple(copied),
@@ -80,22 +80,22 @@ def prepare(
     )
 
 
-def _tidy(tree: PrepareTarget) -> list[str]:
+def _undo_setup_changes(tree: PrepareTarget) -> list[str]:
     """What the command left: new files are excluded, changed ones are put back."""
     notes = []
-    new = untracked(tree.git)
+    new = list_untracked(tree.git)
     if new:
         tree.workspace.exclude(path.decode(errors="surrogateescape") for path in new)
-        notes.append(f"the set-up command left {_named(new)}, which will not be recorded")
-    differing = sorted(changed(tree.git))
+        notes.append(f"the set-up command left {_format_paths(new)}, which will not be recorded")
+    differing = sorted(list_changed(tree.git))
     if differing:
-        tree.git.ask("checkout-index", "--force", "--all")
-        notes.append(f"the set-up command changed {_named(differing)}, which is put back")
+        tree.git.read_line("checkout-index", "--force", "--all")
+        notes.append(f"the set-up command changed {_format_paths(differing)}, which is put back")
     return notes
 
 
-def _named(paths: Sequence[bytes]) -> str:
-    names = ", ".join(shown(path) for path in paths[:_MOST_NAMED])
+def _format_paths(paths: Sequence[bytes]) -> str:
+    names = ", ".join(format_path(path) for path in paths[:_MOST_NAMED])
     more = len(paths) - _MOST_NAMED
     return f"{names} and {more} more" if more > 0 else names
 
@@ -105,11 +105,11 @@ def _copy_all(tree: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], 
     copied: list[str] = []
     notes: list[str] = []
     for pattern in patterns:
-        found, note = _matches(source, pattern)
+        found, note = _find_matches(source, pattern)
         notes += [note] if note else []
         for path in found:
             name = str(path.relative_to(source))
-            note = _copy(tree, source, name)
+            note = _copy_path(tree, source, name)
             notes += [note] if note else []
             copied += [] if note else [name]
     prefix = tree.workspace.source.prefix
@@ -117,7 +117,7 @@ def _copy_all(tree: PrepareTarget, patterns: Sequence[str]) -> tuple[list[str], 
     return copied, notes
 
 
-def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
+def _find_matches(source: Path, pattern: str) -> tuple[list[Path], str]:
     parts = Path(pattern).parts
     if not parts or Path(pattern).is_absolute() or ".." in parts or ".git" in parts:
         return [], f"{pattern!r} is not copied: name a file inside {source}"
@@ -128,19 +128,19 @@ def _matches(source: Path, pattern: str) -> tuple[list[Path], str]:
     return found, "" if found else f"{pattern!r} is not copied: there is no such file in {source}"
 
 
-def _copy(tree: PrepareTarget, source: Path, name: str) -> str:
+def _copy_path(tree: PrepareTarget, source: Path, name: str) -> str:
     """Copy one file or folder. A sentence if that cannot be."""
     origin, target = source / name, tree.folder / name
     try:
         resolved = origin.resolve(strict=True)
         if not resolved.is_relative_to(Path(tree.workspace.source.top)):
             return f"{name!r} is not copied: it leads out of the repository"
-        if tree.git.paths("ls-files", "-z", "--", str(target)):
+        if tree.git.read_paths("ls-files", "-z", "--", str(target)):
             return f"{name!r} is not copied: it is committed, and the committed one is used"
         if not target.parent.resolve().is_relative_to(tree.root.resolve()):
             return f"{name!r} is not copied: its place in the tree leads elsewhere"
         if exists(target) and not is_folder(target):
-            remove(target)
+            remove_tree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         if resolved.is_dir():
             shutil.copytree(resolved, target, symlinks=True, dirs_exist_ok=True)
@@ -151,7 +151,7 @@ def _copy(tree: PrepareTarget, source: Path, name: str) -> str:
     return ""
 
 
-def _run(
+def _run_setup(
     command: list[str], folder: Path, environ: Mapping[str, str], patience: float
 ) -> tuple[int, bool, str]:
     """Exit code, whether it was ended for being late, and the end of its output."""
@@ -168,7 +168,7 @@ def _run(
     except (OSError, ValueError) as error:
         return 127, False, f"{command[0]!r} cannot be run: {error}; correct the set-up command"
     tail = bytearray()
-    reader = threading.Thread(target=_drain, args=(process, tail), daemon=True)
+    reader = threading.Thread(target=_read_tail, args=(process, tail), daemon=True)
     reader.start()
     is_late = False
     try:
@@ -182,7 +182,7 @@ def _run(
     return process.returncode, is_late, bytes(tail).decode(errors="replace")
 
 
-def _drain(process: "subprocess.Popen[bytes]", tail: bytearray) -> None:
+def _read_tail(process: "subprocess.Popen[bytes]", tail: bytearray) -> None:
     stream = process.stdout
     while stream is not None and (chunk := stream.read1(1 << 16)):  # type: ignore[attr-defined]
         tail += chunk

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.worktrees.names import Violation, kept_ref, line_ref, refs_of
+from interlock.delivery.worktrees.names import Violation, kept_ref, merge_ref, read_refs
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import save_file
-from interlock.system.git import Git, Heed, unheeded
+from interlock.system.git import Git, OnStep, ignore_step
 
 GONE = ""
 
@@ -37,22 +37,22 @@ class MovedError(StateError):
 class RefLedger:
     """The refs of one clone. Threads take turns."""
 
-    def __init__(self, file: Path, heed: Heed = unheeded) -> None:
+    def __init__(self, file: Path, heed: OnStep = ignore_step) -> None:
         self.file = file
         self._heed = heed
         self._turn = threading.RLock()
-        self._page = self._read()
+        self._record = self._read()
 
     @property
     def refs(self) -> Mapping[str, str]:
-        return self._page.refs
+        return self._record.refs
 
     @property
     def published(self) -> tuple[str, ...]:
-        return self._page.published
+        return self._record.published
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """While this lasts, no other thread moves a ref."""
         with self._turn:
             yield
@@ -60,34 +60,34 @@ class RefLedger:
     def move(self, git: Git, changes: Mapping[str, str], old: Mapping[str, str] = {}) -> None:
         """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
         with self._turn:
-            self._write(msgspec.structs.replace(self._page, moving=dict(changes)))
-            ran_into = _update(git, changes, old)
+            self._write(msgspec.structs.replace(self._record, moving=dict(changes)))
+            ran_into = _update_refs(git, changes, old)
             if ran_into:
-                self._write(msgspec.structs.replace(self._page, moving={}))
+                self._write(msgspec.structs.replace(self._record, moving={}))
                 raise MovedError(ran_into) if old else SourceError(ran_into)
-            self._write(_moved(self._page))
+            self._write(_apply_moves(self._record))
 
     def restore(self, git: Git, refs: Mapping[str, str]) -> None:
         """Put refs back that somebody else moved. The ledger knows them already, or never did."""
         with self._turn:
-            ran_into = _update(git, refs, {})
+            ran_into = _update_refs(git, refs, {})
             if ran_into:
                 raise SourceError(ran_into)
 
-    def settle(self, git: Git) -> None:
+    def finish_moves(self, git: Git) -> None:
         """After a crash: what was begun is done to its end."""
         with self._turn:
-            if not self._page.moving:
+            if not self._record.moving:
                 return
-            ran_into = _update(git, self._page.moving, {})
+            ran_into = _update_refs(git, self._record.moving, {})
             if ran_into:
                 raise SourceError(ran_into)
-            self._write(_moved(self._page))
+            self._write(_apply_moves(self._record))
 
-    def publishing(self, *commits: str) -> None:
+    def record_published(self, *commits: str) -> None:
         """The branch in the user's repository is at one of these, if nobody else moved it."""
         with self._turn:
-            self._write(msgspec.structs.replace(self._page, published=tuple(commits)))
+            self._write(msgspec.structs.replace(self._record, published=tuple(commits)))
 
     def _read(self) -> RefRecord:
         try:
@@ -103,15 +103,15 @@ class RefLedger:
     def _write(self, page: RefRecord) -> None:
         self._heed("ledger")
         save_file(self.file, msgspec.json.encode(page, order="sorted"))
-        self._page = page
+        self._record = page
 
 
-def _moved(page: RefRecord) -> RefRecord:
+def _apply_moves(page: RefRecord) -> RefRecord:
     refs = {name: at for name, at in {**page.refs, **page.moving}.items() if at != GONE}
     return msgspec.structs.replace(page, refs=refs, moving={})
 
 
-def _update(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
+def _update_refs(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:
     """Move them all or none. What went wrong, or nothing."""
     lines = [
         f"delete {name}" if at == GONE else f"update {name} {at} {old.get(name, '')}".rstrip()
@@ -119,12 +119,12 @@ def _update(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str
     ]
     feed = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
     ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
-    if not ran.fine and ".lock" in ran.complaint and "File exists" in ran.complaint:
+    if not ran.is_ok and ".lock" in ran.stderr and "File exists" in ran.stderr:
         # git waited for the holder before it complained: who held these is dead.
         for name in (*changes, "packed-refs"):
             (git.folder / f"{name}.lock").unlink(missing_ok=True)
         ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
-    return "" if ran.fine else f"git did not move {lines[0]}: {ran.reason}"
+    return "" if ran.is_ok else f"git did not move {lines[0]}: {ran.reason}"
 
 
 _STASH = "refs/stash"
@@ -154,19 +154,19 @@ class RefGuard:
         self.origin = origin
         self._kept = f"refs/interlock/{slug}/kept/"
 
-    def look(self, expected: str, base: str) -> list[Violation]:
+    def check(self, expected: str, base: str) -> list[Violation]:
         """What is wrong with the refs. Afterwards they are right."""
-        with self.ledger.turn():
-            there = refs_of(self.git)
-            found = [*self._stashes(there), *self._rest(there)]
-            found += self._own(there.get(self.own.branch, GONE), expected, base)
+        with self.ledger.hold():
+            there = read_refs(self.git)
+            found = [*self._check_stashes(there), *self._check_others(there)]
+            found += self._check_own(there.get(self.own.branch, GONE), expected, base)
         return found
 
-    def _own(self, tip: str, expected: str, base: str) -> list[Violation]:
+    def _check_own(self, tip: str, expected: str, base: str) -> list[Violation]:
         name = self.own.branch.removeprefix("refs/heads/")
-        if tip != GONE and all(self._descends(tip, from_) for from_ in (expected, base)):
+        if tip != GONE and all(self._is_descendant(tip, from_) for from_ in (expected, base)):
             return []
-        self._keep(tip)
+        self._keep_commit(tip)
         self.ledger.move(self.git, {self.own.branch: expected})
         sentence = (
             f"the history of {name} was rewritten: {expected[:12]} is no longer part of it. The "
@@ -174,7 +174,7 @@ class RefGuard:
         )
         return [Violation("history-rewritten", sentence)]
 
-    def _rest(self, there: Mapping[str, str]) -> list[Violation]:
+    def _check_others(self, there: Mapping[str, str]) -> list[Violation]:
         right = {**self.origin, **self.ledger.refs}
         mine = {self.own.branch, _STASH} | {other.branch for other in self.others}
         wrong = {
@@ -184,27 +184,29 @@ class RefGuard:
             and ref not in mine
             and not ref.startswith(self._kept)
         }
-        wrong = {ref: at for ref, at in wrong.items() if not self._in_use(ref)}
+        wrong = {ref: at for ref, at in wrong.items() if not self._is_in_use(ref)}
         found = []
         for ref, at in wrong.items():
-            found += self._blame(ref, at, right.get(ref, GONE))
-            self._keep(at)
+            found += self._describe_violation(ref, at, right.get(ref, GONE))
+            self._keep_commit(at)
         if wrong:
-            self._put_back({ref: right.get(ref, GONE) for ref in wrong})
+            self._restore({ref: right.get(ref, GONE) for ref in wrong})
         return found
 
-    def _put_back(self, refs: Mapping[str, str]) -> None:
+    def _restore(self, refs: Mapping[str, str]) -> None:
         """A name may stand where another needs a folder: first what is too much, then the rest."""
-        there = {ref: at for ref, at in refs.items() if at and self.git.holds("cat-file", "-e", at)}
+        there = {
+            ref: at for ref, at in refs.items() if at and self.git.is_true("cat-file", "-e", at)
+        }
         for chosen in ({ref: at for ref, at in refs.items() if not at}, there):
             if chosen:
                 self.ledger.restore(self.git, chosen)
 
-    def _blame(self, ref: str, at: str, was: str) -> list[Violation]:
+    def _describe_violation(self, ref: str, at: str, was: str) -> list[Violation]:
         if not self._can_be_mine(at or was):
             return []
         name = ref.removeprefix("refs/heads/").removeprefix("refs/")
-        if ref == line_ref(self.slug):
+        if ref == merge_ref(self.slug):
             kind, what = "line-moved", "the branch that all tasks are merged to was moved"
         elif at == GONE:
             kind, what = "ref-deleted", f"{name} was deleted"
@@ -215,18 +217,18 @@ class RefGuard:
         own = self.own.branch.removeprefix("refs/heads/")
         return [Violation(kind, f"{what}; it is put back. Commit on {own} only")]
 
-    def _stashes(self, there: Mapping[str, str]) -> list[Violation]:
+    def _check_stashes(self, there: Mapping[str, str]) -> list[Violation]:
         """All trees share one stash. What this task put there is taken out and kept."""
         if _STASH not in there:
             return []
         name = self.own.branch.removeprefix("refs/heads/")
-        said = self.git.ask("log", "--walk-reflogs", "--format=%H %gs", _STASH, "--")
+        said = self.git.read_line("log", "--walk-reflogs", "--format=%H %gs", _STASH, "--")
         found, dropped = [], 0
         for number, row in enumerate(said.split("\n")):
             commit, _, subject = row.partition(" ")
             if f"on {name}:" not in subject.replace("On", "on"):
                 continue
-            self._keep(commit)
+            self._keep_commit(commit)
             self.git.run(
                 "reflog", "delete", "--updateref", "--rewrite", f"stash@{{{number - dropped}}}"
             )
@@ -238,31 +240,31 @@ class RefGuard:
                     f"git stash apply {commit[:12]} brings it back. Commit on your branch instead",
                 )
             )
-        if dropped and not self.git.run("reflog", "show", _STASH).out:
+        if dropped and not self.git.run("reflog", "show", _STASH).stdout:
             self.git.run("update-ref", "-d", _STASH)
         return found
 
-    def _descends(self, tip: str, from_: str) -> bool:
-        return self.git.holds("merge-base", "--is-ancestor", from_, tip)
+    def _is_descendant(self, tip: str, from_: str) -> bool:
+        return self.git.is_true("merge-base", "--is-ancestor", from_, tip)
 
-    def _keep(self, commit: str) -> None:
-        if commit != GONE and self.git.holds("cat-file", "-e", commit):
-            self.git.ask("update-ref", kept_ref(self.slug, commit), commit)
+    def _keep_commit(self, commit: str) -> None:
+        if commit != GONE and self.git.is_true("cat-file", "-e", commit):
+            self.git.read_line("update-ref", kept_ref(self.slug, commit), commit)
 
-    def _in_use(self, ref: str) -> bool:
+    def _is_in_use(self, ref: str) -> bool:
         """Another open task stands on it; its own look will find it."""
         heads = (Path(other.admin) / "HEAD" for other in self.others)
-        return any(_text(head).strip() == f"ref: {ref}" for head in heads)
+        return any(_read_text(head).strip() == f"ref: {ref}" for head in heads)
 
     def _can_be_mine(self, commit: str) -> bool:
         if not self.others:
             return True
-        if any(commit in _text(Path(other.admin) / "logs" / "HEAD") for other in self.others):
+        if any(commit in _read_text(Path(other.admin) / "logs" / "HEAD") for other in self.others):
             return False
-        return commit in _text(Path(self.own.admin) / "logs" / "HEAD")
+        return commit in _read_text(Path(self.own.admin) / "logs" / "HEAD")
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:

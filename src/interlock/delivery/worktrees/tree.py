@@ -17,22 +17,22 @@ from interlock.delivery.worktrees.names import (
     Violation,
     folder_name,
     kept_ref,
-    line_ref,
+    merge_ref,
     task_branch,
 )
-from interlock.delivery.worktrees.prepare import Prepared, prepare
+from interlock.delivery.worktrees.prepare import Prepared, prepare_tree
 from interlock.delivery.worktrees.ref_guard import RefGuard, RefPosition
 from interlock.delivery.worktrees.snapshot import (
     LARGEST,
-    align,
-    examine,
-    gather,
-    staged_by_force,
-    untracked,
+    check_staged,
+    list_forced,
+    list_untracked,
+    reset_index,
+    stage_changes,
 )
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, put_aside, remove, save_file
-from interlock.system.git import dated
+from interlock.system.files import exists, is_folder, move_into, remove_tree, save_file
+from interlock.system.git import date_variables
 
 _LEFT_BEHIND = (
     *("index.lock", "HEAD.lock", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "SQUASH_MSG"),
@@ -42,69 +42,69 @@ _LEFT_BEHIND = (
 )
 
 
-def mend_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
+def repair_tree(folder: Path, admin: Path, aside: Path) -> list[Violation]:
     """A folder whose .git leads to `admin`. What stands in the way is put aside, never removed."""
     found = []
     if not is_folder(folder):
         if exists(folder):
-            put_aside(folder, aside)
+            move_into(folder, aside)
         folder.mkdir(parents=True)
         found.append(Violation("tree-replaced", f"{folder} was gone; work in it, do not remove it"))
     wanted = f"gitdir: {admin}\n".encode()
     link = folder / ".git"
-    if not _is_file_with(link, wanted):
+    if not _has_content(link, wanted):
         if is_folder(link):
-            put_aside(link, aside)
-        remove(link)
+            move_into(link, aside)
+        remove_tree(link)
         save_file(link, wanted)
         sentence = f"{link} was removed or replaced and is put back; never run git init there"
         found.append(Violation("git-file", sentence))
     return found
 
 
-def mend_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
+def repair_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
     """What our clone knows of the tree, with HEAD on the task's branch."""
     found = []
     if not is_folder(admin):
-        remove(admin)
+        remove_tree(admin)
         admin.mkdir(parents=True)
     head = f"ref: {branch}\n".encode()
-    if not _is_file_with(admin / "HEAD", head):
-        said = _said(admin / "HEAD")
-        remove(admin / "HEAD")
+    if not _has_content(admin / "HEAD", head):
+        said = _read_head(admin / "HEAD")
+        remove_tree(admin / "HEAD")
         save_file(admin / "HEAD", head)
-        sentence = f"HEAD was at {said}, not on {_short(branch)}; stay on that branch"
+        sentence = f"HEAD was at {said}, not on {_short_ref(branch)}; stay on that branch"
         found.append(Violation("head-moved", sentence))
     facts = {"commondir": "../..\n", "gitdir": f"{folder / '.git'}\n", "locked": "interlock\n"}
     for name, content in facts.items():
-        if not _is_file_with(admin / name, content.encode()):
-            remove(admin / name)
+        if not _has_content(admin / name, content.encode()):
+            remove_tree(admin / name)
             save_file(admin / name, content.encode())
     return found
 
 
-def clear(admin: Path) -> None:
+def clear_operations(admin: Path) -> None:
     """No merge, rebase or lock is under way: whoever began it has ended."""
     for name in _LEFT_BEHIND:
-        remove(admin / name)
+        remove_tree(admin / name)
 
 
-def _is_file_with(file: Path, content: bytes) -> bool:
+def _has_content(file: Path, content: bytes) -> bool:
     return file.is_file() and not file.is_symlink() and file.read_bytes() == content
 
 
-def _said(file: Path) -> str:
+def _read_head(file: Path) -> str:
     if not file.is_file():
         return "nothing"
     text = file.read_bytes()[:200].decode(errors="replace").strip()
     return (
-        _short(text.removeprefix("ref: "))
+        _short_ref(text.removeprefix("ref: "))
         if text.startswith("ref: ")
         else f"{text[:12]} (no branch)"
     )
 
 
-def _short(ref: str) -> str:
+def _short_ref(ref: str) -> str:
     return ref.removeprefix("refs/heads/")
 
 
@@ -143,15 +143,15 @@ class TaskTree:
         self.admin = workspace.repo / "worktrees" / name
         self.index = workspace.home / INDEXES / name
         self._turn = threading.RLock()
-        self.git = workspace.hand(self.admin, tree=self.root, index=self.index)
+        self.git = workspace.open_git(self.admin, tree=self.root, index=self.index)
 
     @classmethod
     def enter(cls, workspace: Workspace, task_id: str) -> "TaskTree":
         """The tree as it was left; made from the tip of the merge branch if there is none."""
-        record = _read(workspace, folder_name(task_id))
+        record = _read_record(workspace, folder_name(task_id))
         if record is None:
             record = TreeRecord(
-                task_id=task_id, base=workspace.ledger.refs[line_ref(workspace.slug)]
+                task_id=task_id, base=workspace.ledger.refs[merge_ref(workspace.slug)]
             )
         if record.task_id != task_id:
             raise StateError(f"the tree {folder_name(task_id)} is that of {record.task_id!r}")
@@ -159,13 +159,13 @@ class TaskTree:
         for folder in (TASKS, TREES, INDEXES):
             (workspace.home / folder).mkdir(exist_ok=True)
         if not record.is_ready or not record.is_open:
-            tree._make()
+            tree._create()
         return tree
 
     @classmethod
-    def all_of(cls, workspace: Workspace) -> "list[TaskTree]":
+    def list_trees(cls, workspace: Workspace) -> "list[TaskTree]":
         files = sorted((workspace.home / TASKS).glob("*.json"))
-        records = (_read(workspace, file.stem) for file in files)
+        records = (_read_record(workspace, file.stem) for file in files)
         return [cls(workspace, record) for record in records if record is not None]
 
     @property
@@ -201,44 +201,49 @@ class TaskTree:
     ) -> Prepared:
         """Copy files that git does not have, and run the project's set-up command."""
         with self._turn:
-            return prepare(self, files_to_copy, setup, ports)
+            return prepare_tree(self, files_to_copy, setup, ports)
 
-    def violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
+    def check_violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
         """What the agent did to git that it may not do. Afterwards it is put right."""
         with self._turn:
-            self.workspace.keep_settings()
-            found = mend_tree(self.root, self.admin, self.workspace.home / ASIDE)
-            found += mend_admin(self.root, self.admin, self.branch)
+            self.workspace.restore_settings()
+            found = repair_tree(self.root, self.admin, self.workspace.home / ASIDE)
+            found += repair_admin(self.root, self.admin, self.branch)
             others = [
                 RefPosition(tree.branch, str(tree.admin))
-                for tree in TaskTree.all_of(self.workspace)
+                for tree in TaskTree.list_trees(self.workspace)
                 if tree.name != self.name and tree.record.is_open
             ]
             own = RefPosition(self.branch, str(self.admin))
             workspace = self.workspace
             watch = RefGuard(
-                workspace.git, workspace.ledger, workspace.slug, workspace.origin(), own, others
+                workspace.git,
+                workspace.ledger,
+                workspace.slug,
+                workspace.read_origin_refs(),
+                own,
+                others,
             )
-            return found + watch.look(expected_tip or self.tip, base or self.base)
+            return found + watch.check(expected_tip or self.tip, base or self.base)
 
     def snapshot(self, message: str, *, largest: int = LARGEST) -> Snapshot:
         """Record the files as they are, on top of what the agent committed itself."""
         with self._turn:
             left = self.tip
-            violations = self.violations()
-            clear(self.admin)
-            tip = self.workspace.git.ask("rev-parse", "--verify", self.branch)
-            align(self.git, self.index, tip)
-            forced = staged_by_force(self.workspace.hand(self.admin, tree=self.root), tip)
-            files = gather(self.git, self.root, forced, largest)
-            files += examine(self.git, self.base, largest)
+            violations = self.check_violations()
+            clear_operations(self.admin)
+            tip = self.workspace.git.read_line("rev-parse", "--verify", self.branch)
+            reset_index(self.git, self.index, tip)
+            forced = list_forced(self.workspace.open_git(self.admin, tree=self.root), tip)
+            files = stage_changes(self.git, self.root, forced, largest)
+            files += check_staged(self.git, self.base, largest)
             violations += sorted(set(files))
-            tree = self.git.ask("write-tree")
+            tree = self.git.read_line("write-tree")
             commit = tip
-            if tree != self.git.ask("rev-parse", f"{tip}^{{tree}}"):
+            if tree != self.git.read_line("rev-parse", f"{tip}^{{tree}}"):
                 feed = message.encode(errors="replace")
-                when = dated(self.workspace.clock())
-                commit = self.git.ask("commit-tree", tree, "-p", tip, feed=feed, also=when)
+                when = date_variables(self.workspace.clock())
+                commit = self.git.read_line("commit-tree", tree, "-p", tip, feed=feed, also=when)
             self.move_to(commit)
             self.share_index()
             return Snapshot(commit, commit != left, tuple(violations))
@@ -246,18 +251,18 @@ class TaskTree:
     def restore(self, sha: str) -> None:
         """Exactly that state: what was not recorded is removed, what git ignores stays."""
         with self._turn:
-            if not self.workspace.git.holds("cat-file", "-e", f"{sha}^{{commit}}"):
+            if not self.workspace.git.is_true("cat-file", "-e", f"{sha}^{{commit}}"):
                 raise SourceError(
                     f"{sha[:40]!r} is not a commit of this workspace; give a snapshot"
                 )
-            self.workspace.keep_settings()
-            mend_tree(self.root, self.admin, self.workspace.home / ASIDE)
-            mend_admin(self.root, self.admin, self.branch)
-            clear(self.admin)
+            self.workspace.restore_settings()
+            repair_tree(self.root, self.admin, self.workspace.home / ASIDE)
+            repair_admin(self.root, self.admin, self.branch)
+            clear_operations(self.admin)
             self.move_to(sha)
             self.check_out(sha)
 
-    def is_as_left(self, sha: str) -> bool:
+    def is_unchanged(self, sha: str) -> bool:
         """Whether the tree is in that state, and nothing was done to it since."""
         with self._turn:
             head = self.admin / "HEAD"
@@ -274,33 +279,33 @@ class TaskTree:
             ).text.strip()
             if not sound or tip != sha:
                 return False
-            remove(self.index.with_name(f"{self.index.name}.lock"))
+            remove_tree(self.index.with_name(f"{self.index.name}.lock"))
             # One command for what the index, the files and new files have to say.
             words = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
             ran = self.git.run(*words, "--ignore-submodules=dirty")
-            return ran.fine and not ran.out
+            return ran.is_ok and not ran.stdout
 
     def diff(self, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
         """What changed from one commit to another."""
         return read_diff(self.workspace.git, base, sha, most)
 
-    def begin_at(self, base: str) -> None:
+    def set_base(self, base: str) -> None:
         """From now on the task's change is counted from that commit."""
-        self._write(msgspec.structs.replace(self.record, base=base))
+        self._write_record(msgspec.structs.replace(self.record, base=base))
 
     def move_to(self, commit: str) -> None:
         """The branch leads to that commit, and git never throws it away."""
-        self.workspace.git.ask("update-ref", kept_ref(self.workspace.slug, commit), commit)
+        self.workspace.git.read_line("update-ref", kept_ref(self.workspace.slug, commit), commit)
         self.workspace.ledger.move(self.workspace.git, {self.branch: commit})
 
     def check_out(self, commit: str) -> list[str]:
         """The files of that commit, and no others but ignored ones. Notes on submodules."""
-        align(self.git, self.index, commit)
+        reset_index(self.git, self.index, commit)
         self.git.run("clean", "-ffdq")
-        self.git.ask("read-tree", "--reset", "-u", commit)
+        self.git.read_line("read-tree", "--reset", "-u", commit)
         self.git.run("clean", "-ffdq")
-        for path in untracked(self.git):
-            remove(self.root / path.decode(errors="surrogateescape"))
+        for path in list_untracked(self.git):
+            remove_tree(self.root / path.decode(errors="surrogateescape"))
         self.folder.mkdir(parents=True, exist_ok=True)
         notes = fill_submodules(self.git, self.workspace.source)
         self.share_index()
@@ -311,32 +316,32 @@ class TaskTree:
         with self._turn:
             if not force and self.record.is_ready and self.root.exists() and self.is_dirty():
                 raise StateError(f"{self.root} has work that is not recorded; snapshot it first")
-            self._write(msgspec.structs.replace(self.record, is_open=False))
+            self._write_record(msgspec.structs.replace(self.record, is_open=False))
             for place in (self.root, self.admin, self.index):
-                remove(place)
+                remove_tree(place)
 
     def is_dirty(self) -> bool:
         """Whether there are files that no snapshot has."""
-        return self.record.is_ready and self.record.is_open and not self.is_as_left(self.tip)
+        return self.record.is_ready and self.record.is_open and not self.is_unchanged(self.tip)
 
-    def _make(self) -> None:
+    def _create(self) -> None:
         """Make it, or make it again from where its branch was left."""
-        self._write(msgspec.structs.replace(self.record, is_ready=False, is_open=True))
+        self._write_record(msgspec.structs.replace(self.record, is_ready=False, is_open=True))
         self.restore(self.tip)
-        self._write(msgspec.structs.replace(self.record, is_ready=True))
+        self._write_record(msgspec.structs.replace(self.record, is_ready=True))
 
-    def _write(self, record: TreeRecord) -> None:
+    def _write_record(self, record: TreeRecord) -> None:
         self.workspace.heed("record")
         save_file(self.workspace.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
         self.record = record
 
     def share_index(self) -> None:
         """The agent's git sees the tree as we do."""
-        remove(self.admin / "index.lock")
+        remove_tree(self.admin / "index.lock")
         save_file(self.admin / "index", self.index.read_bytes())
 
 
-def _read(workspace: Workspace, name: str) -> TreeRecord | None:
+def _read_record(workspace: Workspace, name: str) -> TreeRecord | None:
     file = workspace.home / TASKS / f"{name}.json"
     try:
         return msgspec.json.decode(file.read_bytes(), type=TreeRecord)

@@ -23,16 +23,16 @@ from interlock.delivery.worktrees.clone import (
     ORIGIN,
     Clock,
     SourceRepo,
-    look,
-    make,
+    create_clone,
+    inspect_repository,
 )
 from interlock.delivery.worktrees.merge_branch import MergeBranch
-from interlock.delivery.worktrees.names import checked_slug
+from interlock.delivery.worktrees.names import check_slug
 from interlock.delivery.worktrees.ref_guard import RefLedger
 from interlock.delivery.worktrees.tree import ASIDE, INDEXES, TASKS, TREES, TaskTree
 from interlock.system.errors import SourceError, StateError
-from interlock.system.files import exists, is_folder, remove, save_file
-from interlock.system.git import OWN_CLONE, Git, Heed, unheeded
+from interlock.system.files import exists, is_folder, remove_tree, save_file
+from interlock.system.git import OWN_CLONE, Git, OnStep, ignore_step
 from interlock.system.locks import take_lock
 
 MANIFEST = "workshop.json"
@@ -46,7 +46,7 @@ _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
 
 
-def wall_clock() -> int:
+def read_wall_clock() -> int:
     return int(time.time())
 
 
@@ -64,7 +64,7 @@ class DeliveryWorkspace:
     """An open workspace. Close it, or leave its `with`, and another process may open it."""
 
     def __init__(
-        self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: Heed
+        self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: OnStep
     ) -> None:
         self.home = home
         self.manifest = manifest
@@ -73,11 +73,11 @@ class DeliveryWorkspace:
         self._lock = lock
         self._is_open = False
         self.repo = home / CLONE
-        self.git = self.hand(self.repo)
+        self.git = self.open_git(self.repo)
         self.ledger = RefLedger(home / LEDGER, heed)
 
     @classmethod
-    def found(
+    def create(
         cls,
         source: Path,
         home: Path,
@@ -85,17 +85,17 @@ class DeliveryWorkspace:
         base: str = "HEAD",
         *,
         keep_hooks: bool = False,
-        clock: Clock = wall_clock,
-        heed: Heed = unheeded,
+        clock: Clock = read_wall_clock,
+        heed: OnStep = ignore_step,
     ) -> "DeliveryWorkspace":
         """Make it, or open what is there. The base of the first time stays."""
-        checked_slug(slug)
-        seen = _seen(home)
+        check_slug(slug)
+        seen = _has_workspace(home)
         lock = lock_workspace(home)
         try:
             manifest = read_manifest(home) if seen else None
             if manifest is None:
-                found = look(source, base)
+                found = inspect_repository(source, base)
                 manifest = WorkspaceManifest(
                     interlock_workshop=_FORM,
                     slug=slug,
@@ -107,9 +107,9 @@ class DeliveryWorkspace:
                 save_file(home / ".gitignore", b"*\n")
                 save_file(home / MANIFEST, msgspec.json.encode(manifest))
             else:
-                _same(manifest, source, slug, base)
+                _check_same_run(manifest, source, slug, base)
             if not is_folder(home / CLONE):
-                make(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
+                create_clone(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
             workspace = cls(home, manifest, lock, clock, heed)
             workspace._recover()
         except BaseException:
@@ -120,14 +120,14 @@ class DeliveryWorkspace:
 
     @classmethod
     def open(
-        cls, home: Path, *, clock: Clock = wall_clock, heed: Heed = unheeded
+        cls, home: Path, *, clock: Clock = read_wall_clock, heed: OnStep = ignore_step
     ) -> "DeliveryWorkspace":
         """Open what was founded before."""
         manifest = read_manifest(home)
         if manifest is None:
             raise SourceError(f"{home} is not a workspace of Interlock; name the folder of one")
         found = manifest.found
-        return cls.found(
+        return cls.create(
             Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, heed=heed
         )
 
@@ -149,18 +149,18 @@ class DeliveryWorkspace:
         return self.source.notes
 
     @property
-    def line(self) -> MergeBranch:
+    def merge_branch(self) -> MergeBranch:
         return MergeBranch(self)
 
-    def tree(self, task_id: str) -> TaskTree:
+    def open_tree(self, task_id: str) -> TaskTree:
         """The tree of that task; made from the tip of the merge branch if there is none."""
         return TaskTree.enter(self, task_id)
 
-    def trees(self) -> list[TaskTree]:
+    def list_trees(self) -> list[TaskTree]:
         """All trees there are, by the names of their folders."""
-        return TaskTree.all_of(self)
+        return TaskTree.list_trees(self)
 
-    def hand(
+    def open_git(
         self,
         git_dir: Path,
         tree: Path | None = None,
@@ -180,25 +180,25 @@ class DeliveryWorkspace:
             lock=self._lock,
         )
 
-    def origin(self) -> dict[str, str]:
+    def read_origin_refs(self) -> dict[str, str]:
         """The refs of the user's repository, as they were found."""
         file = self.home / ORIGIN
         try:
             return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
         except (OSError, msgspec.MsgspecError) as error:
-            raise _damaged(file, error) from None
+            raise _build_damage_error(file, error) from None
 
-    def keep_settings(self) -> None:
+    def restore_settings(self) -> None:
         """Put the clone's settings back: they count for all trees, and any agent can write."""
-        with self.ledger.turn():
+        with self.ledger.hold():
             for kept, file in ((CONFIG, "config"), (EXCLUDE, "info/exclude")):
-                _keep(self.home / kept, self.repo / file)
+                _restore_file(self.home / kept, self.repo / file)
             for name in ("config.lock", "info/attributes", "info/grafts", "info/sparse-checkout"):
-                remove(self.repo / name)
+                remove_tree(self.repo / name)
 
     def exclude(self, paths: Iterable[str]) -> None:
         """These paths of every tree are nobody's work: they never become part of a snapshot."""
-        with self.ledger.turn():
+        with self.ledger.hold():
             file = self.home / EXCLUDE
             known = file.read_text(encoding="utf-8", errors="surrogateescape").split("\n")
             lines = [f"/{_SPECIAL.sub(_ESCAPED, path)}" for path in paths]
@@ -206,7 +206,7 @@ class DeliveryWorkspace:
             if new:
                 text = "\n".join([*filter(None, known), *new, ""])
                 save_file(file, text.encode(errors="surrogateescape"))
-        self.keep_settings()
+        self.restore_settings()
 
     def close(self) -> None:
         if self._is_open:
@@ -223,13 +223,13 @@ class DeliveryWorkspace:
         self.close()
 
     def _recover(self) -> None:
-        remove(self.home / MAKING)
+        remove_tree(self.home / MAKING)
         for lock in (self.repo / "refs").rglob("*.lock"):
             lock.unlink(missing_ok=True)
         for name in ("packed-refs.lock", "HEAD.lock", "config.lock"):
             (self.repo / name).unlink(missing_ok=True)
-        self.keep_settings()
-        self.ledger.settle(self.git)
+        self.restore_settings()
+        self.ledger.finish_moves(self.git)
 
 
 def read_manifest(home: Path) -> WorkspaceManifest | None:
@@ -248,22 +248,22 @@ def read_manifest(home: Path) -> WorkspaceManifest | None:
     return manifest
 
 
-def _damaged(file: Path, error: Exception) -> SourceError:
+def _build_damage_error(file: Path, error: Exception) -> SourceError:
     return SourceError(f"{file} cannot be read ({error}); bring it back from a copy")
 
 
-def _keep(kept: Path, file: Path) -> None:
+def _restore_file(kept: Path, file: Path) -> None:
     try:
         content = kept.read_bytes()
     except OSError as error:
-        raise _damaged(kept, error) from None
+        raise _build_damage_error(kept, error) from None
     if not file.is_file() or file.is_symlink() or file.read_bytes() != content:
-        remove(file)
+        remove_tree(file)
         file.parent.mkdir(exist_ok=True)
         save_file(file, content)
 
 
-def _seen(home: Path) -> bool:
+def _has_workspace(home: Path) -> bool:
     """Whether something is there already. SourceError if that is not ours."""
     if exists(home / MANIFEST):
         return True
@@ -297,14 +297,14 @@ def lock_workspace(home: Path) -> int:
     return taken
 
 
-def _same(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:
+def _check_same_run(manifest: WorkspaceManifest, source: Path, slug: str, base: str) -> None:
     """What is asked for is what was founded here."""
     found = manifest.found
     if manifest.slug != slug:
         raise SourceError(f"this workspace is that of {manifest.slug!r}; name another folder")
     if source.resolve() != Path(found.folder):
         raise SourceError(f"this workspace is that of {found.folder}; name another folder")
-    if base != manifest.asked and look(source, base).base != found.base:
+    if base != manifest.asked and inspect_repository(source, base).base != found.base:
         raise SourceError(
             f"this run began at {found.base[:12]}, which is not {base!r}; leave the base out, or "
             "start a new run"
@@ -328,7 +328,7 @@ class Removal(msgspec.Struct, frozen=True):
         return bool(self.reason)
 
 
-def clean(
+def clean_workspace(
     home: Path, *, dry_run: bool = True, force: bool = False, also: tuple[str, ...] = ()
 ) -> list[Removal]:
     """What is removed, or would be, and what is kept and why; `also` are names of folders that
@@ -338,15 +338,15 @@ def clean(
     if force or not is_folder(home / CLONE):
         lock = lock_workspace(home)
         try:
-            return _take_all(home, dry_run, also)
+            return _remove_all(home, dry_run, also)
         finally:
             os.close(lock)
     with DeliveryWorkspace.open(home) as workspace:
-        found = _losses(workspace)
+        found = _find_losses(workspace)
         kept = {loss.path for loss in found}
-        trees = [tree for tree in workspace.trees() if str(tree.root) not in kept]
+        trees = [tree for tree in workspace.list_trees() if str(tree.root) not in kept]
         if not found:
-            return _take_all(home, dry_run, also)
+            return _remove_all(home, dry_run, also)
         for tree in trees:
             if exists(tree.root):
                 found.append(Removal(str(tree.root)))
@@ -355,9 +355,9 @@ def clean(
         return sorted(found, key=lambda row: row.path)
 
 
-def _losses(workspace: DeliveryWorkspace) -> list[Removal]:
-    found = [loss for tree in workspace.trees() if (loss := _loss(workspace, tree))]
-    tip = workspace.line.tip
+def _find_losses(workspace: DeliveryWorkspace) -> list[Removal]:
+    found = [loss for tree in workspace.list_trees() if (loss := _find_loss(workspace, tree))]
+    tip = workspace.merge_branch.tip
     if tip != workspace.base and tip not in workspace.ledger.published:
         reason = "the merge branch has work that is not published; publish it, or use force"
         found.append(Removal(str(workspace.repo), reason))
@@ -366,34 +366,34 @@ def _losses(workspace: DeliveryWorkspace) -> list[Removal]:
     return found
 
 
-def _loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
+def _find_loss(workspace: DeliveryWorkspace, tree: TaskTree) -> Removal | None:
     where = str(tree.root)
     try:
         if tree.is_dirty():
             return Removal(where, "it has work that is not recorded; snapshot it, or use force")
     except (SourceError, StateError) as error:
         return Removal(where, f"it cannot be read ({error}); look at it, or use force")
-    if tree.tip not in (tree.base, *_merged(workspace)):
+    if tree.tip not in (tree.base, *_list_merged(workspace)):
         return Removal(where, "its work is recorded but not merged; merge it, or use force")
     return None
 
 
-def _merged(workspace: DeliveryWorkspace) -> set[str]:
+def _list_merged(workspace: DeliveryWorkspace) -> set[str]:
     """The snapshots that the merge branch has, by its trailers."""
     words = (
         "log",
         "--format=%(trailers:key=Interlock-Change,valueonly)",
-        f"{workspace.base}..{workspace.line.tip}",
+        f"{workspace.base}..{workspace.merge_branch.tip}",
     )
-    return set(workspace.git.ask(*words).split())
+    return set(workspace.git.read_line(*words).split())
 
 
-def _take_all(home: Path, dry_run: bool, also: tuple[str, ...]) -> list[Removal]:
+def _remove_all(home: Path, dry_run: bool, also: tuple[str, ...]) -> list[Removal]:
     names = [name for name in (*_LOOSE, *also, *_REST, *_LAST) if exists(home / name)]
     found = [Removal(str(home / name)) for name in names]
     if not dry_run:
         for name in names:
-            remove(home / name)
+            remove_tree(home / name)
         if not any(home.iterdir()):
             home.rmdir()
     return found

@@ -6,43 +6,43 @@ here changes or runs a circuit.
 
 from interlock.engine.circuit_file import CircuitSource
 from interlock.engine.verify.checks import (
-    back_to_nowhere,
-    dead_ends,
-    gaps,
-    loops_without_exit,
-    missing_timeouts,
-    overlaps,
-    self_reviews,
-    unbounded_loops,
-    ungated_writes,
-    unguarded_names,
-    unhandled_signals,
-    unknown_names,
-    unknown_reads,
-    unproven_cells,
-    unreachable_places,
-    unreachable_rules,
+    find_back_to_nowhere,
+    find_dead_ends,
+    find_gaps,
+    find_loops_without_exit,
+    find_missing_timeouts,
+    find_overlaps,
+    find_self_reviews,
+    find_unbounded_loops,
+    find_ungated_writes,
+    find_unguarded_names,
+    find_unhandled_signals,
+    find_unknown_names,
+    find_unknown_reads,
+    find_unproven_cells,
+    find_unreachable_places,
+    find_unreachable_rules,
 )
 from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
-from interlock.engine.verify.proof import Check, Proof, worst_case
+from interlock.engine.verify.proof import Check, Proof, find_worst_case
 
 CHECKS: tuple[Check, ...] = (
-    unknown_names,
-    unknown_reads,
-    unguarded_names,
-    unreachable_places,
-    unreachable_rules,
-    dead_ends,
-    back_to_nowhere,
-    unbounded_loops,
-    loops_without_exit,
-    unhandled_signals,
-    gaps,
-    overlaps,
-    ungated_writes,
-    self_reviews,
-    missing_timeouts,
-    unproven_cells,
+    find_unknown_names,
+    find_unknown_reads,
+    find_unguarded_names,
+    find_unreachable_places,
+    find_unreachable_rules,
+    find_dead_ends,
+    find_back_to_nowhere,
+    find_unbounded_loops,
+    find_loops_without_exit,
+    find_unhandled_signals,
+    find_gaps,
+    find_overlaps,
+    find_ungated_writes,
+    find_self_reviews,
+    find_missing_timeouts,
+    find_unproven_cells,
 )
 _RANK = {"error": 0, "warning": 1, "note": 2}
 
@@ -53,7 +53,9 @@ def verify(written: CircuitSource) -> VerifyReport:
     findings = [finding for check in CHECKS for finding in check(proof)]
     findings.sort(key=lambda finding: (_RANK[finding.level], finding.line))
     circuit = written.circuit
-    return VerifyReport(circuit.name, circuit.version, tuple(findings), worst_case(proof.table))
+    return VerifyReport(
+        circuit.name, circuit.version, tuple(findings), find_worst_case(proof.table)
+    )
 
 
 __all__ = ["CHECKS", "Finding", "VerifyReport", "WorstCase", "verify"]

@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from interlock.engine.advance import scope_of
+from interlock.engine.advance import build_scope
 from interlock.engine.case import Case, Signal
 from interlock.engine.circuit import Circuit, Rule
 from interlock.engine.expression import Expression, Scope
-from interlock.engine.verify.domains import ABSENT, Key, Uses, Variable, placed
+from interlock.engine.verify.domains import ABSENT, Key, ValueUses, Variable, place_values
 from interlock.engine.verify.names import Names
-from interlock.engine.verify.routes import any_rule, signals_at
+from interlock.engine.verify.routes import allow_any_rule, list_step_signals
 from interlock.system.errors import ExpressionError
 
 MAX_COMBINATIONS = 100_000
@@ -47,9 +47,9 @@ class Region(msgspec.Struct, frozen=True):
     @property
     def example(self) -> dict[str, Any]:
         """The example as a reader knows it: the answer's own fields by their bare names."""
-        return self.example_of(self.values)
+        return self.pick_example(self.values)
 
-    def example_of(self, keys: Iterable[Key]) -> dict[str, Any]:
+    def pick_example(self, keys: Iterable[Key]) -> dict[str, Any]:
         """The part of the example that stands at these keys."""
         wanted = set(keys)
         return {
@@ -71,20 +71,21 @@ class Cell(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def cell_of(names: Names, step: str, signal: str) -> Cell:
+def build_cell(names: Names, step: str, signal: str) -> Cell:
     """Try every combination of representative values on the rules of a step and a signal."""
-    rules = names.circuit.rows(step, signal)
-    uses = Uses(names, step, signal)
+    rules = names.circuit.find_rules(step, signal)
+    uses = ValueUses(names, step, signal)
     for rule in rules:
-        for expression in expressions_of(rule):
+        for expression in list_expressions(rule):
             uses.add(expression)
-    variables = tuple(uses.variables())
+    variables = tuple(uses.list_variables())
     clusters = [
-        _Cluster(names, step, signal, group, variables) for group in _grouped(names, uses, rules)
+        _Cluster(names, step, signal, group, variables)
+        for group in _group_rules(names, uses, rules)
     ]
-    parts = [cluster.regions() for cluster in clusters]
+    parts = [cluster.find_regions() for cluster in clusters]
     number = prod(len(part) for part in parts)
-    regions = _joined(rules, [cluster.rules for cluster in clusters], parts)
+    regions = _join_regions(rules, [cluster.rules for cluster in clusters], parts)
     return Cell(
         step=step,
         signal=signal,
@@ -96,13 +97,13 @@ def cell_of(names: Names, step: str, signal: str) -> Cell:
     )
 
 
-def expressions_of(rule: Rule) -> Iterator[Expression]:
+def list_expressions(rule: Rule) -> Iterator[Expression]:
     if rule.guard is not None:
         yield rule.guard
     yield from (value for value in rule.adds.values() if isinstance(value, Expression))
 
 
-def spread(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
+def sample_combinations(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
     """All combinations; of too many, a sample that is the same each time and spread evenly."""
     total = prod(len(each) for each in choices)
     if total <= MAX_COMBINATIONS:
@@ -112,10 +113,10 @@ def spread(choices: Sequence[Sequence[Item]]) -> Iterator[tuple[Item, ...]]:
     while gcd(stride, total) != 1:
         stride += 1
     for number in range(MAX_SAMPLE):
-        yield _numbered(choices, number * stride % total)
+        yield _pick_combination(choices, number * stride % total)
 
 
-def _numbered(choices: Sequence[Sequence[Item]], index: int) -> tuple[Item, ...]:
+def _pick_combination(choices: Sequence[Sequence[Item]], index: int) -> tuple[Item, ...]:
     chosen: list[Item] = []
     for each in choices:
         index, place = divmod(index, len(each))
@@ -123,29 +124,29 @@ def _numbered(choices: Sequence[Sequence[Item]], index: int) -> tuple[Item, ...]
     return tuple(chosen)
 
 
-def keys_of(names: Names, step: str, signal: str, rule: Rule) -> set[Key]:
+def find_keys(names: Names, step: str, signal: str, rule: Rule) -> set[Key]:
     """Where the values stand that a rule reads or asks for."""
-    paths = [path for each in expressions_of(rule) for path in (*each.reads, *each.asks)]
-    return {names.meaning(step, signal, path).key for path in paths}
+    paths = [path for each in list_expressions(rule) for path in (*each.reads, *each.asks)]
+    return {names.find_meaning(step, signal, path).key for path in paths}
 
 
-def _keys(names: Names, uses: Uses, rule: Rule) -> set[Key]:
-    keys = keys_of(names, uses.step, uses.signal, rule)
+def _find_varying_keys(names: Names, uses: ValueUses, rule: Rule) -> set[Key]:
+    keys = find_keys(names, uses.step, uses.signal, rule)
     counter = ("loops", rule.loop or "")
     if counter in uses.meanings:
         keys.add(counter)
     return keys & set(uses.meanings)
 
 
-def _grouped(
-    names: Names, uses: Uses, rules: tuple[Rule, ...]
+def _group_rules(
+    names: Names, uses: ValueUses, rules: tuple[Rule, ...]
 ) -> list[tuple[list[Rule], set[Key]]]:
     """Rules that share a value must be tried together; others can be tried apart."""
     groups: list[tuple[list[Rule], set[Key]]] = []
     for rule in rules:
-        keys = _keys(names, uses, rule)
+        keys = _find_varying_keys(names, uses, rule)
         touching = [
-            group for group in groups if any(_related(a, b) for a in keys for b in group[1])
+            group for group in groups if any(_is_related(a, b) for a in keys for b in group[1])
         ]
         groups = [group for group in groups if group not in touching]
         merged = [each for group in touching for each in group[0]]
@@ -153,7 +154,7 @@ def _grouped(
     return groups
 
 
-def _related(one: Key, other: Key) -> bool:
+def _is_related(one: Key, other: Key) -> bool:
     size = min(len(one), len(other))
     return one[:size] == other[:size]
 
@@ -177,18 +178,18 @@ class _Cluster:
         self.combinations = prod(len(each.values) for each in self.variables)
         self.complete = self.combinations <= MAX_COMBINATIONS
 
-    def regions(self) -> list[Region]:
+    def find_regions(self) -> list[Region]:
         keys = [variable.key for variable in self.variables]
         found: dict[tuple[Verdict, ...], Region] = {}
-        for chosen in spread([variable.values for variable in self.variables]):
+        for chosen in sample_combinations([variable.values for variable in self.variables]):
             values = dict(zip(keys, chosen, strict=True))
-            scope = scope_for(self.circuit, self.step, self.signal, values)
-            verdicts = tuple(self._verdict(rule, scope, values) for rule in self.rules)
+            scope = build_example_scope(self.circuit, self.step, self.signal, values)
+            verdicts = tuple(self._judge(rule, scope, values) for rule in self.rules)
             if verdicts not in found:
                 found[verdicts] = Region(verdicts, values)
         return list(found.values())
 
-    def _verdict(self, rule: Rule, scope: Scope, values: Mapping[Key, Any]) -> Verdict:
+    def _judge(self, rule: Rule, scope: Scope, values: Mapping[Key, Any]) -> Verdict:
         try:
             if rule.guard is not None and not rule.guard.holds(scope):
                 return FAILS
@@ -198,23 +199,25 @@ class _Cluster:
         count = values.get(("loops", rule.loop or ""))
         if loop and count is not None and count >= loop.max:
             return SPENT
-        if not self._adds(rule, scope):
+        if not self._may_add(rule, scope):
             return SPILLS
         return HOLDS if count is None else FRESH
 
-    def _adds(self, rule: Rule, scope: Scope) -> bool:
+    def _may_add(self, rule: Rule, scope: Scope) -> bool:
         try:
             for value in rule.adds.values():
                 if isinstance(value, Expression):
-                    value.value(scope)
+                    value.evaluate(scope)
         except ExpressionError:
             return False
         return True
 
 
-def scope_for(circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any]) -> Scope:
+def build_example_scope(
+    circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any]
+) -> Scope:
     """The scope the engine itself would build for a case in which these values are found."""
-    roots = placed(values)
+    roots = place_values(values)
     case = Case(
         case_id="",
         step=step,
@@ -224,16 +227,16 @@ def scope_for(circuit: Circuit, step: str, signal: str, values: Mapping[Key, Any
         answers=roots.get("answers", {}),
         input=roots.get("case", {}),
     )
-    return scope_of(circuit, case, Signal(signal, roots.get("answer", {})))
+    return build_scope(circuit, case, Signal(signal, roots.get("answer", {})))
 
 
-def _joined(
+def _join_regions(
     rules: tuple[Rule, ...], groups: list[list[Rule]], parts: list[list[Region]]
 ) -> Iterator[Region]:
     """The regions of the whole cell, from the regions of its independent clusters."""
     order = {rule.id: index for index, rule in enumerate(rules)}
     places = [order[rule.id] for group in groups for rule in group]
-    for chosen in spread(parts):
+    for chosen in sample_combinations(parts):
         verdicts: list[Verdict] = [FAILS] * len(rules)
         for place, verdict in zip(
             places, (v for part in chosen for v in part.verdicts), strict=True
@@ -268,17 +271,17 @@ class OutcomeTable:
         self.circuit = circuit
         self.names = Names(circuit)
         self.cells = {
-            (step, signal): cell_of(self.names, step, signal)
+            (step, signal): build_cell(self.names, step, signal)
             for step in circuit.steps
-            for signal in signals_at(circuit, step)
+            for signal in list_step_signals(circuit, step)
         }
-        self._taken = {place: tuple(self._all_taken(cell)) for place, cell in self.cells.items()}
+        self._taken = {place: tuple(self._list_taken(cell)) for place, cell in self.cells.items()}
 
-    def taken(self, step: str, signal: str) -> tuple[Rule, ...]:
+    def find_taken(self, step: str, signal: str) -> tuple[Rule, ...]:
         """The rules that can be taken there for some values and some state of the loops."""
         return self._taken.get((step, signal), ())
 
-    def chosen(self, cell: Cell, region: Region, spent: Iterable[str]) -> Rule | None:
+    def choose_rule(self, cell: Cell, region: Region, spent: Iterable[str]) -> Rule | None:
         """The rule the engine takes for these values when these loops are spent."""
         gone = set(spent)
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
@@ -288,10 +291,10 @@ class OutcomeTable:
                 return rule
         return self.circuit.otherwise
 
-    def outcome(self, cell: Cell, region: Region) -> CellOutcome:
+    def find_outcome(self, cell: Cell, region: Region) -> CellOutcome:
         turns: list[tuple[Rule, Verdict]] = []
         for rule, verdict in zip(cell.rules, region.verdicts, strict=True):
-            if verdict in SILENT or (self._never(rule) and verdict != BREAKS):
+            if verdict in SILENT or (self._is_never(rule) and verdict != BREAKS):
                 continue
             turns.append((rule, verdict))
             spendable = rule.loop is not None and verdict not in (FRESH, BREAKS)
@@ -300,17 +303,17 @@ class OutcomeTable:
                 return CellOutcome(tuple(turns), open_ended=False)
         return CellOutcome(tuple(turns), open_ended=True)
 
-    def _never(self, rule: Rule) -> bool:
+    def _is_never(self, rule: Rule) -> bool:
         loop = self.circuit.loops.get(rule.loop or "")
         return loop is not None and loop.max == 0
 
-    def _all_taken(self, cell: Cell) -> Iterator[Rule]:
+    def _list_taken(self, cell: Cell) -> Iterator[Rule]:
         if not cell.complete:
-            yield from any_rule(self.circuit)(cell.step, cell.signal)
+            yield from allow_any_rule(self.circuit)(cell.step, cell.signal)
             return
         found: dict[str, Rule] = {}
         for region in cell.regions:
-            outcome = self.outcome(cell, region)
+            outcome = self.find_outcome(cell, region)
             found.update({rule.id: rule for rule in outcome.moves})
             if self.circuit.otherwise and outcome.open_ended:
                 found[self.circuit.otherwise.id] = self.circuit.otherwise

@@ -20,23 +20,29 @@ from interlock.engine.verify.cells import (
     Cell,
     CellOutcome,
     Region,
-    expressions_of,
-    keys_of,
-    scope_for,
+    build_example_scope,
+    find_keys,
+    list_expressions,
 )
 from interlock.engine.verify.domains import Key
 from interlock.engine.verify.finding import Finding, Hop
-from interlock.engine.verify.names import Meaning, near
-from interlock.engine.verify.proof import Proof, said, shown
-from interlock.engine.verify.routes import StepState, cycles, paths_from, reaching, target_of
+from interlock.engine.verify.names import Meaning, suggest_name
+from interlock.engine.verify.proof import Proof, dump_path, format_path
+from interlock.engine.verify.routes import (
+    StepState,
+    find_cycles,
+    find_paths,
+    find_sources,
+    resolve_target,
+)
 from interlock.system.errors import ExpressionError
 
 
-def unhandled_signals(proof: Proof) -> Iterator[Finding]:
+def find_unhandled_signals(proof: Proof) -> Iterator[Finding]:
     for name in proof.circuit.steps:
-        for signal in proof.circuit.legal_signals(name):
-            if not proof.circuit.rows(name, signal) and not proof.circuit.otherwise:
-                yield proof.finding(
+        for signal in proof.circuit.list_legal_signals(name):
+            if not proof.circuit.find_rules(name, signal) and not proof.circuit.otherwise:
+                yield proof.make_finding(
                     "unhandled-signal",
                     "error",
                     f"at {name} no rule takes {signal!r}: the case would be stuck",
@@ -47,26 +53,26 @@ def unhandled_signals(proof: Proof) -> Iterator[Finding]:
                 )
 
 
-def gaps(proof: Proof) -> Iterator[Finding]:
+def find_gaps(proof: Proof) -> Iterator[Finding]:
     caught = proof.circuit.otherwise is not None
     found: dict[tuple[str, str], tuple[Cell, Region]] = {}
     for cell, region, outcome in proof.outcomes:
-        if cell.rules and outcome.open_ended and not _looping(cell, region, outcome):
+        if cell.rules and outcome.open_ended and not _list_looping_rules(cell, region, outcome):
             found.setdefault((cell.step, cell.signal), (cell, region))
     for cell, region in found.values():
         end = "otherwise takes them" if caught else "the case would be stuck"
-        yield proof.finding(
+        yield proof.make_finding(
             "gap",
             "note" if caught else "error",
-            f"at {cell.step} on {cell.signal!r} no rule holds for {_values(region)}: {end}",
+            f"at {cell.step} on {cell.signal!r} no rule holds for {_format_example(region)}: {end}",
             "add a last rule without when, or widen a guard",
             subject=cell.step,
-            place=proof.at_cell(cell),
+            place=proof.locate_cell(cell),
             counter_example=region.example,
         )
 
 
-def overlaps(proof: Proof) -> Iterator[Finding]:
+def find_overlaps(proof: Proof) -> Iterator[Finding]:
     seen: set[tuple[str, str]] = set()
     for cell, region, _ in proof.outcomes:
         holding = [
@@ -75,54 +81,56 @@ def overlaps(proof: Proof) -> Iterator[Finding]:
             if verdict not in (*SILENT, BREAKS) and rule.to is not None and _is_guarded(rule)
         ]
         for first, second in combinations(holding, 2):
-            apart = target_of(first, cell.step, BACK) != target_of(second, cell.step, BACK)
+            apart = resolve_target(first, cell.step, BACK) != resolve_target(
+                second, cell.step, BACK
+            )
             if apart and (first.id, second.id) not in seen:
                 seen.add((first.id, second.id))
-                values = region.example_of(_read_by(proof, cell, first, second))
-                yield proof.finding(
+                values = region.pick_example(_list_read_keys(proof, cell, first, second))
+                yield proof.make_finding(
                     "overlap",
                     "note",
                     f"at {cell.step} {first.id!r} and {second.id!r} both hold for "
-                    f"{_said(values)}; {first.id!r} goes first",
+                    f"{_format_values(values)}; {first.id!r} goes first",
                     "nothing, if that order is meant; else narrow one guard",
                     subject=second.id,
-                    place=proof.at_rule(second, "when"),
+                    place=proof.locate_rule(second, "when"),
                     counter_example={"values": values, "rules": [first.id, second.id]},
                 )
 
 
-def loops_without_exit(proof: Proof) -> Iterator[Finding]:
-    yield from _loops_without_turn(proof)
+def find_loops_without_exit(proof: Proof) -> Iterator[Finding]:
+    yield from _find_loops_without_turn(proof)
     found: dict[str, tuple[Cell, Region, Rule]] = {}
     for cell, region, outcome in proof.outcomes:
-        looping = _looping(cell, region, outcome)
+        looping = _list_looping_rules(cell, region, outcome)
         if outcome.open_ended and looping and not proof.circuit.otherwise:
             found.setdefault(looping[-1].id, (cell, region, looping[-1]))
     for cell, region, rule in found.values():
-        yield proof.finding(
+        yield proof.make_finding(
             "loop-without-exit",
             "error",
             f"at {cell.step} on {cell.signal!r}, once the loop {rule.loop!r} is spent, no rule "
-            f"takes {_values(region)}: the case would be stuck",
+            f"takes {_format_example(region)}: the case would be stuck",
             f"add a rule after {rule.id!r} that takes the same signal elsewhere, or an otherwise",
             subject=rule.id,
-            place=proof.at_rule(rule, "loop"),
+            place=proof.locate_rule(rule, "loop"),
             counter_example=region.example,
         )
 
 
-def _looping(cell: Cell, region: Region, outcome: CellOutcome) -> list[Rule]:
+def _list_looping_rules(cell: Cell, region: Region, outcome: CellOutcome) -> list[Rule]:
     """The rules that take these values as long as their loops last."""
     taking = {rule.id for rule in outcome.moves}
     rows = zip(cell.rules, region.verdicts, strict=True)
     return [rule for rule, verdict in rows if rule.id in taking or (verdict == SPENT and rule.to)]
 
 
-def _loops_without_turn(proof: Proof) -> Iterator[Finding]:
+def _find_loops_without_turn(proof: Proof) -> Iterator[Finding]:
     for rule in proof.circuit.rules:
         loop = proof.circuit.loops.get(rule.loop or "")
         if loop is not None and loop.max == 0:
-            yield proof.finding(
+            yield proof.make_finding(
                 "loop-without-exit",
                 "warning",
                 f"loop {loop.name!r} allows 0 turns, so rule {rule.id!r} never fires",
@@ -132,7 +140,7 @@ def _loops_without_turn(proof: Proof) -> Iterator[Finding]:
             )
 
 
-def unreachable_rules(proof: Proof) -> Iterator[Finding]:
+def find_unreachable_rules(proof: Proof) -> Iterator[Finding]:
     fired = {rule.id for _, _, outcome in proof.outcomes for rule, _ in outcome.turns}
     for rule in proof.circuit.rules:
         loop = proof.circuit.loops.get(rule.loop or "")
@@ -140,13 +148,15 @@ def unreachable_rules(proof: Proof) -> Iterator[Finding]:
             continue
         cells = [cell for cell in proof.table.cells.values() if rule in cell.rules]
         if all(cell.complete for cell in cells):
-            yield proof.finding(
+            yield proof.make_finding(
                 "unreachable",
-                "warning" if any(_switched(proof, cell, rule) for cell in cells) else "error",
-                f"rule {rule.id!r} can never fire: {_why_never(cells, rule)}",
+                "warning"
+                if any(_is_switched_off(proof, cell, rule) for cell in cells)
+                else "error",
+                f"rule {rule.id!r} can never fire: {_explain_never(cells, rule)}",
                 "change the guard or the order of the rules, or remove the rule",
                 subject=rule.id,
-                place=proof.at_rule(rule),
+                place=proof.locate_rule(rule),
             )
 
 
@@ -157,14 +167,14 @@ def _is_unknown(proof: Proof, rule: Rule) -> bool:
     return not (set(rule.at) <= {*steps, ANY} and set(rule.on) <= spoken)
 
 
-def _switched(proof: Proof, cell: Cell, rule: Rule) -> bool:
+def _is_switched_off(proof: Proof, cell: Cell, rule: Rule) -> bool:
     """A threshold that is true or false turns it off: a switch, perhaps meant so."""
     before = cell.rules[: cell.rules.index(rule) + 1]
     reads = {path for each in before if each.guard for path in each.guard.reads}
     return any(isinstance(proof.circuit.thresholds.get(path), bool) for path in reads)
 
 
-def _why_never(cells: list[Cell], rule: Rule) -> str:
+def _explain_never(cells: list[Cell], rule: Rule) -> str:
     if not cells:
         return f"no step in {', '.join(rule.at)} gives the signal {' or '.join(rule.on)}"
     for cell in cells:
@@ -177,10 +187,10 @@ def _why_never(cells: list[Cell], rule: Rule) -> str:
     return "its guard holds for no values that can come"
 
 
-def unproven_cells(proof: Proof) -> Iterator[Finding]:
+def find_unproven_cells(proof: Proof) -> Iterator[Finding]:
     for cell in proof.table.cells.values():
         if not cell.complete:
-            yield proof.finding(
+            yield proof.make_finding(
                 "unproven",
                 "note",
                 f"at {cell.step} on {cell.signal!r} the guards tell {cell.combinations:,} "
@@ -188,7 +198,7 @@ def unproven_cells(proof: Proof) -> Iterator[Finding]:
                 "rules that never fire were looked for in a sample only",
                 "split the step, or let its guards read fewer values",
                 subject=cell.step,
-                place=proof.at_cell(cell),
+                place=proof.locate_cell(cell),
             )
 
 
@@ -196,33 +206,37 @@ def _is_guarded(rule: Rule) -> bool:
     return rule.guard is not None and bool(rule.guard.reads or rule.guard.asks)
 
 
-def _read_by(proof: Proof, cell: Cell, *rules: Rule) -> set[Key]:
+def _list_read_keys(proof: Proof, cell: Cell, *rules: Rule) -> set[Key]:
     names = proof.table.names
-    return {key for rule in rules for key in keys_of(names, cell.step, cell.signal, rule)}
+    return {key for rule in rules for key in find_keys(names, cell.step, cell.signal, rule)}
 
 
-def _values(region: Region) -> str:
-    return _said(region.example)
+def _format_example(region: Region) -> str:
+    return _format_values(region.example)
 
 
-def _said(values: dict[str, Any]) -> str:
+def _format_values(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} = {value!r}" for name, value in values.items()) or "any answer"
 
 
-def unknown_names(proof: Proof) -> Iterator[Finding]:
+def find_unknown_names(proof: Proof) -> Iterator[Finding]:
     circuit = proof.circuit
     if circuit.start not in circuit.steps:
-        yield _unknown(proof, "start", circuit.start, circuit.steps, ("start",), circuit.name)
+        yield _report_unknown(
+            proof, "start", circuit.start, circuit.steps, ("start",), circuit.name
+        )
     for name, step in circuit.steps.items():
         for judged in step.judges:
             if judged not in circuit.steps:
                 place = ("steps", name, "judges")
-                yield _unknown(proof, "judges", judged, circuit.steps, place, name)
+                yield _report_unknown(proof, "judges", judged, circuit.steps, place, name)
         if step.role not in circuit.roles:
-            yield _unknown(proof, "role", step.role, circuit.roles, ("steps", name, "role"), name)
+            yield _report_unknown(
+                proof, "role", step.role, circuit.roles, ("steps", name, "role"), name
+            )
     for name in circuit.thresholds:
         if name in ROOTS:
-            yield proof.finding(
+            yield proof.make_finding(
                 "unknown-name",
                 "error",
                 f"threshold {name!r} hides the {name!r} that every expression can read",
@@ -230,11 +244,11 @@ def unknown_names(proof: Proof) -> Iterator[Finding]:
                 subject=name,
                 place=("thresholds", name),
             )
-    for rule in proof.rules():
-        yield from _rule_names(proof, rule)
+    for rule in proof.list_rules():
+        yield from _check_rule_names(proof, rule)
 
 
-def _rule_names(proof: Proof, rule: Rule) -> Iterator[Finding]:
+def _check_rule_names(proof: Proof, rule: Rule) -> Iterator[Finding]:
     circuit = proof.circuit
     places = [*circuit.steps, *circuit.ends, AGAIN, BACK]
     spoken = [*dict.fromkeys(name for step in circuit.steps.values() for name in step.signals)]
@@ -249,10 +263,12 @@ def _rule_names(proof: Proof, rule: Rule) -> Iterator[Finding]:
     for field, given, known in mentioned:
         for name in given:
             if name not in known:
-                yield _unknown(proof, field, name, known, proof.at_rule(rule, field), rule.id)
+                yield _report_unknown(
+                    proof, field, name, known, proof.locate_rule(rule, field), rule.id
+                )
 
 
-def _unknown(
+def _report_unknown(
     proof: Proof,
     field: str,
     name: str,
@@ -260,82 +276,84 @@ def _unknown(
     place: tuple[str | int, ...],
     subject: str,
 ) -> Finding:
-    return proof.finding(
+    return proof.make_finding(
         "unknown-name",
         "error",
         f"{field}: {name!r} does not exist",
-        near(name, known),
+        suggest_name(name, known),
         subject=subject,
         place=place,
     )
 
 
-def unknown_reads(proof: Proof) -> Iterator[Finding]:
+def find_unknown_reads(proof: Proof) -> Iterator[Finding]:
     """Names in guards and in what rules add."""
     seen: set[tuple[str, str]] = set()
-    for rule, path, meaning in _problems(proof):
+    for rule, path, meaning in _list_name_problems(proof):
         if (rule.id, path) not in seen:
             seen.add((rule.id, path))
-            yield proof.finding(
+            yield proof.make_finding(
                 "unknown-name",
                 "error",
                 f"rule {rule.id!r}: {meaning.problem}",
                 meaning.hint,
                 subject=rule.id,
-                place=proof.at_rule(rule, "when" if rule.guard else "adds"),
+                place=proof.locate_rule(rule, "when" if rule.guard else "adds"),
             )
 
 
-def _problems(proof: Proof) -> Iterator[tuple[Rule, str, Meaning]]:
+def _list_name_problems(proof: Proof) -> Iterator[tuple[Rule, str, Meaning]]:
     for cell in proof.table.cells.values():
-        for rule in {rule.id: rule for rule in (*cell.rules, *_last(proof, cell))}.values():
-            for expression in expressions_of(rule):
+        for rule in {
+            rule.id: rule for rule in (*cell.rules, *_list_last_resort(proof, cell))
+        }.values():
+            for expression in list_expressions(rule):
                 for path in (*expression.reads, *expression.asks):
-                    meaning = proof.table.names.meaning(cell.step, cell.signal, path)
+                    meaning = proof.table.names.find_meaning(cell.step, cell.signal, path)
                     if meaning.problem:
                         yield rule, path, meaning
 
 
-def _last(proof: Proof, cell: Cell) -> list[Rule]:
+def _list_last_resort(proof: Proof, cell: Cell) -> list[Rule]:
     otherwise = proof.circuit.otherwise
-    taken = proof.table.taken(cell.step, cell.signal)
+    taken = proof.table.find_taken(cell.step, cell.signal)
     return [otherwise] if otherwise and any(rule.id == otherwise.id for rule in taken) else []
 
 
-def unguarded_names(proof: Proof) -> Iterator[Finding]:
+def find_unguarded_names(proof: Proof) -> Iterator[Finding]:
     """Guards and additions that cannot be evaluated for some answers: the case would be stuck."""
-    unknown = {rule.id for rule, _, _ in _problems(proof)}
+    unknown = {rule.id for rule, _, _ in _list_name_problems(proof)}
     seen: set[tuple[str, str]] = set()
     for cell, region, outcome in proof.outcomes:
         for rule, verdict in outcome.turns:
             if verdict not in (BREAKS, SPILLS) or rule.id in unknown:
                 continue
-            problem = _complaint(proof, cell, region, rule)
+            problem = _find_error(proof, cell, region, rule)
             if (rule.id, problem) not in seen:
                 seen.add((rule.id, problem))
-                yield proof.finding(
+                yield proof.make_finding(
                     "unguarded-name",
                     "warning",
                     f"at {cell.step} rule {rule.id!r} can leave a case stuck: {problem}",
                     "ask first (has(name) and ..., name != null and ...), "
                     "or make the field required and of one kind in the answer's shape",
                     subject=rule.id,
-                    place=proof.at_rule(rule, "when" if verdict == BREAKS else "adds"),
+                    place=proof.locate_rule(rule, "when" if verdict == BREAKS else "adds"),
                     counter_example=region.example,
                 )
 
 
-def _complaint(proof: Proof, cell: Cell, region: Region, rule: Rule) -> str:
-    scope = scope_for(proof.circuit, cell.step, cell.signal, region.values)
+def _find_error(proof: Proof, cell: Cell, region: Region, rule: Rule) -> str:
+    scope = build_example_scope(proof.circuit, cell.step, cell.signal, region.values)
     try:
-        for expression in expressions_of(rule):
-            expression.value(scope)
+        for expression in list_expressions(rule):
+            expression.evaluate(scope)
     except ExpressionError as error:
         return error.problem
     return ""
 
 
-def unreachable_places(proof: Proof) -> Iterator[Finding]:
+def find_unreachable_places(proof: Proof) -> Iterator[Finding]:
     circuit = proof.circuit
     if circuit.start not in circuit.steps:
         return
@@ -343,7 +361,7 @@ def unreachable_places(proof: Proof) -> Iterator[Finding]:
     for section, names in (("step", circuit.steps), ("end", circuit.ends)):
         for name in names:
             if name not in reached:
-                yield proof.finding(
+                yield proof.make_finding(
                     "unreachable",
                     "error",
                     f"no way from {circuit.start!r} leads to the {section} {name!r}",
@@ -353,14 +371,14 @@ def unreachable_places(proof: Proof) -> Iterator[Finding]:
                 )
 
 
-def dead_ends(proof: Proof) -> Iterator[Finding]:
+def find_dead_ends(proof: Proof) -> Iterator[Finding]:
     circuit = proof.circuit
     targets = {way[1] for leaving in proof.ways.values() for way in leaving}
     ends = [place for place in targets if place.step in circuit.ends]
-    living = {place.step for place in reaching(proof.ways, *ends)}
+    living = {place.step for place in find_sources(proof.ways, *ends)}
     for name in circuit.steps:
         if name not in living:
-            yield proof.finding(
+            yield proof.make_finding(
                 "dead-end",
                 "error",
                 f"from {name!r} no end can be reached",
@@ -370,42 +388,42 @@ def dead_ends(proof: Proof) -> Iterator[Finding]:
             )
 
 
-def back_to_nowhere(proof: Proof) -> Iterator[Finding]:
+def find_back_to_nowhere(proof: Proof) -> Iterator[Finding]:
     """BACK where no detour is open: the case would be stuck there."""
     detoured = {place.step for place in proof.reached if place.top}
     for place, path in proof.reached.items():
         if place.top or place.step not in proof.circuit.steps:
             continue
-        for rule in _rules_back(proof, place.step):
-            yield proof.finding(
+        for rule in _list_back_rules(proof, place.step):
+            yield proof.make_finding(
                 "dead-end",
                 "warning" if place.step in detoured else "error",
                 f"rule {rule!r} goes BACK, but {place.step!r} can be reached without a detour",
                 "write detour: true on the rules that lead here, or name the step to go to",
                 subject=rule,
                 place=("rules", proof.numbers[rule], "to") if rule in proof.numbers else (),
-                counter_example=shown(path),
+                counter_example=dump_path(path),
             )
 
 
-def _rules_back(proof: Proof, step: str) -> list[str]:
+def _list_back_rules(proof: Proof, step: str) -> list[str]:
     taken = [
         rule.id
         for (at, signal) in proof.table.cells
         if at == step
-        for rule in proof.table.taken(at, signal)
+        for rule in proof.table.find_taken(at, signal)
         if rule.to == BACK
     ]
     return list(dict.fromkeys(taken))
 
 
-def unbounded_loops(proof: Proof) -> Iterator[Finding]:
+def find_unbounded_loops(proof: Proof) -> Iterator[Finding]:
     free = {
-        place: [way for way in leaving if not _bounded(proof, way[0])]
+        place: [way for way in leaving if not _is_bounded(proof, way[0])]
         for place, leaving in proof.ways.items()
     }
     seen: set[frozenset[Hop]] = set()
-    for cycle in cycles(free):
+    for cycle in find_cycles(free):
         if frozenset(cycle) in seen:
             continue
         seen.add(frozenset(cycle))
@@ -413,47 +431,47 @@ def unbounded_loops(proof: Proof) -> Iterator[Finding]:
         place = (
             ("rules", proof.numbers[last.rule]) if last.rule in proof.numbers else ("otherwise",)
         )
-        yield proof.finding(
+        yield proof.make_finding(
             "unbounded-loop",
             "error",
-            f"nothing limits how often a case goes round {said(cycle)}",
+            f"nothing limits how often a case goes round {format_path(cycle)}",
             "declare a loop (loops: {again: 3}) and write loop: again on one of these rules; "
             "a loop counted per step only limits AGAIN",
             subject=last.rule,
             place=place,
-            counter_example=shown(cycle),
+            counter_example=dump_path(cycle),
         )
 
 
-def _bounded(proof: Proof, hop: Hop) -> bool:
+def _is_bounded(proof: Proof, hop: Hop) -> bool:
     """Counted over the case, or counted per step and not leaving it."""
-    rule = proof.circuit.rule(hop.rule)
+    rule = proof.circuit.find_rule(hop.rule)
     if rule is None or rule.loop is None:
         return False
     loop = proof.circuit.loops.get(rule.loop)
     return loop is None or not loop.per_step or hop.to == hop.step
 
 
-def ungated_writes(proof: Proof) -> Iterator[Finding]:
+def find_ungated_writes(proof: Proof) -> Iterator[Finding]:
     circuit = proof.circuit
     closed = {
         place: [way for way in leaving if not _passes_gate(proof, way[0])]
         for place, leaving in proof.ways.items()
     }
     found: dict[str, tuple[Hop, ...]] = {}
-    for place, path in paths_from(StepState(circuit.start), closed).items():
+    for place, path in find_paths(StepState(circuit.start), closed).items():
         found.setdefault(place.step, path)
     for name, step in circuit.steps.items():
         if step.writes and not step.gate and name in found:
-            yield proof.finding(
+            yield proof.make_finding(
                 "ungated-write",
                 "error",
                 f"{name!r} writes to the outside, and this way to it passes no gate: "
-                f"{said(found[name]) or name}",
+                f"{format_path(found[name]) or name}",
                 "lead it through a step with gate: true, on a signal that the human gives",
                 subject=name,
                 place=("steps", name),
-                counter_example=shown(found[name]),
+                counter_example=dump_path(found[name]),
             )
 
 
@@ -464,12 +482,12 @@ def _passes_gate(proof: Proof, hop: Hop) -> bool:
     return step.gate and given and hop.rule in proof.numbers
 
 
-def self_reviews(proof: Proof) -> Iterator[Finding]:
+def find_self_reviews(proof: Proof) -> Iterator[Finding]:
     steps = proof.circuit.steps
     for name, step in steps.items():
         for judged in step.judges:
             if judged in steps and steps[judged].role == step.role:
-                yield proof.finding(
+                yield proof.make_finding(
                     "self-review",
                     "error",
                     f"{name!r} judges {judged!r}, and both are answered by {step.role!r}",
@@ -479,10 +497,10 @@ def self_reviews(proof: Proof) -> Iterator[Finding]:
                 )
 
 
-def missing_timeouts(proof: Proof) -> Iterator[Finding]:
+def find_missing_timeouts(proof: Proof) -> Iterator[Finding]:
     for name, step in proof.circuit.steps.items():
         if step.timeout is None:
-            yield proof.finding(
+            yield proof.make_finding(
                 "no-timeout",
                 "warning",
                 f"{name!r} has no timeout: a case can wait there forever",

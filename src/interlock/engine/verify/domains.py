@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.engine.expression import Expression, literal_of, path_of
+from interlock.engine.expression import Expression, find_path, read_literal
 from interlock.engine.shape import Shape
 from interlock.engine.verify.names import Meaning, Names
 
-FRESH: Final = "something-else"
+UNNAMED_TEXT: Final = "something-else"
 """A text that no guard names."""
 MAX_CHOICES = 24
 MAX_SUBSETS = 4
@@ -36,28 +36,30 @@ class Hints(msgspec.Struct, frozen=True):
     counted: bool = False
 
 
-def representatives(shape: Shape | None, hints: Hints) -> tuple[Any, ...]:
+def find_representatives(shape: Shape | None, hints: Hints) -> tuple[Any, ...]:
     """Values that fit the shape, at least one in every region the hints can tell apart."""
     whole = shape or Shape()
     found: list[Any] = []
-    for value in _candidates(whole, hints):
-        if whole.problem(value) is None and not any(same(value, each) for each in found):
+    for value in _list_candidates(whole, hints):
+        if whole.find_problem(value) is None and not any(is_same(value, each) for each in found):
             found.append(value)
-    return tuple(found) or (_last_resort(whole),)
+    return tuple(found) or (_find_last_resort(whole),)
 
 
-def sample(shape: Shape | None, depth: int = 0) -> Any:
+def find_sample(shape: Shape | None, depth: int = 0) -> Any:
     """One small value that fits the shape, as far as that can be found without search."""
     whole = shape or Shape()
-    fitting = (value for value in _candidates(whole, Hints(), depth) if not whole.problem(value))
+    fitting = (
+        value for value in _list_candidates(whole, Hints(), depth) if not whole.find_problem(value)
+    )
     return next(fitting, None)
 
 
-def same(value: Any, other: Any) -> bool:
+def is_same(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
 
 
-def between(points: Iterable[float], count: int) -> Iterator[float]:
+def list_between(points: Iterable[float], count: int) -> Iterator[float]:
     """The points in order, `count` values between neighbours and as many outside."""
     ordered = sorted(set(points))
     if not ordered:
@@ -71,7 +73,7 @@ def between(points: Iterable[float], count: int) -> Iterator[float]:
     yield from (ordered[-1] + number for number in range(1, count + 1))
 
 
-def whole_between(points: Iterable[float], count: int) -> Iterator[int]:
+def list_whole_between(points: Iterable[float], count: int) -> Iterator[int]:
     """Like between, in whole numbers: those nearest to each point on either side."""
     near = {
         number + step
@@ -79,19 +81,19 @@ def whole_between(points: Iterable[float], count: int) -> Iterator[int]:
         for number in (math.floor(point), math.ceil(point))
         for step in range(-count, count + 1)
     }
-    yield from sorted(near | {round(value) for value in between(points, count)})
+    yield from sorted(near | {round(value) for value in list_between(points, count)})
 
 
-def _candidates(shape: Shape, hints: Hints, depth: int = 0) -> Iterator[Any]:
+def _list_candidates(shape: Shape, hints: Hints, depth: int = 0) -> Iterator[Any]:
     if shape.choices is not None:
-        yield from _choices(shape.choices, hints)
-    for kind in () if shape.choices is not None or shape.either else _kinds(shape, hints):
-        yield from _of_kind(kind, shape, hints, depth)
+        yield from _list_choices(shape.choices, hints)
+    for kind in () if shape.choices is not None or shape.either else _list_kinds(shape, hints):
+        yield from _list_of_kind(kind, shape, hints, depth)
     for each in shape.either:
-        yield from _candidates(each, hints, depth)
+        yield from _list_candidates(each, hints, depth)
 
 
-def _choices(choices: tuple[Any, ...], hints: Hints) -> Iterator[Any]:
+def _list_choices(choices: tuple[Any, ...], hints: Hints) -> Iterator[Any]:
     """All of them; of a long list those that guards name and some that none names."""
     if len(choices) <= MAX_CHOICES:
         yield from choices
@@ -101,11 +103,11 @@ def _choices(choices: tuple[Any, ...], hints: Hints) -> Iterator[Any]:
     yield from others[: hints.crowd + 1]
 
 
-def _kinds(shape: Shape, hints: Hints) -> tuple[str, ...]:
+def _list_kinds(shape: Shape, hints: Hints) -> tuple[str, ...]:
     """The kinds the shape allows; where it says nothing, those that the guards expect."""
     if shape.kinds:
         return shape.kinds
-    kinds = {_kind(value) for value in hints.against}
+    kinds = {_find_kind(value) for value in hints.against}
     if hints.members or hints.sizes or hints.counted:
         kinds.add("array")
     if hints.crowd > 1 and not kinds - {"null"}:
@@ -115,7 +117,7 @@ def _kinds(shape: Shape, hints: Hints) -> tuple[str, ...]:
     return tuple(sorted(kinds | {"string"} if kinds == {"null"} else kinds))
 
 
-def _kind(value: Any) -> str:
+def _find_kind(value: Any) -> str:
     match value:
         case None:
             return "null"
@@ -128,52 +130,54 @@ def _kind(value: Any) -> str:
     return "array"
 
 
-def _of_kind(kind: str, shape: Shape, hints: Hints, depth: int) -> Iterator[Any]:
+def _list_of_kind(kind: str, shape: Shape, hints: Hints, depth: int) -> Iterator[Any]:
     match kind:
         case "null":
             yield None
         case "boolean":
             yield from (True, False)
         case "integer":
-            yield from whole_between(_points(shape, hints), hints.crowd)
+            yield from list_whole_between(_find_points(shape, hints), hints.crowd)
         case "number":
-            yield from map(_plain, between(_points(shape, hints), hints.crowd))
+            yield from map(_simplify, list_between(_find_points(shape, hints), hints.crowd))
         case "string":
-            yield from _texts(shape, hints)
+            yield from _list_texts(shape, hints)
         case "array":
-            yield from _lists(shape, hints, depth)
+            yield from _list_lists(shape, hints, depth)
         case "object":
-            yield from _objects(shape, depth)
+            yield from _list_objects(shape, depth)
 
 
-def _points(shape: Shape, hints: Hints) -> set[float]:
+def _find_points(shape: Shape, hints: Hints) -> set[float]:
     limits = (shape.minimum, shape.maximum, shape.above, shape.below)
-    points = {value for value in hints.against if _kind(value) == "number"}
+    points = {value for value in hints.against if _find_kind(value) == "number"}
     points |= {limit for limit in limits if limit is not None}
     if not points or not hints.against:
         points.add(0)
     return points
 
 
-def _plain(value: float) -> float:
+def _simplify(value: float) -> float:
     return int(value) if float(value).is_integer() else round(value, 12)
 
 
-def _texts(shape: Shape, hints: Hints) -> Iterator[str]:
+def _list_texts(shape: Shape, hints: Hints) -> Iterator[str]:
     named = [value for value in hints.against if isinstance(value, str)]
     parts = [value for value in hints.members if isinstance(value, str)]
-    yield from (" ".join(chosen) for chosen in subsets(parts) if chosen)
+    yield from (" ".join(chosen) for chosen in list_subsets(parts) if chosen)
     yield from named
     yield from (f"{text}~" for text in named)
-    yield from (FRESH if number == 0 else f"{FRESH}-{number}" for number in range(hints.crowd))
+    yield from (
+        UNNAMED_TEXT if number == 0 else f"{UNNAMED_TEXT}-{number}" for number in range(hints.crowd)
+    )
     yield ""
-    for size in sorted({*_sizes(shape, hints), shape.shortest or 0, shape.longest or 1}):
+    for size in sorted({*_list_sizes(shape, hints), shape.shortest or 0, shape.longest or 1}):
         yield "x" * min(size, MAX_SIZE)
 
 
-def _sizes(shape: Shape, hints: Hints) -> list[int]:
+def _list_sizes(shape: Shape, hints: Hints) -> list[int]:
     limits = [limit for limit in (shape.shortest, shape.longest) if limit is not None]
-    near = whole_between([0, 1, *hints.sizes, *limits], 1)
+    near = list_whole_between([0, 1, *hints.sizes, *limits], 1)
     return [size for size in near if 0 <= size <= MAX_SIZE and _fits_size(shape, size)]
 
 
@@ -181,11 +185,11 @@ def _fits_size(shape: Shape, size: int) -> bool:
     return (shape.shortest or 0) <= size and (shape.longest is None or size <= shape.longest)
 
 
-def _lists(shape: Shape, hints: Hints, depth: int) -> Iterator[list[Any]]:
+def _list_lists(shape: Shape, hints: Hints, depth: int) -> Iterator[list[Any]]:
     yield from (value for value in hints.against if isinstance(value, list))
-    filler = _filler(shape, hints, depth)
-    sizes = _sizes(shape, hints)
-    for chosen in subsets(hints.members):
+    filler = _find_filler(shape, hints, depth)
+    sizes = _list_sizes(shape, hints)
+    for chosen in list_subsets(hints.members):
         for size in sizes:
             if len(chosen) <= size:
                 yield [*chosen, *([filler] * (size - len(chosen)))]
@@ -193,22 +197,24 @@ def _lists(shape: Shape, hints: Hints, depth: int) -> Iterator[list[Any]]:
             yield [*chosen, *(chosen[-1:] * ((shape.shortest or 0) - len(chosen)))]
 
 
-def _filler(shape: Shape, hints: Hints, depth: int) -> Any:
+def _find_filler(shape: Shape, hints: Hints, depth: int) -> Any:
     """An item that no guard asks for, where the items' shape has one."""
     if depth > 6:
         return None
-    items = representatives(shape.items, Hints(hints.members)) if shape.items else (FRESH,)
-    free = (item for item in items if not any(same(item, member) for member in hints.members))
+    items = (
+        find_representatives(shape.items, Hints(hints.members)) if shape.items else (UNNAMED_TEXT,)
+    )
+    free = (item for item in items if not any(is_same(item, member) for member in hints.members))
     return next(free, items[0])
 
 
-def _objects(shape: Shape, depth: int) -> Iterator[dict[str, Any]]:
+def _list_objects(shape: Shape, depth: int) -> Iterator[dict[str, Any]]:
     if depth <= 6:
-        named = {name: sample(shape.fields.get(name), depth + 1) for name in shape.required}
+        named = {name: find_sample(shape.fields.get(name), depth + 1) for name in shape.required}
         yield named
 
 
-def subsets(members: tuple[Any, ...] | list[Any]) -> Iterator[list[Any]]:
+def list_subsets(members: tuple[Any, ...] | list[Any]) -> Iterator[list[Any]]:
     """Every choice of a few members; of many, none, each alone and all."""
     some = list(members)
     sizes = range(len(some) + 1) if len(some) <= MAX_SUBSETS else (0, 1, len(some))
@@ -216,9 +222,9 @@ def subsets(members: tuple[Any, ...] | list[Any]) -> Iterator[list[Any]]:
         yield from map(list, combinations(some, size))
 
 
-def _last_resort(shape: Shape) -> Any:
+def _find_last_resort(shape: Shape) -> Any:
     """Nothing was found that fits, as under a strict pattern: a value of the right kind."""
-    return next(_candidates(shape, Hints()), None)
+    return next(_list_candidates(shape, Hints()), None)
 
 
 Key = tuple[str, ...]
@@ -241,7 +247,7 @@ class Variable(msgspec.Struct, frozen=True):
     values: tuple[Any, ...]
 
 
-class Uses:
+class ValueUses:
     """What a group of expressions does with its values, collected from their trees."""
 
     def __init__(self, names: Names, step: str, signal: str) -> None:
@@ -257,23 +263,23 @@ class Uses:
 
     def add(self, expression: Expression) -> None:
         for path in (*expression.reads, *expression.asks):
-            meaning = self.names.meaning(self.step, self.signal, path)
+            meaning = self.names.find_meaning(self.step, self.signal, path)
             if not meaning.constant:
                 self.meanings[meaning.key] = meaning
-        self.asked |= {self._key(path) for path in expression.asks}
+        self.asked |= {self._find_key(path) for path in expression.asks}
         for node in ast.walk(expression.tree):
             if isinstance(node, ast.Compare):
-                terms = [self._term(each) for each in (node.left, *node.comparators)]
+                terms = [self._read_term(each) for each in (node.left, *node.comparators)]
                 for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
-                    self._compare(left, op, right)
+                    self._note_comparison(left, op, right)
 
-    def variables(self) -> Iterator[Variable]:
+    def list_variables(self) -> Iterator[Variable]:
         """Each value that can vary; values inside another one come after it."""
         for key in sorted(self.meanings, key=len):
             meaning = self.meanings[key]
             if len(key) == 1 and key[0] != "attempt":
                 continue
-            values = representatives(meaning.shape, self._hints(key))
+            values = find_representatives(meaning.shape, self._build_hints(key))
             if any(other[: len(key)] == key and other != key for other in self.meanings):
                 known = meaning.shape is not None and bool(meaning.shape.kinds)
                 others = [each for each in values if not isinstance(each, dict)]
@@ -287,44 +293,46 @@ class Uses:
         inside = [size for size in outer if key[:size] in self.meanings and size > 1]
         return any(meaning.optional[max(inside, default=1) - 1 :])
 
-    def _hints(self, key: Key) -> Hints:
-        group = self._group(key)
-        sizes = self._group((_SIZE, *key))
-        lengths = [round(value) for value in self._constants(sizes) if _is_number(value)]
+    def _build_hints(self, key: Key) -> Hints:
+        group = self._find_group(key)
+        sizes = self._find_group((_SIZE, *key))
+        lengths = [round(value) for value in self._list_constants(sizes) if _is_number(value)]
         members = list(self.members.get(key, ()))
         for item, holder in self.holders:
             if holder == key:
-                members += [*self._constants(self._group(item)), "member"]
+                members += [*self._list_constants(self._find_group(item)), "member"]
         within = [value for item, holder in self.holders if item == key for value in ("member",)]
         return Hints(
-            against=tuple(_unique([*self._constants(group), *within])),
-            members=tuple(_unique(members)),
-            sizes=tuple(_unique(lengths)),
+            against=tuple(_drop_duplicates([*self._list_constants(group), *within])),
+            members=tuple(_drop_duplicates(members)),
+            sizes=tuple(_drop_duplicates(lengths)),
             crowd=max(len(group), 1),
             counted=(_SIZE, *key) in self.joined or (_SIZE, *key) in self.against,
         )
 
-    def _constants(self, group: Iterable[Key]) -> list[Any]:
+    def _list_constants(self, group: Iterable[Key]) -> list[Any]:
         return [value for key in sorted(group) for value in self.against.get(key, ())]
 
-    def _term(self, node: ast.expr) -> tuple[str, Any]:
-        is_literal, value = literal_of(node)
+    def _read_term(self, node: ast.expr) -> tuple[str, Any]:
+        is_literal, value = read_literal(node)
         if is_literal:
             return "constant", value
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == _SIZE:
-            return "key", (_SIZE, *self._key(path_of(node.args[0]) or ""))
-        path = path_of(node)
+            return "key", (_SIZE, *self._find_key(find_path(node.args[0]) or ""))
+        path = find_path(node)
         if path is None:
             return "other", None
-        key = self._key(path)
+        key = self._find_key(path)
         if key[0] == "threshold":
             return "constant", self.names.circuit.thresholds.get(key[1])
         return ("constant", self.signal) if key[0] == "signal" else ("key", key)
 
-    def _key(self, path: str) -> Key:
-        return self.names.meaning(self.step, self.signal, path).key
+    def _find_key(self, path: str) -> Key:
+        return self.names.find_meaning(self.step, self.signal, path).key
 
-    def _compare(self, left: tuple[str, Any], op: ast.cmpop, right: tuple[str, Any]) -> None:
+    def _note_comparison(
+        self, left: tuple[str, Any], op: ast.cmpop, right: tuple[str, Any]
+    ) -> None:
         inside = isinstance(op, ast.In | ast.NotIn)
         match left, right:
             case ("key", item), ("key", holder) if inside:
@@ -337,22 +345,22 @@ class Uses:
             case (("key", key), ("constant", value)) | (("constant", value), ("key", key)):
                 self.against.setdefault(key, []).append(value)
             case ("key", one), ("key", other):
-                self.joined[self._root(one)] = self._root(other)
+                self.joined[self._find_root(one)] = self._find_root(other)
 
-    def _root(self, key: Key) -> Key:
+    def _find_root(self, key: Key) -> Key:
         self.joined.setdefault(key, key)
         while self.joined[key] != key:
             key = self.joined[key]
         return key
 
-    def _group(self, key: Key) -> set[Key]:
+    def _find_group(self, key: Key) -> set[Key]:
         if key not in self.joined:
             return {key}
-        root = self._root(key)
-        return {other for other in list(self.joined) if self._root(other) == root}
+        root = self._find_root(key)
+        return {other for other in list(self.joined) if self._find_root(other) == root}
 
 
-def placed(values: Mapping[Key, Any]) -> dict[str, Any]:
+def place_values(values: Mapping[Key, Any]) -> dict[str, Any]:
     """The values where they stand, by root: what is inside something absent is absent too."""
     roots: dict[str, Any] = {}
     for key in sorted(values, key=len):
@@ -363,7 +371,7 @@ def placed(values: Mapping[Key, Any]) -> dict[str, Any]:
             roots[key[0]] = value
             continue
         inner = roots.setdefault(key[0], {})
-        if _inside_absent(key, values):
+        if _is_inside_absent(key, values):
             continue
         for name in key[1:-1]:
             inner = inner.setdefault(name, {})
@@ -371,7 +379,7 @@ def placed(values: Mapping[Key, Any]) -> dict[str, Any]:
     return roots
 
 
-def _inside_absent(key: Key, values: Mapping[Key, Any]) -> bool:
+def _is_inside_absent(key: Key, values: Mapping[Key, Any]) -> bool:
     outer = [values[key[:size]] for size in range(2, len(key)) if key[:size] in values]
     return any(not isinstance(value, dict) for value in outer)
 
@@ -380,7 +388,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _unique(values: Iterable[Any]) -> list[Any]:
+def _drop_duplicates(values: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:
         if not any(type(value) is type(each) and value == each for each in found):

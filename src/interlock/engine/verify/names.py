@@ -14,9 +14,9 @@ from interlock.engine.circuit import FAILURES, ROOTS, Circuit
 from interlock.engine.expression import Expression
 from interlock.engine.shape import Shape
 from interlock.engine.verify.finding import Hop
-from interlock.engine.verify.routes import StepState, any_rule, paths_from, ways_through
+from interlock.engine.verify.routes import StepState, allow_any_rule, find_paths, find_routes
 
-FAILED = Shape(
+FAILURE_SHAPE = Shape(
     kinds=("object",),
     fields={"reason": Shape(kinds=("string",))},
     required=("reason",),
@@ -50,31 +50,31 @@ class Names:
         self.circuit = circuit
         self._sure: dict[tuple[str, str, str], bool] = {}
 
-    def answer_shape(self, step: str, signal: str) -> Shape:
-        return FAILED if signal in FAILURES else self.circuit.steps[step].shape
+    def find_answer_shape(self, step: str, signal: str) -> Shape:
+        return FAILURE_SHAPE if signal in FAILURES else self.circuit.steps[step].shape
 
-    def meaning(self, step: str, signal: str, path: str) -> Meaning:
+    def find_meaning(self, step: str, signal: str, path: str) -> Meaning:
         head, *rest = path.split(".")
         if head in self.circuit.thresholds:
-            return self._threshold(head, rest, self.answer_shape(step, signal))
+            return self._find_threshold(head, rest, self.find_answer_shape(step, signal))
         if head not in ROOTS:
-            return self._answer(step, signal, [head, *rest])
+            return self._find_answer(step, signal, [head, *rest])
         match head:
             case "answer":
-                return self._answer(step, signal, rest)
+                return self._find_answer(step, signal, rest)
             case "answers":
-                return self._earlier(step, rest)
+                return self._find_earlier_answer(step, rest)
             case "loops":
-                return self._loop(rest)
+                return self._find_loop(rest)
             case "context":
-                return self._context(step, rest)
+                return self._find_context(step, rest)
             case "case":
                 return Meaning(("case", *rest), None, (False,) * len(rest), asked=True)
         problem = f"{head!r} has no fields" if rest else ""
         shape = Shape(kinds=("integer",), minimum=1) if head == "attempt" else None
         return Meaning((head,), shape, problem=problem, hint=f"write {head}")
 
-    def _threshold(self, head: str, rest: list[str], answer: Shape) -> Meaning:
+    def _find_threshold(self, head: str, rest: list[str], answer: Shape) -> Meaning:
         problem = hint = ""
         if head in answer.fields:
             problem = f"{head!r} is both a threshold and a field of the answer"
@@ -83,81 +83,85 @@ class Names:
             problem, hint = f"{head!r} is a threshold and has no fields", f"write {head}"
         return Meaning(("threshold", head, *rest), problem=problem, hint=hint)
 
-    def _answer(self, step: str, signal: str, names: list[str]) -> Meaning:
-        shape, optional, lost = walk(self.answer_shape(step, signal), names)
+    def _find_answer(self, step: str, signal: str, names: list[str]) -> Meaning:
+        shape, optional, lost = walk_shape(self.find_answer_shape(step, signal), names)
         if lost is None:
             return Meaning(("answer", *names), shape, optional)
-        known = self.answer_shape(step, signal).fields
+        known = self.find_answer_shape(step, signal).fields
         where = "answer" if signal not in FAILURES else f"{signal!r} signal"
         return Meaning(
             ("answer", *names),
             problem=f"{'.'.join(names)!r} is not a field of the {where} at {step}, nor a threshold",
-            hint=near(lost, [*known, *self.circuit.thresholds]),
+            hint=suggest_name(lost, [*known, *self.circuit.thresholds]),
         )
 
-    def _earlier(self, step: str, names: list[str]) -> Meaning:
+    def _find_earlier_answer(self, step: str, names: list[str]) -> Meaning:
         steps = self.circuit.steps
         key = ("answers", *names)
         if not names:
             return Meaning(key)
         if names[0] not in steps:
-            hint = near(names[0], steps)
+            hint = suggest_name(names[0], steps)
             return Meaning(key, problem=f"answers.{names[0]}: there is no such step", hint=hint)
-        shape, optional, lost = walk(steps[names[0]].shape, names[1:])
+        shape, optional, lost = walk_shape(steps[names[0]].shape, names[1:])
         if lost is not None:
-            hint = near(lost, steps[names[0]].shape.fields)
+            hint = suggest_name(lost, steps[names[0]].shape.fields)
             return Meaning(key, problem=f"{names[0]!r} answers with no {lost!r}", hint=hint)
         return Meaning(key, shape, (not self._is_sure(step, "answers", names[0]), *optional))
 
-    def _loop(self, names: list[str]) -> Meaning:
+    def _find_loop(self, names: list[str]) -> Meaning:
         key = ("loops", *names)
         if not names:
             return Meaning(key)
         loop = self.circuit.loops.get(names[0])
         if loop is None or len(names) > 1:
-            hint = near(names[0], self.circuit.loops)
+            hint = suggest_name(names[0], self.circuit.loops)
             return Meaning(key, problem=f"{'.'.join(key)!r} is not a loop", hint=hint)
         return Meaning(key, Shape(kinds=("integer",), minimum=0, maximum=loop.max))
 
-    def _context(self, step: str, names: list[str]) -> Meaning:
+    def _find_context(self, step: str, names: list[str]) -> Meaning:
         key = ("context", *names)
         if not names:
             return Meaning(key)
-        added = [rule.adds[names[0]] for rule in self._adding(names[0])]
+        added = [rule.adds[names[0]] for rule in self._list_adding_rules(names[0])]
         if not added:
-            hint = near(names[0], {name for rule in self.circuit.rules for name in rule.adds})
+            hint = suggest_name(
+                names[0], {name for rule in self.circuit.rules for name in rule.adds}
+            )
             return Meaning(key, problem=f"no rule adds {names[0]!r} to the context", hint=hint)
         optional = not self._is_sure(step, "context", names[0])
         if any(isinstance(value, Expression) for value in added) or len(names) > 1:
             return Meaning(key, None, (optional,) + (False,) * (len(names) - 1), asked=not optional)
         return Meaning(key, Shape(choices=tuple(added)), (optional,))
 
-    def _adding(self, name: str) -> Iterable[Any]:
+    def _list_adding_rules(self, name: str) -> Iterable[Any]:
         rules = (*self.circuit.rules, self.circuit.otherwise)
         return [rule for rule in rules if rule is not None and name in rule.adds]
 
     def _is_sure(self, step: str, root: str, name: str) -> bool:
         """No way from the start comes here without passing what puts the value there."""
         if (step, root, name) not in self._sure:
-            adding = {rule.id for rule in self._adding(name)} if root == "context" else set()
+            adding = (
+                {rule.id for rule in self._list_adding_rules(name)} if root == "context" else set()
+            )
             source = name if root == "answers" else ""
 
             def puts(hop: Hop) -> bool:
                 answered = hop.step == source and hop.signal not in FAILURES
                 return answered or hop.rule in adding
 
-            ways = ways_through(self.circuit, any_rule(self.circuit))
+            ways = find_routes(self.circuit, allow_any_rule(self.circuit))
             left = {
                 place: [way for way in leaving if not puts(way[0])]
                 for place, leaving in ways.items()
             }
-            reached = {place.step for place in paths_from(StepState(self.circuit.start), left)}
+            reached = {place.step for place in find_paths(StepState(self.circuit.start), left)}
             for each in self.circuit.steps:
                 self._sure[each, root, name] = each not in reached
         return self._sure[step, root, name]
 
 
-def walk(
+def walk_shape(
     shape: Shape | None, names: list[str]
 ) -> tuple[Shape | None, tuple[bool, ...], str | None]:
     """The shape at the end of a path, which parts may be missing, and the first unknown name."""
@@ -179,7 +183,7 @@ def walk(
     return shape, tuple(optional), None
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """What was probably meant, or what there is to choose from."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, 1)

@@ -22,10 +22,10 @@ from interlock.engine.verify.finding import Finding, Hop, Level, WorstCase
 from interlock.engine.verify.routes import (
     StepState,
     Ways,
-    longest_path,
-    paths_from,
-    target_of,
-    ways_through,
+    find_longest_path,
+    find_paths,
+    find_routes,
+    resolve_target,
 )
 
 
@@ -39,12 +39,12 @@ class Proof:
 
     @cached_property
     def ways(self) -> Ways:
-        return ways_through(self.circuit, self.table.taken)
+        return find_routes(self.circuit, self.table.find_taken)
 
     @cached_property
     def reached(self) -> dict[StepState, tuple[Hop, ...]]:
         """Every place that can be reached from the start, with a shortest way to it."""
-        return paths_from(StepState(self.circuit.start), self.ways)
+        return find_paths(StepState(self.circuit.start), self.ways)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -54,26 +54,26 @@ class Proof:
     def outcomes(self) -> list[tuple[Cell, Region, CellOutcome]]:
         """Everything that can happen anywhere: each region of each cell, and what comes of it."""
         return [
-            (cell, region, self.table.outcome(cell, region))
+            (cell, region, self.table.find_outcome(cell, region))
             for cell in self.table.cells.values()
             for region in cell.regions
         ]
 
-    def rules(self) -> Iterator[Rule]:
+    def list_rules(self) -> Iterator[Rule]:
         yield from self.circuit.rules
         if self.circuit.otherwise:
             yield self.circuit.otherwise
 
-    def at_rule(self, rule: Rule, *inside: str) -> tuple[str | int, ...]:
+    def locate_rule(self, rule: Rule, *inside: str) -> tuple[str | int, ...]:
         """Where a rule, or a part of it, stands in the text."""
         if rule.id not in self.numbers:
             return ("otherwise", *inside)
         return ("rules", self.numbers[rule.id], *inside)
 
-    def at_cell(self, cell: Cell) -> tuple[str | int, ...]:
-        return self.at_rule(cell.rules[0]) if cell.rules else ("steps", cell.step)
+    def locate_cell(self, cell: Cell) -> tuple[str | int, ...]:
+        return self.locate_rule(cell.rules[0]) if cell.rules else ("steps", cell.step)
 
-    def finding(
+    def make_finding(
         self,
         kind: str,
         level: Level,
@@ -90,7 +90,7 @@ class Proof:
             message=message,
             fix=fix,
             file=self.written.file,
-            line=self.written.line(*place),
+            line=self.written.find_line(*place),
             subject=subject,
             counter_example=counter_example,
         )
@@ -99,12 +99,12 @@ class Proof:
 Check = Callable[[Proof], Iterable[Finding]]
 
 
-def shown(path: Iterable[Hop]) -> list[dict[str, str]]:
+def dump_path(path: Iterable[Hop]) -> list[dict[str, str]]:
     """A path as plain data, for a counter-example."""
     return [msgspec.to_builtins(hop) for hop in path]
 
 
-def said(path: Iterable[Hop]) -> str:
+def format_path(path: Iterable[Hop]) -> str:
     """A path in words: step -[rule]-> step."""
     text = ""
     for hop in path:
@@ -126,7 +126,7 @@ class Situation(NamedTuple):
     stack: tuple[str, ...] = ()
 
 
-def worst_case(table: OutcomeTable) -> WorstCase:
+def find_worst_case(table: OutcomeTable) -> WorstCase:
     """Search all situations; where there are too many or no end of them, max_steps is the limit."""
     circuit = table.circuit
     if circuit.start not in circuit.steps:
@@ -136,7 +136,7 @@ def worst_case(table: OutcomeTable) -> WorstCase:
         return WorstCase(circuit.max_steps, exact=False, reason=reason)
     walker = _Walker(table)
     start = Situation(circuit.start, (0,) * len(circuit.loops))
-    found = longest_path(start, walker.leaving, MAX_SITUATIONS)
+    found = find_longest_path(start, walker.list_moves, MAX_SITUATIONS)
     if found.problem:
         reason = f"{found.problem}: only max_steps is a limit"
         return WorstCase(circuit.max_steps, exact=False, reason=reason)
@@ -165,24 +165,24 @@ class _Walker:
         }
         self._known: dict[tuple[str, tuple[bool, ...]], list[tuple[str, Rule]]] = {}
 
-    def leaving(self, now: Situation) -> Iterator[tuple[Hop, Situation]]:
+    def list_moves(self, now: Situation) -> Iterator[tuple[Hop, Situation]]:
         is_spent = tuple(map(ge, now.counts, self.limits))
         top = now.stack[-1] if now.stack else ""
         seen: set[Situation] = set()
-        for signal, rule in self._moves(now.step, is_spent):
-            target = target_of(rule, now.step, top)
-            after = self._after(now, rule, target) if target in self.circuit.steps else None
+        for signal, rule in self._list_rules(now.step, is_spent):
+            target = resolve_target(rule, now.step, top)
+            after = self._apply_rule(now, rule, target) if target in self.circuit.steps else None
             if after is not None and after not in seen:
                 seen.add(after)
                 yield Hop(now.step, signal, rule.id, target), after
 
-    def _moves(self, step: str, is_spent: tuple[bool, ...]) -> list[tuple[str, Rule]]:
+    def _list_rules(self, step: str, is_spent: tuple[bool, ...]) -> list[tuple[str, Rule]]:
         """What can be taken at a step while these loops are spent, and on which signal."""
         if (step, is_spent) not in self._known:
             spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
             found: dict[tuple[str, str], Rule] = {}
             for cell in self.cells[step]:
-                chosen = [self.table.chosen(cell, region, spent) for region in cell.regions]
+                chosen = [self.table.choose_rule(cell, region, spent) for region in cell.regions]
                 if not cell.complete:
                     chosen += [each for each in cell.rules if each.to and each.loop not in spent]
                     chosen.append(self.circuit.otherwise)
@@ -190,7 +190,7 @@ class _Walker:
             self._known[step, is_spent] = [(signal, rule) for (signal, _), rule in found.items()]
         return self._known[step, is_spent]
 
-    def _after(self, now: Situation, rule: Rule, target: str) -> Situation | None:
+    def _apply_rule(self, now: Situation, rule: Rule, target: str) -> Situation | None:
         if rule.detour and len(now.stack) >= MAX_DETOURS:
             return None
         counts = list(now.counts)

@@ -13,7 +13,7 @@ import msgspec
 from interlock.engine.circuit import AGAIN, BACK, FAILURES, RATE_LIMIT, WRONG_ROLE, Circuit, Rule
 from interlock.engine.verify.finding import Hop
 
-Taken = Callable[[str, str], Iterable[Rule]]
+TakenRules = Callable[[str, str], Iterable[Rule]]
 """The rules that can be taken at a step on a signal, the circuit's `otherwise` among them."""
 
 
@@ -27,7 +27,7 @@ class StepState(msgspec.Struct, frozen=True, order=True):
 Ways = dict[StepState, list[tuple[Hop, StepState]]]
 
 
-def signals_at(circuit: Circuit, step: str) -> tuple[str, ...]:
+def list_step_signals(circuit: Circuit, step: str) -> tuple[str, ...]:
     """Every signal that can come at a step: the legal ones, and rarer failures that have a row.
 
     A human neither crashes nor is rate-limited: rows for all steps do not mean gates there.
@@ -35,51 +35,51 @@ def signals_at(circuit: Circuit, step: str) -> tuple[str, ...]:
     rare = [
         name
         for name in FAILURES
-        for rule in circuit.rows(step, name)
+        for rule in circuit.find_rules(step, name)
         if step in rule.at or not circuit.steps[step].gate
     ]
     if circuit.otherwise and not circuit.steps[step].gate:
         rare += [RATE_LIMIT, WRONG_ROLE]
-    return tuple(dict.fromkeys((*circuit.legal_signals(step), *rare)))
+    return tuple(dict.fromkeys((*circuit.list_legal_signals(step), *rare)))
 
 
-def any_rule(circuit: Circuit) -> Taken:
+def allow_any_rule(circuit: Circuit) -> TakenRules:
     """Every rule may be taken, whatever its guard says: the widest view of a circuit."""
 
     def taken(step: str, signal: str) -> Iterator[Rule]:
-        yield from (rule for rule in circuit.rows(step, signal) if rule.to is not None)
+        yield from (rule for rule in circuit.find_rules(step, signal) if rule.to is not None)
         if circuit.otherwise:
             yield circuit.otherwise
 
     return taken
 
 
-def ways_through(circuit: Circuit, taken: Taken) -> Ways:
+def find_routes(circuit: Circuit, taken: TakenRules) -> Ways:
     """All moves from every place that can be reached; steps without a way in come last."""
     found: Ways = {}
     for step in (circuit.start, *circuit.steps):
         if step in circuit.steps and not any(place.step == step for place in found):
             _explore(circuit, taken, StepState(step), found)
     for place in found:
-        found[place] += list(_ways_back(circuit, taken, place, found))
+        found[place] += list(_find_ways_back(circuit, taken, place, found))
     return found
 
 
-def target_of(rule: Rule, step: str, top: str) -> str:
+def resolve_target(rule: Rule, step: str, top: str) -> str:
     """Where a rule leads from a step; "" for BACK where no detour is open."""
     if rule.to == AGAIN:
         return step
     return top if rule.to == BACK else str(rule.to)
 
 
-def _explore(circuit: Circuit, taken: Taken, start: StepState, found: Ways) -> None:
+def _explore(circuit: Circuit, taken: TakenRules, start: StepState, found: Ways) -> None:
     waiting = [start]
     while waiting:
         place = waiting.pop()
         if place in found:
             continue
         found[place] = []
-        for hop, rule in _hops(circuit, taken, place):
+        for hop, rule in _list_hops(circuit, taken, place):
             if rule.to != BACK:
                 target = StepState(hop.to, place.step if rule.detour else place.top)
                 found[place].append((hop, target))
@@ -87,19 +87,19 @@ def _explore(circuit: Circuit, taken: Taken, start: StepState, found: Ways) -> N
                     waiting.append(target)
 
 
-def _ways_back(
-    circuit: Circuit, taken: Taken, place: StepState, found: Ways
+def _find_ways_back(
+    circuit: Circuit, taken: TakenRules, place: StepState, found: Ways
 ) -> Iterator[tuple[Hop, StepState]]:
     """A detour goes back to a place that was looked at when it was left, so none is new."""
-    for hop, rule in _hops(circuit, taken, place):
+    for hop, rule in _list_hops(circuit, taken, place):
         if rule.to == BACK:
             yield from ((hop, origin) for origin in found if origin.step == place.top)
 
 
-def _hops(circuit: Circuit, taken: Taken, place: StepState) -> Iterator[tuple[Hop, Rule]]:
-    for signal in signals_at(circuit, place.step):
+def _list_hops(circuit: Circuit, taken: TakenRules, place: StepState) -> Iterator[tuple[Hop, Rule]]:
+    for signal in list_step_signals(circuit, place.step):
         for rule in taken(place.step, signal):
-            target = target_of(rule, place.step, place.top)
+            target = resolve_target(rule, place.step, place.top)
             if target in circuit.steps or target in circuit.ends:
                 yield Hop(place.step, signal, rule.id, target), rule
 
@@ -109,7 +109,7 @@ Label = TypeVar("Label")
 Edges = Mapping[Node, Iterable[tuple[Label, Node]]]
 
 
-def paths_from(start: Node, edges: Edges[Node, Label]) -> dict[Node, tuple[Label, ...]]:
+def find_paths(start: Node, edges: Edges[Node, Label]) -> dict[Node, tuple[Label, ...]]:
     """For every node that can be reached, the labels along a shortest way to it."""
     found: dict[Node, tuple[Label, ...]] = {start: ()}
     waiting = deque([start])
@@ -122,44 +122,44 @@ def paths_from(start: Node, edges: Edges[Node, Label]) -> dict[Node, tuple[Label
     return found
 
 
-def reaching(edges: Edges[Node, Label], *targets: Node) -> set[Node]:
+def find_sources(edges: Edges[Node, Label], *targets: Node) -> set[Node]:
     """Every node from which one of the targets can be reached, the targets included."""
     backward: dict[Node, list[tuple[None, Node]]] = {}
     for node, leaving in edges.items():
         for _, target in leaving:
             backward.setdefault(target, []).append((None, node))
-    return {node for target in targets for node in paths_from(target, backward)}
+    return {node for target in targets for node in find_paths(target, backward)}
 
 
-def cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
+def find_cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
     """A shortest cycle of every knot of nodes that can all reach each other."""
     found: list[tuple[Label, ...]] = []
     done: set[Node] = set()
     for node in edges:
         if node in done:
             continue
-        onward = [(label, paths_from(target, edges)) for label, target in edges[node]]
+        onward = [(label, find_paths(target, edges)) for label, target in edges[node]]
         ways = [(label, *paths[node]) for label, paths in onward if node in paths]
         if ways:
             found.append(min(ways, key=len))
-            around: set[Node] = reaching(edges, node)
-            after = paths_from(node, edges)
+            around: set[Node] = find_sources(edges, node)
+            after = find_paths(node, edges)
             done |= {each for each in around if each in after}
     return found
 
 
-class Longest(msgspec.Struct, Generic[Label], frozen=True):
+class LongestPath(msgspec.Struct, Generic[Label], frozen=True):
     """The labels along a longest way, or why none was found."""
 
     path: tuple[Label, ...] = ()
     problem: str = ""
 
 
-def longest_path(
+def find_longest_path(
     start: Node,
     leaving: Callable[[Node], Iterable[tuple[Label, Node]]],
     cap: int,
-) -> Longest[Label]:
+) -> LongestPath[Label]:
     """A longest way from start, looking at no more than `cap` nodes; each node once."""
     best: _Best[Node, Label] = {}
     open_nodes: dict[Node, list[tuple[Label, Node]]] = {start: list(leaving(start))}
@@ -172,16 +172,16 @@ def longest_path(
             best[node] = max(ways, key=lambda way: way[0], default=(0, None))
             trail.pop()
         elif target in open_nodes:
-            return Longest(problem="it can go round forever")
+            return LongestPath(problem="it can go round forever")
         elif len(best) + len(open_nodes) >= cap:
-            return Longest(problem=f"there are more than {cap:,} situations to look at")
+            return LongestPath(problem=f"there are more than {cap:,} situations to look at")
         else:
             open_nodes[target] = list(leaving(target))
             trail.append((target, iter(open_nodes[target])))
-    return Longest(tuple(_followed(start, best)))
+    return LongestPath(tuple(_follow(start, best)))
 
 
-def _followed(node: Node, best: "_Best[Node, Label]") -> Iterator[Label]:
+def _follow(node: Node, best: "_Best[Node, Label]") -> Iterator[Label]:
     while (way := best[node][1]) is not None:
         label, node = way
         yield label

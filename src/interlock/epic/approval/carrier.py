@@ -27,7 +27,7 @@ from interlock.epic.approval.thread import (
     may_answer,
     read_thread,
 )
-from interlock.epic.progress import CheckpointKeeper
+from interlock.epic.progress import CheckpointUpdater
 from interlock.system.errors import InterlockError
 
 _LONGEST_QUESTION: Final = 60_000
@@ -157,7 +157,7 @@ class IssueCarrier:
                 else:
                     self._turn(question)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         question = self._open.pop(dispatch_id, None)
         if question is not None:
             self._rest(question)
@@ -292,7 +292,7 @@ class CheckpointedGate:
     def __init__(
         self,
         desk: Carrier,
-        keeper: CheckpointKeeper,
+        keeper: CheckpointUpdater,
         patience: float,
         name: Callable[[int], str] = str,
     ) -> None:
@@ -308,11 +308,11 @@ class CheckpointedGate:
         for ask in asks:
             if ask.step == REVIEW:
                 due = ask.at + self._patience
-                self._keeper.asked(self._name(ask.dispatch_id), ask.at, due)
+                self._keeper.record_question(self._name(ask.dispatch_id), ask.at, due)
         self.desk.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
-        self.desk.settled(dispatch_id, error)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self.desk.settle(dispatch_id, error)
 
     async def close(self) -> None:
         await self.desk.close()

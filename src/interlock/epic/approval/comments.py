@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.signals.own_words import units
+from interlock.signals.own_words import split_units
 
 
 class CommentDecision(StrEnum):
@@ -369,7 +369,7 @@ def _quote_live_lines(text: str, comment: str) -> str:
 def _blank_blocks(text: str) -> tuple[str, bool]:
     """The text without its inert blocks, and whether a quote has lines without its mark."""
     pieces, has_lazy_lines, at = list[str](), False, 0
-    for unit in units(text):
+    for unit in split_units(text):
         piece = text[at : at + len(unit.text) + (text[at] == "\n")]
         at += len(piece)
         if unit.kind == "quote":

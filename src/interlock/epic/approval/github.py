@@ -20,7 +20,7 @@ import httpx
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.http import find_token, http_client, short
+from interlock.system.http import build_client, find_token, format_short
 
 URL: Final = "GITHUB_API_URL"
 REPOSITORY: Final = "GITHUB_REPOSITORY"
@@ -122,7 +122,7 @@ class GithubRest:
             "X-GitHub-Api-Version": "2022-11-28",
             "User-Agent": "interlock",
         }
-        self._client = http_client(address.url, headers, timeout_s, URL)
+        self._client = build_client(address.url, headers, timeout_s, URL)
 
     @property
     def repo(self) -> str:
@@ -172,9 +172,13 @@ class GithubRest:
         except httpx.TimeoutException:
             raise GithubBusyError(f"GitHub did not answer within {self._timeout_s:g} s.") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise GithubBusyError(f"The connection to GitHub failed: {short(error)}.") from None
+            raise GithubBusyError(
+                f"The connection to GitHub failed: {format_short(error)}."
+            ) from None
         except (httpx.InvalidURL, httpx.HTTPError, UnicodeError) as error:
-            raise GithubError(f"GitHub cannot be asked: {short(error)}. Check {URL}.") from None
+            raise GithubError(
+                f"GitHub cannot be asked: {format_short(error)}. Check {URL}."
+            ) from None
         return self._answer(answer, raw, what, etag)
 
     def _answer(self, answer: httpx.Response, raw: bytes, what: str, etag: str) -> GithubResponse:
@@ -219,7 +223,7 @@ class GithubRest:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return ""
         message = found.get("message") if isinstance(found, dict) else None
-        return short(message.replace(self._address.token, "***")) if message else ""
+        return format_short(message.replace(self._address.token, "***")) if message else ""
 
 
 def _body(answer: httpx.Response) -> bytes:

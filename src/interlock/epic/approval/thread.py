@@ -18,7 +18,7 @@ from interlock.epic.approval.comments import (
     CommentReading,
     read_comment,
 )
-from interlock.signals.own_words import units
+from interlock.signals.own_words import split_units
 
 APPROVED_LABEL: Final = "approved"
 TRUSTED: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -183,7 +183,9 @@ def has_own_marker(body: str) -> bool:
     """Whether we wrote this: our hidden marker stands outside a quote."""
     if not _MARKER.search(body):
         return False
-    return any(_MARKER.search(unit.text) for unit in units("\n" + body) if unit.kind != "quote")
+    return any(
+        _MARKER.search(unit.text) for unit in split_units("\n" + body) if unit.kind != "quote"
+    )
 
 
 def format_reply_marker(mark: str) -> str:

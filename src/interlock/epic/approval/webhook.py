@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from interlock.agents.carrier import Ask, Carrier, Deliver
 from interlock.system.errors import SourceError
-from interlock.web.server import MountedApp, WebServer, place
+from interlock.web.server import MountedApp, WebServer, open_socket
 
 PATH: Final = "/github"
 LARGEST: Final = 1024 * 1024
@@ -144,8 +144,8 @@ class WebhookGate:
     def send(self, asks: Sequence[Ask]) -> None:
         self._desk.send(asks)
 
-    def settled(self, dispatch_id: int, error: str = "") -> None:
-        self._desk.settled(dispatch_id, error)
+    def settle(self, dispatch_id: int, error: str = "") -> None:
+        self._desk.settle(dispatch_id, error)
 
     async def close(self) -> None:
         self._server.over.set()
@@ -193,7 +193,7 @@ def door(word: str) -> socket.socket:
     host, _, port = word.rpartition(":")
     if not port.isascii() or not port.isdecimal() or int(port[:6]) > 65535:
         raise SourceError(f"--hook {word!r}: write PORT or HOST:PORT, with a port from 0 to 65535")
-    return place(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port), "--hook")
+    return open_socket(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port), "--hook")
 
 
 def secret_of(environment: Mapping[str, str], name: str) -> str:

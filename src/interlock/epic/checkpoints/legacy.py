@@ -23,9 +23,9 @@ from interlock.epic.checkpoints.record import (
     NextAction,
     Position,
     Story,
-    checksum,
-    faults,
-    unsound,
+    compute_checksum,
+    explain_unsound,
+    find_faults,
 )
 from interlock.epic.status import Kind, Status, read_status
 from interlock.system.errors import SourceError
@@ -85,7 +85,7 @@ class LegacyFields:
         """The text there; something else is left where it is."""
         return self.text(path) if isinstance(self._value.get(path), str) else ""
 
-    def about(self, path: str) -> int:
+    def rounded_count(self, path: str) -> int:
         """A count that some write with a fraction."""
         value = self.take(path)
         name = path.rpartition(".")[2]
@@ -138,13 +138,13 @@ _OTHER_ACTIONS: Final[dict[str, ActionType]] = {
 _PHASES: Final = ("DESIGN", "PLAN", "BUILD", "VALIDATE")
 
 
-def nested(left: LegacyFields) -> Checkpoint:
+def read_nested(left: LegacyFields) -> Checkpoint:
     """`.sage/state/{epic_id}.json`, "1.0": sections within the file."""
     epic_id = left.text("epic.id", needed=True)
     story_id = left.text("current.story_id", needed=True)
     retries = left.count("current.retry_count")
     status = left.status("current.status", "story")
-    stories = {each.id: each for each in map(_completed, left.items("completed"))}
+    stories = {each.id: each for each in map(_read_completed, left.items("completed"))}
     current = Story(id=story_id, file=left.text("current.story_file"), status=status)
     if story_id not in stories or status != Status.IN_PROGRESS:
         stories[story_id] = current
@@ -162,17 +162,17 @@ def nested(left: LegacyFields) -> Checkpoint:
             stories_total=left.count("epic.stories_total"),
         ),
         stories=tuple(stories.values()),
-        position=_nested_position(left, story_id),
+        position=_read_nested_position(left, story_id),
         git=GitWork(commit=LegacyFields({"c": commit}).commit("c"), branch=left.text("git.branch")),
-        next_action=_next_action(left),
-        hitl=_hitl(left),
-        failures=tuple(_failure(each) for each in left.items("failure_history")),
+        next_action=_read_next_action(left),
+        hitl=_read_hitl(left),
+        failures=tuple(_read_failure(each) for each in left.items("failure_history")),
         attempts={"retry": retries} if retries else {},
-        metrics=_metrics(left),
+        metrics=_read_metrics(left),
     )
 
 
-def _nested_position(left: LegacyFields, story_id: str) -> Position:
+def _read_nested_position(left: LegacyFields, story_id: str) -> Position:
     number, name = left.count("lifecycle.phase"), left.text("lifecycle.phase_name")
     by_number = _PHASES[number - 1] if 0 < number <= len(_PHASES) else ""
     return Position(
@@ -184,7 +184,7 @@ def _nested_position(left: LegacyFields, story_id: str) -> Position:
     )
 
 
-def flat(left: LegacyFields) -> Checkpoint:
+def read_flat(left: LegacyFields) -> Checkpoint:
     """`current-checkpoint.json`, "1.0": all fields beside each other."""
     left_commit = left.take("commit_hash")
     if left_commit is None:
@@ -209,7 +209,7 @@ def flat(left: LegacyFields) -> Checkpoint:
     )
 
 
-def ad_hoc(left: LegacyFields) -> Checkpoint:
+def read_ad_hoc(left: LegacyFields) -> Checkpoint:
     """`checkpoint.json`: what the commands that show and clear one expect."""
     story_id = left.text("story")
     status = left.status("state", "story")
@@ -222,25 +222,27 @@ def ad_hoc(left: LegacyFields) -> Checkpoint:
         stories=stories,
         position=Position(story_id=story_id, phase=left.text("phase") or step, step=step),
         git=GitWork(commit=commit, branch="" if commit else ref.removeprefix("refs/heads/")),
-        next_action=_next_action(left, needed=False),
+        next_action=_read_next_action(left, needed=False),
         note=left.words("context"),
     )
 
 
-def epic_state(left: LegacyFields) -> Checkpoint:
+def read_epic_state(left: LegacyFields) -> Checkpoint:
     """`epic-{id}-state.json`: the state of a run over a queue of stories."""
     at = left.count("current_story_index")
-    queue = [_named(each) for each in left.items("story_queue")]
+    queue = [_read_story_id(each) for each in left.items("story_queue")]
     current = left.text("current_story") or (queue[at] if at < len(queue) else "")
     states = dict.fromkeys(queue, Status.READY)
     if current:
         states[current] = Status.IN_PROGRESS
     stories = {name: Story(id=name, status=status) for name, status in states.items()}
-    stories |= {name: Story(id=name, status=Status.SKIPPED) for name in _names(left, "skipped")}
+    stories |= {
+        name: Story(id=name, status=Status.SKIPPED) for name in _read_names(left, "skipped")
+    }
     for each in left.items("failed_stories"):
-        name, reason = _named(each), each.text("reason")
+        name, reason = _read_story_id(each), each.text("reason")
         stories[name] = Story(id=name, status=Status.FAILED, reason=reason)
-    stories |= {name: Story(id=name, status=Status.DONE) for name in _names(left, "completed")}
+    stories |= {name: Story(id=name, status=Status.DONE) for name in _read_names(left, "completed")}
     counters = ("chunk_retry_count", "test_attempt", "review_iteration")
     attempts = {name: left.count(name) for name in counters}
     chunk = left.take("current_chunk_index")
@@ -265,15 +267,15 @@ def epic_state(left: LegacyFields) -> Checkpoint:
     )
 
 
-def _names(left: LegacyFields, word: str) -> list[str]:
-    return [_named(each) for each in left.items(f"{word}_stories")]
+def _read_names(left: LegacyFields, word: str) -> list[str]:
+    return [_read_story_id(each) for each in left.items(f"{word}_stories")]
 
 
-def _named(item: LegacyFields) -> str:
+def _read_story_id(item: LegacyFields) -> str:
     return item.text("id") or item.text("story_id") or item.text("story_key", needed=True)
 
 
-def _completed(item: LegacyFields) -> Story:
+def _read_completed(item: LegacyFields) -> Story:
     return Story(
         id=item.text("story_id") or item.text("id", needed=True),
         status=item.status("status", "story", Status.DONE),
@@ -281,7 +283,7 @@ def _completed(item: LegacyFields) -> Story:
     )
 
 
-def _next_action(left: LegacyFields, needed: bool = True) -> NextAction:
+def _read_next_action(left: LegacyFields, needed: bool = True) -> NextAction:
     word = left.text("next_action.type", needed)
     kind = next((each for each in _ACTIONS if each == word), None) or _OTHER_ACTIONS.get(word)
     if word and kind is None:
@@ -293,7 +295,7 @@ def _next_action(left: LegacyFields, needed: bool = True) -> NextAction:
     )
 
 
-def _hitl(left: LegacyFields) -> Hitl | None:
+def _read_hitl(left: LegacyFields) -> Hitl | None:
     found = Hitl(
         type=left.text("hitl.type") or "issue",
         issue=left.count("hitl.github_issue_id"),
@@ -306,7 +308,7 @@ def _hitl(left: LegacyFields) -> Hitl | None:
     return None if found == Hitl() else found
 
 
-def _failure(item: LegacyFields) -> EpicFailure:
+def _read_failure(item: LegacyFields) -> EpicFailure:
     return EpicFailure(
         at=item.text("timestamp"),
         task=item.text("task_id"),
@@ -318,8 +320,10 @@ def _failure(item: LegacyFields) -> EpicFailure:
     )
 
 
-def _metrics(left: LegacyFields) -> Metrics:
-    return Metrics(**{name: left.about(f"metrics.{name}") for name in Metrics.__struct_fields__})
+def _read_metrics(left: LegacyFields) -> Metrics:
+    return Metrics(
+        **{name: left.rounded_count(f"metrics.{name}") for name in Metrics.__struct_fields__}
+    )
 
 
 Shape = Literal["version-2", "nested-1.0", "flat-1.0", "ad-hoc", "epic-state"]
@@ -354,37 +358,42 @@ def read_checkpoint(raw: bytes) -> ReadCheckpoint | UnreadableCheckpoint:
     value = read_object(raw)
     if isinstance(value, Problem):
         return UnreadableCheckpoint("CORRUPT", value.sentence)
-    wrong = unsound(value)
+    wrong = explain_unsound(value)
     if wrong:
         return UnreadableCheckpoint("CORRUPT", wrong)
     try:
-        return _understood(value)
+        return _interpret(value)
     except InvalidError as error:
         return UnreadableCheckpoint("INVALID", str(error))
 
 
-def _understood(value: dict[str, Any]) -> ReadCheckpoint | UnreadableCheckpoint:
+def _interpret(value: dict[str, Any]) -> ReadCheckpoint | UnreadableCheckpoint:
     version, body = value.get("version"), dict(value)
     said = body.pop("checksum", None)
     # What is signed must be as it was signed, whatever it then claims to be.
-    if said is not None and said != checksum(body):
+    if said is not None and said != compute_checksum(body):
         return UnreadableCheckpoint("CORRUPT", "its checksum does not fit its content")
     if version == VERSION and isinstance(version, int):
-        return _version_2(body, signed=said is not None)
+        return _read_version_2(body, signed=said is not None)
     if version is not None and version != _OLD:
-        return _other_version(version)
-    shape = shape_of(value)
+        return _describe_version(version)
+    shape = detect_shape(value)
     if shape is None:
         raise InvalidError("it has none of the known shapes: no epic is named where one should be")
     left = LegacyFields(value)
     left.drop("version", "checksum")
-    readers = {"nested-1.0": nested, "flat-1.0": flat, "ad-hoc": ad_hoc, "epic-state": epic_state}
+    readers = {
+        "nested-1.0": read_nested,
+        "flat-1.0": read_flat,
+        "ad-hoc": read_ad_hoc,
+        "epic-state": read_epic_state,
+    }
     checkpoint = readers[shape](left)
     checkpoint = msgspec.structs.replace(checkpoint, extra=left.rest())
-    return _checked(checkpoint, shape)
+    return _check_faults(checkpoint, shape)
 
 
-def shape_of(value: dict[str, Any]) -> Shape | None:
+def detect_shape(value: dict[str, Any]) -> Shape | None:
     """Which of the older shapes this is, by what it names."""
     epic = value.get("epic")
     if isinstance(epic, dict):
@@ -394,7 +403,7 @@ def shape_of(value: dict[str, Any]) -> Shape | None:
     return "ad-hoc" if isinstance(epic, str) else None
 
 
-def _other_version(version: Any) -> UnreadableCheckpoint:
+def _describe_version(version: Any) -> UnreadableCheckpoint:
     if not isinstance(version, str | int | float) or isinstance(version, bool):
         raise InvalidError("version is no number")
     shown = str(version)[:20]
@@ -407,21 +416,21 @@ def _other_version(version: Any) -> UnreadableCheckpoint:
     return UnreadableCheckpoint("VERSION", sentence)
 
 
-def _version_2(body: dict[str, Any], signed: bool) -> ReadCheckpoint | UnreadableCheckpoint:
+def _read_version_2(body: dict[str, Any], signed: bool) -> ReadCheckpoint | UnreadableCheckpoint:
     if not signed:
         return UnreadableCheckpoint("CORRUPT", "it has no checksum")
     try:
         checkpoint = msgspec.convert(body, Checkpoint)
     except msgspec.ValidationError as error:
         raise InvalidError(str(error)) from None
-    unknown = _unknown(body, msgspec.to_builtins(checkpoint))
+    unknown = _find_unknown(body, msgspec.to_builtins(checkpoint))
     if unknown:
         extra = {**checkpoint.extra, **unknown}
         checkpoint = msgspec.structs.replace(checkpoint, extra=extra)
-    return _checked(checkpoint, "version-2")
+    return _check_faults(checkpoint, "version-2")
 
 
-def _unknown(given: Any, known: Any) -> dict[str, Any]:
+def _find_unknown(given: Any, known: Any) -> dict[str, Any]:
     """The fields of `given` that `known` lacks, in their places; a list's under their numbers."""
     if isinstance(given, list):
         given = {str(at): each for at, each in enumerate(given)}
@@ -430,14 +439,14 @@ def _unknown(given: Any, known: Any) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        part = _unknown(value, known[name]) if name in known else value
+        part = _find_unknown(value, known[name]) if name in known else value
         if name not in known or part:
             found[name] = part
     return found
 
 
-def _checked(checkpoint: Checkpoint, shape: Shape) -> ReadCheckpoint | UnreadableCheckpoint:
-    wrong = faults(checkpoint)
+def _check_faults(checkpoint: Checkpoint, shape: Shape) -> ReadCheckpoint | UnreadableCheckpoint:
+    wrong = find_faults(checkpoint)
     if wrong:
         raise InvalidError("; ".join(wrong[:5]))
     return ReadCheckpoint(checkpoint, shape)

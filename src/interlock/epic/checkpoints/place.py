@@ -46,26 +46,26 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
         return self.shadow or self.state
 
 
-def find_place(folder: Path) -> StateFolder:
+def find_state_folder(folder: Path) -> StateFolder:
     """The project around a folder: the top of its work tree, or the folder itself."""
     folder = folder.resolve()
     if not is_installed():
         return StateFolder(root=folder)
     git = Git(folder, USER_TREE)
     ran = git.run("rev-parse", "--show-toplevel")
-    if not ran.fine:
-        if "not a git repository" in ran.complaint or "work tree" in ran.complaint:
+    if not ran.is_ok:
+        if "not a git repository" in ran.stderr or "work tree" in ran.stderr:
             return StateFolder(root=folder)
         raise SourceError(f"the repository around {folder} cannot be read: {ran.reason}")
     top = Path(ran.line)
-    git_dir = Path(git.line("rev-parse", "--absolute-git-dir"))
-    exclude = (folder / git.line("rev-parse", "--git-path", "info/exclude")).resolve()
+    git_dir = Path(git.try_line("rev-parse", "--absolute-git-dir"))
+    exclude = (folder / git.try_line("rev-parse", "--git-path", "info/exclude")).resolve()
     return StateFolder(root=top, git_dir=git_dir, exclude=exclude)
 
 
 def check_folders(place: StateFolder) -> None:
     """SourceError if a folder of ours is a link, or no folder."""
-    for path in _ours(place):
+    for path in _list_folders(place):
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:
@@ -80,22 +80,22 @@ def check_folders(place: StateFolder) -> None:
 def make_folders(place: StateFolder) -> None:
     """The folders, ours alone; and git is told not to clean them away."""
     check_folders(place)
-    for path in _ours(place):
+    for path in _list_folders(place):
         try:
             path.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise SourceError(f"{path} cannot be made: {error.strerror}") from None
-    _exclude(place)
+    _add_exclude(place)
 
 
-def _ours(place: StateFolder) -> list[Path]:
+def _list_folders(place: StateFolder) -> list[Path]:
     found = [place.root / _STATE[0], place.state]
     if place.git_dir and place.shadow:
         found += [place.git_dir / _SHADOW[0], place.shadow]
     return found
 
 
-def _exclude(place: StateFolder) -> None:
+def _add_exclude(place: StateFolder) -> None:
     """One line in the repository's own exclude file. If that cannot be, the shadow is enough."""
     if place.exclude is None:
         return

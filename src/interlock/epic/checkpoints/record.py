@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.epic.status import NEXT, Status, change_status
 from interlock.system.errors import SourceError, StateError
-from interlock.system.strict_json import INT64, encode_pretty
+from interlock.system.strict_json import INT64, format_json
 
 VERSION: Final = 2
 _MOST_FAILURES: Final = 50
@@ -176,10 +176,12 @@ class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
     next_action: NextAction | None = None
 
 
-def moved(before: Checkpoint | None, said: StatedPosition, work: GitWork, at: str) -> Checkpoint:
+def apply_position(
+    before: Checkpoint | None, said: StatedPosition, work: GitWork, at: str
+) -> Checkpoint:
     """The checkpoint after a session has said where it is."""
     checkpoint = before or Checkpoint(epic=Epic(id=said.epic_id), created=at)
-    epic = _at_work(checkpoint.epic)
+    epic = _mark_in_progress(checkpoint.epic)
     known = checkpoint.story(said.story_id) or Story(id=said.story_id, status=said.status)
     status = change_status(known.status, said.status, f"story {said.story_id}")
     commit = work.commit if status == Status.DONE else known.commit
@@ -197,7 +199,7 @@ def moved(before: Checkpoint | None, said: StatedPosition, work: GitWork, at: st
     )
 
 
-def _at_work(epic: Epic) -> Epic:
+def _mark_in_progress(epic: Epic) -> Epic:
     if not NEXT[epic.status]:
         raise StateError(
             f"epic {epic.id} is {epic.status}: begin a new one, or clear its checkpoint first"
@@ -225,7 +227,7 @@ def check_epic_id(epic_id: str) -> str:
     return epic_id
 
 
-def faults(checkpoint: Checkpoint) -> list[str]:
+def find_faults(checkpoint: Checkpoint) -> list[str]:
     """What is wrong with the values of a checkpoint whose fields have the right types."""
     found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is no id"]
     ids = [("position.story_id", checkpoint.position.story_id)]
@@ -242,10 +244,10 @@ def faults(checkpoint: Checkpoint) -> list[str]:
         found.append(f"there are more than {_MOST_STORIES:,} stories")
     if len(checkpoint.note) > _LONGEST_NOTE:
         found.append(f"note has more than {_LONGEST_NOTE:,} characters")
-    return found + _odd_numbers(checkpoint)
+    return found + _find_negative_numbers(checkpoint)
 
 
-def _odd_numbers(checkpoint: Checkpoint) -> list[str]:
+def _find_negative_numbers(checkpoint: Checkpoint) -> list[str]:
     counts: dict[str, int] = {
         "generation": checkpoint.generation,
         "epic.stories_total": checkpoint.epic.stories_total,
@@ -256,13 +258,13 @@ def _odd_numbers(checkpoint: Checkpoint) -> list[str]:
     return [f"{name} is below 0" for name, value in sorted(counts.items()) if value < 0]
 
 
-def encode(checkpoint: Checkpoint) -> bytes:
+def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     """The file: pretty JSON with its checksum. SourceError if it would not be read back."""
     body = msgspec.to_builtins(checkpoint)
-    wrong = unsound(body) or "; ".join(faults(checkpoint))
+    wrong = explain_unsound(body) or "; ".join(find_faults(checkpoint))
     if wrong:
         raise SourceError(f"the checkpoint of {checkpoint.epic.id[:60]!r} cannot be kept: {wrong}")
-    raw = encode_pretty({**body, "checksum": checksum(body)})
+    raw = format_json({**body, "checksum": compute_checksum(body)})
     if len(raw) > LARGEST:
         raise SourceError(
             f"the checkpoint of {checkpoint.epic.id} would have {len(raw):,} bytes; at most "
@@ -271,34 +273,34 @@ def encode(checkpoint: Checkpoint) -> bytes:
     return raw
 
 
-def checksum(body: Mapping[str, Any]) -> str:
+def compute_checksum(body: Mapping[str, Any]) -> str:
     """SHA-256 over the content, whatever its layout and the order of its keys."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def unsound(value: Any) -> str:
+def explain_unsound(value: Any) -> str:
     """Why a JSON value cannot be kept as it is; empty if it can."""
     level, depth = [value], 0
     while level:
         for each in level:
-            wrong = _wrong_leaf(each)
+            wrong = _explain_leaf(each)
             if wrong:
                 return wrong
         depth += 1
         if depth > DEEPEST:
             return f"it is nested deeper than {DEEPEST} levels"
-        level = [part for each in level for part in _parts(each)]
+        level = [part for each in level for part in _list_parts(each)]
     return ""
 
 
-def _parts(value: Any) -> list[Any]:
+def _list_parts(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _wrong_leaf(value: Any) -> str:
+def _explain_leaf(value: Any) -> str:
     if isinstance(value, str):
         if "\x00" in value:
             return f"{value[:40]!r} holds a NUL character"

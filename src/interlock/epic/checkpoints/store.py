@@ -22,7 +22,7 @@ from interlock.epic.checkpoints.legacy import (
     read_checkpoint,
 )
 from interlock.epic.checkpoints.place import StateFolder, check_folders, make_folders
-from interlock.epic.checkpoints.record import LARGEST, Checkpoint, check_epic_id, encode
+from interlock.epic.checkpoints.record import LARGEST, Checkpoint, check_epic_id, encode_checkpoint
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import (
     UnreadableFile,
@@ -70,15 +70,15 @@ class LoadedCheckpoint(msgspec.Struct, frozen=True):
     raw: bytes = b""
 
 
-def current(folder: Path, epic_id: str) -> Path:
+def current_file(folder: Path, epic_id: str) -> Path:
     return folder / f"{epic_id}.json"
 
 
-def previous(folder: Path, epic_id: str) -> Path:
+def previous_file(folder: Path, epic_id: str) -> Path:
     return folder / f"{epic_id}.json.1"
 
 
-def look(path: Path, epic_id: str) -> FoundCheckpoint:
+def read_checkpoint_file(path: Path, epic_id: str) -> FoundCheckpoint:
     """What one file holds for this epic."""
     raw = read_file(path, LARGEST)
     if isinstance(raw, UnreadableFile):
@@ -91,19 +91,19 @@ def look(path: Path, epic_id: str) -> FoundCheckpoint:
     return FoundCheckpoint(path, read, raw)
 
 
-def look_all(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
+def read_all_files(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
     """The files of both folders, newest generations first; older tools' files if none is there."""
-    paths = [current(folder, epic_id) for folder in place.folders]
-    paths += [previous(folder, epic_id) for folder in place.folders]
-    found = [look(path, epic_id) for path in paths]
-    if any(_kind(each) != "MISSING" for each in found):
+    paths = [current_file(folder, epic_id) for folder in place.folders]
+    paths += [previous_file(folder, epic_id) for folder in place.folders]
+    found = [read_checkpoint_file(path, epic_id) for path in paths]
+    if any(_unread_kind(each) != "MISSING" for each in found):
         return found
-    old = [look(path, epic_id) for path in older_files(place, epic_id)]
+    old = [read_checkpoint_file(path, epic_id) for path in list_legacy_files(place, epic_id)]
     own = [each for each in old if isinstance(each.read, ReadCheckpoint)]
     return [*found, *own]
 
 
-def older_files(place: StateFolder, epic_id: str) -> list[Path]:
+def list_legacy_files(place: StateFolder, epic_id: str) -> list[Path]:
     """Where older tools keep the checkpoint of an epic, best first."""
     names = ["current-checkpoint.json", "checkpoint.json"]
     if epic_id:
@@ -113,33 +113,37 @@ def older_files(place: StateFolder, epic_id: str) -> list[Path]:
     return [*(place.state / name for name in names), *beside]
 
 
-def choose(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
+def choose_newest(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
     """The newest sound file of all, or the gravest reason why there is none."""
     sound = [each for each in found if isinstance(each.read, ReadCheckpoint)]
-    newer = [each for each in found if _kind(each) == "VERSION"]
+    newer = [each for each in found if _unread_kind(each) == "VERSION"]
     if any(not _is_previous(each) for each in newer) or (newer and not sound):
-        return UnreadableCheckpoint("VERSION", _told(newer))
+        return UnreadableCheckpoint("VERSION", _describe_files(newer))
     if sound:
-        return _loaded(max(sound, key=lambda each: each.generation), found)
+        return _build_loaded(max(sound, key=lambda each: each.generation), found)
     for kind in _GRAVE:
-        if any(_kind(each) == kind for each in found):
+        if any(_unread_kind(each) == kind for each in found):
             damaged = [each for each in found if each.is_damaged]
             return UnreadableCheckpoint(
-                kind, f"{_told(damaged)}; repair it, or set it aside with: {_CLEAR}"
+                kind, f"{_describe_files(damaged)}; repair it, or set it aside with: {_CLEAR}"
             )
     return UnreadableCheckpoint("MISSING", "there is no checkpoint; a session writes the first one")
 
 
-def _loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
+def _build_loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
     if not isinstance(best.read, ReadCheckpoint):
         raise TypeError(best.path)
     first = found[0]
-    notices = [f"{each.path} is damaged: {_sentence(each)}" for each in found if each.is_damaged]
+    notices = [
+        f"{each.path} is damaged: {_unread_sentence(each)}" for each in found if each.is_damaged
+    ]
     if best is not first:
         if isinstance(first.read, ReadCheckpoint):
             notices.append(f"{first.path} is older than {best.path}")
         gone = (
-            f"{first.path} is gone: " if _kind(first) == "MISSING" and len(found) <= _OURS else ""
+            f"{first.path} is gone: "
+            if _unread_kind(first) == "MISSING" and len(found) <= _OURS
+            else ""
         )
         notices.append(f"{gone}{best.path} is used")
     damaged = any(each.is_damaged and not _is_previous(each) for each in found)
@@ -153,15 +157,15 @@ def _is_previous(found: FoundCheckpoint) -> bool:
     return found.path.name.endswith(".1")
 
 
-def _told(found: list[FoundCheckpoint]) -> str:
-    return "; ".join(f"{each.path}: {_sentence(each)}" for each in found)
+def _describe_files(found: list[FoundCheckpoint]) -> str:
+    return "; ".join(f"{each.path}: {_unread_sentence(each)}" for each in found)
 
 
-def _kind(found: FoundCheckpoint) -> str:
+def _unread_kind(found: FoundCheckpoint) -> str:
     return found.read.kind if isinstance(found.read, UnreadableCheckpoint) else ""
 
 
-def _sentence(found: FoundCheckpoint) -> str:
+def _unread_sentence(found: FoundCheckpoint) -> str:
     return found.read.sentence if isinstance(found.read, UnreadableCheckpoint) else ""
 
 
@@ -185,50 +189,50 @@ class Checkpoints:
         """The newest sound checkpoint of an epic, or why there is none."""
         check_epic_id(epic_id)
         check_folders(self.place)
-        return choose(look_all(self.place, epic_id))
+        return choose_newest(read_all_files(self.place, epic_id))
 
     def update(self, epic_id: str, change: Change, at: str) -> LoadedCheckpoint:
         """Read, change and write as one: nobody else writes in between. The change may refuse."""
         check_epic_id(epic_id)
-        with self._writing(epic_id):
-            found = look_all(self.place, epic_id)
-            loaded = choose(found)
+        with self._hold_write_lock(epic_id):
+            found = read_all_files(self.place, epic_id)
+            loaded = choose_newest(found)
             if isinstance(loaded, UnreadableCheckpoint) and loaded.kind == "VERSION":
                 raise StateError(loaded.sentence)
             before = loaded if isinstance(loaded, LoadedCheckpoint) else None
-            after = self._next(before, change, at)
+            after = self._build_next(before, change, at)
             if after.epic.id != epic_id:
                 raise ValueError(f"{after.epic.id} is not {epic_id}")
-            raw = encode(after)
+            raw = encode_checkpoint(after)
             damaged = [each.path for each in found if each.is_damaged]
-            aside = _set_aside(damaged, "damaged", epic_id)
-            self._put(after, raw, before)
+            aside = _archive_files(damaged, "damaged", epic_id)
+            self._write_files(after, raw, before)
         notices = (*(before.notices if before else ()), *(f"kept as {path}" for path in aside))
-        path = current(self.place.state, epic_id)
+        path = current_file(self.place.state, epic_id)
         return LoadedCheckpoint(after, path, "version-2", notices, raw=raw)
 
-    def _next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
+    def _build_next(self, before: LoadedCheckpoint | None, change: Change, at: str) -> Checkpoint:
         known = before.checkpoint if before else None
         after = change(known)
         generation = (known.generation if known else 0) + 1
         created = after.created or at
         return msgspec.structs.replace(after, generation=generation, created=created, updated=at)
 
-    def _put(self, after: Checkpoint, raw: bytes, before: LoadedCheckpoint | None) -> None:
+    def _write_files(self, after: Checkpoint, raw: bytes, before: LoadedCheckpoint | None) -> None:
         files: list[tuple[Path, bytes]] = []
         for folder in reversed(self.place.folders):
             if before:
-                files.append((previous(folder, after.epic.id), before.raw))
-            files.append((current(folder, after.epic.id), raw))
+                files.append((previous_file(folder, after.epic.id), before.raw))
+            files.append((current_file(folder, after.epic.id), raw))
             if read_file(folder / _POINTER, _SMALL) != f"{after.epic.id}\n".encode():
                 files.append((folder / _POINTER, f"{after.epic.id}\n".encode()))
         write_files(files)
 
     @contextmanager
-    def _writing(self, epic_id: str) -> Iterator[None]:
+    def _hold_write_lock(self, epic_id: str) -> Iterator[None]:
         make_folders(self.place)
         with _waiting_lock(self.place.safest / _LOCK):
-            self._refuse_odd(epic_id)
+            self._check_plain_files(epic_id)
             try:
                 yield
             except OSError as error:
@@ -237,17 +241,17 @@ class Checkpoints:
                     "the one before is as it was: make room or give rights, and try again"
                 ) from None
 
-    def _refuse_odd(self, epic_id: str) -> None:
+    def _check_plain_files(self, epic_id: str) -> None:
         """What lies under our names must be plain files: a link would lead the write astray."""
         for folder in self.place.folders:
-            files = (*_names(folder, epic_id), folder / _POINTER)
+            files = (*_list_files(folder, epic_id), folder / _POINTER)
             odd = [path for path in files if exists(path) and not _is_plain(path, path.is_file())]
             archive = folder / _ARCHIVE
             odd += [archive] if exists(archive) and not _is_plain(archive, archive.is_dir()) else []
             if odd:
                 raise SourceError(f"{odd[0]} is a link, or not what it should be: remove it")
 
-    def active(self) -> str:
+    def find_active(self) -> str:
         """The epic that was last written; if that is not known, the only one there is. Or ""."""
         check_folders(self.place)
         for folder in self.place.folders:
@@ -255,12 +259,12 @@ class Checkpoints:
             if not isinstance(raw, UnreadableFile):
                 with suppress(SourceError, UnicodeDecodeError):
                     return check_epic_id(raw.decode().strip())
-        known = self.epics()
+        known = self.list_epics()
         if len(known) > 1:
             raise SourceError(f"there are several epics: name one with --epic: {', '.join(known)}")
         return known[0] if known else ""
 
-    def epics(self) -> list[str]:
+    def list_epics(self) -> list[str]:
         """Every epic that has a file here, also those of older tools."""
         check_folders(self.place)
         named: set[str] = set()
@@ -268,12 +272,14 @@ class Checkpoints:
             for path in folder.glob("*.json*"):
                 stem = path.name.removesuffix(".1").removesuffix(".json")
                 with suppress(SourceError):
-                    if path.name in (f"{stem}.json", f"{stem}.json.1") and not _is_old(path):
+                    if path.name in (f"{stem}.json", f"{stem}.json.1") and not _is_legacy_name(
+                        path
+                    ):
                         named.add(check_epic_id(stem))
-        return sorted(named | set(self._older_epics()))
+        return sorted(named | set(self._list_legacy_epics()))
 
-    def _older_epics(self) -> Iterator[str]:
-        paths = older_files(self.place, "")
+    def _list_legacy_epics(self) -> Iterator[str]:
+        paths = list_legacy_files(self.place, "")
         for folder in (self.place.state, self.place.root / "state"):
             paths += sorted(folder.glob("*-state.json"))
         for path in paths:
@@ -286,15 +292,17 @@ class Checkpoints:
         """Take the epic's files out of the way: into the archive, under names with this word; with
         `delete` they are gone. Files of older tools are archived in any case."""
         check_epic_id(epic_id)
-        with self._writing(epic_id):
-            ours = [path for folder in self.place.folders for path in _names(folder, epic_id)]
+        with self._hold_write_lock(epic_id):
+            ours = [path for folder in self.place.folders for path in _list_files(folder, epic_id)]
             ours = [path for path in ours if exists(path)]
-            old = older_files(self.place, epic_id)
+            old = list_legacy_files(self.place, epic_id)
             old = [
-                path for path in old if path.parent == self.place.state and _is_of(path, epic_id)
+                path
+                for path in old
+                if path.parent == self.place.state and _belongs_to(path, epic_id)
             ]
-            done = _dropped(ours) if delete else _set_aside(ours, word, epic_id)
-            done = [*done, *_set_aside(old, word, epic_id)]
+            done = _delete_files(ours) if delete else _archive_files(ours, word, epic_id)
+            done = [*done, *_archive_files(old, word, epic_id)]
             for folder in self.place.folders:
                 raw = read_file(folder / _POINTER, _SMALL)
                 if not isinstance(raw, UnreadableFile) and raw.strip() == epic_id.encode():
@@ -315,22 +323,26 @@ def _waiting_lock(path: Path) -> Iterator[None]:
         yield
 
 
-def _names(folder: Path, epic_id: str) -> tuple[Path, ...]:
+def _list_files(folder: Path, epic_id: str) -> tuple[Path, ...]:
     """Every file of an epic in a folder."""
-    return (current(folder, epic_id), previous(folder, epic_id), folder / f"{epic_id}.attempts")
+    return (
+        current_file(folder, epic_id),
+        previous_file(folder, epic_id),
+        folder / f"{epic_id}.attempts",
+    )
 
 
-def _is_of(path: Path, epic_id: str) -> bool:
-    return isinstance(look(path, epic_id).read, ReadCheckpoint)
+def _belongs_to(path: Path, epic_id: str) -> bool:
+    return isinstance(read_checkpoint_file(path, epic_id).read, ReadCheckpoint)
 
 
-def _dropped(paths: list[Path]) -> list[Path]:
+def _delete_files(paths: list[Path]) -> list[Path]:
     for path in paths:
         path.unlink()
     return paths
 
 
-def _set_aside(paths: list[Path], word: str, epic_id: str) -> list[Path]:
+def _archive_files(paths: list[Path], word: str, epic_id: str) -> list[Path]:
     """Rename files into the archive beside them, each to a name that is free."""
     moved: list[Path] = []
     for path in paths:
@@ -347,7 +359,7 @@ def _is_plain(path: Path, right_kind: bool) -> bool:
     return right_kind and not path.is_symlink()
 
 
-def _is_old(path: Path) -> bool:
+def _is_legacy_name(path: Path) -> bool:
     """Whether the name is one that older tools use for other things."""
     return path.name.endswith("-state.json") or path.name in (
         *("current-checkpoint.json", "checkpoint.json", "session.json", "test-results.json"),
@@ -360,7 +372,7 @@ class LockedError(StateError):
 
 
 @contextmanager
-def sole(place: StateFolder, epic_id: str) -> Iterator[None]:
+def hold_epic_lock(place: StateFolder, epic_id: str) -> Iterator[None]:
     """Be the one who works on the epic, or LockedError with the process that does."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"

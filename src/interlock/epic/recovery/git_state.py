@@ -29,29 +29,29 @@ _OPERATIONS: Final = (
 )
 
 
-def current_work(root: Path) -> GitWork:
+def read_git_work(root: Path) -> GitWork:
     """How git stands now, as a checkpoint records it."""
-    git = _repository(root)
+    git = _open_repository(root)
     if git is None:
         return GitWork()
-    head = _head(git)
-    dirt = _digest(git, _changes(git), head)
-    return GitWork(commit=head, branch=_branch(git), dirt=dirt, unborn=not head)
+    head = _read_head(git)
+    dirt = _compute_digest(git, _list_changes(git), head)
+    return GitWork(commit=head, branch=_read_branch(git), dirt=dirt, unborn=not head)
 
 
-def look(root: Path, recorded: GitWork) -> GitState:
+def compare_git(root: Path, recorded: GitWork) -> GitState:
     """Compare what is there with what was recorded."""
-    git = _repository(root)
+    git = _open_repository(root)
     if git is None:
         gone = recorded.commit or recorded.unborn
         finding = GitFinding.REPOSITORY_GONE if gone else GitFinding.NO_REPOSITORY
         return GitState(findings=(finding,), recorded_commit=recorded.commit)
-    head, branch, operation = _head(git), _branch(git), _operation(git)
-    relation, ahead, behind = _relation(git, head, recorded)
-    changes = _changes(git)
-    findings = [relation, *_branch_findings(branch, recorded)]
+    head, branch, operation = _read_head(git), _read_branch(git), _find_operation(git)
+    relation, ahead, behind = _compare_commits(git, head, recorded)
+    changes = _list_changes(git)
+    findings = [relation, *_compare_branches(branch, recorded)]
     findings += [GitFinding.OPERATION] if operation else []
-    findings += _dirt_findings(git, head, changes, recorded)
+    findings += _compare_dirt(git, head, changes, recorded)
     tracked = [path for mark, path in changes if mark != "??"]
     untracked = [path for mark, path in changes if mark == "??"]
     return GitState(
@@ -68,78 +68,88 @@ def look(root: Path, recorded: GitWork) -> GitState:
     )
 
 
-def _repository(root: Path) -> Git | None:
+def _open_repository(root: Path) -> Git | None:
     git = Git(root, USER_TREE)
-    inside = is_installed() and git.line("rev-parse", "--is-inside-work-tree") == "true"
+    inside = is_installed() and git.try_line("rev-parse", "--is-inside-work-tree") == "true"
     return git if inside else None
 
 
-def _head(git: Git) -> str:
-    return git.line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+def _read_head(git: Git) -> str:
+    return git.try_line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 
 
-def _branch(git: Git) -> str:
-    return git.line("symbolic-ref", "--quiet", "--short", "HEAD")
+def _read_branch(git: Git) -> str:
+    return git.try_line("symbolic-ref", "--quiet", "--short", "HEAD")
 
 
-def _operation(git: Git) -> str:
-    folder = Path(git.line("rev-parse", "--absolute-git-dir"))
+def _find_operation(git: Git) -> str:
+    folder = Path(git.try_line("rev-parse", "--absolute-git-dir"))
     return next((word for name, word in _OPERATIONS if (folder / name).exists()), "")
 
 
-def _relation(git: Git, head: str, recorded: GitWork) -> tuple[GitFinding, int, int]:
+def _compare_commits(git: Git, head: str, recorded: GitWork) -> tuple[GitFinding, int, int]:
     if not recorded.commit:
         if not head:
             return GitFinding.EQUAL, 0, 0
         return (GitFinding.AHEAD if recorded.unborn else GitFinding.UNRECORDED), 0, 0
-    there = git.line("rev-parse", "--verify", "--quiet", f"{recorded.commit}^{{commit}}")
+    there = git.try_line("rev-parse", "--verify", "--quiet", f"{recorded.commit}^{{commit}}")
     if not there:
         return GitFinding.MISSING_COMMIT, 0, 0
     if there == head:
         return GitFinding.EQUAL, 0, 0
-    counted = git.line("rev-list", "--left-right", "--count", f"{there}...{head}") if head else ""
+    counted = (
+        git.try_line("rev-list", "--left-right", "--count", f"{there}...{head}") if head else ""
+    )
     behind, ahead = (int(word) for word in (counted or "1 1").split())
     if behind and ahead:
         return GitFinding.DIVERGED, ahead, behind
     return (GitFinding.AHEAD, ahead, 0) if ahead else (GitFinding.BEHIND, 0, behind)
 
 
-def _branch_findings(branch: str, recorded: GitWork) -> list[GitFinding]:
+def _compare_branches(branch: str, recorded: GitWork) -> list[GitFinding]:
     if not recorded.branch or branch == recorded.branch:
         return []
     return [GitFinding.OTHER_BRANCH if branch else GitFinding.DETACHED]
 
 
-def _changes(git: Git) -> list[tuple[str, str]]:
+def _list_changes(git: Git) -> list[tuple[str, str]]:
     """What is not committed, as (mark, path); the tools' own folders do not count."""
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
     ran = git.run(*words)
-    if not ran.fine:
+    if not ran.is_ok:
         raise SourceError(f"git cannot say what has changed in {git.folder}: {ran.reason}")
-    entries = os.fsdecode(ran.out).split("\0")
+    entries = os.fsdecode(ran.stdout).split("\0")
     found = [(entry[:2], entry[3:]) for entry in entries if len(entry) > 3]
     return sorted((m, path) for m, path in found if path.split("/")[0] not in OURS)
 
 
-def _dirt_findings(
+def _compare_dirt(
     git: Git, head: str, changes: list[tuple[str, str]], recorded: GitWork
 ) -> list[GitFinding]:
     if not changes:
         return []
-    if recorded.dirt and _digest(git, changes, head) == recorded.dirt:
+    if recorded.dirt and _compute_digest(git, changes, head) == recorded.dirt:
         return [GitFinding.DIRTY_AS_LEFT]
     marks = {mark == "??" for mark, _ in changes}
     kinds = {False: GitFinding.DIRTY_TRACKED, True: GitFinding.DIRTY_UNTRACKED}
     return [kinds[each] for each in sorted(marks)]
 
 
-def _digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
+def _compute_digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
     """One word for what is not committed: names of all files, and what tracked ones hold."""
     if not changes:
         return ""
     found = hashlib.sha256(repr(changes).encode(errors="surrogateescape"))
     if head:
-        words = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD", "--", *spared())
+        words = (
+            "diff",
+            "--binary",
+            "--no-ext-diff",
+            "--no-textconv",
+            "HEAD",
+            "--",
+            *exclude_tool_folders(),
+        )
         content = hashlib.sha256()
         for chunk in git.stream(*words):
             content.update(chunk)
@@ -147,7 +157,7 @@ def _digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
     return found.hexdigest()
 
 
-def spared() -> list[str]:
+def exclude_tool_folders() -> list[str]:
     """Path words for git: everything but the tools' own folders."""
     return [":/", *(f":(exclude,top){name}" for name in OURS)]
 
@@ -157,10 +167,12 @@ _TOP: Final = "refs/stash"
 
 def push_stash(git: Git, label: str) -> str:
     """Set everything aside that is not committed, new files too; the commit it is kept as."""
-    before = git.line("rev-parse", "--verify", "--quiet", _TOP)
-    ran = git.run("stash", "push", "--include-untracked", "-m", label, "--", *spared())
-    found = git.line("rev-parse", "--verify", "--quiet", _TOP)
-    if not ran.fine:
+    before = git.try_line("rev-parse", "--verify", "--quiet", _TOP)
+    ran = git.run(
+        "stash", "push", "--include-untracked", "-m", label, "--", *exclude_tool_folders()
+    )
+    found = git.try_line("rev-parse", "--verify", "--quiet", _TOP)
+    if not ran.is_ok:
         raise SourceError(f"git stash failed: {ran.reason}")
     if not found or found == before:
         raise SourceError("git stash found nothing to set aside")
@@ -169,9 +181,9 @@ def push_stash(git: Git, label: str) -> str:
 
 def find_stash(git: Git, label: str) -> str:
     """The commit of the stash with this label, or ""; a crash may have come before it was noted."""
-    if not git.line("rev-parse", "--verify", "--quiet", _TOP):
+    if not git.try_line("rev-parse", "--verify", "--quiet", _TOP):
         return ""
-    lines = git.line("stash", "list", "--format=%H %gs").splitlines()
+    lines = git.try_line("stash", "list", "--format=%H %gs").splitlines()
     named = (line.partition(" ") for line in lines)
     return next((commit for commit, _, said in named if said.endswith(f": {label}")), "")
 
@@ -185,7 +197,7 @@ def keep_stash(git: Git, commit: str) -> None:
 def apply_stash(git: Git, commit: str) -> None:
     """Bring it back into the work tree, staged as it was. It is kept, whatever comes of it."""
     ran = git.run("stash", "apply", "--quiet", "--index", commit)
-    if ran.fine:
+    if ran.is_ok:
         return
     raise SourceError(
         f"the stash {commit[:12]} does not fit into the work tree: {ran.reason}; it is kept: "

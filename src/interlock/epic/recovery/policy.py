@@ -84,7 +84,7 @@ class GitState(msgspec.Struct, frozen=True, kw_only=True):
     """Some paths that differ; not more than can be shown."""
 
     @property
-    def dirty(self) -> bool:
+    def is_dirty(self) -> bool:
         return any(each in DIRTY for each in self.findings)
 
 
@@ -96,23 +96,25 @@ class ResumeDecision(msgspec.Struct, frozen=True):
     reason: str
 
 
-def decide(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
+def decide_resume(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
     """The most cautious action that any finding asks for."""
     actions = {each: policy.get(each, DEFAULTS[each]) for each in state.findings}
     action = max(actions.values(), default=Action.CONTINUE)
     because = tuple(each for each in state.findings if actions[each] == action)
-    return ResumeDecision(action, because, "; ".join(sentence(each, state) for each in because))
+    return ResumeDecision(
+        action, because, "; ".join(describe_finding(each, state) for each in because)
+    )
 
 
-def sentence(finding: GitFinding, state: GitState) -> str:
+def describe_finding(finding: GitFinding, state: GitState) -> str:
     """The finding in words, with what to do about it where that is not plain."""
     head, recorded = state.head[:12] or "nothing", state.recorded_commit[:12]
     ours, theirs = state.branch or "no branch", state.recorded_branch or "no branch"
     return {
         GitFinding.EQUAL: f"HEAD is the checkpoint's commit {recorded}",
-        GitFinding.AHEAD: f"HEAD {head} is {_commits(state.ahead)} ahead of the checkpoint",
+        GitFinding.AHEAD: f"HEAD {head} is {_count_commits(state.ahead)} ahead of the checkpoint",
         GitFinding.BEHIND: (
-            f"HEAD {head} is {_commits(state.behind)} behind the checkpoint {recorded}"
+            f"HEAD {head} is {_count_commits(state.behind)} behind the checkpoint {recorded}"
         ),
         GitFinding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have gone different ways",
         GitFinding.MISSING_COMMIT: f"the checkpoint's commit {recorded} is not in this repository",
@@ -123,8 +125,8 @@ def sentence(finding: GitFinding, state: GitState) -> str:
         GitFinding.DETACHED: f"HEAD is detached, and the checkpoint's branch was {theirs}",
         GitFinding.OPERATION: f"a {state.operation} is in progress: finish or abort it",
         GitFinding.DIRTY_AS_LEFT: "what is not committed is as the checkpoint left it",
-        GitFinding.DIRTY_TRACKED: f"files were changed since: {_named(state.tracked)}",
-        GitFinding.DIRTY_UNTRACKED: f"files are not tracked: {_named(state.untracked)}",
+        GitFinding.DIRTY_TRACKED: f"files were changed since: {_list_paths(state.tracked)}",
+        GitFinding.DIRTY_UNTRACKED: f"files are not tracked: {_list_paths(state.untracked)}",
     }[finding]
 
 
@@ -149,10 +151,10 @@ def read_policy(settings: Mapping[str, str]) -> Policy:
     return policy
 
 
-def _commits(number: int) -> str:
+def _count_commits(number: int) -> str:
     return "1 commit" if number == 1 else f"{number} commits"
 
 
-def _named(paths: tuple[str, ...]) -> str:
+def _list_paths(paths: tuple[str, ...]) -> str:
     shown = ", ".join(path[:80] for path in paths[:3])
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

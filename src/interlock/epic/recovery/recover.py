@@ -17,11 +17,11 @@ from interlock.epic.checkpoints.record import Checkpoint, GitWork, Recovery
 from interlock.epic.checkpoints.store import Checkpoints
 from interlock.epic.recovery.git_state import (
     apply_stash,
-    current_work,
+    compare_git,
     find_stash,
     keep_stash,
-    look,
     push_stash,
+    read_git_work,
 )
 from interlock.epic.recovery.policy import (
     DEFAULTS,
@@ -29,9 +29,9 @@ from interlock.epic.recovery.policy import (
     GitState,
     Policy,
     ResumeDecision,
-    decide,
+    decide_resume,
 )
-from interlock.signals.lines import canonical_line
+from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import UnreadableFile, append_line, read_file
 from interlock.system.git import USER_TREE, Git
@@ -46,32 +46,34 @@ class RecoveryAttempt(msgspec.Struct, frozen=True):
     at: str
 
 
-def ledger_file(place: StateFolder, epic_id: str) -> Path:
+def attempts_file(place: StateFolder, epic_id: str) -> Path:
     return place.safest / f"{epic_id}.attempts"
 
 
-def tried(place: StateFolder, epic_id: str, key: str) -> int:
+def count_attempts(place: StateFolder, epic_id: str, key: str) -> int:
     """How often this was tried. A damaged line still counts for every key: it was a try."""
-    raw = read_file(ledger_file(place, epic_id), _LARGEST)
+    raw = read_file(attempts_file(place, epic_id), _LARGEST)
     if isinstance(raw, UnreadableFile):
         if raw.kind == "gone":
             return 0
-        raise SourceError(f"{ledger_file(place, epic_id)}: {raw.reason}: look at it, and remove it")
-    return sum(_key(line) in (key, None) for line in raw.splitlines())
+        raise SourceError(
+            f"{attempts_file(place, epic_id)}: {raw.reason}: look at it, and remove it"
+        )
+    return sum(_read_key(line) in (key, None) for line in raw.splitlines())
 
 
-def add_try(place: StateFolder, epic_id: str, key: str, at: str) -> int:
+def add_attempt(place: StateFolder, epic_id: str, key: str, at: str) -> int:
     """Note one more try, safe on disk, and say how many there were with it."""
     make_folders(place)
-    path = ledger_file(place, epic_id)
+    path = attempts_file(place, epic_id)
     try:
         append_line(path, msgspec.json.encode(RecoveryAttempt(key, at)), sync=True)
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
-    return tried(place, epic_id, key)
+    return count_attempts(place, epic_id, key)
 
 
-def _key(line: bytes) -> str | None:
+def _read_key(line: bytes) -> str | None:
     try:
         return msgspec.json.decode(line, type=RecoveryAttempt).key
     except (msgspec.DecodeError, msgspec.ValidationError):
@@ -80,7 +82,7 @@ def _key(line: bytes) -> str | None:
 
 MISMATCH: Final = "GIT_STATE_MISMATCH"
 TOO_MANY: Final = "MAX_RETRIES_EXCEEDED"
-MOST_TRIES: Final = 5
+MAX_ATTEMPTS: Final = 5
 _LONGEST: Final = 500
 
 Emit = Callable[[str], None]
@@ -98,7 +100,7 @@ class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
     @property
-    def may_go_on(self) -> bool:
+    def may_continue(self) -> bool:
         return not self.code
 
 
@@ -110,16 +112,16 @@ def recover(
     *,
     policy: Policy = DEFAULTS,
     answer: Action | None = None,
-    most: int = MOST_TRIES,
+    most: int = MAX_ATTEMPTS,
 ) -> RecoveryResult:
     """Look, decide, carry out. `answer` is what a human said when the policy asked."""
     loaded = checkpoints.read(epic_id)
     if isinstance(loaded, UnreadableCheckpoint):
         return RecoveryResult(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
-    attempt = _Attempt(checkpoints, epic_id, emit, at)
+    attempt = _RecoveryRun(checkpoints, epic_id, emit, at)
     checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
-    state = look(checkpoints.place.root, checkpoint.git)
-    verdict = decide(state, policy)
+    state = compare_git(checkpoints.place.root, checkpoint.git)
+    verdict = decide_resume(state, policy)
     known = RecoveryResult(
         action=verdict.action,
         sentence=verdict.reason,
@@ -132,7 +134,7 @@ def recover(
     return attempt.carry_out(known, verdict, answer, most)
 
 
-class _Attempt:
+class _RecoveryRun:
     """One recovery of one epic."""
 
     def __init__(self, checkpoints: Checkpoints, epic_id: str, emit: Emit, at: str) -> None:
@@ -145,37 +147,41 @@ class _Attempt:
     def carry_out(
         self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
     ) -> RecoveryResult:
-        self._say("RECOVERY_STARTED", verdict.reason)
+        self._emit_signal("RECOVERY_STARTED", verdict.reason)
         asked = verdict.action == Action.ASK
         action = answer if asked and answer is not None else verdict.action
         if action == Action.ASK:
             return msgspec.structs.replace(known, code=MISMATCH)
         if action == Action.REFUSE:
-            return self._failed(known, MISMATCH, verdict.reason)
-        key = try_key(known.checkpoint)
+            return self._fail(known, MISMATCH, verdict.reason)
+        key = attempt_key(known.checkpoint)
         noted = known.checkpoint.attempts.get(key, 0) if known.checkpoint else 0
-        count = max(tried(self._checkpoints.place, self._epic_id, key), noted)
+        count = max(count_attempts(self._checkpoints.place, self._epic_id, key), noted)
         if count >= most:
             reason = f"recovery was tried {count} times for this task: {verdict.reason}"
-            return self._failed(known, TOO_MANY, reason)
-        add_try(self._checkpoints.place, self._epic_id, key, self._at)
-        entry = self._begin(known, verdict, action)
+            return self._fail(known, TOO_MANY, reason)
+        add_attempt(self._checkpoints.place, self._epic_id, key, self._at)
+        entry = self._start_entry(known, verdict, action)
         try:
-            done = self._stashed(entry) if action == Action.STASH else self._taken_as_is(entry)
+            done = self._stash(entry) if action == Action.STASH else self._accept_as_is(entry)
         except SourceError as error:
             self._write(msgspec.structs.replace(entry, state="failed", error=str(error)))
-            return self._failed(known, MISMATCH, str(error))
+            return self._fail(known, MISMATCH, str(error))
         checkpoint = self._write(done, anchor=asked)
-        left = look(self._checkpoints.place.root, checkpoint.git).tracked if done.stash else ()
+        left = (
+            compare_git(self._checkpoints.place.root, checkpoint.git).tracked if done.stash else ()
+        )
         if left:
             reason = f"after the stash {done.stash[:12]} there is still {', '.join(left[:3])}"
-            return self._failed(known, MISMATCH, reason)
-        self._say("RECOVERY_COMPLETE", done.head)
+            return self._fail(known, MISMATCH, reason)
+        self._emit_signal("RECOVERY_COMPLETE", done.head)
         return msgspec.structs.replace(
             known, action=action, checkpoint=checkpoint, stash=done.stash
         )
 
-    def _begin(self, known: RecoveryResult, verdict: ResumeDecision, action: Action) -> Recovery:
+    def _start_entry(
+        self, known: RecoveryResult, verdict: ResumeDecision, action: Action
+    ) -> Recovery:
         entries = known.checkpoint.recoveries if known.checkpoint else ()
         entry = Recovery(
             number=max((each.number for each in entries), default=0) + 1,
@@ -184,15 +190,15 @@ class _Attempt:
             action=action.word,
             head=known.state.head if known.state else "",
         )
-        self._write(entry, counted=try_key(known.checkpoint))
+        self._write(entry, counted=attempt_key(known.checkpoint))
         return entry
 
-    def _stashed(self, entry: Recovery) -> Recovery:
-        commit = push_stash(self._git, _label(self._epic_id, entry))
+    def _stash(self, entry: Recovery) -> Recovery:
+        commit = push_stash(self._git, _stash_label(self._epic_id, entry))
         keep_stash(self._git, commit)
         return msgspec.structs.replace(entry, state="stashed", stash=commit)
 
-    def _taken_as_is(self, entry: Recovery) -> Recovery:
+    def _accept_as_is(self, entry: Recovery) -> Recovery:
         return msgspec.structs.replace(entry, state="complete")
 
     def note_lost_stashes(self, checkpoint: Checkpoint) -> Checkpoint:
@@ -200,7 +206,7 @@ class _Attempt:
         for entry in checkpoint.recoveries:
             if entry.state != "started":
                 continue
-            commit = find_stash(self._git, _label(self._epic_id, entry))
+            commit = find_stash(self._git, _stash_label(self._epic_id, entry))
             if commit:
                 keep_stash(self._git, commit)
             state = "stashed" if commit else "failed"
@@ -212,20 +218,20 @@ class _Attempt:
 
     def _write(self, entry: Recovery, *, anchor: bool = False, counted: str = "") -> Checkpoint:
         """The entry into the journal; with `anchor`, git as it is now is what counts from now."""
-        work = current_work(self._checkpoints.place.root) if anchor else None
-        change = _Change(entry, work, counted)
+        work = read_git_work(self._checkpoints.place.root) if anchor else None
+        change = _RecoveryChange(entry, work, counted)
         return self._checkpoints.update(self._epic_id, change.apply, self._at).checkpoint
 
-    def _failed(self, known: RecoveryResult, code: str, reason: str) -> RecoveryResult:
-        self._say("RECOVERY_FAILED", f"{code} {reason}")
+    def _fail(self, known: RecoveryResult, code: str, reason: str) -> RecoveryResult:
+        self._emit_signal("RECOVERY_FAILED", f"{code} {reason}")
         return msgspec.structs.replace(known, action=Action.REFUSE, code=code, sentence=reason)
 
-    def _say(self, kind: str, text: str) -> None:
+    def _emit_signal(self, kind: str, text: str) -> None:
         plain = "".join(sign if sign.isprintable() else "?" for sign in text)[:_LONGEST]
-        self._emit(canonical_line(kind, plain))
+        self._emit(format_line(kind, plain))
 
 
-class _Change(msgspec.Struct, frozen=True):
+class _RecoveryChange(msgspec.Struct, frozen=True):
     """What a recovery changes in a checkpoint."""
 
     entry: Recovery
@@ -246,13 +252,13 @@ class _Change(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(after, attempts=attempts, metrics=metrics)
 
 
-def try_key(checkpoint: Checkpoint | None) -> str:
+def attempt_key(checkpoint: Checkpoint | None) -> str:
     """What recoveries are counted for: the task at hand. The next task counts from 0."""
     place = checkpoint.position if checkpoint else None
     return f"recovery:{place.story_id}:{place.task}" if place else "recovery"
 
 
-def _label(epic_id: str, entry: Recovery) -> str:
+def _stash_label(epic_id: str, entry: Recovery) -> str:
     return f"interlock: {epic_id}, recovery {entry.number} of {entry.at}"
 
 
@@ -267,11 +273,11 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
         numbers = ", ".join(str(each.number) for each in kept)
         there = f"there are {numbers}" if kept else "there is none"
         raise StateError(f"no such stash is recorded for {epic_id}: {there}")
-    state = look(checkpoints.place.root, loaded.checkpoint.git)
+    state = compare_git(checkpoints.place.root, loaded.checkpoint.git)
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"
         raise StateError(f"there is uncommitted work ({changed}): commit it first")
     apply_stash(Git(checkpoints.place.root, USER_TREE), wanted[-1].stash)
     done = msgspec.structs.replace(wanted[-1], state="restored")
-    checkpoints.update(epic_id, _Change(done, None, "").apply, at)
+    checkpoints.update(epic_id, _RecoveryChange(done, None, "").apply, at)
     return done

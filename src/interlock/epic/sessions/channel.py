@@ -26,7 +26,7 @@ _PATIENCE: Final = 10.0
 _MOST_SPEAKERS: Final = 16
 _LONGEST_PATH: Final = 100
 
-Hear = Callable[[str, str], None]
+OnSignal = Callable[[str, str], None]
 
 
 class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,14 +47,14 @@ class ChannelReply(msgspec.Struct, frozen=True):
 class Channel:
     """A unix socket in a folder of its own; `hear` gets (type, payload) of what may be said."""
 
-    def __init__(self, folder: Path, token: str, hear: Hear) -> None:
+    def __init__(self, folder: Path, token: str, hear: OnSignal) -> None:
         if not token:
             raise ValueError("a channel needs a token")
         self.path = folder / "channel.sock"
         self._token = token.encode()
-        self._hear = hear
+        self._on_signal = hear
         self._server: asyncio.Server
-        self._speakers = 0
+        self._connections = 0
 
     def environment(self) -> dict[str, str]:
         """What the session's environment must hold to use the channel."""
@@ -63,12 +63,12 @@ class Channel:
     async def start(self) -> None:
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             raise SourceError(f"{self.path} is too long for a socket: use a shorter folder")
-        _own(self.path.parent)
+        _make_private_folder(self.path.parent)
         with suppress(FileNotFoundError):
             self.path.unlink()
         before = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._meet, self.path, limit=LONGEST)
+            self._server = await asyncio.start_unix_server(self._serve, self.path, limit=LONGEST)
         finally:
             os.umask(before)
 
@@ -78,21 +78,21 @@ class Channel:
         with suppress(FileNotFoundError):
             self.path.unlink()
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._speakers += 1
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
         try:
-            answer = await self._listen(reader)
+            answer = await self._read_message(reader)
             writer.write(msgspec.json.encode(answer) + b"\n")
             with suppress(ConnectionError):
                 await writer.drain()
         finally:
-            self._speakers -= 1
+            self._connections -= 1
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _listen(self, reader: asyncio.StreamReader) -> ChannelReply:
-        if self._speakers > _MOST_SPEAKERS:
+    async def _read_message(self, reader: asyncio.StreamReader) -> ChannelReply:
+        if self._connections > _MOST_SPEAKERS:
             return ChannelReply(False, "too many speak at once")
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -101,9 +101,9 @@ class Channel:
             return ChannelReply(False, "nothing was said")
         except (ValueError, ConnectionError):
             return ChannelReply(False, f"a line has at most {LONGEST} bytes")
-        return self._take(line)
+        return self._handle_line(line)
 
-    def _take(self, line: bytes) -> ChannelReply:
+    def _handle_line(self, line: bytes) -> ChannelReply:
         try:
             said = msgspec.json.decode(line, type=ChannelMessage)
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
@@ -113,11 +113,11 @@ class Channel:
         found = read_payload(said.type, said.payload, 1)
         if isinstance(found, str):
             return ChannelReply(False, found)
-        self._hear(said.type, said.payload)
+        self._on_signal(said.type, said.payload)
         return ChannelReply(True)
 
 
-def _own(folder: Path) -> None:
+def _make_private_folder(folder: Path) -> None:
     """The folder is ours alone, or it is not used."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
@@ -126,7 +126,7 @@ def _own(folder: Path) -> None:
     folder.chmod(0o700)
 
 
-def deliver(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
+def send_signal(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
     """Say it over the channel and wait for the answer: an empty text, or why it was not taken."""
     line = msgspec.json.encode(ChannelMessage(token, kind, payload)) + b"\n"
     try:

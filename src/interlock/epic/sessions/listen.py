@@ -10,24 +10,30 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, Zones, judge
+from interlock.agents.cli.outcome import FindTimeZone, SessionMonitor, SessionOutcome, judge_session
 from interlock.agents.cli.process import ProcessEnd
-from interlock.agents.cli.profiles import AgentSettings, Profile, clocks_of, environment, launch
-from interlock.agents.cli.timeouts import Alive, Sight, Timeouts
+from interlock.agents.cli.profiles import (
+    AgentSettings,
+    Profile,
+    build_command_line,
+    build_environment,
+    build_timeouts,
+)
+from interlock.agents.cli.timeouts import Alive, StreamSign, Timeouts
 from interlock.engine.case import Usage
-from interlock.signals.lines import Found, LineReader, SessionLines
+from interlock.signals.lines import LineReader, LineResult, SessionLines
 from interlock.signals.streams.events import StreamEvent
 from interlock.system.process_tree import OutputLine
 
-Hear = Callable[[list[Found]], None]
+OnSignals = Callable[[list[LineResult]], None]
 
 
 class SessionListener(Protocol):
     """A reader for the supervisor that also finds signals."""
 
-    def __call__(self, line: OutputLine) -> Iterable[Sight]: ...
+    def __call__(self, line: OutputLine) -> Iterable[StreamSign]: ...
 
-    def close(self, ended: ProcessEnd) -> list[Found]:
+    def close(self, ended: ProcessEnd) -> list[LineResult]:
         """The session is over: what its last words say."""
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
@@ -48,28 +54,28 @@ class AgentDialect(Protocol):
     name: str
 
     @property
-    def clocks(self) -> Timeouts: ...
+    def timeouts(self) -> Timeouts: ...
 
-    def environment(self, environ: Mapping[str, str]) -> dict[str, str]: ...
+    def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]: ...
 
-    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand: ...
+    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand: ...
 
-    def ear(self, now: float, hear: Hear) -> SessionListener: ...
+    def open_listener(self, now: float, hear: OnSignals) -> SessionListener: ...
 
 
-def _left_by_itself(ended: ProcessEnd) -> bool:
+def _exited_by_itself(ended: ProcessEnd) -> bool:
     """One that somebody killed was cut off, whoever it was."""
     return ended.by == "itself" and ended.exit_code is not None and ended.exit_code >= 0
 
 
-class RawEar:
+class RawListener:
     """Line by line; Markdown means nothing."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, hear: OnSignals) -> None:
         self._reader = LineReader("raw")
         self._hear = hear
 
-    def __call__(self, line: OutputLine) -> Iterable[Sight]:
+    def __call__(self, line: OutputLine) -> Iterable[StreamSign]:
         text = line.text.decode("utf-8", "replace")
         if line.half:
             self._reader.feed(text)
@@ -79,14 +85,14 @@ class RawEar:
                 self._hear(found)
         return (Alive(),)
 
-    def close(self, ended: ProcessEnd) -> list[Found]:
-        return self._reader.close(_left_by_itself(ended))
+    def close(self, ended: ProcessEnd) -> list[LineResult]:
+        return self._reader.close(_exited_by_itself(ended))
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
         return None
 
 
-class ExecTongue:
+class ExecDialect:
     """Any command: the prompt on stdin, its stdout read line by line."""
 
     name = "exec"
@@ -95,47 +101,47 @@ class ExecTongue:
         self._argv = argv
 
     @property
-    def clocks(self) -> Timeouts:
+    def timeouts(self) -> Timeouts:
         return Timeouts(grace=2.0)
 
-    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         return dict(environ)
 
-    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
+    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
         return SessionCommand(self._argv, prompt.encode(errors="replace"))
 
-    def ear(self, now: float, hear: Hear) -> SessionListener:
-        return RawEar(hear)
+    def open_listener(self, now: float, hear: OnSignals) -> SessionListener:
+        return RawListener(hear)
 
 
-class MessageEar(SessionMonitor):
+class MessageListener(SessionMonitor):
     """An agent CLI: its own messages, as they come out of its stream."""
 
-    def __init__(self, profile: Profile, now: float, zones: Zones, hear: Hear) -> None:
+    def __init__(self, profile: Profile, now: float, zones: FindTimeZone, hear: OnSignals) -> None:
         super().__init__(profile, now, zones)
         self._lines = SessionLines()
-        self._tell = hear
+        self._on_signals = hear
 
-    def _take(self, event: StreamEvent) -> Iterator[Sight]:
-        found = self._lines.take([event])
+    def _read_event(self, event: StreamEvent) -> Iterator[StreamSign]:
+        found = self._lines.read_events([event])
         if found:
-            self._tell(found)
-        yield from super()._take(event)
+            self._on_signals(found)
+        yield from super()._read_event(event)
 
-    def close(self, ended: ProcessEnd) -> list[Found]:
+    def close(self, ended: ProcessEnd) -> list[LineResult]:
         if self._plain is not None:
             reader = LineReader("message")
-            reader.feed(self._final())
-            return reader.close(_left_by_itself(ended))
+            reader.feed(self._read_final_text())
+            return reader.close(_exited_by_itself(ended))
         return self._lines.close(self._reader.final_message is not None)
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome:
-        usage = Usage(self.spent.tokens, self.spent.money)
-        told = self.testimony(ended, usage)
-        return judge(self._profile.outcome, self.facts(ended), told, "text")
+        usage = Usage(self.usage.tokens, self.usage.money)
+        told = self.build_report(ended, usage)
+        return judge_session(self._profile.outcome, self.build_facts(ended), told, "text")
 
 
-class CliTongue:
+class CliDialect:
     """An agent CLI by its profile. `bare` sends a prompt as it is, also one that is a command to
     the CLI: somebody has set it so."""
 
@@ -144,7 +150,7 @@ class CliTongue:
         profile: Profile,
         settings: AgentSettings,
         program: str,
-        zones: Zones,
+        zones: FindTimeZone,
         *,
         bare: bool = False,
     ) -> None:
@@ -155,14 +161,14 @@ class CliTongue:
         self._zones = zones
 
     @property
-    def clocks(self) -> Timeouts:
-        return clocks_of(self._profile, self._settings)
+    def timeouts(self) -> Timeouts:
+        return build_timeouts(self._profile, self._settings)
 
-    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        return environment(self._profile, self._settings, environ)
+    def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        return build_environment(self._profile, self._settings, environ)
 
-    def command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
-        made = launch(
+    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
+        made = build_command_line(
             *(self._profile, self._settings, self._program, prompt),
             paper=paper,
             own_folder=own,
@@ -171,5 +177,5 @@ class CliTongue:
         )
         return SessionCommand(made.argv, made.stdin, made.prompt if made.prompt_file else "")
 
-    def ear(self, now: float, hear: Hear) -> SessionListener:
-        return MessageEar(self._profile, now, self._zones, hear)
+    def open_listener(self, now: float, hear: OnSignals) -> SessionListener:
+        return MessageListener(self._profile, now, self._zones, hear)

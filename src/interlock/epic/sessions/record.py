@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, deciding
-from interlock.signals.lines import Found, LineRefusal, LineSignal
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, find_deciding_signal
+from interlock.signals.lines import LineRefusal, LineResult, LineSignal
 from interlock.system.errors import SourceError
 from interlock.system.files import append_line, open_log
 
@@ -48,7 +48,7 @@ class HeardSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.known and not self.repeated and not self.refused
 
 
-class Began(msgspec.Struct, frozen=True, kw_only=True):
+class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     """A process of the session was started; `before` is how the checkpoint stood."""
 
     began_at: float
@@ -60,7 +60,7 @@ class SessionRecord:
 
     def __init__(self, path: Path, epic_id: str) -> None:
         self.path = path
-        self.lives: list[Began] = []
+        self.starts: list[SessionStart] = []
         self.heard: list[HeardSignal] = []
         """Everything that decides or changes something, and the first of the rest."""
         self.total = self.refused = self.repeated = 0
@@ -73,35 +73,35 @@ class SessionRecord:
             self._file = open_log(path)
         except OSError as error:
             raise SourceError(f"{path} cannot be written: {error.strerror}") from None
-        self._read_back()
+        self._load()
 
     def close(self) -> None:
         os.close(self._file)
 
     @property
-    def last_word(self) -> HeardSignal | None:
+    def deciding_signal(self) -> HeardSignal | None:
         """The signal by which the session ends, as far as it is known."""
-        return deciding(self._words.values())
+        return find_deciding_signal(self._words.values())
 
     @property
     def is_ending(self) -> bool:
         return any(name in ENDING for name in self._words)
 
     def begin(self, at: float, before: str) -> None:
-        began = Began(began_at=at, before=before)
-        self.lives.append(began)
+        began = SessionStart(began_at=at, before=before)
+        self.starts.append(began)
         self._write(msgspec.json.encode(began), firm=True)
 
-    def add(self, found: Found, via: Via, at: float) -> HeardSignal:
+    def add(self, found: LineResult, via: Via, at: float) -> HeardSignal:
         """Take it down at once; what decides something is on the disk before it is acted on."""
-        heard = self._judged(found, via, at)
-        self._note(heard)
+        heard = self._build_signal(found, via, at)
+        self._count(heard)
         firm = heard.counts and heard.type in DECIDING
         if firm or self._written < _MOST_WRITTEN:
             self._write(msgspec.json.encode(heard), firm=firm)
         return heard
 
-    def _judged(self, found: Found, via: Via, at: float) -> HeardSignal:
+    def _build_signal(self, found: LineResult, via: Via, at: float) -> HeardSignal:
         if isinstance(found, LineRefusal):
             return HeardSignal(
                 at=at,
@@ -112,7 +112,7 @@ class SessionRecord:
                 refused=found.reason.value,
                 sentence=found.sentence,
             )
-        refused, sentence = self._problem(found)
+        refused, sentence = self._explain_refusal(found)
         again = (found.type, found.payload) in self._seen or found.repeated
         return HeardSignal(
             at=at,
@@ -127,7 +127,7 @@ class SessionRecord:
             sentence=sentence,
         )
 
-    def _problem(self, found: LineSignal) -> tuple[str, str]:
+    def _explain_refusal(self, found: LineSignal) -> tuple[str, str]:
         """Why a well-formed signal does not count here."""
         about = found.fields.get("epic_id", self._epic_id)
         if found.type in DECIDING and about != self._epic_id:
@@ -137,7 +137,7 @@ class SessionRecord:
             return "Malformed", "a story's id has letters, digits and . _ / # - only"
         return "", ""
 
-    def _note(self, heard: HeardSignal) -> None:
+    def _count(self, heard: HeardSignal) -> None:
         self.total += 1
         self.refused += bool(heard.refused)
         self.repeated += heard.repeated
@@ -147,9 +147,9 @@ class SessionRecord:
         if len(self.heard) < (_MOST_STORIES if story else _MOST_KEPT):
             self.heard.append(heard)
         if heard.counts and heard.type in DECIDING:
-            self._words[heard.type] = self._newest(self._words.pop(heard.type, None), heard)
+            self._words[heard.type] = self._choose_newest(self._words.pop(heard.type, None), heard)
 
-    def _newest(self, before: HeardSignal | None, heard: HeardSignal) -> HeardSignal:
+    def _choose_newest(self, before: HeardSignal | None, heard: HeardSignal) -> HeardSignal:
         """Of one type the last counts, but for a firm word the first, and no success takes back
         that something was said to be none."""
         if before is None:
@@ -163,7 +163,7 @@ class SessionRecord:
         self._synced += sync
         append_line(self._file, line, sync=sync)
 
-    def _read_back(self) -> None:
+    def _load(self) -> None:
         """What an earlier life of this session left; a line that was cut off is none."""
         size = min(os.fstat(self._file).st_size, _LARGEST)
         raw = os.pread(self._file, size, 0) if size else b""
@@ -172,9 +172,9 @@ class SessionRecord:
             self._written += 1
             try:
                 if line.startswith(b'{"began_at"'):
-                    self.lives.append(msgspec.json.decode(line, type=Began))
+                    self.starts.append(msgspec.json.decode(line, type=SessionStart))
                 else:
-                    self._note(msgspec.json.decode(line, type=HeardSignal))
+                    self._count(msgspec.json.decode(line, type=HeardSignal))
             except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError):
                 continue
         if rest:

@@ -11,13 +11,13 @@ import msgspec
 
 from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
-from interlock.rca.analyst.triage import is_check
+from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
 
-SURE_KIND = 0.6
+SURE_KIND_SCORE = 0.6
 """How sure triage must be of an environment failure or a flake to skip the investigation."""
-SAME_COMMIT = 0.9
-SAME_LOOK = 0.85
+SAME_COMMIT_CONFIDENCE = 0.9
+SAME_LOOK_LIKENESS = 0.85
 _NO_LEAD = 0.35
 _CLEAR, _DOUBT, _GREAT_DOUBT = 0.7, 0.15, 0.3
 """From that share of the first's score on a second suspect is a doubt; and the most it takes from
@@ -37,7 +37,7 @@ class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
+class RepoCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A repository as a place to look, and what speaks for it."""
 
     repo: str
@@ -46,7 +46,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...] = ()
 
 
-class Prior(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteCause(msgspec.Struct, frozen=True, kw_only=True):
     """A root cause of the same suite that was found before."""
 
     rca_id: int
@@ -58,11 +58,11 @@ class Prior(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...] = ()
 
 
-def triage_answer(
-    kind: FaultKind, where: Sequence[Where], *, cascade: int, skew: str, failure: Failure
+def build_triage_answer(
+    kind: FaultKind, where: Sequence[RepoCandidate], *, cascade: int, skew: str, failure: Failure
 ) -> dict[str, Any]:
     """The answer to F1; `cascade` counts the siblings that one broken set-up took down."""
-    skips = kind.category in ("infra", "flake") and kind.confidence >= SURE_KIND
+    skips = kind.category in ("infra", "flake") and kind.confidence >= SURE_KIND_SCORE
     notes = [f"{kind.category}: {kind.why} (confidence {kind.confidence:.2f})"]
     if cascade:
         notes.append(f"{cascade} siblings fail in the same set-up")
@@ -74,7 +74,7 @@ def triage_answer(
         notes.append("the report says nothing but that it failed")
     return {
         "symptom_category": kind.category if skips or kind.category not in _SKIPPED else "unknown",
-        "severity": _severity(kind.category, cascade),
+        "severity": _choose_severity(kind.category, cascade),
         "defect_type_hypothesis": kind.code,
         "candidate_repos": [each.repo for each in where],
         "skip_investigation": skips,
@@ -88,13 +88,15 @@ def triage_answer(
 _SKIPPED = ("infra", "flake")
 
 
-def _severity(category: str, cascade: int) -> str:
+def _choose_severity(category: str, cascade: int) -> str:
     if category == "flake":
         return "low"
     return "high" if cascade or category == "product" else "medium"
 
 
-def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]) -> dict[str, Any]:
+def build_resolve_answer(
+    where: Sequence[RepoCandidate], known: Sequence[str], tried: set[str]
+) -> dict[str, Any]:
     """The answer to F2. When it comes again, what was tried without success goes last."""
     fresh = [each for each in where if each.repo not in tried]
     chosen = fresh or list(where)
@@ -102,7 +104,9 @@ def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]
         best = chosen[0].score
         chosen = [each for each in chosen if each.score >= 0.8 * best][:2]
     else:
-        chosen = [Where(repo=name, score=0, why="nothing points anywhere") for name in known[:1]]
+        chosen = [
+            RepoCandidate(repo=name, score=0, why="nothing points anywhere") for name in known[:1]
+        ]
     return {
         "selected_repos": [
             {"name": each.repo, "focus_paths": list(each.paths[:5]), "reason": each.why}
@@ -112,7 +116,7 @@ def resolve_answer(where: Sequence[Where], known: Sequence[str], tried: set[str]
     }
 
 
-def investigate_answer(
+def build_investigate_answer(
     failure: Failure,
     repo: str,
     found: Sequence[CulpritLead],
@@ -127,34 +131,36 @@ def investigate_answer(
     are lines put in and taken away."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
-    spot = _broke_at(failure, spots)
+    spot = _find_break(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
     places = list(dict.fromkeys([*([spot] if spot else []), *spots]))[:2]
     refs += [f"{repo}:{each.path}:{each.line}" for each in places if each.line]
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _message(failure, repo, best, spot, looked_at),
+        "rca_message": _format_message(failure, repo, best, spot, looked_at),
         "defect_type": kind.code,
-        "component": _component(repo, best, spot),
-        "convergence_score": _score(suspects) if best else _NO_LEAD,
+        "component": _name_component(repo, best, spot),
+        "convergence_score": _compute_score(suspects) if best else _NO_LEAD,
         "evidence_refs": refs,
         "suspects": [
-            _suspect(lead, urls.get(lead.commit.hash, ""), sizes.get(lead.commit.hash, (0, 0)))
+            _describe_suspect(
+                lead, urls.get(lead.commit.hash, ""), sizes.get(lead.commit.hash, (0, 0))
+            )
             for lead in suspects
         ],
     }
 
 
-def _broke_at(failure: Failure, spots: Sequence[StackLocation]) -> StackLocation | None:
+def _find_break(failure: Failure, spots: Sequence[StackLocation]) -> StackLocation | None:
     """Where it broke: a check fails in a test because of the product; all else breaks where the
     stack is innermost."""
-    if not spots or is_check(failure):
+    if not spots or is_failed_check(failure):
         return next(iter(spots), None)
     return min(spots, key=lambda spot: spot.depth)
 
 
-def _score(suspects: Sequence[CulpritLead]) -> float:
+def _compute_score(suspects: Sequence[CulpritLead]) -> float:
     """As sure as the first suspect; a second that is nearly as likely takes some of it."""
     first = suspects[0].score
     second = suspects[1].score if len(suspects) > 1 else 0.0
@@ -163,7 +169,7 @@ def _score(suspects: Sequence[CulpritLead]) -> float:
     return round(max(0.0, min(0.95, first) - doubt), 3)
 
 
-def _message(
+def _format_message(
     failure: Failure,
     repo: str,
     best: CulpritLead | None,
@@ -192,13 +198,13 @@ def _message(
     return " ".join(parts)
 
 
-def _component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:
+def _name_component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:
     path = best.path if best else spot.path if spot else ""
     folder = path.rpartition("/")[0]
     return f"{repo}/{folder}" if folder else repo
 
 
-def _suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dict[str, Any]:
+def _describe_suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dict[str, Any]:
     commit = lead.commit
     return {
         "repo": lead.repo,
@@ -215,17 +221,19 @@ def _suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dict[str, An
     }
 
 
-def correlate_answer(
-    commits: Sequence[str], score: float, others: Sequence[Prior], sure: float
+def build_correlate_answer(
+    commits: Sequence[str], score: float, others: Sequence[SuiteCause], sure: float
 ) -> dict[str, Any]:
     """The answer to F4: the earliest cause that suspects the same commit, or looks the same.
     Findings below `sure` suspect nobody."""
-    found: list[tuple[float, str, Prior]] = []
+    found: list[tuple[float, str, SuiteCause]] = []
     for prior in others:
         same = commits and prior.commits and commits[0] == prior.commits[0]
         if same and score >= sure and prior.score >= sure:
-            found.append((SAME_COMMIT, f"both come from commit {commits[0][:12]}", prior))
-        elif prior.likeness >= SAME_LOOK:
+            found.append(
+                (SAME_COMMIT_CONFIDENCE, f"both come from commit {commits[0][:12]}", prior)
+            )
+        elif prior.likeness >= SAME_LOOK_LIKENESS:
             found.append((prior.likeness, "they look the same", prior))
     if not found:
         reason = "no other cause of this suite looks the same or suspects the same commit"
@@ -242,7 +250,7 @@ def correlate_answer(
     }
 
 
-def draft_answer(
+def build_report_answer(
     failure: Failure,
     *,
     message: str,

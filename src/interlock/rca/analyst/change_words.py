@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from interlock.rca.analyst.names import COMMON_WORDS
-from interlock.rca.analyst.stack import looks_tested
-from interlock.rca.sources.git.change import BEHAVIOUR, Hunk, Nature
+from interlock.rca.analyst.stack import is_test_name
+from interlock.rca.sources.git.change import BEHAVIOUR, ChangeNature, Hunk
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
 
@@ -49,7 +49,7 @@ _COUNTED = re.compile(r"[A-Za-z_]+\d+|None|True|False|")
 """What stands in a test's name for a value that has no short form."""
 
 
-def stems(words: Iterable[str]) -> frozenset[str]:
+def stem_words(words: Iterable[str]) -> frozenset[str]:
     """The words that tell something, whatever their case and number."""
     plain = (word.lower().strip("_") for word in words)
     return frozenset(
@@ -57,30 +57,30 @@ def stems(words: Iterable[str]) -> frozenset[str]:
     )
 
 
-def parts(words: Iterable[str]) -> frozenset[str]:
+def split_into_stems(words: Iterable[str]) -> frozenset[str]:
     """What names are made of, as stems."""
-    return stems(piece for word in words for piece in _WORD_PART.findall(word))
+    return stem_words(piece for word in words for piece in _WORD_PART.findall(word))
 
 
-def spoken(text: str) -> frozenset[str]:
+def extract_message_words(text: str) -> frozenset[str]:
     """The words of a message."""
-    return stems(_WORD.findall(text[:4_000]))
+    return stem_words(_WORD.findall(text[:4_000]))
 
 
-def quoted(text: str) -> list[str]:
+def find_quotes(text: str) -> list[str]:
     """What a message quotes, the longest first: values that were met or missed."""
     found = {next(filter(None, groups)) for groups in _QUOTED.findall(text[:4_000])}
     telling = {each for each in found if re.search(r"[A-Za-z]{3}", each)}
     return sorted(telling, key=lambda each: (-len(each), each))[:10]
 
 
-def missed(text: str) -> list[str]:
+def find_missing_names(text: str) -> list[str]:
     """The names that a message says are not there."""
     found = [next(filter(None, groups)) for groups in _MISSED.findall(text[:4_000])]
     return list(dict.fromkeys(found))[:10]
 
 
-class ChangeText(msgspec.Struct, frozen=True):
+class SourceExcerpt(msgspec.Struct, frozen=True):
     """The part of a test's source that was reached: its lines, and the words in them. `rows` are
     lines above it that hold the values it was run with."""
 
@@ -90,37 +90,41 @@ class ChangeText(msgspec.Struct, frozen=True):
     rows: tuple[int, ...] = ()
 
 
-def body_of(source: bytes | None, line: int, test_name: str = "") -> ChangeText:
+def find_excerpt(source: bytes | None, line: int, test_name: str = "") -> SourceExcerpt:
     """The test or function whose source holds that line, from where it begins to there."""
     lines = (source or b"").decode("utf-8", "replace").split("\n")
     if not 0 < line <= len(lines):
-        return ChangeText(line, line, frozenset())
-    first, last = _beginning(lines, line - 1), _ending(lines, line)
+        return SourceExcerpt(line, line, frozenset())
+    first, last = _find_start(lines, line - 1), _find_end(lines, line)
     text = "\n".join(each[:500] for each in lines[first:last])
-    return ChangeText(first + 1, last, stems(_WORD.findall(text)), _rows(lines, first, test_name))
+    return SourceExcerpt(
+        first + 1, last, stem_words(_WORD.findall(text)), _find_value_rows(lines, first, test_name)
+    )
 
 
-def _beginning(lines: Sequence[str], at: int) -> int:
+def _find_start(lines: Sequence[str], at: int) -> int:
     """Where the test begins, or the function that the line is in."""
     first = at
     while first > max(0, at + 1 - _MOST_LINES) and not _BEGINS.match(lines[first]):
-        if _DEFINITION.match(lines[first]) and _indent(lines[first]) < _indent(lines[at]):
+        if _DEFINITION.match(lines[first]) and _measure_indent(lines[first]) < _measure_indent(
+            lines[at]
+        ):
             break
         first -= 1
     return first
 
 
-def _ending(lines: Sequence[str], line: int) -> int:
-    last, left = line, _opened(lines[line - 1])
+def _find_end(lines: Sequence[str], line: int) -> int:
+    last, left = line, _count_open_brackets(lines[line - 1])
     while last < min(len(lines), line + _MOST_LINES) and (
         left > 0 or (last < line + _STATEMENT and lines[last].strip())
     ):
-        left += _opened(lines[last])
+        left += _count_open_brackets(lines[last])
         last += 1
     return last
 
 
-def _rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
+def _find_value_rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
     """Lines of the decorators above a test that hold all values its name tells."""
     named = _NAMED_ROW.search(test_name)
     values = [each for each in named[1].split("-") if not _COUNTED.fullmatch(each)] if named else []
@@ -133,12 +137,12 @@ def _rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _opened(line: str) -> int:
+def _count_open_brackets(line: str) -> int:
     """How many brackets it opens and leaves open."""
     return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
 
 
-def _indent(line: str) -> int:
+def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
@@ -162,46 +166,48 @@ _HEADING = re.compile(
 )
 
 
-def is_aside(path: str) -> bool:
+def is_auxiliary(path: str) -> bool:
     return bool(_ASIDE.search(path))
 
 
-class Changed:
+class CommitProfile:
     """One commit, read once."""
 
     def __init__(self, repository: Repository, commit: Commit) -> None:
         self.hash = commit.hash
-        change = repository.change_of(commit)
+        change = repository.read_change(commit)
         self.nature = change.nature
-        self.whole = change.whole
+        self.is_whole = change.whole
         gone = {line.strip() for hunk in change.hunks for line in hunk.removed}
         hunks = [
-            hunk for hunk in change.hunks if hunk.nature == BEHAVIOUR and not _moved(hunk, gone)
+            hunk for hunk in change.hunks if hunk.nature == BEHAVIOUR and not _is_moved(hunk, gone)
         ]
-        ours = [hunk for hunk in hunks if not is_aside(hunk.path)]
-        product = [hunk for hunk in ours if not looks_tested(hunk.path)]
+        ours = [hunk for hunk in hunks if not is_auxiliary(hunk.path)]
+        product = [hunk for hunk in ours if not is_test_name(hunk.path)]
         self.paths = frozenset(hunk.path for hunk in hunks)
         """Files that it changed in more than words and spaces."""
         self.product_paths = frozenset(hunk.path for hunk in product)
         self.only_tests = bool(ours) and not product
         self._hunks = hunks
-        brought = _brought(product or hunks)
-        self.words = stems(brought) | stems(re.findall(r"\w+", commit.subject))
-        self.product_words = stems(_brought(product)) | stems(_around(product))
-        self.line_words = stems(_words(_lines(product)))
-        functions = frozenset(name for hunk in product for name in _functions(hunk))
-        self.functions = stems(functions)
+        brought = _find_changed_words(product or hunks)
+        self.words = stem_words(brought) | stem_words(re.findall(r"\w+", commit.subject))
+        self.product_words = stem_words(_find_changed_words(product)) | stem_words(
+            _find_surrounding_words(product)
+        )
+        self.line_words = stem_words(_find_words(_list_lines(product)))
+        functions = frozenset(name for hunk in product for name in _find_functions(hunk))
+        self.functions = stem_words(functions)
         """Functions of the product in which lines were changed."""
-        self.parts = parts(_words(_lines(product)) | functions)
-        self._text = "\n".join(_lines(product))[:_MOST_TEXT]
-        if self.nature.behavioural and _only_follows(commit, _brought(hunks)):
-            self.nature = Nature("moved", "it only follows a file to its new name")
+        self.parts = split_into_stems(_find_words(_list_lines(product)) | functions)
+        self._text = "\n".join(_list_lines(product))[:_MOST_TEXT]
+        if self.nature.is_behavioural and _is_only_rename(commit, _find_changed_words(hunks)):
+            self.nature = ChangeNature("moved", "it only follows a file to its new name")
 
-    def touches(self, path: str) -> bool:
+    def touches_file(self, path: str) -> bool:
         """Whether it altered the file, as far as it is told; lines may have come from another."""
-        return path in self.paths or not self.whole
+        return path in self.paths or not self.is_whole
 
-    def on_top(self, path: str) -> bool:
+    def changes_top_level(self, path: str) -> bool:
         """Whether something changed there that all of the file shares: what stands in nothing."""
         lines = (
             line
@@ -211,61 +217,61 @@ class Changed:
         )
         return any(_SHARED.match(line) for line in lines)
 
-    def inside(self, path: str, function: str) -> bool:
+    def changes_function(self, path: str, function: str) -> bool:
         """Whether something changed in that function."""
         name = function.rpartition(".")[2]
         return bool(name) and any(
-            hunk.path == path and name in _functions(hunk) for hunk in self._hunks
+            hunk.path == path and name in _find_functions(hunk) for hunk in self._hunks
         )
 
-    def within(self, path: str, first: int, last: int) -> bool:
+    def changes_lines(self, path: str, first: int, last: int) -> bool:
         """Whether something changed in these lines."""
         return any(
             hunk.path == path and hunk.first <= last and first <= hunk.last for hunk in self._hunks
         )
 
-    def drops(self, name: str) -> bool:
+    def removes_name(self, name: str) -> bool:
         """Whether it took a name away more often than it put it in."""
         pattern = re.compile(rf"\b{re.escape(name)}\b")
         gone = sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.removed)
         return gone > sum(len(pattern.findall(line)) for hunk in self._hunks for line in hunk.added)
 
-    def holds(self, text: str) -> bool:
+    def contains_text(self, text: str) -> bool:
         """Whether it put that text in, or took it away."""
         return text in self._text
 
 
-def _moved(hunk: Hunk, gone: Collection[str]) -> bool:
+def _is_moved(hunk: Hunk, gone: Collection[str]) -> bool:
     """Whether it only puts in, in one piece, lines that the commit took away elsewhere."""
     added = [line.strip() for line in hunk.added if line.strip()]
     known = sum(line in gone for line in added)
     return not hunk.removed and len(added) >= _MOVED_LINES and known >= _SAME * len(added)
 
 
-def _lines(hunks: Iterable[Hunk]) -> Iterator[str]:
+def _list_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
     for hunk in hunks:
-        yield from _written((*hunk.removed, *hunk.added))
+        yield from _drop_generated((*hunk.removed, *hunk.added))
 
 
-def _written(lines: Iterable[str]) -> Iterator[str]:
+def _drop_generated(lines: Iterable[str]) -> Iterator[str]:
     """Without lines that no one writes: they are generated, and would speak of anything."""
     return (line for line in lines if len(line) <= _LONGEST)
 
 
-def _brought(hunks: Iterable[Hunk]) -> frozenset[str]:
+def _find_changed_words(hunks: Iterable[Hunk]) -> frozenset[str]:
     """Words that came or went; one of a line that only moved did neither."""
     found = list(hunks)
-    came = _words(_written(line for hunk in found for line in hunk.added))
-    return came ^ _words(_written(line for hunk in found for line in hunk.removed))
+    came = _find_words(_drop_generated(line for hunk in found for line in hunk.added))
+    return came ^ _find_words(_drop_generated(line for hunk in found for line in hunk.removed))
 
 
-def _around(hunks: Iterable[Hunk]) -> frozenset[str]:
+def _find_surrounding_words(hunks: Iterable[Hunk]) -> frozenset[str]:
     """Words of the changed lines and of the functions they are in, whether new or not."""
     found = list(hunks)
-    return _words(hunk.inside for hunk in found) | _words(_lines(found))
+    return _find_words(hunk.inside for hunk in found) | _find_words(_list_lines(found))
 
 
-def _functions(hunk: Hunk) -> Iterator[str]:
+def _find_functions(hunk: Hunk) -> Iterator[str]:
     """The functions that were changed: the one it is in, unless something else begins there, and
     those whose heading it changed or took away. Classes hold too much to tell anything."""
     lines = [line for line in (*hunk.removed, *hunk.added) if line.strip()]
@@ -276,11 +282,11 @@ def _functions(hunk: Hunk) -> Iterator[str]:
             yield found[1]
 
 
-def _words(lines: Iterable[str]) -> frozenset[str]:
+def _find_words(lines: Iterable[str]) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", "\n".join(lines)[:_MOST_TEXT]))
 
 
-def _only_follows(commit: Commit, brought: frozenset[str]) -> bool:
+def _is_only_rename(commit: Commit, brought: frozenset[str]) -> bool:
     renamed = {
         name.rpartition("/")[2].partition(".")[0]
         for each in commit.files

@@ -12,13 +12,13 @@ from hashlib import blake2b
 
 import msgspec
 
-NEAR_ENOUGH = 0.2
+MIN_NEAREST = 0.2
 """Likeness to the nearest example below which nothing supports an answer."""
-SURE_ENOUGH = 0.3
-VISITS = 24_000
+MIN_CHANCE = 0.3
+MAX_VISITS = 24_000
 """How many examples are looked at in all while learning."""
-ROUNDS = (4, 60)
-CALLED = 2.0
+TRAINING_ROUNDS = (4, 60)
+LABEL_WORD_BONUS = 2.0
 """What a kind gains where a failure uses its label's words: kinds are named for what is said."""
 _DECAY = 1e-3
 _RATE = 4.0
@@ -29,7 +29,7 @@ _LABEL_WORD = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")
 Vector = list[tuple[int, float]]
 
 
-class Opinion(msgspec.Struct, frozen=True):
+class Prediction(msgspec.Struct, frozen=True):
     """The likeliest label, or none; how sure; and the words that spoke for it."""
 
     label: str
@@ -42,55 +42,59 @@ class Classifier:
     """What was learnt from examples: (features, label)."""
 
     def __init__(self, examples: Sequence[tuple[frozenset[str], str]]) -> None:
-        ordered = sorted(examples, key=_drawn)
+        ordered = sorted(examples, key=_hash_example)
         self._labels = [label for _, label in ordered]
         self._kinds = sorted(set(self._labels))
-        self._rarity = _rarities([bag for bag, _ in ordered])
+        self._rarity = _compute_rarities([bag for bag, _ in ordered])
         self._numbers = {word: at for at, word in enumerate(sorted(self._rarity))}
         self._words = list(self._numbers)
-        self._stems = _label_stems(self._kinds)
-        self._taught = [self._vector(bag) for bag, _ in ordered]
-        self._called = [self._calls(bag) for bag, _ in ordered]
-        self._holding = _inverted(self._taught)
+        self._stems = _stem_labels(self._kinds)
+        self._examples = [self._vectorize(bag) for bag, _ in ordered]
+        self._label_scores = [self._score_label_words(bag) for bag, _ in ordered]
+        self._inverted_index = _build_inverted_index(self._examples)
         self._weights = [[0.0] * len(self._words) for _ in self._kinds]
         self._bias = [0.0] * len(self._kinds)
         if len(self._kinds) > 1:
-            self._learn()
+            self._train()
 
-    def ask(self, bag: frozenset[str]) -> Opinion:
+    def predict(self, bag: frozenset[str]) -> Prediction:
         """What the features of a failure make it."""
-        vector = self._vector(bag)
-        near = self._nearest(vector)
-        if not self._kinds or near < NEAR_ENOUGH:
-            return Opinion("", 0.0, ("nothing like it was taught",))
+        vector = self._vectorize(bag)
+        near = self._measure_nearest(vector)
+        if not self._kinds or near < MIN_NEAREST:
+            return Prediction("", 0.0, ("nothing like it was taught",))
         if len(self._kinds) == 1:
-            return Opinion(self._kinds[0], round(near, 4), self._reasons(vector, 0))
-        chances = self._chances(vector, self._calls(bag))
+            return Prediction(self._kinds[0], round(near, 4), self._find_reasons(vector, 0))
+        chances = self._compute_chances(vector, self._score_label_words(bag))
         best = max(range(len(chances)), key=lambda kind: (chances[kind], -kind))
-        if chances[best] < SURE_ENOUGH:
-            return Opinion("", round(chances[best], 4), ("the examples do not agree",))
-        return Opinion(self._kinds[best], round(chances[best], 4), self._reasons(vector, best))
+        if chances[best] < MIN_CHANCE:
+            return Prediction("", round(chances[best], 4), ("the examples do not agree",))
+        return Prediction(
+            self._kinds[best], round(chances[best], 4), self._find_reasons(vector, best)
+        )
 
-    def _vector(self, bag: frozenset[str]) -> Vector:
+    def _vectorize(self, bag: frozenset[str]) -> Vector:
         known = sorted(self._numbers[word] for word in bag if word in self._numbers)
         weights = [self._rarity[self._words[number]] for number in known]
         length = math.sqrt(sum(weight * weight for weight in weights)) or 1.0
         return [(number, weight / length) for number, weight in zip(known, weights, strict=True)]
 
-    def _nearest(self, vector: Vector) -> float:
+    def _measure_nearest(self, vector: Vector) -> float:
         """Cosine with the nearest example."""
         scores: dict[int, float] = defaultdict(float)
         for number, weight in vector:
-            for example, other in self._holding.get(number, ()):
+            for example, other in self._inverted_index.get(number, ()):
                 scores[example] += weight * other
         return max(scores.values(), default=0.0)
 
-    def _calls(self, bag: frozenset[str]) -> list[float]:
+    def _score_label_words(self, bag: frozenset[str]) -> list[float]:
         """Of each kind, how many of its label's words the features use."""
         used_stems = {word[1 : 1 + _STEM] for word in bag if word.startswith("~")}
-        return [CALLED * len(stems & used_stems) / max(1, len(stems)) for stems in self._stems]
+        return [
+            LABEL_WORD_BONUS * len(stems & used_stems) / max(1, len(stems)) for stems in self._stems
+        ]
 
-    def _chances(self, vector: Vector, called: Sequence[float]) -> list[float]:
+    def _compute_chances(self, vector: Vector, called: Sequence[float]) -> list[float]:
         raw = [
             bias + call + sum(weights[number] * weight for number, weight in vector)
             for weights, bias, call in zip(self._weights, self._bias, called, strict=True)
@@ -100,30 +104,32 @@ class Classifier:
         total = sum(grown)
         return [each / total for each in grown]
 
-    def _reasons(self, vector: Vector, kind: int) -> tuple[str, ...]:
+    def _find_reasons(self, vector: Vector, kind: int) -> tuple[str, ...]:
         weights = self._weights[kind]
         ranked = sorted(vector, key=lambda part: (-weights[part[0]] * part[1], part[0]))
         only = len(self._kinds) == 1
         spoke = [self._words[number] for number, _ in ranked if only or weights[number] > 0]
         return tuple(spoke[:3])
 
-    def _learn(self) -> None:
+    def _train(self) -> None:
         counts = Counter(self._labels)
         fair = len(self._labels) / len(self._kinds)
         worth = {label: math.sqrt(fair / count) for label, count in counts.items()}
-        rounds = max(ROUNDS[0], min(ROUNDS[1], VISITS // max(1, len(self._labels))))
+        rounds = max(
+            TRAINING_ROUNDS[0], min(TRAINING_ROUNDS[1], MAX_VISITS // max(1, len(self._labels)))
+        )
         order = list(range(len(self._labels)))
         for turn in range(rounds):
             rate = _RATE / (1 + 0.3 * turn)
             for example in order if turn % 2 else reversed(order):
-                self._step(example, rate * worth[self._labels[example]])
+                self._train_on_example(example, rate * worth[self._labels[example]])
             keep = 1 - _DECAY * rate
             for kind, weights in enumerate(self._weights):
                 self._weights[kind] = [weight * keep for weight in weights]
 
-    def _step(self, example: int, rate: float) -> None:
-        vector, label = self._taught[example], self._labels[example]
-        for kind, chance in enumerate(self._chances(vector, self._called[example])):
+    def _train_on_example(self, example: int, rate: float) -> None:
+        vector, label = self._examples[example], self._labels[example]
+        for kind, chance in enumerate(self._compute_chances(vector, self._label_scores[example])):
             step = rate * (chance - (self._kinds[kind] == label))
             if abs(step) < _LEAST_STEP:
                 continue
@@ -133,21 +139,21 @@ class Classifier:
             self._bias[kind] -= 0.1 * step
 
 
-def _drawn(example: tuple[frozenset[str], str]) -> bytes:
+def _hash_example(example: tuple[frozenset[str], str]) -> bytes:
     """An order that has nothing to do with how the examples came, and is always the same."""
     bag, label = example
     text = "\n".join([label, *sorted(bag)])
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _label_stems(kinds: Sequence[str]) -> list[frozenset[str]]:
+def _stem_labels(kinds: Sequence[str]) -> list[frozenset[str]]:
     """The beginnings of the words of each label, without those that most labels have."""
     words = [{part.lower()[:_STEM] for part in _LABEL_WORD.findall(kind)} for kind in kinds]
     count = Counter(stem for stems in words for stem in stems)
     return [frozenset(stem for stem in stems if 2 * count[stem] <= len(kinds)) for stems in words]
 
 
-def _rarities(bags: Sequence[frozenset[str]]) -> dict[str, float]:
+def _compute_rarities(bags: Sequence[frozenset[str]]) -> dict[str, float]:
     """Of words that more than one example holds, how few hold them; of few examples, all words."""
     count: Counter[str] = Counter()
     for bag in bags:
@@ -157,7 +163,7 @@ def _rarities(bags: Sequence[frozenset[str]]) -> dict[str, float]:
     return {word: math.log(total / (held - 0.5)) for word, held in count.items() if held >= least}
 
 
-def _inverted(vectors: Sequence[Vector]) -> dict[int, list[tuple[int, float]]]:
+def _build_inverted_index(vectors: Sequence[Vector]) -> dict[int, list[tuple[int, float]]]:
     holding: dict[int, list[tuple[int, float]]] = defaultdict(list)
     for example, vector in enumerate(vectors):
         for number, weight in vector:

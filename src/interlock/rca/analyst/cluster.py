@@ -11,52 +11,58 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.rca.analyst.similarity import Traits, bands_of, likeness, score, traits
+from interlock.rca.analyst.similarity import (
+    Traits,
+    compare_failures,
+    compute_bands,
+    extract_traits,
+    score_similarity,
+)
 from interlock.rca.records import Failure
 
-JOINED = 0.5
+JOIN_THRESHOLD = 0.5
 """Likeness from which two failures are of one family."""
-AS_WHOLES = 0.35
+GROUP_THRESHOLD = 0.35
 """Mean likeness two families must have to become one: a chain of neighbours is no family."""
-SMALL_BLOCK = 60
+MAX_SMALL_BLOCK = 60
 """Up to so many that share a band are compared all with all."""
 NEIGHBOURS = 4
-LEADERS = 20
-SPOKESMEN = 3
+MAX_LEADERS = 20
+MAX_SAMPLE = 3
 
 
-def cluster(failures: Sequence[Failure]) -> list[str]:
+def cluster_failures(failures: Sequence[Failure]) -> list[str]:
     """For each failure, the name of its family: the least id of its members."""
     names = [""] * len(failures)
-    for members in families([traits(failure) for failure in failures]):
+    for members in find_families([extract_traits(failure) for failure in failures]):
         name = min(failures[member].id for member in members)
         for member in members:
             names[member] = name
     return names
 
 
-def families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
+def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
     """Groups of indexes, each rising, in the order of their first members."""
-    order = sorted(range(len(known)), key=lambda at: _canon(known[at]))
+    order = sorted(range(len(known)), key=lambda at: _make_canonical_key(known[at]))
     ranked = [known[at] for at in order]
     groups: dict[int, list[int]] = defaultdict(list)
-    for at, head in enumerate(_joined(ranked)):
+    for at, head in enumerate(_join_links(ranked)):
         groups[head].append(order[at])
     return sorted(tuple(sorted(members)) for members in groups.values())
 
 
-def _canon(known: Traits) -> tuple[str, str, str, str, tuple[str, ...]]:
+def _make_canonical_key(known: Traits) -> tuple[str, str, str, str, tuple[str, ...]]:
     return known.text, known.class_name, known.test_name, known.message, known.lined
 
 
-def _joined(known: Sequence[Traits]) -> list[int]:
+def _join_links(known: Sequence[Traits]) -> list[int]:
     """For each its family's head. Links are taken best first, so no order of theirs matters."""
-    links = sorted((-score, one, other) for one, other, score in _links(known))
+    links = sorted((-score, one, other) for one, other, score in _find_links(known))
     heads = list(range(len(known)))
     members = {at: [at] for at in heads}
     for _, one, other in links:
         left, right = heads[one], heads[other]
-        if left == right or not _as_wholes(known, members[left], members[right]):
+        if left == right or not _are_alike_as_groups(known, members[left], members[right]):
             continue
         if len(members[left]) < len(members[right]):
             left, right = right, left
@@ -66,79 +72,81 @@ def _joined(known: Sequence[Traits]) -> list[int]:
     return heads
 
 
-def _as_wholes(known: Sequence[Traits], left: list[int], right: list[int]) -> bool:
+def _are_alike_as_groups(known: Sequence[Traits], left: list[int], right: list[int]) -> bool:
     if len(left) == len(right) == 1:
         return True
-    some, others = _spokesmen(left), _spokesmen(right)
-    total = sum(score(known[one], known[other]) for one in some for other in others)
-    return total >= AS_WHOLES * len(some) * len(others)
+    some, others = _sample_members(left), _sample_members(right)
+    total = sum(score_similarity(known[one], known[other]) for one in some for other in others)
+    return total >= GROUP_THRESHOLD * len(some) * len(others)
 
 
-def _spokesmen(members: list[int]) -> list[int]:
+def _sample_members(members: list[int]) -> list[int]:
     """A few of the members, spread over them all."""
-    count = min(len(members), SPOKESMEN)
+    count = min(len(members), MAX_SAMPLE)
     return [members[at * (len(members) - 1) // max(1, count - 1)] for at in range(count)]
 
 
-def _links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
+def _find_links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
     """Pairs that are alike enough, each once, among those that share a band."""
     seen: set[tuple[int, int]] = set()
-    for block in _blocks(known):
-        pairs = _small(block) if len(block) <= SMALL_BLOCK else _near(block)
+    for block in _find_blocks(known):
+        pairs = _pair_all(block) if len(block) <= MAX_SMALL_BLOCK else _pair_neighbours(block)
         for one, other in pairs:
             if (one, other) in seen:
                 continue
             seen.add((one, other))
-            found = score(known[one], known[other])
-            if found >= JOINED:
+            found = score_similarity(known[one], known[other])
+            if found >= JOIN_THRESHOLD:
                 yield one, other, found
-        if len(block) > SMALL_BLOCK:
-            yield from _led(block, known)
+        if len(block) > MAX_SMALL_BLOCK:
+            yield from _link_to_leaders(block, known)
 
 
-def _blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
+def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
     """Indexes that share a band. Bands with the same members are one block."""
     sharing: dict[int, list[int]] = defaultdict(list)
     for at, each in enumerate(known):
-        for band in bands_of(each):
+        for band in compute_bands(each):
             sharing[band].append(at)
     return sorted({tuple(block) for block in sharing.values() if len(block) > 1})
 
 
-def _small(block: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _pair_all(block: Sequence[int]) -> Iterator[tuple[int, int]]:
     for place, one in enumerate(block):
         for other in block[place + 1 :]:
             yield one, other
 
 
-def _near(block: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _pair_neighbours(block: Sequence[int]) -> Iterator[tuple[int, int]]:
     """In canonical order what is alike stands near."""
     for place, one in enumerate(block):
         for other in block[place + 1 : place + 1 + NEIGHBOURS]:
             yield one, other
 
 
-def _led(block: Sequence[int], known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
+def _link_to_leaders(
+    block: Sequence[int], known: Sequence[Traits]
+) -> Iterator[tuple[int, int, float]]:
     """Of a large block each is compared with the first of every kind met so far, within reason."""
     leaders: list[int] = []
     for other in block:
         for one in leaders:
-            found = score(known[one], known[other])
-            if found >= JOINED:
+            found = score_similarity(known[one], known[other])
+            if found >= JOIN_THRESHOLD:
                 yield one, other, found
                 break
         else:
-            if len(leaders) < LEADERS:
+            if len(leaders) < MAX_LEADERS:
                 leaders.append(other)
 
 
-MATCH = 0.7
+MATCH_THRESHOLD = 0.7
 """Likeness from which it is the same."""
-UNSURE = 0.35
+UNSURE_THRESHOLD = 0.35
 """Likeness below which it is new."""
-CERTAIN = 0.999
+CERTAIN_THRESHOLD = 0.999
 """Likeness from which no nearer one is looked for: the likeliest are compared first."""
-CANDIDATES = 200
+MAX_CANDIDATES = 200
 """No more are compared: those that share most bands, then the newest."""
 
 
@@ -149,10 +157,10 @@ class KnownFailure(msgspec.Struct, frozen=True):
     traits: Traits
 
 
-class Index(Protocol):
+class FailureIndex(Protocol):
     """Where known failures are kept by their bands."""
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         """Those that share a band, the likeliest first; as many as are worth comparing."""
 
 
@@ -166,29 +174,29 @@ class RecallResult(msgspec.Struct, frozen=True):
     why: str
 
 
-def recall(asked: Traits, index: Index) -> RecallResult:
+def recall_failure(asked: Traits, index: FailureIndex) -> RecallResult:
     """The nearest of what the index knows. Of equals the first the index gives."""
-    return _nearest(asked, index.candidates(bands_of(asked)))
+    return _find_nearest(asked, index.find_candidates(compute_bands(asked)))
 
 
-def _nearest(asked: Traits, candidates: Iterable[KnownFailure]) -> RecallResult:
+def _find_nearest(asked: Traits, candidates: Iterable[KnownFailure]) -> RecallResult:
     nearest, best = None, 0.0
     for known in candidates:
-        found = score(asked, known.traits)
+        found = score_similarity(asked, known.traits)
         if found > best:
             nearest, best = known, found
-        if best >= CERTAIN:
+        if best >= CERTAIN_THRESHOLD:
             break
     if nearest is None:
         return RecallResult("new", None, 0.0, "nothing known is like it")
-    why = likeness(asked, nearest.traits).why
-    return RecallResult(_verdict(best), nearest.known_id, best, why)
+    why = compare_failures(asked, nearest.traits).why
+    return RecallResult(_judge_score(best), nearest.known_id, best, why)
 
 
-def _verdict(found: float) -> str:
-    if found >= MATCH:
+def _judge_score(found: float) -> str:
+    if found >= MATCH_THRESHOLD:
         return "match"
-    return "unsure" if found >= UNSURE else "new"
+    return "unsure" if found >= UNSURE_THRESHOLD else "new"
 
 
 class FailureMemory:
@@ -203,10 +211,12 @@ class FailureMemory:
             self._by_band[band].append(len(self._known))
         self._known.append(KnownFailure(known_id, known))
 
-    def candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
+    def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
         """Of a band that many share only the newest are looked at."""
-        shared = Counter(at for band in bands for at in self._by_band.get(band, ())[-CANDIDATES:])
-        likely = sorted(shared, key=lambda at: (-shared[at], -at))[:CANDIDATES]
+        shared = Counter(
+            at for band in bands for at in self._by_band.get(band, ())[-MAX_CANDIDATES:]
+        )
+        likely = sorted(shared, key=lambda at: (-shared[at], -at))[:MAX_CANDIDATES]
         return [self._known[at] for at in likely]
 
 
@@ -214,7 +224,7 @@ def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, RecallResu
     """Each failure against those before it, in their order."""
     memory = FailureMemory()
     for failure in failures:
-        asked = traits(failure)
-        bands = bands_of(asked)
-        yield failure.id, _nearest(asked, memory.candidates(bands))
+        asked = extract_traits(failure)
+        bands = compute_bands(asked)
+        yield failure.id, _find_nearest(asked, memory.find_candidates(bands))
         memory.add(failure.id, asked, bands)

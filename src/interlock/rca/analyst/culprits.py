@@ -13,21 +13,27 @@ from types import MappingProxyType
 import msgspec
 
 from interlock.rca.analyst.change_words import (
-    Changed,
-    ChangeText,
-    body_of,
-    is_aside,
-    missed,
-    parts,
-    quoted,
-    spoken,
-    stems,
+    CommitProfile,
+    SourceExcerpt,
+    extract_message_words,
+    find_excerpt,
+    find_missing_names,
+    find_quotes,
+    is_auxiliary,
+    split_into_stems,
+    stem_words,
 )
-from interlock.rca.analyst.mentions import Mentions, hear
-from interlock.rca.analyst.names import language
-from interlock.rca.analyst.stack import StackLocation, is_library, is_test, looks_tested, spots
-from interlock.rca.analyst.suspects import RankedSuspect, rank
-from interlock.rca.analyst.triage import is_check
+from interlock.rca.analyst.mentions import Mentions, collect_mentions
+from interlock.rca.analyst.names import detect_language
+from interlock.rca.analyst.stack import (
+    StackLocation,
+    is_library,
+    is_test,
+    is_test_name,
+    locate_frames,
+)
+from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
+from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
@@ -47,86 +53,94 @@ class FailureScene:
     ) -> None:
         self._repository = repository
         self._test_name = mentions.test_name
-        self.is_check = is_check(failure)
+        self.is_check = is_failed_check(failure)
         """Whether a test's own check failed, and nothing broke by itself."""
-        self.spots = spots(failure, repository, rev)[:_BLAMED_FRAMES]
-        self.places = {spot.path for spot in self.spots}
-        self._tests = [spot for spot in self.spots if spot.is_test]
+        self.locations = locate_frames(failure, repository, rev)[:_BLAMED_FRAMES]
+        self.places = {spot.path for spot in self.locations}
+        self._tests = [spot for spot in self.locations if spot.is_test]
         outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
         self.helpers = {spot.path for spot in self._tests} - {outermost}
         """Files of tests that the failing one only uses."""
-        self.words = spoken(mentions.message) | stems(_functions(mentions))
-        self.quoted = quoted(mentions.message)
-        self.missed = missed(mentions.message)
+        self.words = extract_message_words(mentions.message) | stem_words(
+            _find_product_functions(mentions)
+        )
+        self.quotes = find_quotes(mentions.message)
+        self.missing_names = find_missing_names(mentions.message)
         """Names that the message says are not there."""
-        self._reach = {spot: self._around(spot, rev) for spot in self.spots}
+        self._nearby_lines = {spot: self._find_nearby_lines(spot, rev) for spot in self.locations}
         self._writers = {
-            spot: repository.writers(spot.path, reach[:_MOST_REACHED], rev) if spot.line else {}
-            for spot, reach in self._reach.items()
+            spot: repository.find_writers(spot.path, reach[:_MOST_REACHED], rev)
+            if spot.line
+            else {}
+            for spot, reach in self._nearby_lines.items()
         }
         self._blamed: dict[str, StackLocation] = {}
         """Commits that wrote a line of the stack, each with the innermost such line."""
         for spot, writers in self._writers.items():
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
-        self.tested = self._in_test(rev) | stems(re.findall(r"\w+", mentions.test_name))
+        self.test_words = self._read_test_words(rev) | stem_words(
+            re.findall(r"\w+", mentions.test_name)
+        )
         """What the failing test speaks of."""
-        self.named = parts(re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0]))
+        self.test_name_parts = split_into_stems(
+            re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
+        )
         """The parts of its name."""
 
-    def _around(self, spot: StackLocation, rev: str) -> list[tuple[int, int]]:
+    def _find_nearby_lines(self, spot: StackLocation, rev: str) -> list[tuple[int, int]]:
         """The lines that count as beside a place: of a test, those of itself and its values."""
         if not spot.is_test:
             return [(max(1, spot.line - _NEAR), spot.line + _NEAR)]
-        body = self._body(spot, rev)
+        body = self._read_source(spot, rev)
         return [(body.first, body.last), *((row, row) for row in body.rows)]
 
-    def _body(self, spot: StackLocation, rev: str) -> ChangeText:
-        entry = self._repository.entry(spot.path, rev)
-        return body_of(entry.content if entry else None, spot.line, self._test_name)
+    def _read_source(self, spot: StackLocation, rev: str) -> SourceExcerpt:
+        entry = self._repository.read_entry(spot.path, rev)
+        return find_excerpt(entry.content if entry else None, spot.line, self._test_name)
 
-    def beside(self, changed: Changed) -> StackLocation | None:
+    def find_changed_location(self, changed: CommitProfile) -> StackLocation | None:
         """The first place of the stack at which something was changed. Who changes the product
         too has seen the tests that go with it pass: their checks are not held against it."""
-        for spot, reach in self._reach.items():
+        for spot, reach in self._nearby_lines.items():
             if spot.is_test and self.is_check and changed.product_paths:
                 continue
-            if changed.hash in self._writers[spot].values() and changed.touches(spot.path):
+            if changed.hash in self._writers[spot].values() and changed.touches_file(spot.path):
                 return spot
-            if changed.within(spot.path, *reach[0]):
+            if changed.changes_lines(spot.path, *reach[0]):
                 return spot
-            if not spot.is_test and changed.inside(spot.path, spot.function):
+            if not spot.is_test and changed.changes_function(spot.path, spot.function):
                 return spot
         return None
 
-    def wrote(self, commit: str, changed: Changed) -> StackLocation | None:
+    def find_written_location(self, commit: str, changed: CommitProfile) -> StackLocation | None:
         """The innermost line of the stack that it wrote."""
         spot = self._blamed.get(commit)
-        if spot is None or not changed.touches(spot.path):
+        if spot is None or not changed.touches_file(spot.path):
             return None
         return None if spot.is_test and self.is_check and changed.product_paths else spot
 
-    def failed_at(self, spot: StackLocation) -> bool:
+    def is_break(self, spot: StackLocation) -> bool:
         """Whether it broke there, and is not only on the way."""
-        return not self.is_check and spot.depth == min(each.depth for each in self.spots)
+        return not self.is_check and spot.depth == min(each.depth for each in self.locations)
 
-    def _in_test(self, rev: str) -> frozenset[str]:
+    def _read_test_words(self, rev: str) -> frozenset[str]:
         """What the failing test speaks of, in its source."""
-        return self._body(self._tests[0], rev).words if self._tests else frozenset()
+        return self._read_source(self._tests[0], rev).words if self._tests else frozenset()
 
-    def about(self, changed: Changed) -> frozenset[str]:
+    def find_common_words(self, changed: CommitProfile) -> frozenset[str]:
         """What the failure and the code that was changed are both about."""
-        return (self.tested & changed.product_words) | (self.words & changed.line_words)
+        return (self.test_words & changed.product_words) | (self.words & changed.line_words)
 
 
-def _functions(mentions: Mentions) -> frozenset[str]:
+def _find_product_functions(mentions: Mentions) -> frozenset[str]:
     """Functions of the product that are in the stack."""
     own = [frame for frame in mentions.frames if not is_library(frame, mentions.class_name)]
     names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
     return frozenset(name for name in names if len(name) > 2)
 
 
-CLOSE_LOOK = 40
+MAX_INSPECTED = 40
 """How many commits are looked into."""
 _MOST_PATHS = 20_000
 _MOST_FILES = 4
@@ -180,7 +194,7 @@ class CulpritLead(msgspec.Struct, frozen=True):
     """Whether it changed a file of the stack, and not only what is named alike."""
 
 
-def leads(
+def rank_commits(
     failure: Failure,
     repository: Repository,
     commits: Sequence[Commit],
@@ -191,21 +205,23 @@ def leads(
     failures of the same run surely come from a commit: one cause often shows in many ways."""
     if not commits:
         return []
-    mentions = hear(failure)
+    mentions = collect_mentions(failure)
     paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
-    ranked = {each.candidate: each for each in rank(mentions, list(paths)[:_MOST_PATHS])}
-    touched = [lead for commit in commits if (lead := _by_files(repository, commit, ranked))]
+    ranked = {each.candidate: each for each in rank_candidates(mentions, list(paths)[:_MOST_PATHS])}
+    touched = [lead for commit in commits if (lead := _score_by_files(repository, commit, ranked))]
     touched.sort(key=lambda lead: -lead.score)
-    near = touched[:CLOSE_LOOK]
-    near += _by_code(repository, commits, {lead.commit.hash for lead in touched}, mentions)
-    near = near[:CLOSE_LOOK]
-    look = _Look(failure, mentions, repository, rev, ranked, accused)
-    look.open([lead.commit for lead in near])
-    found = [lead for each in near if (lead := look.into(each)).score > _CODE]
-    return sorted(found, key=lambda lead: -lead.score) + touched[CLOSE_LOOK:]
+    near = touched[:MAX_INSPECTED]
+    near += _list_code_changes(
+        repository, commits, {lead.commit.hash for lead in touched}, mentions
+    )
+    near = near[:MAX_INSPECTED]
+    look = _CommitInspection(failure, mentions, repository, rev, ranked, accused)
+    look.read_commits([lead.commit for lead in near])
+    found = [lead for each in near if (lead := look.inspect(each)).score > _CODE]
+    return sorted(found, key=lambda lead: -lead.score) + touched[MAX_INSPECTED:]
 
 
-def _by_files(
+def _score_by_files(
     repository: Repository,
     commit: Commit,
     ranked: Mapping[str, RankedSuspect],
@@ -219,31 +235,33 @@ def _by_files(
     hits.sort(key=lambda hit: (-hit.score, hit.candidate))
     score = hits[0].score
     for hit in hits[1:_MOST_FILES]:
-        score = _more(score, hit.score * _FURTHER)
+        score = _add_evidence(score, hit.score * _FURTHER)
     signs = ", ".join(_SAID.get(sign, sign) for sign in hits[0].why.split(", "))
     why = f"it changed {hits[0].candidate} ({signs})"
     return CulpritLead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
 
 
-def _by_code(
+def _list_code_changes(
     repository: Repository, commits: Sequence[Commit], known: Collection[str], mentions: Mentions
 ) -> Iterator[CulpritLead]:
     """Changes of the product's code that no name or place points at; their words may."""
-    spoken = {language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)} - {""}
+    spoken = {
+        detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
+    } - {""}
     for commit in commits:
         code = [
             change.path
             for change in commit.files
-            if (tongue := language(change.path))
+            if (tongue := detect_language(change.path))
             and (not spoken or tongue in spoken)
-            and not looks_tested(change.path)
-            and not is_aside(change.path)
+            and not is_test_name(change.path)
+            and not is_auxiliary(change.path)
         ]
         if code and commit.hash not in known:
             yield CulpritLead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
 
 
-class _Look:
+class _CommitInspection:
     """A close look at the few likeliest commits, side by side."""
 
     def __init__(
@@ -259,96 +277,106 @@ class _Look:
         self._ranked = ranked
         self._accused = accused
         self._scene = FailureScene(failure, mentions, repository, rev)
-        self._changed: dict[str, Changed] = {}
+        self._changed: dict[str, CommitProfile] = {}
         self._spread: Counter[str] = Counter()
 
-    def open(self, commits: Sequence[Commit]) -> None:
-        self._changed = {each.hash: Changed(self._repository, each) for each in commits}
+    def read_commits(self, commits: Sequence[Commit]) -> None:
+        self._changed = {each.hash: CommitProfile(self._repository, each) for each in commits}
         for each in self._changed.values():
-            self._spread.update((self._scene.words & each.words) | self._scene.about(each))
-            self._spread.update(f"{name}()" for name in self._scene.tested & each.functions)
-            self._spread.update(f"{part}-" for part in self._scene.named & each.parts)
+            self._spread.update(
+                (self._scene.words & each.words) | self._scene.find_common_words(each)
+            )
+            self._spread.update(f"{name}()" for name in self._scene.test_words & each.functions)
+            self._spread.update(f"{part}-" for part in self._scene.test_name_parts & each.parts)
 
-    def into(self, lead: CulpritLead) -> CulpritLead:
+    def inspect(self, lead: CulpritLead) -> CulpritLead:
         changed = self._changed[lead.commit.hash]
-        if not changed.nature.behavioural:
-            return _less(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
-        if changed.whole and lead.path not in changed.paths:
-            found = _by_files(self._repository, lead.commit, self._ranked, changed.paths)
+        if not changed.nature.is_behavioural:
+            return _weaken(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
+        if changed.is_whole and lead.path not in changed.paths:
+            found = _score_by_files(self._repository, lead.commit, self._ranked, changed.paths)
             if found is None:
-                return _less(lead, _INERT, "but it alters no behaviour there")
+                return _weaken(lead, _INERT, "but it alters no behaviour there")
             lead = found
-        lead = self._weighed(lead, changed)
+        lead = self._adjust_for_place(lead, changed)
         score, why = lead.score, list(lead.why)
         is_near = lead.score > _CODE
-        signs = [*self._signs(lead.commit.hash, changed, is_near)]
+        signs = [*self._find_signs(lead.commit.hash, changed, is_near)]
         # A few words in common are no reason to join what others say; nor is a name, where
         # something broke by itself and its stack shows where.
         if is_near and (self._scene.is_check or lead.path in self._scene.places):
-            signs += self._accusations(lead.commit.hash)
+            signs += self._find_accusations(lead.commit.hash)
         for sign, reason in signs:
-            score = _more(score, sign)
+            score = _add_evidence(score, sign)
             why.append(reason)
         is_placed = lead.path in self._scene.places
         return msgspec.structs.replace(
             lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
         )
 
-    def _weighed(self, lead: CulpritLead, changed: Changed) -> CulpritLead:
+    def _adjust_for_place(self, lead: CulpritLead, changed: CommitProfile) -> CulpritLead:
         """Less where it changed the file, but not the place. A merge does not say where."""
-        close = self._scene.wrote(lead.commit.hash, changed) or self._scene.beside(changed)
-        if close or not changed.whole:
+        close = self._scene.find_written_location(
+            lead.commit.hash, changed
+        ) or self._scene.find_changed_location(changed)
+        if close or not changed.is_whole:
             return lead
         if changed.only_tests and lead.path not in self._scene.helpers:
-            return _less(lead, _OTHER_TEST, "but it leaves the failing test alone")
-        if looks_tested(lead.path) and (product := changed.product_paths):
-            found = _by_files(self._repository, lead.commit, self._ranked, product)
+            return _weaken(lead, _OTHER_TEST, "but it leaves the failing test alone")
+        if is_test_name(lead.path) and (product := changed.product_paths):
+            found = _score_by_files(self._repository, lead.commit, self._ranked, product)
             path = min(product)
             lead = found or CulpritLead(
                 lead.repo, lead.commit, _CODE, (f"it changed {path}",), path
             )
-        if lead.path in self._scene.places and not changed.on_top(lead.path):
-            return _less(lead, _ELSEWHERE, "but elsewhere in the file")
+        if lead.path in self._scene.places and not changed.changes_top_level(lead.path):
+            return _weaken(lead, _ELSEWHERE, "but elsewhere in the file")
         others = max(0, len(changed.product_paths) - 1)
         return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
 
-    def _signs(self, commit: str, changed: Changed, is_near: bool) -> Iterator[tuple[float, str]]:
-        if spot := self._scene.wrote(commit, changed):
-            last = self._scene.failed_at(spot)
+    def _find_signs(
+        self, commit: str, changed: CommitProfile, is_near: bool
+    ) -> Iterator[tuple[float, str]]:
+        if spot := self._scene.find_written_location(commit, changed):
+            last = self._scene.is_break(spot)
             which = "the line that failed" if last else "a line of the stack"
             yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
-        if near := self._scene.beside(changed):
-            depth = self._scene.spots.index(near) + 1 if self._scene.is_check else 1
+        if near := self._scene.find_changed_location(changed):
+            depth = self._scene.locations.index(near) + 1 if self._scene.is_check else 1
             place = f"{near.path}:{near.line}"
             yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
         # A word that every change uses tells nothing; one that only this uses tells much.
         shared_words = self._scene.words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
-        yield from self._shared(shared_words, "it speaks of", _SPOKEN * share, _MOST_SPOKEN)
-        called = self._scene.tested & changed.functions
+        yield from self._score_shared_words(
+            shared_words, "it speaks of", _SPOKEN * share, _MOST_SPOKEN
+        )
+        called = self._scene.test_words & changed.functions
         share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
-        yield from self._shared(
+        yield from self._score_shared_words(
             called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
         )
-        own = self._scene.about(changed) - shared_words - called
+        own = self._scene.find_common_words(changed) - shared_words - called
         share = _WORDY / (_WORDY + len(changed.product_words))
-        yield from self._shared(own, "it changed code about", _TESTED * share, _MOST_TESTED)
-        rest = (self._scene.named & changed.parts) - shared_words - called - own
-        yield from self._shared(
+        yield from self._score_shared_words(
+            own, "it changed code about", _TESTED * share, _MOST_TESTED
+        )
+        rest = (self._scene.test_name_parts & changed.parts) - shared_words - called - own
+        yield from self._score_shared_words(
             rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
         )
-        if name := next(filter(changed.drops, self._scene.missed), ""):
+        if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
             yield _DROPPED, f"it took away {name}, which is missed"
-        elif text := next(filter(changed.holds, self._scene.quoted), ""):
+        elif text := next(filter(changed.contains_text, self._scene.quotes), ""):
             sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
             yield sign, f"it changed the text {text!r}"
 
-    def _accusations(self, commit: str) -> Iterator[tuple[float, str]]:
+    def _find_accusations(self, commit: str) -> Iterator[tuple[float, str]]:
         if count := self._accused.get(commit, 0):
             others = "another finding suspects" if count == 1 else f"{count} other findings suspect"
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
 
-    def _shared(
+    def _score_shared_words(
         self, words: Iterable[str], what: str, each: float, most: float, mark: str = ""
     ) -> Iterator[tuple[float, str]]:
         weights = {word: each / self._spread[word + mark] ** 2 for word in words}
@@ -357,9 +385,9 @@ class _Look:
             yield total, f"{what} {', '.join(named)}"
 
 
-def _less(lead: CulpritLead, share: float, why: str) -> CulpritLead:
+def _weaken(lead: CulpritLead, share: float, why: str) -> CulpritLead:
     return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
 
 
-def _more(score: float, sign: float) -> float:
+def _add_evidence(score: float, sign: float) -> float:
     return 1 - (1 - score) * (1 - sign)

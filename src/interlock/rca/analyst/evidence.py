@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.rca.analyst.line_kinds import LineKind, kind_of
-from interlock.rca.analyst.masking import masked_line
-from interlock.system.test_output.counts import bare
+from interlock.rca.analyst.line_kinds import LineKind, classify_line
+from interlock.rca.analyst.masking import mask_line
+from interlock.system.test_output.counts import strip_console
 from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
 
 
@@ -72,7 +72,7 @@ _CONSEQUENCE = re.compile(
 """Something else failed before."""
 
 
-class _Seen(msgspec.Struct):
+class _SeenLine(msgspec.Struct):
     at: int
     text: str
     kind: LineKind
@@ -80,10 +80,10 @@ class _Seen(msgspec.Struct):
     fresh: bool
     repeats: int
 
-    def shown(self, compared: bool) -> EvidenceLine:
+    def to_evidence(self, compared: bool) -> EvidenceLine:
         score = _SCORES[self.kind]
         if self.kind >= LineKind.WORD:
-            text = bare(self.text)
+            text = strip_console(self.text)
             score += 0.1 if self.named else 0.0
             score += 0.08 if _PRECISE.search(text[:_CUT]) else 0.0
             score -= 0.5 if _ADVICE.match(text) else 0.0
@@ -94,120 +94,122 @@ class _Seen(msgspec.Struct):
         return EvidenceLine(self.at, self.text, round(max(score, 0.01), 3), why + news)
 
 
-def known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
+def hash_known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
     """What good logs say, masked, as hashes."""
-    return frozenset(hash(masked_line(line[:_CUT])) for log in logs for line in log)
+    return frozenset(hash(mask_line(line[:_CUT])) for log in logs for line in log)
 
 
-def evidence(lines: Iterable[str], against: Iterable[Iterable[str]] = ()) -> list[EvidenceLine]:
+def choose_evidence(
+    lines: Iterable[str], against: Iterable[Iterable[str]] = ()
+) -> list[EvidenceLine]:
     """The lines that say why, in their order; of a log that complains of nothing, the last ones."""
-    chooser = _Chooser(known_lines(against))
+    chooser = _EvidenceChooser(hash_known_lines(against))
     for line in lines:
-        chooser.take(line)
-    return chooser.done()
+        chooser.add_line(line)
+    return chooser.finish()
 
 
-def excerpt(text: str, most_chars: int) -> tuple[str, bool]:
+def make_excerpt(text: str, most_chars: int) -> tuple[str, bool]:
     """The best lines of a log in their order, within so many characters; and whether it was cut."""
     if len(text) <= most_chars:
         return text, False
     lines = text.split("\n")
     room = most_chars
     kept: list[EvidenceLine] = []
-    for line in sorted(evidence(lines), key=lambda line: (-line.score, line.line)):
+    for line in sorted(choose_evidence(lines), key=lambda line: (-line.score, line.line)):
         size = min(len(line.text), _SHOWN) + len(_GAP) + 20
         if size <= room:
             kept.append(line)
             room -= size
-    return _with_gaps(sorted(kept, key=lambda line: line.line), len(lines)), True
+    return _join_with_gaps(sorted(kept, key=lambda line: line.line), len(lines)), True
 
 
-def _with_gaps(kept: list[EvidenceLine], total: int) -> str:
+def _join_with_gaps(kept: list[EvidenceLine], total: int) -> str:
     parts: list[str] = []
     at = 0
     for line in kept:
         if line.line > at + 1:
-            parts.append(_gap(line.line - at - 1))
+            parts.append(_format_gap(line.line - at - 1))
         whole = len(line.text) <= _SHOWN
         parts.append(line.text if whole else line.text[: _SHOWN - 1] + "…")
         at = line.line
     if at < total:
-        parts.append(_gap(total - at))
+        parts.append(_format_gap(total - at))
     return "\n".join(parts)
 
 
-def _gap(count: int) -> str:
+def _format_gap(count: int) -> str:
     return _GAP.format(f"{count} line{'' if count == 1 else 's'}")
 
 
-class _Chooser:
+class _EvidenceChooser:
     def __init__(self, known: frozenset[int]) -> None:
         self.known = known
         self.compared = bool(known)
-        self.chosen: list[_Seen] = []
-        self.spare: deque[_Seen] = deque(maxlen=_SPARE)
+        self.chosen: list[_SeenLine] = []
+        self.spare: deque[_SeenLine] = deque(maxlen=_SPARE)
         """Words of failure without an error: better than nothing."""
-        self.last: deque[_Seen] = deque(maxlen=_LAST)
-        self.before_end: list[_Seen] = []
+        self.last: deque[_SeenLine] = deque(maxlen=_LAST)
+        self.before_end: list[_SeenLine] = []
         """What stood directly above the line that says that all has failed."""
-        self.held: deque[_Seen] = deque(maxlen=_GO_ON[False])
+        self.held: deque[_SeenLine] = deque(maxlen=_GO_ON[False])
         """Words of failure just above: the error that follows may be about them."""
         self.repeated: Counter[int] = Counter()
-        self.at = 0
-        self.going = False
+        self.line_number = 0
+        self.is_continuing = False
         self.followed = 0
-        self.gap: list[_Seen] = []
+        self.gap: list[_SeenLine] = []
         self.before, self.section = "", ""
-        self.pending: _Seen | None = None
+        self.pending: _SeenLine | None = None
 
-    def take(self, raw: str) -> None:
-        self.at += 1
+    def add_line(self, raw: str) -> None:
+        self.line_number += 1
         raw = raw[:_CUT]
-        text = bare(raw)
+        text = strip_console(raw)
         wrong = self.pending is not None and bool(WENT_WRONG.match(text))
-        kind = LineKind.ERROR if wrong else kind_of(raw)
-        named = self._names(raw, text)
-        line = _Seen(self.at, raw, LineKind.ERROR if named else kind, named, True, 0)
+        kind = LineKind.ERROR if wrong else classify_line(raw)
+        named = self._names_failed_test(raw, text)
+        line = _SeenLine(self.line_number, raw, LineKind.ERROR if named else kind, named, True, 0)
         if line.kind == LineKind.EMPTY:
             self.gap.append(line)
-            self.going = self.going and len(self.gap) == 1
+            self.is_continuing = self.is_continuing and len(self.gap) == 1
             return
-        self._news(line)
-        if line.kind == LineKind.HEADLINE and (above := self._above()):
+        self._compare_with_known(line)
+        if line.kind == LineKind.HEADLINE and (above := self._find_lines_above()):
             self.before_end = above
         self.last.append(line)
-        if self._wanted(line):
-            self._choose_held(line)
+        if self._is_wanted(line):
+            self._choose_held_lines(line)
             self._choose(line)
         else:
-            self.going = False
+            self.is_continuing = False
             if line.kind >= LineKind.WORD:
                 self.spare.append(line)
-        if line.kind == LineKind.WORD and not self.going:
+        if line.kind == LineKind.WORD and not self.is_continuing:
             self.held.append(line)
         else:
             self.held.clear()
         self.gap = []
 
-    def done(self) -> list[EvidenceLine]:
+    def finish(self) -> list[EvidenceLine]:
         best = self.chosen or [*self.spare] or self.before_end or [*self.last]
-        return [line.shown(self.compared) for line in best]
+        return [line.to_evidence(self.compared) for line in best]
 
-    def _above(self) -> list[_Seen]:
+    def _find_lines_above(self) -> list[_SeenLine]:
         """The last lines without chatter between them."""
-        lines: list[_Seen] = []
+        lines: list[_SeenLine] = []
         for line in reversed(self.last):
             if line.kind == LineKind.QUIET:
                 break
             lines.insert(0, line)
         return lines
 
-    def _choose_held(self, line: _Seen) -> None:
+    def _choose_held_lines(self, line: _SeenLine) -> None:
         if not self.compared and line.kind == LineKind.ERROR and not line.named:
             for each in self.held:
                 self._choose(each)
 
-    def _names(self, raw: str, text: str) -> bool:
+    def _names_failed_test(self, raw: str, text: str) -> bool:
         """Whether the line names a failed test; some tools say only on the next that it did."""
         if self.pending and WENT_WRONG.match(text):
             self._choose(self.pending)
@@ -217,15 +219,15 @@ class _Chooser:
             self.section = heading["title"] or heading["line"]
         self.before = text or self.before
         if found and found[0].pending:
-            self.pending = _Seen(self.at, raw, LineKind.ERROR, True, True, 0)
+            self.pending = _SeenLine(self.line_number, raw, LineKind.ERROR, True, True, 0)
             return False
         return found is not None
 
-    def _news(self, line: _Seen) -> None:
+    def _compare_with_known(self, line: _SeenLine) -> None:
         """Whether good logs say it too, and how often it was said before."""
         if not self.compared and line.kind < LineKind.WORD:
             return
-        masked = hash(masked_line(line.text))
+        masked = hash(mask_line(line.text))
         line.fresh = masked not in self.known
         if line.kind >= LineKind.WORD:
             if len(self.repeated) > _MOST:
@@ -233,11 +235,11 @@ class _Chooser:
             line.repeats = self.repeated[masked]
             self.repeated[masked] += 1
 
-    def _wanted(self, line: _Seen) -> bool:
-        more = self.going and self.followed < _GO_ON[self.compared]
+    def _is_wanted(self, line: _SeenLine) -> bool:
+        more = self.is_continuing and self.followed < _GO_ON[self.compared]
         if self.compared:
             if line.kind == LineKind.ERROR:
-                return line.fresh or self.going
+                return line.fresh or self.is_continuing
             return line.fresh and (
                 line.kind in (LineKind.WORD, LineKind.FRAME)
                 or (line.kind == LineKind.PLAIN and more)
@@ -246,12 +248,12 @@ class _Chooser:
             return line.repeats < _REPEATS
         return more and line.kind in (LineKind.WORD, LineKind.FRAME, LineKind.PLAIN)
 
-    def _choose(self, line: _Seen) -> None:
+    def _choose(self, line: _SeenLine) -> None:
         if len(self.chosen) >= _MOST:
             return
-        if self.going and len(self.gap) == 1:
+        if self.is_continuing and len(self.gap) == 1:
             self.chosen.append(self.gap[0])
         self.chosen.append(line)
         part = line.kind == LineKind.PLAIN or (line.kind < LineKind.ERROR and not self.compared)
         self.followed = self.followed + 1 if part else 0
-        self.going = True
+        self.is_continuing = True

@@ -8,7 +8,7 @@ culprit. The words are those of languages, compilers, build tools and test frame
 import re
 from enum import IntEnum
 
-from interlock.system.test_output.counts import plain, unclocked
+from interlock.system.test_output.counts import strip_clock, strip_colours
 
 
 class LineKind(IntEnum):
@@ -106,25 +106,25 @@ _CHATTER = re.compile(
 _LONG = 4_000
 
 
-def kind_of(line: str) -> LineKind:
+def classify_line(line: str) -> LineKind:
     """The kind of one line of a console log."""
-    text = unclocked(plain(line[:_LONG]))
-    level = _level(text)
+    text = strip_clock(strip_colours(line[:_LONG]))
+    level = _read_level(text)
     if level in _BAD:
-        return LineKind.HEADLINE if _HEADLINE.match(_after_level(text)) else LineKind.ERROR
+        return LineKind.HEADLINE if _HEADLINE.match(_strip_level(text)) else LineKind.ERROR
     if _EMPTY.match(text):
         return LineKind.EMPTY
-    if _HEADLINE.match(_after_level(text)):
+    if _HEADLINE.match(_strip_level(text)):
         return LineKind.HEADLINE
     low = text.lower()
     if level in _TOLD or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
         return LineKind.QUIET
     if _FRAME.match(text):
         return LineKind.FRAME
-    return _complaint(text, low)
+    return _classify_complaint(text, low)
 
 
-def _complaint(text: str, low: str) -> LineKind:
+def _classify_complaint(text: str, low: str) -> LineKind:
     if _CODED.match(text):
         return LineKind.ERROR
     if _WARNED.match(text):
@@ -139,7 +139,7 @@ def _complaint(text: str, low: str) -> LineKind:
     return LineKind.ERROR if _PLACE.match(text) else LineKind.WORD
 
 
-def _level(text: str) -> str:
+def _read_level(text: str) -> str:
     """The level a line is marked with; of several, one inside the other, the gravest."""
     level, at = "", 0
     while (found := _BRACKET_LEVEL.match(text, at)) and found["level"].lower() in _BAD | _TOLD:
@@ -152,14 +152,14 @@ def _level(text: str) -> str:
     return found["level"].lower() if found else ""
 
 
-def _after_level(text: str) -> str:
+def _strip_level(text: str) -> str:
     found = _BRACKET_LEVEL.match(text)
     return text[found.end() :].strip() if found else text.strip()
 
 
-MOST = 400
+MAX_COMPLAINTS = 400
 """Lines from either end of the log; a log that complains more repeats itself."""
-LONGEST = 600
+MAX_COMPLAINT_LENGTH = 600
 _LOOKED_AT = 4_000
 """A line without end is judged by its beginning."""
 
@@ -184,9 +184,9 @@ _QUIET = re.compile(
 )
 
 
-def complaints(log: str, most: int = MOST) -> list[str]:
+def find_complaints(log: str, most: int = MAX_COMPLAINTS) -> list[str]:
     """The complaining lines in their order; of many, the first and the last."""
-    found = [line[:LONGEST].strip() for line in log.split("\n") if _complains(line)]
+    found = [line[:MAX_COMPLAINT_LENGTH].strip() for line in log.split("\n") if _is_complaint(line)]
     if len(found) > most:
         found = found[: most // 2] + found[-(most - most // 2) :]
     return found
@@ -202,7 +202,7 @@ _INFORMING = re.compile(r"^(?:\[[\w .:-]+\] )?\[?INFO\b")
 _FOLLOWING = 40
 
 
-def told(log: str, most: int = 3_000) -> list[str]:
+def find_complaint_blocks(log: str, most: int = 3_000) -> list[str]:
     """The complaints with what stands under them: traces, trees, details. Read by suspects."""
     found: list[str] = []
     following = 0
@@ -211,12 +211,12 @@ def told(log: str, most: int = 3_000) -> list[str]:
             continue
         if _INFORMING.match(line):
             following = 0
-        elif _complains(line):
+        elif _is_complaint(line):
             following = _FOLLOWING
-            found.append(line[: 2 * LONGEST])
+            found.append(line[: 2 * MAX_COMPLAINT_LENGTH])
         elif following:
             following = following - 1 if line.strip() else min(following, 2)
-            found.append(line[: 2 * LONGEST])
+            found.append(line[: 2 * MAX_COMPLAINT_LENGTH])
         if len(found) >= most:
             break
     return found
@@ -228,14 +228,14 @@ _LOUD = re.compile(
 )
 
 
-def loudest(log: str, most: int = 200) -> list[str]:
+def find_loudest(log: str, most: int = 200) -> list[str]:
     """Distinct complaints at the level of errors; where nobody shouts, all complaints."""
-    lines = [line for line in complaints(log, 2_000) if not _NOISE.search(line)]
+    lines = [line for line in find_complaints(log, 2_000) if not _NOISE.search(line)]
     shouted = [line for line in lines if _LOUD.search(line)]
     return list(dict.fromkeys(shouted or lines))[:most]
 
 
-def _complains(line: str) -> bool:
+def _is_complaint(line: str) -> bool:
     for hint in _HINTS:
         if hint in line:
             return _COMPLAINT.search(line[:_LOOKED_AT]) is not None and not _QUIET.search(

@@ -10,9 +10,9 @@ import hashlib
 import posixpath
 import re
 
-from interlock.rca.analyst.stack import own_frames, read_frames
+from interlock.rca.analyst.stack import filter_own_frames, read_frames
 from interlock.rca.records import Failure
-from interlock.system.test_output.counts import plain
+from interlock.system.test_output.counts import strip_colours
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[AaPp][Mm]\b)?"
@@ -66,13 +66,13 @@ _NUMBER = re.compile(
 _DIGIT = re.compile(r"\d")
 
 
-def masked(text: str) -> str:
+def mask_text(text: str) -> str:
     """`text` with all that is volatile replaced; the same number of lines."""
-    text = plain(text)
+    text = strip_colours(text)
     if "/" in text or "\\" in text:
         if "://" in text:
             text = _URL.sub("<url>", text)
-        text = _PATH.sub(_last_part, text)
+        text = _PATH.sub(_mask_path, text)
     if not _DIGIT.search(text):
         return text
     text = _UUID.sub("<uuid>", text)
@@ -81,15 +81,15 @@ def masked(text: str) -> str:
     text = _SCRATCH_NAME.sub("<tmp>", text)
     text = _HEX.sub("<id>", text)
     text = _JUMBLE.sub("<id>", text)
-    return _NUMBER.sub(_kept_code, text)
+    return _NUMBER.sub(_mask_number, text)
 
 
-def masked_line(line: str) -> str:
+def mask_line(line: str) -> str:
     """One line masked, without the blanks around it."""
-    return masked(line).strip()
+    return mask_text(line).strip()
 
 
-def _last_part(found: re.Match[str]) -> str:
+def _mask_path(found: re.Match[str]) -> str:
     """Where a file lies differs from machine to machine; its name does not, except in scratch."""
     whole = found[0]
     parts = whole.replace("\\", "/").rstrip("/").rsplit("/", 1)
@@ -99,7 +99,7 @@ def _last_part(found: re.Match[str]) -> str:
     return f"<path>/{parts[1]}"
 
 
-def _kept_code(found: re.Match[str]) -> str:
+def _mask_number(found: re.Match[str]) -> str:
     return found["code"] or "<num>"
 
 
@@ -112,14 +112,14 @@ _DRAWN = re.compile(r"\$\$?[\w$]*\d[\w$]*|\d+")
 """What compilers draw anew: lambda and proxy numbers."""
 
 
-def fingerprint(failure: Failure) -> str:
+def compute_fingerprint(failure: Failure) -> str:
     """Equal for two runs of one failure, other ids, times, pointers, paths and lines or not."""
     parts = [
-        _flat(failure.class_name),
-        _flat(failure.test_name),
+        _normalize(failure.class_name),
+        _normalize(failure.test_name),
         failure.type.strip(),
-        _flat(failure.message[:_MESSAGE_LIMIT]),
-        *_frame_words(failure.stack),
+        _normalize(failure.message[:_MESSAGE_LIMIT]),
+        *_format_frames(failure.stack),
     ]
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
@@ -128,13 +128,13 @@ def fingerprint(failure: Failure) -> str:
     return digest.hexdigest()
 
 
-def _flat(text: str) -> str:
-    return _BLANKS.sub(" ", masked(text)).strip()
+def _normalize(text: str) -> str:
+    return _BLANKS.sub(" ", mask_text(text)).strip()
 
 
-def _frame_words(stack: str) -> list[str]:
+def _format_frames(stack: str) -> list[str]:
     words = []
-    for frame in own_frames(read_frames(stack))[:_MOST_FRAMES]:
+    for frame in filter_own_frames(read_frames(stack))[:_MOST_FRAMES]:
         file = posixpath.basename(frame.file)
         scope = _DRAWN.sub("", frame.scope)
         words.append(f"{scope}.{_DRAWN.sub('', frame.function)}@{_DRAWN.sub('', file)}")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from interlock.rca.analyst.line_kinds import told
-from interlock.rca.analyst.names import text_words
-from interlock.rca.analyst.stack import LIBRARY_SCOPES, Frame, frames_of, read_frame, read_frames
+from interlock.rca.analyst.line_kinds import find_complaint_blocks
+from interlock.rca.analyst.names import extract_words
+from interlock.rca.analyst.stack import LIBRARY_SCOPES, Frame, find_frames, read_frame, read_frames
 from interlock.rca.records import Failure
 
 _FETCHED = re.compile(r"Downloaded.*?/([\w.-]+)/([\w.-]+)/[\w.-]+\.(pom|jar|aar|war)\b")
@@ -25,14 +25,14 @@ _CONTESTED = 3
 _MANAGING = re.compile(r"(?:^|-)(?:bom|dependencies|platform)(?:-|$)")
 
 
-class Fetched(msgspec.Struct, frozen=True):
+class Downloads(msgspec.Struct, frozen=True):
     """Names of artefacts, without groups and versions."""
 
-    depended: frozenset[str] = frozenset()
+    dependencies: frozenset[str] = frozenset()
     """A module depends on them."""
-    last: frozenset[str] = frozenset()
+    last_dependencies: frozenset[str] = frozenset()
     """The module that came last, the one that broke, depends on them."""
-    managing: frozenset[str] = frozenset()
+    version_managers: frozenset[str] = frozenset()
     """They choose the versions of others: fetched to build the model, and named for it."""
     order: Mapping[str, int] = {}
     """Who was asked about when: what a build names itself comes before what that needs."""
@@ -40,10 +40,10 @@ class Fetched(msgspec.Struct, frozen=True):
     """Of these at least three versions were asked for: somebody chose another than others want."""
 
 
-def fetched(log: str) -> Fetched:
+def read_downloads(log: str) -> Downloads:
     """What the log tells of it; nothing for logs of other tools."""
     if "Downloaded" not in log:
-        return Fetched()
+        return Downloads()
     depended: dict[str, int] = {}
     managing: set[str] = set()
     versions: dict[str, set[str]] = defaultdict(set)
@@ -51,7 +51,7 @@ def fetched(log: str) -> Fetched:
     in_step, module = False, 0
     for line in log.split("\n"):
         if "ownload" in line:
-            name, version, kind = _named(line)
+            name, version, kind = _parse_download(line)
             if kind == "pom":
                 versions[name].add(version)
             if kind == "pom" and not module and _MANAGING.search(name):
@@ -65,22 +65,22 @@ def fetched(log: str) -> Fetched:
             module += bool(_NEW_MODULE.match(line))
             in_step = False
     newest = frozenset(name for name, at in depended.items() if at == module)
-    return Fetched(
-        depended=frozenset(depended),
-        last=newest,
-        managing=frozenset(managing),
+    return Downloads(
+        dependencies=frozenset(depended),
+        last_dependencies=newest,
+        version_managers=frozenset(managing),
         order={name: at for at, name in enumerate(versions)},
         contested=frozenset(name for name in versions if len(versions[name]) >= _CONTESTED),
     )
 
 
-def _named(line: str) -> tuple[str, str, str]:
+def _parse_download(line: str) -> tuple[str, str, str]:
     found = _FETCHED.search(line[:_LONGEST_DOWNLOAD_LINE])
     return (found[1], found[2], found[3]) if found else ("", "", "")
 
 
 LANGUAGE_SCOPES = ("java.", "sun.", "jdk.", "System.", "std.", "core.")
-ACCUSED = 3.0
+ACCUSED_WEIGHT = 3.0
 """How much more a name weighs in a line that says what is missing or does not fit."""
 
 _ACCUSING = re.compile(
@@ -122,27 +122,27 @@ class Mentions(msgspec.Struct, frozen=True):
     """`group:artifact`, as build tools say it."""
     archives: Mapping[str, float]
     words: Mapping[str, float]
-    fetched: Fetched
+    downloads: Downloads
     about_versions: bool
     class_name: str
     test_name: str
     message: str
 
 
-def hear(failure: Failure) -> Mentions:
+def collect_mentions(failure: Failure) -> Mentions:
     """Everything this failure says that may point at a culprit."""
-    lines = told(failure.log) if failure.log else []
-    collector = _Hearing(_own_packages(failure, lines))
+    lines = find_complaint_blocks(failure.log) if failure.log else []
+    collector = _MentionCollector(_find_own_packages(failure, lines))
     for line in dict.fromkeys([*failure.message[:20_000].split("\n"), *lines]):
-        collector.listen(line[:_LONGEST])
+        collector.add_line(line[:_LONGEST])
     return Mentions(
-        frames=frames_of(failure),
+        frames=find_frames(failure),
         other_frames=read_frames("\n".join(lines)),
         names=collector.names,
         coordinates=collector.coordinates,
         archives=collector.archives,
         words=collector.words,
-        fetched=fetched(failure.log),
+        downloads=read_downloads(failure.log),
         about_versions=any(_VERSIONED.search(line) for line in lines),
         class_name=failure.class_name,
         test_name=failure.test_name,
@@ -150,20 +150,24 @@ def hear(failure: Failure) -> Mentions:
     )
 
 
-def _own_packages(failure: Failure, lines: Iterable[str]) -> tuple[str, ...]:
+def _find_own_packages(failure: Failure, lines: Iterable[str]) -> tuple[str, ...]:
     """The packages of the code that was built or tested: it is not its own dependency."""
-    found = {_three(path.replace("/", ".")) for line in lines for path in _OWN_FILE.findall(line)}
-    found.update(map(_three, _OWN_TEST.findall(failure.log[-_TAIL:])))
+    found = {
+        _shorten_package(path.replace("/", "."))
+        for line in lines
+        for path in _OWN_FILE.findall(line)
+    }
+    found.update(map(_shorten_package, _OWN_TEST.findall(failure.log[-_TAIL:])))
     if failure.class_name.count(".") > 1:
-        found.add(_three(failure.class_name))
+        found.add(_shorten_package(failure.class_name))
     return tuple(sorted(found))
 
 
-def _three(name: str) -> str:
+def _shorten_package(name: str) -> str:
     return ".".join(name.split(".")[:3])
 
 
-class _Hearing:
+class _MentionCollector:
     """Listens line by line."""
 
     def __init__(self, own: tuple[str, ...]) -> None:
@@ -175,20 +179,20 @@ class _Hearing:
         self._victim = ""
         self._depth = 0
 
-    def listen(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         line = _RUNNER.sub("", line)
-        weight = ACCUSED if _ACCUSING.search(line) else 1.0
+        weight = ACCUSED_WEIGHT if _ACCUSING.search(line) else 1.0
         in_trace = line.lstrip().startswith("at ") or read_frame(line) is not None
         self._depth = self._depth + 1 if in_trace else 0
-        self._hear_coordinates(line, weight)
+        self._collect_coordinates(line, weight)
         for archive in _ARCHIVE.findall(line):
             self.archives[archive] += weight
-        self._hear_names(line, weight, in_trace)
+        self._collect_names(line, weight, in_trace)
         if not in_trace:
-            for word in text_words(_CHECKOUT.sub("/", line)):
+            for word in extract_words(_CHECKOUT.sub("/", line)):
                 self.words[word] += weight
 
-    def _hear_coordinates(self, line: str, weight: float) -> None:
+    def _collect_coordinates(self, line: str, weight: float) -> None:
         if victim := _VICTIM.search(line):
             self._victim = victim[1]
             return
@@ -200,7 +204,7 @@ class _Hearing:
             if coordinate != self._victim:
                 self.coordinates[coordinate] += weight if branch else 2 * weight
 
-    def _hear_names(self, line: str, weight: float, in_trace: bool) -> None:
+    def _collect_names(self, line: str, weight: float, in_trace: bool) -> None:
         for found in _NAME.findall(line):
             name = found.replace("/", ".").replace("\\", ".")
             everybodys = LIBRARY_SCOPES if in_trace else LANGUAGE_SCOPES

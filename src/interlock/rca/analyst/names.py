@@ -26,18 +26,18 @@ COMMON_WORDS = frozenset(_COMMON_TEXT.split())
 """Words that any name or complaint may hold: sharing them tells nothing."""
 
 
-def last_part(name: str) -> str:
+def strip_qualifiers(name: str) -> str:
     """`pkg.FooTest` is FooTest, `a/b.py::test_x[1]` is test_x."""
     plain = re.split(r"[\[(]", name, maxsplit=1)[0].rstrip(".:/\\# ")
     return re.split(r"[.:/\\#]", plain)[-1]
 
 
-def name_words(name: str) -> set[str]:
+def split_name(name: str) -> set[str]:
     """The words of the last part of a name: `pkg.FooBarTest` is foo, bar, test."""
-    return {word.lower() for word in _PART.findall(last_part(name))}
+    return {word.lower() for word in _PART.findall(strip_qualifiers(name))}
 
 
-def text_words(text: str) -> set[str]:
+def extract_words(text: str) -> set[str]:
     """The words of a text, and of the names in it, that are worth comparing."""
     found: set[str] = set()
     for segment in _SEGMENT.findall(text):
@@ -46,9 +46,9 @@ def text_words(text: str) -> set[str]:
     return found - COMMON_WORDS
 
 
-def subject_of(name: str) -> str:
+def find_subject(name: str) -> str:
     """What a test is of: `FooTest`, `TestFoo`, `test_foo` and `foo_spec` are of foo."""
-    return _TESTED.sub("", last_part(name).split("$")[0])
+    return _TESTED.sub("", strip_qualifiers(name).split("$")[0])
 
 
 Sign = tuple[str, str, float]
@@ -83,12 +83,12 @@ class CulpritCandidate(msgspec.Struct, frozen=True):
     name: frozenset[str]
 
 
-def language(file: str) -> str:
+def detect_language(file: str) -> str:
     """What a source file is written in, by its name; empty for all other files."""
     return _LANGUAGES.get(file.rpartition(".")[2].lower(), "")
 
 
-def parsed(text: str) -> CulpritCandidate:
+def parse_candidate(text: str) -> CulpritCandidate:
     """The parts of a candidate, by its shape."""
     path = "/" in text or "\\" in text
     coordinate = not path and ":" in text
@@ -101,12 +101,12 @@ def parsed(text: str) -> CulpritCandidate:
         leaf, parts = (parts[-1], parts[:-1]) if parts else (text, ())
         leaf = leaf.rpartition(".")[0] or leaf if path else leaf
     title = parts[-1] if path and parts and leaf in _FOLDERS_OWN else leaf
-    words = text_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
-    name = frozenset(name_words(title))
+    words = extract_words(f"{leaf} {parts[-1] if parts and coordinate else ''}")
+    name = frozenset(split_name(title))
     return CulpritCandidate(text, parts, leaf, title, coordinate, path, frozenset(words), name)
 
 
-def rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:
+def measure_rarity(bags: Iterable[frozenset[str]]) -> Callable[[str], float]:
     """How rare a word is among the candidates: 1 for one of many, 0 for one of all."""
     count: Counter[str] = Counter()
     total = 0

@@ -7,11 +7,11 @@ here. Everything else is product.
 import re
 from collections.abc import Sequence
 
-from interlock.rca.analyst.answers import FaultKind, Where
+from interlock.rca.analyst.answers import FaultKind, RepoCandidate
 from interlock.rca.analyst.culprits import CulpritLead
-from interlock.rca.analyst.names import language
-from interlock.rca.analyst.stack import StackLocation, words_of
-from interlock.rca.analyst.triage import is_check
+from interlock.rca.analyst.names import detect_language
+from interlock.rca.analyst.stack import StackLocation, extract_message
+from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure, Repo
 from interlock.system.file_kinds import is_document
 from interlock.system.file_kinds import is_test as is_test_file
@@ -36,7 +36,7 @@ _FITTING = 1.0
 _UNFITTING = 0.35
 
 
-def use_of(repo: Repo) -> str:
+def classify_repo(repo: Repo) -> str:
     """What a repository is for: `automation`, `infra` or `product`."""
     purpose = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
     if _TESTS.search(purpose):
@@ -44,7 +44,7 @@ def use_of(repo: Repo) -> str:
     return "infra" if _SETTINGS.search(purpose) else "product"
 
 
-def by_place(
+def judge_by_location(
     kind: FaultKind, failure: Failure, innermost: tuple[Repo, StackLocation] | None
 ) -> FaultKind:
     """The kind, with what the place adds where it broke: code of the tests that breaks by itself is
@@ -52,13 +52,13 @@ def by_place(
     if innermost is None or kind.category not in ("product", "automation", "unknown"):
         return kind
     repo, spot = innermost
-    if use_of(repo) == "automation" and not is_check(failure):
+    if classify_repo(repo) == "automation" and not is_failed_check(failure):
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     return kind
 
 
-def by_new_line(kind: FaultKind, spot: StackLocation, commit: str) -> FaultKind:
+def judge_by_new_line(kind: FaultKind, spot: StackLocation, commit: str) -> FaultKind:
     """The kind, if the line that failed was written by that commit since the last green run."""
     if not commit:
         return kind
@@ -67,18 +67,20 @@ def by_new_line(kind: FaultKind, spot: StackLocation, commit: str) -> FaultKind:
     return FaultKind(category=category, code=code, confidence=_NEW_LINE, why=why)
 
 
-def missing_files(failure: Failure) -> list[str]:
+def find_missing_files(failure: Failure) -> list[str]:
     """The files that were not where they were looked for, as the failure's words name them."""
-    return list(dict.fromkeys(_MISSING.findall(words_of(failure)[:_LOOKED_AT])))[:_MOST_MISSING]
+    return list(dict.fromkeys(_MISSING.findall(extract_message(failure)[:_LOOKED_AT])))[
+        :_MOST_MISSING
+    ]
 
 
-def by_missing(path: str) -> FaultKind:
+def judge_by_missing_file(path: str) -> FaultKind:
     """The kind, if a file was missing that the tested revision does have."""
     why = f"{path} is in the repository, but it was not there where the tests ran"
     return FaultKind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
 
 
-def by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
+def judge_by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
     """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
     and not the product; one that changed the product's code did break that."""
     if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
@@ -87,13 +89,15 @@ def by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
     if code and all(map(is_test_file, code)):
         why = f"{lead.commit.hash[:12]} changed tests alone"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
-    if kind.category == "unknown" and language(lead.path):
+    if kind.category == "unknown" and detect_language(lead.path):
         why = f"{lead.commit.hash[:12]} changed {lead.path}"
         return FaultKind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
     return kind
 
 
-def by_stack(repo: Repo, spots: Sequence[StackLocation], category: str) -> Where | None:
+def choose_by_stack(
+    repo: Repo, spots: Sequence[StackLocation], category: str
+) -> RepoCandidate | None:
     """A repository that holds places of the stack."""
     product = [spot for spot in spots if not spot.is_test]
     if not spots:
@@ -102,36 +106,42 @@ def by_stack(repo: Repo, spots: Sequence[StackLocation], category: str) -> Where
     shown = (product or spots)[0]
     why = f"the stack leads to {shown.path}:{shown.line}"
     paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
-    return Where(repo=repo.name, score=strength * _fit(repo, category), why=why, paths=paths)
+    return RepoCandidate(
+        repo=repo.name, score=strength * _weigh_purpose(repo, category), why=why, paths=paths
+    )
 
 
-def by_use(repo: Repo, category: str) -> Where | None:
+def choose_by_purpose(repo: Repo, category: str) -> RepoCandidate | None:
     """A repository that is for what failed, where no stack leads anywhere else."""
-    if use_of(repo) != category:
+    if classify_repo(repo) != category:
         return None
-    return Where(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
+    return RepoCandidate(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
 
 
-def by_changes(repo: Repo, found: Sequence[CulpritLead], category: str) -> Where | None:
+def choose_by_changes(
+    repo: Repo, found: Sequence[CulpritLead], category: str
+) -> RepoCandidate | None:
     """A repository in which something changed that the failure points at."""
     if not found:
         return None
     best = found[0]
     why = f'{best.commit.hash[:12]} "{best.commit.subject}": {best.why[0]}'
     paths = tuple(dict.fromkeys(lead.path for lead in found[:5]))
-    return Where(repo=repo.name, score=best.score * _fit(repo, category), why=why, paths=paths)
+    return RepoCandidate(
+        repo=repo.name, score=best.score * _weigh_purpose(repo, category), why=why, paths=paths
+    )
 
 
-def best_of(places: Sequence[Where | None]) -> list[Where]:
+def rank_repos(places: Sequence[RepoCandidate | None]) -> list[RepoCandidate]:
     """Of each repository what speaks for it most, the likeliest first."""
-    found: dict[str, Where] = {}
+    found: dict[str, RepoCandidate] = {}
     for place in places:
         if place and (place.repo not in found or place.score > found[place.repo].score):
             found[place.repo] = place
     return sorted(found.values(), key=lambda place: (-place.score, place.repo))
 
 
-def _fit(repo: Repo, category: str) -> float:
+def _weigh_purpose(repo: Repo, category: str) -> float:
     if category not in ("product", "automation", "infra"):
         return _FITTING
-    return _FITTING if use_of(repo) == category else _UNFITTING
+    return _FITTING if classify_repo(repo) == category else _UNFITTING

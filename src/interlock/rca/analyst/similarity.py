@@ -14,10 +14,16 @@ from hashlib import blake2b
 import msgspec
 from rapidfuzz.distance import Indel
 
-from interlock.rca.analyst.line_kinds import complaints
-from interlock.rca.analyst.masking import masked
-from interlock.rca.analyst.names import name_words
-from interlock.rca.analyst.stack import Frame, frames_of, is_test, own_frames, words_of
+from interlock.rca.analyst.line_kinds import find_complaints
+from interlock.rca.analyst.masking import mask_text
+from interlock.rca.analyst.names import split_name
+from interlock.rca.analyst.stack import (
+    Frame,
+    extract_message,
+    filter_own_frames,
+    find_frames,
+    is_test,
+)
 from interlock.rca.records import Failure
 
 WEIGHTS = {
@@ -32,11 +38,11 @@ WEIGHTS = {
 }
 """Logistic: what each sign adds to the log-odds."""
 
-SAME = 0.9
+MIN_SAME_SCORE = 0.9
 """The least for two that tell the same, however little it is."""
-MOST_FRAMES = 15
-LONGEST_MESSAGE = 500
-LONGEST_NAME = 300
+MAX_FRAMES = 15
+MAX_MESSAGE_LENGTH = 500
+MAX_NAME_LENGTH = 300
 _ENOUGH_WORDS = 6
 _SOME_WORDS = 4
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -70,7 +76,7 @@ class Traits(msgspec.Struct, frozen=True):
     """Words of the message that not any message uses."""
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Nothing is told but the test's name: like nothing, not even its like."""
         return not self.text
 
@@ -85,76 +91,81 @@ class Similarity(msgspec.Struct, frozen=True):
     why: str
 
 
-def traits(failure: Failure) -> Traits:
+def extract_traits(failure: Failure) -> Traits:
     """What of this failure is compared with others."""
-    class_name, test_name = failure.class_name[:LONGEST_NAME], failure.test_name[:LONGEST_NAME]
-    own = own_frames(frames_of(failure), failure.class_name)[: 4 * MOST_FRAMES]
-    words = words_of(failure)
-    message = words if words or own else _told(failure)
-    masked_text = " ".join(masked(message[: 4 * LONGEST_MESSAGE]).split())[:LONGEST_MESSAGE]
+    class_name, test_name = (
+        failure.class_name[:MAX_NAME_LENGTH],
+        failure.test_name[:MAX_NAME_LENGTH],
+    )
+    own = filter_own_frames(find_frames(failure), failure.class_name)[: 4 * MAX_FRAMES]
+    words = extract_message(failure)
+    message = words if words or own else _read_log_complaints(failure)
+    masked_text = " ".join(mask_text(message[: 4 * MAX_MESSAGE_LENGTH]).split())[
+        :MAX_MESSAGE_LENGTH
+    ]
     places = tuple(dict.fromkeys(frame.place for frame in own))
-    kind = failure.type[:LONGEST_NAME].strip()
-    text = " ".join((kind, masked_text, *places[:MOST_FRAMES])).strip()
+    kind = failure.type[:MAX_NAME_LENGTH].strip()
+    text = " ".join((kind, masked_text, *places[:MAX_FRAMES])).strip()
     return Traits(
         type=kind,
-        message=message[: 4 * LONGEST_MESSAGE].strip(),
+        message=message[: 4 * MAX_MESSAGE_LENGTH].strip(),
         said=masked_text,
         text=text,
-        names=frozenset(name_words(class_name) | name_words(test_name)),
+        names=frozenset(split_name(class_name) | split_name(test_name)),
         places=places,
-        lined=tuple(dict.fromkeys(map(_lined, own))),
-        innermost=next((_lined(frame) for frame in own if not is_test(frame)), ""),
+        lined=tuple(dict.fromkeys(map(_format_lined_frame, own))),
+        innermost=next((_format_lined_frame(frame) for frame in own if not is_test(frame)), ""),
         class_name=class_name,
         test_name=test_name,
         own_words=frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN,
     )
 
 
-def kept(known: Traits) -> str:
+def encode_traits(known: Traits) -> str:
     """Traits as text for a table: the same text for the same traits."""
     return msgspec.json.encode(known, order="deterministic").decode()
 
 
-def restored(text: str) -> Traits:
+def decode_traits(text: str) -> Traits:
     """The traits of a text that `encode_traits` made."""
     return _decode(text)
 
 
-def likeness(one: Traits, other: Traits) -> Similarity:
+def compare_failures(one: Traits, other: Traits) -> Similarity:
     """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
-    if one.empty or other.empty:
+    if one.is_empty or other.is_empty:
         return Similarity(0.0, "one of them tells nothing")
     if one == other:
-        return Similarity(score(one, other), "all that is told")
-    found = _signs(one, other)
+        return Similarity(score_similarity(one, other), "all that is told")
+    found = _compute_signs(one, other)
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
     why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
-    return Similarity(_chance(found), why or "little in common")
+    return Similarity(_compute_chance(found), why or "little in common")
 
 
-def score(one: Traits, other: Traits) -> float:
+def score_similarity(one: Traits, other: Traits) -> float:
     """The same without the reasons: for comparing many."""
-    if one.empty or other.empty:
+    if one.is_empty or other.is_empty:
         return 0.0
-    found = _chance(_signs(one, other))
-    return max(found, SAME) if one == other else found
+    found = _compute_chance(_compute_signs(one, other))
+    return max(found, MIN_SAME_SCORE) if one == other else found
 
 
-def _chance(found: Mapping[str, float]) -> float:
+def _compute_chance(found: Mapping[str, float]) -> float:
     total = WEIGHTS["start"] + sum(WEIGHTS[name] * share for name, share in found.items())
     return round(1 / (1 + math.exp(-total)), 6)
 
 
-def _signs(one: Traits, other: Traits) -> dict[str, float]:
+def _compute_signs(one: Traits, other: Traits) -> dict[str, float]:
     """The signs of kinship, each from 0 to 1."""
     own_words = 0.0
     if one.said and one.said == other.said:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
-        "text": Indel.normalized_similarity(one.text, other.text) * _worth(one, other),
-        "names": 1.0 if _same_test(one, other) else _shared(one.names, other.names),
+        "text": Indel.normalized_similarity(one.text, other.text) * _weigh_text(one, other),
+        "names": 1.0 if _is_same_test(one, other) else _compute_overlap(one.names, other.names),
         "innermost": float(bool(one.innermost) and one.innermost == other.innermost),
-        "lines": _weighted(one.lined, other.lined),
+        "lines": _compute_weighted_overlap(one.lined, other.lined),
         "message": float(bool(one.message) and one.message == other.message),
         "specific": own_words,
         "alone": own_words if not one.places and not other.places else 0.0,
@@ -172,34 +183,34 @@ _SAID = {
 }
 
 
-def _worth(one: Traits, other: Traits) -> float:
+def _weigh_text(one: Traits, other: Traits) -> float:
     """Without frames, a message of plain words only is half a sign: anybody may say it."""
     if one.places and other.places:
         return 1.0
     return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
 
 
-def _told(failure: Failure) -> str:
+def _read_log_complaints(failure: Failure) -> str:
     """Where a failure has neither message nor stack, its log's complaints speak for it."""
-    return "\n".join(dict.fromkeys(complaints(failure.log)[:12])) if failure.log else ""
+    return "\n".join(dict.fromkeys(find_complaints(failure.log)[:12])) if failure.log else ""
 
 
-def _lined(frame: Frame) -> str:
+def _format_lined_frame(frame: Frame) -> str:
     return f"{frame.place}:{frame.line}"
 
 
-def _same_test(one: Traits, other: Traits) -> bool:
+def _is_same_test(one: Traits, other: Traits) -> bool:
     named = bool(one.test_name) and one.test_name == other.test_name
     return named and one.class_name == other.class_name
 
 
-def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+def _compute_overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Numbers and single letters tell tests apart; sharing them makes no kin."""
     both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
     return both / len(one | other) if both else 0.0
 
 
-def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
+def _compute_weighted_overlap(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     """Overlap of two lists in which the first counts most: one, a half, a third…"""
     if not one or not other:
         return 0.0
@@ -209,23 +220,23 @@ def _weighted(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     return both / (sum(left.values()) + sum(right.values()) - both)
 
 
-ROWS = 3
-GROUPS = 8
+BAND_ROWS = 3
+BAND_GROUPS = 8
 _PRIME = (1 << 61) - 1
 _MOST_TOKENS = 96
 
 
-def bands_of(known: Traits) -> tuple[int, ...]:
+def compute_bands(known: Traits) -> tuple[int, ...]:
     """The bands of a failure with these traits, rising; none where it tells nothing."""
-    if known.empty:
+    if known.is_empty:
         return ()
-    keys = list(_keys(known)) or [f"whole {known.text}"]
-    found = {_number(key) for key in keys}
-    found.update(_minhash(_tokens(known)))
+    keys = list(_list_band_keys(known)) or [f"whole {known.text}"]
+    found = {_hash_text(key) for key in keys}
+    found.update(_compute_minhash(_list_tokens(known)))
     return tuple(sorted(found))
 
 
-def _keys(known: Traits) -> Iterator[str]:
+def _list_band_keys(known: Traits) -> Iterator[str]:
     """Signs that are enough for a look, each by itself."""
     if len(known.own_words) > 1:
         yield f"message {known.type} {' '.join(sorted(known.own_words))}"
@@ -239,29 +250,31 @@ def _keys(known: Traits) -> Iterator[str]:
         yield f"place {known.innermost.rpartition(':')[0]}"
 
 
-def _tokens(known: Traits) -> list[str]:
+def _list_tokens(known: Traits) -> list[str]:
     tokens = {f"w {word}" for word in known.own_words}
     tokens.update(f"n {word}" for word in known.names if word not in ("test", "tests"))
     tokens.update(f"p {place}" for place in known.places[:12])
     return sorted(tokens)[:_MOST_TOKENS]
 
 
-def _minhash(tokens: list[str]) -> Iterator[int]:
+def _compute_minhash(tokens: list[str]) -> Iterator[int]:
     """Groups of the least hashes under some orders of all tokens: equal for sets alike."""
-    if len(tokens) < ROWS:
+    if len(tokens) < BAND_ROWS:
         return
-    numbers = [_number(token) for token in tokens]
+    numbers = [_hash_text(token) for token in tokens]
     least = [min([(a * number + b) % _PRIME for number in numbers]) for a, b in _ORDERS]
-    for group in range(GROUPS):
-        rows = least[group * ROWS : (group + 1) * ROWS]
-        yield _number(f"least {group} {rows}")
+    for group in range(BAND_GROUPS):
+        rows = least[group * BAND_ROWS : (group + 1) * BAND_ROWS]
+        yield _hash_text(f"least {group} {rows}")
 
 
 @lru_cache(maxsize=65_536)
-def _number(text: str) -> int:
+def _hash_text(text: str) -> int:
     """63 bits: a database's signed integer holds it."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
-_ORDERS = tuple((_number(f"a {n}") | 1, _number(f"b {n}")) for n in range(ROWS * GROUPS))
+_ORDERS = tuple(
+    (_hash_text(f"a {n}") | 1, _hash_text(f"b {n}")) for n in range(BAND_ROWS * BAND_GROUPS)
+)

@@ -16,7 +16,7 @@ from interlock.rca.sources.git.repository import Repository
 
 MAX_LINES = 4_000
 """A trace that overflowed its stack repeats itself; its beginning and its end tell all."""
-MAX_LINE = 500
+MAX_LINE_LENGTH = 500
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -129,13 +129,13 @@ _HEAD = re.compile(
 
 def read_frame(line: str) -> Frame | None:
     """The frame a line tells, if it is one."""
-    found = _shaped(line[:MAX_LINE])
+    found = _match_shape(line[:MAX_LINE_LENGTH])
     return found[1] if found else None
 
 
 def read_traces(text: str) -> tuple[Trace, ...]:
     """The errors of a text, root cause first."""
-    parts = [part for part in _parts(_bounded(text)) if part[1].frames or part[1].type]
+    parts = [part for part in _split_errors(_clip_lines(text)) if part[1].frames or part[1].type]
     if parts and parts[-1][0] == "during" and parts[-1][1].type in _BREAKS:
         return tuple(trace for _, trace in reversed(parts))
     if any(link in ("handling", "during") for link, _ in parts):
@@ -148,27 +148,31 @@ def read_frames(text: str) -> tuple[Frame, ...]:
     return tuple(dict.fromkeys(frame for trace in read_traces(text) for frame in trace.frames))
 
 
-def _bounded(text: str) -> list[str]:
+def _clip_lines(text: str) -> list[str]:
     lines = text.split("\n")
     if len(lines) > MAX_LINES:
         lines = lines[: MAX_LINES // 2] + lines[-MAX_LINES // 2 :]
-    return [line[:MAX_LINE] for line in lines]
+    return [line[:MAX_LINE_LENGTH] for line in lines]
 
 
-def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
+def _split_errors(lines: list[str]) -> Iterator[tuple[str, Trace]]:
     """Each error of the text, with how the text came to it."""
     link, python = "", False
     head, frames, above, shown = Trace(), list[Frame](), "", ""
     for line in lines:
         caused, handling = _CAUSED.match(line), _HANDLING.match(line)
         if caused or handling:
-            yield link, _closed(head, frames, python)
+            yield link, _build_trace(head, frames, python)
             link = "caused" if caused else "during" if line.startswith("During") else "handling"
-            head, frames, python = _headed(caused.group(1)) if caused else Trace(), [], False
-        elif found := _shaped(line):
+            head, frames, python = (
+                _read_error_head(caused.group(1)) if caused else Trace(),
+                [],
+                False,
+            )
+        elif found := _match_shape(line):
             name, frame = found
             python |= name in ("python", "pytest")
-            frame = _named(name, frame, above)
+            frame = _add_function(name, frame, above)
             if name == "pytest" and not frame.function:
                 frame = msgspec.structs.replace(frame, function=shown)
             frames.append(frame)
@@ -176,24 +180,24 @@ def _parts(lines: list[str]) -> Iterator[tuple[str, Trace]]:
         elif not shown and (begun := _DEF.match(line)):
             shown = begun[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
-            found_head := _headed(line)
+            found_head := _read_error_head(line)
         ).type:
             head = found_head
         above = line
-    yield link, _closed(head, frames, python)
+    yield link, _build_trace(head, frames, python)
 
 
-def _closed(head: Trace, frames: list[Frame], outermost_first: bool) -> Trace:
+def _build_trace(head: Trace, frames: list[Frame], outermost_first: bool) -> Trace:
     ordered = tuple(reversed(frames)) if outermost_first else tuple(frames)
     return msgspec.structs.replace(head, frames=ordered)
 
 
-def _headed(line: str) -> Trace:
+def _read_error_head(line: str) -> Trace:
     found = _HEAD.match(line.strip())
     return Trace(found["type"], found["message"] or "") if found else Trace()
 
 
-def _shaped(line: str) -> tuple[str, Frame] | None:
+def _match_shape(line: str) -> tuple[str, Frame] | None:
     for name, hint, pattern in SHAPES:
         if hint in line and (found := pattern.search(line)):
             parts = found.groupdict()
@@ -206,7 +210,7 @@ def _shaped(line: str) -> tuple[str, Frame] | None:
     return None
 
 
-def _named(shape: str, frame: Frame, above: str) -> Frame:
+def _add_function(shape: str, frame: Frame, above: str) -> Frame:
     """Go and Rust print the function on the line before its place."""
     found = None
     if shape == "go":
@@ -249,7 +253,7 @@ _TEST_FILE = re.compile(
 )
 
 
-def owner(frame: Frame, class_name: str = "") -> str:
+def find_owner(frame: Frame, class_name: str = "") -> str:
     """`product`, `test` or `library`, in the eyes of a failing test of that class."""
     if is_library(frame, class_name):
         return "library"
@@ -271,12 +275,12 @@ def is_test(frame: Frame) -> bool:
     return bool(_TEST_SCOPE.search(frame.scope) or _TEST_FILE.search(frame.file))
 
 
-def looks_tested(name: str) -> bool:
+def is_test_name(name: str) -> bool:
     """Whether a class or path is a test's by its name."""
     return bool(_TEST_FILE.search(name) if "/" in name else _TEST_SCOPE.search(name))
 
 
-def own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
+def filter_own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:
     """The frames that are the product's or its tests', in their order."""
     return tuple(frame for frame in frames if not is_library(frame, class_name))
 
@@ -291,28 +295,28 @@ _CODE = re.compile(r"^\s*(?:>?\s*\d+ ?\||>  |\||\^|~+\s*$)|Traceback \(|^_{3,}|^
 _CAUSE_LINE = re.compile(r"^\s*(?:Caused by|---> |\[cause\])")
 
 
-def frames_of(failure: Failure) -> tuple[Frame, ...]:
+def find_frames(failure: Failure) -> tuple[Frame, ...]:
     """The frames of its stack; where there are none, those of its message."""
     return read_frames(failure.stack) or read_frames(failure.message[:_LOOKED_AT])
 
 
-def words_of(failure: Failure) -> str:
+def extract_message(failure: Failure) -> str:
     """Its message, and what its stack says beyond that."""
     message = failure.message[:_LOOKED_AT]
     known = [line.strip() for line in message.split("\n")]
     more: list[str] = []
-    for spoken in _spoken(failure.stack[:_LOOKED_AT]):
+    for spoken in _find_error_lines(failure.stack[:_LOOKED_AT]):
         line = spoken.removeprefix(failure.type).lstrip(": ")
-        if line and not any(_within(line, other) for other in (*known, *more)):
+        if line and not any(_is_contained(line, other) for other in (*known, *more)):
             more.append(line)
     return "\n".join([message, *more] if message else more)
 
 
-def _within(line: str, other: str) -> bool:
+def _is_contained(line: str, other: str) -> bool:
     return line in other or (len(other) >= _LEAST and other in line)
 
 
-def _spoken(stack: str) -> list[str]:
+def _find_error_lines(stack: str) -> list[str]:
     """Lines of a stack that are no frames: those marked as the error's own, or else those above
     the first frame and the causes."""
     lines = stack.split("\n")
@@ -322,14 +326,14 @@ def _spoken(stack: str) -> list[str]:
     found: list[str] = []
     above = True
     for line in lines:
-        if read_frame(line) is not None and not _says(line):
+        if read_frame(line) is not None and not _has_message(line):
             above = False
         elif line.strip() and (above or _CAUSE_LINE.match(line)) and not _CODE.search(line):
             found.append(line.strip())
     return found[:_MOST_LINES]
 
 
-def _says(line: str) -> bool:
+def _has_message(line: str) -> bool:
     """A place with a message behind it, as Go and compilers print it."""
     return bool(re.match(r"^\s*[\w./\\-]+:\d+(?::\d+)?: \S", line)) and ": in " not in line
 
@@ -347,15 +351,15 @@ class StackLocation(msgspec.Struct, frozen=True):
     """How many names of the path agree: the more, the surer it is this file."""
 
 
-def spots(failure: Failure, repository: Repository, rev: str = "") -> list[StackLocation]:
+def locate_frames(failure: Failure, repository: Repository, rev: str = "") -> list[StackLocation]:
     """The places of the stack in that repository, the product's before the tests', innermost
     first."""
-    if not repository.readable:
+    if not repository.is_readable:
         return []
     found: dict[tuple[str, int], StackLocation] = {}
-    for depth, frame in enumerate(_own(failure)):
+    for depth, frame in enumerate(_find_own_frames(failure)):
         word = frame.file if "/" in frame.file else frame.scope or frame.file
-        for match in repository.files_named(word, rev)[:1]:
+        for match in repository.find_files(word, rev)[:1]:
             spot = StackLocation(
                 path=match.path,
                 line=frame.line,
@@ -368,6 +372,6 @@ def spots(failure: Failure, repository: Repository, rev: str = "") -> list[Stack
     return sorted(found.values(), key=lambda spot: spot.is_test)
 
 
-def _own(failure: Failure) -> Iterable[Frame]:
+def _find_own_frames(failure: Failure) -> Iterable[Frame]:
     frames = read_frames(failure.stack) or read_frames(failure.message) or read_frames(failure.log)
     return (frame for frame in frames if frame.file and not is_library(frame, failure.class_name))

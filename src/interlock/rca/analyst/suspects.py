@@ -12,26 +12,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from interlock.rca.analyst.mentions import Mentions, hear
+from interlock.rca.analyst.mentions import Mentions, collect_mentions
 from interlock.rca.analyst.names import (
     COMMON_WORDS,
     CulpritCandidate,
     Sign,
-    language,
-    name_words,
-    parsed,
-    rarity,
-    subject_of,
-    text_words,
+    detect_language,
+    extract_words,
+    find_subject,
+    measure_rarity,
+    parse_candidate,
+    split_name,
 )
-from interlock.rca.analyst.stack import Frame, is_library, is_test, looks_tested
+from interlock.rca.analyst.stack import Frame, is_library, is_test, is_test_name
 from interlock.rca.records import Failure
 
 _TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
-def framed(
+def find_frame_signs(
     sign: str, frames: Sequence[Frame], mentions: Mentions, known: Sequence[CulpritCandidate]
 ) -> Iterator[Sign]:
     """The product's frames, the innermost first; a test's only where no product's is near."""
@@ -41,45 +41,53 @@ def framed(
     seen: set[str] = set()
     own = [frame for frame in frames if not is_library(frame, mentions.class_name)]
     for frame in sorted(own, key=is_test):
-        meant = [each.text for each in _meant(frame, by_leaf)]
+        meant = [each.text for each in _match_frame(frame, by_leaf)]
         fresh = [text for text in meant if text not in seen]
         for text in fresh:
             yield sign, text, 1 / (1 + len(seen)) ** 0.7 / len(meant)
         seen.update(fresh)
 
 
-def _meant(frame: Frame, by_leaf: dict[str, list[CulpritCandidate]]) -> list[CulpritCandidate]:
+def _match_frame(
+    frame: Frame, by_leaf: dict[str, list[CulpritCandidate]]
+) -> list[CulpritCandidate]:
     """The candidates a frame may mean: its class, outer classes of it, or its file."""
     scope = frame.scope
     while scope:
         folders, _, leaf = scope.rpartition(".")
         around = tuple(folders.split(".")) if folders else ()
-        fitting = [each for each in by_leaf.get(leaf, ()) if _holds(each, around)]
+        fitting = [each for each in by_leaf.get(leaf, ()) if _is_in_package(each, around)]
         if fitting:
             return fitting
         scope = scope.rpartition("$")[0]
     folders, _, file = frame.file.rpartition("/")
     stem = file.rpartition(".")[0] or file
     around = tuple(part for part in folders.split("/") if part not in ("", "."))
-    written = [each for each in by_leaf.get(stem, ()) if language(each.text) == language(file)]
-    return _nearest(written, around) if frame.file else []
+    written = [
+        each
+        for each in by_leaf.get(stem, ())
+        if detect_language(each.text) == detect_language(file)
+    ]
+    return _find_nearest(written, around) if frame.file else []
 
 
-def _holds(candidate: CulpritCandidate, around: tuple[str, ...]) -> bool:
+def _is_in_package(candidate: CulpritCandidate, around: tuple[str, ...]) -> bool:
     """A class is where its package is; a file of it is in folders that end like the package."""
     if not candidate.path:
         return candidate.parts == around
     return candidate.parts[-len(around) :] == around if around else True
 
 
-def _nearest(known: Sequence[CulpritCandidate], around: tuple[str, ...]) -> list[CulpritCandidate]:
+def _find_nearest(
+    known: Sequence[CulpritCandidate], around: tuple[str, ...]
+) -> list[CulpritCandidate]:
     """Those whose folders agree longest with where the frame's file lay."""
-    shares = [_common_end(each.parts, around) for each in known if each.path]
+    shares = [_count_common_end(each.parts, around) for each in known if each.path]
     most = max(shares, default=0)
-    return [each for each in known if each.path and _common_end(each.parts, around) == most]
+    return [each for each in known if each.path and _count_common_end(each.parts, around) == most]
 
 
-def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def _count_common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     count = 0
     for left, right in zip(reversed(one), reversed(other), strict=False):
         if left != right:
@@ -88,14 +96,16 @@ def _common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return count
 
 
-def named_like(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_name_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
-    rare = rarity(each.name for each in known)
-    subjects = _subjects(mentions.class_name) | _filed(mentions)
-    class_words = name_words(mentions.class_name) - COMMON_WORDS
+    rare = measure_rarity(each.name for each in known)
+    subjects = _find_subjects(mentions.class_name) | _find_file_subjects(mentions)
+    class_words = split_name(mentions.class_name) - COMMON_WORDS
     package = tuple(mentions.class_name.split(".")[:-1])
-    words = (name_words(mentions.test_name) | text_words(mentions.message[:1_000])) - COMMON_WORDS
-    meant = [each for each in known if subject_of(each.title).lower() in subjects]
+    words = (
+        split_name(mentions.test_name) | extract_words(mentions.message[:1_000])
+    ) - COMMON_WORDS
+    meant = [each for each in known if find_subject(each.title).lower() in subjects]
     beside = [each for each in meant if package and each.parts[-len(package) :] == package]
     for each in meant:
         yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
@@ -112,15 +122,15 @@ def named_like(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterato
             yield "package", each.text, 0.4
 
 
-def _subjects(class_name: str) -> frozenset[str]:
+def _find_subjects(class_name: str) -> frozenset[str]:
     """What a test's class, or the module it is in, is named after."""
     *modules, name = class_name.split(".")
-    tests = [module for module in modules if subject_of(module) != module]
-    named = [subject_of(each) for each in (name, *tests)]
+    tests = [module for module in modules if find_subject(module) != module]
+    named = [find_subject(each) for each in (name, *tests)]
     return frozenset(each.lower() for each in named if each)
 
 
-def _filed(mentions: Mentions) -> frozenset[str]:
+def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
     """What the file of the failing test is named after, where the stack never leaves the tests."""
     own = [
         each for each in mentions.frames if each.file and not is_library(each, mentions.class_name)
@@ -128,10 +138,10 @@ def _filed(mentions: Mentions) -> frozenset[str]:
     files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
     stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
     named = _TEST_MARK.sub("", stem)
-    return frozenset({subject_of(named).lower()}) - {"", stem.lower()}
+    return frozenset({find_subject(named).lower()}) - {"", stem.lower()}
 
 
-def mentioned(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_mention_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     named = set(_IDENTIFIER.findall(f"{mentions.message[:2_000]} {mentions.test_name}"))
     for each in known:
         if each.title in named:
@@ -145,7 +155,7 @@ _SPOKEN_OF = 2.0
 _BEFORE = 1.02
 
 
-def named_outright(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_coordinate_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
         if weight := mentions.coordinates.get(":".join(each.text.split(":")[:2])):
             yield "coordinate", each.text, math.log1p(weight)
@@ -153,7 +163,7 @@ def named_outright(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Ite
             yield "archive", each.text, math.log1p(weight)
 
 
-def named_by_group(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_group_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Packages are called like the group of the artefact they come in, and like its name."""
     by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
@@ -161,8 +171,8 @@ def named_by_group(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Ite
     found: dict[str, float] = defaultdict(float)
     for name, weight in mentions.names.items():
         segments = tuple(name.split("."))
-        words = text_words(name) | {segment.lower() for segment in segments}
-        fits = [(_fit(each, segments, words), each) for each in by_head.get(segments[:2], ())]
+        words = extract_words(name) | {segment.lower() for segment in segments}
+        fits = [(_score_fit(each, segments, words), each) for each in by_head.get(segments[:2], ())]
         best = max((fit for fit, _ in fits), default=0.0)
         if best >= 0.3:
             chosen = [each.text for fit, each in fits if fit >= 0.95 * best]
@@ -172,7 +182,7 @@ def named_by_group(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Ite
         yield "names", text, math.log1p(weight)
 
 
-def _fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
+def _score_fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
     common = 0
     for left, right in zip(candidate.parts, segments, strict=False):
         if left != right:
@@ -183,9 +193,9 @@ def _fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]
     return common / len(candidate.parts) * (0.3 + 0.7 * covered)
 
 
-def worded(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_word_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Complaints speak of a thing in its own words."""
-    rare = rarity(each.words for each in known)
+    rare = measure_rarity(each.words for each in known)
     inside = {word: mentions.words[word] for word in mentions.words if len(word) > 3}
     for each in known:
         total = 0.0
@@ -198,44 +208,48 @@ def worded(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Si
             yield "log words", each.text, total / (1 + 0.15 * len(each.words))
 
 
-def fetched_for_it(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_download_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     for each in known:
-        if each.leaf in mentions.fetched.depended:
+        if each.leaf in mentions.downloads.dependencies:
             yield "depended", each.text, 1.0
-        if each.leaf in mentions.fetched.last:
+        if each.leaf in mentions.downloads.last_dependencies:
             yield "last", each.text, 1.0
-        if mentions.about_versions and each.leaf in mentions.fetched.managing:
+        if mentions.about_versions and each.leaf in mentions.downloads.version_managers:
             yield "managing", each.text, 1.0
 
 
-def contested(
+def find_contested_signs(
     mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
 ) -> Iterator[Sign]:
     """What is spoken of is likelier if the build asked for several versions of it."""
     for each in known:
-        if each.leaf in mentions.fetched.depended & mentions.fetched.contested:
-            yield "contested", each.text, min(1.0, _heard(points[each.text]) / _SPOKEN_OF)
+        if each.leaf in mentions.downloads.dependencies & mentions.downloads.contested:
+            yield (
+                "contested",
+                each.text,
+                min(1.0, _sum_mention_points(points[each.text]) / _SPOKEN_OF),
+            )
 
 
-def brought_others(
+def find_first_signs(
     mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
 ) -> Iterator[Sign]:
     """Of artefacts of one group the one that was asked about first brought the others along: it
     stands before them, if it is spoken of at least half as much."""
-    order = mentions.fetched.order
+    order = mentions.downloads.order
     groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for each in known:
-        if each.leaf in mentions.fetched.depended and each.leaf in order:
+        if each.leaf in mentions.downloads.dependencies and each.leaf in order:
             groups[each.parts].append(each)
     for group in groups.values():
         first = min(group, key=lambda each: order[each.leaf]).text
-        most = max(_heard(points[each.text]) for each in group)
-        if len(group) > 1 and _heard(points[first]) >= most / 2 > 0:
+        most = max(_sum_mention_points(points[each.text]) for each in group)
+        if len(group) > 1 and _sum_mention_points(points[first]) >= most / 2 > 0:
             best = max(sum(points[each.text].values()) for each in group)
             yield "first", first, max(0.0, _BEFORE * best - sum(points[first].values()))
 
 
-def _heard(found: Mapping[str, float]) -> float:
+def _sum_mention_points(found: Mapping[str, float]) -> float:
     """The points of what was said; who was fetched for whom is not said."""
     return sum(found[sign] for sign in ("coordinate", "archive", "names", "log words"))
 
@@ -258,7 +272,7 @@ POINTS = {
     "first": 1.0,  # and it was asked for before others of its group
     "managing": 3.0,  # chooses versions, where versions are the trouble
 }
-MOST_RANKED = 100
+MAX_RANKED = 100
 _SOFTNESS = 6.0
 
 
@@ -270,47 +284,53 @@ class RankedSuspect(msgspec.Struct, frozen=True):
     why: str
 
 
-def suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
+def rank_suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
     """Candidates that something speaks against, likeliest first."""
-    return rank(hear(failure), candidates)
+    return rank_candidates(collect_mentions(failure), candidates)
 
 
-def rank(mentions: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
+def rank_candidates(mentions: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
     """The same for testimony that is at hand: one failure against many lists."""
-    known = [parsed(text) for text in dict.fromkeys(candidates)]
+    known = [parse_candidate(text) for text in dict.fromkeys(candidates)]
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for sign, text, share in _signs(mentions, known):
+    for sign, text, share in _find_signs(mentions, known):
         points[text][sign] += POINTS[sign] * share
     coordinates = [each for each in known if each.coordinate]
-    for look in (contested, brought_others):
+    for look in (find_contested_signs, find_first_signs):
         for sign, text, share in list(look(mentions, coordinates, points)):
             points[text][sign] += POINTS[sign] * share
-    spoken = {language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)} - {""}
-    ranked = [_ranked(text, found, spoken) for text, found in points.items() if any(found.values())]
+    spoken = {
+        detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
+    } - {""}
+    ranked = [
+        _score_candidate(text, found, spoken)
+        for text, found in points.items()
+        if any(found.values())
+    ]
     ranked.sort(key=lambda one: (-one.score, one.candidate))
-    return ranked[:MOST_RANKED]
+    return ranked[:MAX_RANKED]
 
 
-def _ranked(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspect:
+def _score_candidate(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspect:
     total = sum(found.values())
-    if looks_tested(text):
+    if is_test_name(text):
         total *= 0.5
-    if "/" in text and spoken and language(text) not in {"", *spoken}:
+    if "/" in text and spoken and detect_language(text) not in {"", *spoken}:
         total *= 0.5
     strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
     return RankedSuspect(text, round(score, 6), ", ".join(strongest))
 
 
-def _signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def _find_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """(sign, candidate, share of its points) for all that speaks against somebody."""
     if coordinates := [each for each in known if each.coordinate]:
-        yield from named_outright(mentions, coordinates)
-        yield from named_by_group(mentions, coordinates)
-        yield from worded(mentions, coordinates)
-        yield from fetched_for_it(mentions, coordinates)
+        yield from find_coordinate_signs(mentions, coordinates)
+        yield from find_group_signs(mentions, coordinates)
+        yield from find_word_signs(mentions, coordinates)
+        yield from find_download_signs(mentions, coordinates)
     if plain := [each for each in known if not each.coordinate]:
-        yield from framed("frame", mentions.frames, mentions, plain)
-        yield from framed("log frame", mentions.other_frames, mentions, plain)
-        yield from named_like(mentions, plain)
-        yield from mentioned(mentions, plain)
+        yield from find_frame_signs("frame", mentions.frames, mentions, plain)
+        yield from find_frame_signs("log frame", mentions.other_frames, mentions, plain)
+        yield from find_name_signs(mentions, plain)
+        yield from find_mention_signs(mentions, plain)

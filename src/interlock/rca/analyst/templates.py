@@ -54,17 +54,17 @@ _ENDPOINT = re.compile(
 _GLUED = re.compile(r"(?:[\w.#\\-]*<\*>[\w.#/\\-]*)+(?:[.,:/@+-]*<\*>)*")
 
 
-def words_of(shape: str) -> tuple[str, ...]:
+def split_shape(shape: str) -> tuple[str, ...]:
     """The words of a line; values that follow one another are one value."""
     text = shape[:_CHARS]
     if text.startswith('{"'):
-        text = _MEMBER.sub(_member, text)
+        text = _MEMBER.sub(_replace_member, text)
     if _HINT.search(text):
         text = _PLAIN_VALUES.sub(VALUE, text)
     if "=" in text:
         text = _SETTING.sub("=" + VALUE, text)
     if _BRACKETS.search(text):
-        text = _QUOTED.sub(_emptied, text)
+        text = _QUOTED.sub(_empty_quotes, text)
     text = _SAID.sub(VALUE, text)
     if "0" in text:
         text = _NUMBERS.sub(VALUE, text)
@@ -78,13 +78,13 @@ def words_of(shape: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _member(found: re.Match[str]) -> str:
+def _replace_member(found: re.Match[str]) -> str:
     """A member of a JSON object, as a setting; what is said stays."""
     name, value = found[1], found[2]
     return f"{name}={value if name in _SAYING else VALUE} "
 
 
-def _emptied(found: re.Match[str]) -> str:
+def _empty_quotes(found: re.Match[str]) -> str:
     return found[0][0] + VALUE + found[0][-1]
 
 
@@ -108,56 +108,58 @@ _MOST_COMPARED = 100
 """How many lines of one length and first or last word are compared with each other."""
 
 
-def vary_together(group: list[Words]) -> list[Words]:
+def find_joint_patterns(group: list[Words]) -> list[Words]:
     """Lines with values where several words vary at once among lines of one length."""
     compared = rest = group[:_MOST_COMPARED]
     found = []
     while len(rest) >= _ENOUGH_WORDS:
-        pattern, rest = _joint(rest[0], compared), rest[1:]
+        pattern, rest = _find_joint_pattern(rest[0], compared), rest[1:]
         if pattern:
             found.append(pattern)
-            rest = [line for line in rest if not fits(line, pattern)]
+            rest = [line for line in rest if not matches_pattern(line, pattern)]
     return found
 
 
-def tells(line: Words) -> bool:
+def is_telling(line: Words) -> bool:
     """Whether enough of a line with values is told to know it by that."""
     telling = sum(map(bool, map(_TOLD.match, line)))
     return telling >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
 
 
-def _joint(line: Words, group: list[Words]) -> Words | None:
+def _find_joint_pattern(line: Words, group: list[Words]) -> Words | None:
     """The line with values where it differs from many others that are otherwise the same."""
     telling = {at for at, word in enumerate(line) if _TOLD.match(word)}
-    differs = Counter(places for other in group if len(places := _apart(line, other)) > 1)
+    differs = Counter(
+        places for other in group if len(places := _find_differences(line, other)) > 1
+    )
     for places, times in differs.most_common(2):
         if times < _ENOUGH_WORDS - 1 or len(telling.difference(places)) < max(3, len(places)):
             continue
-        same = [other for other in group if set(_apart(line, other)) <= set(places)]
+        same = [other for other in group if set(_find_differences(line, other)) <= set(places)]
         if all(
-            varies({o[at] for o in same}, line[at - 1] if at else None, alone=False)
+            are_values({o[at] for o in same}, line[at - 1] if at else None, alone=False)
             for at in places
         ):
             return tuple(VALUE if at in places else word for at, word in enumerate(line))
     return None
 
 
-def _apart(one: Words, two: Words) -> tuple[int, ...]:
+def _find_differences(one: Words, two: Words) -> tuple[int, ...]:
     return tuple(at for at, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
 
 
-def fits(line: Words, pattern: Words) -> bool:
+def matches_pattern(line: Words, pattern: Words) -> bool:
     """Whether a line has the words of a pattern of its length, values aside."""
     return all(b in (a, VALUE) for a, b in zip(line, pattern, strict=True))
 
 
-def merged(pattern: Words) -> Words:
+def merge_values(pattern: Words) -> Words:
     """Values that meet become one."""
     pairs = zip(("", *pattern), pattern, strict=False)
     return tuple(word for before, word in pairs if word != VALUE or before != VALUE)
 
 
-def with_value(pattern: Words, at: int) -> Words:
+def insert_value(pattern: Words, at: int) -> Words:
     """The pattern with a value at one place; values that meet become one."""
     before, after = pattern[:at], pattern[at + 1 :]
     if before[-1:] == (VALUE,):
@@ -165,7 +167,7 @@ def with_value(pattern: Words, at: int) -> Words:
     return (*before, VALUE, *(after[1:] if after[:1] == (VALUE,) else after))
 
 
-def varies(seen: Collection[str], before: str | None, *, alone: bool = True) -> bool:
+def are_values(seen: Collection[str], before: str | None, *, alone: bool = True) -> bool:
     """Whether words seen in one place are values. The first word of a line hardly ever is one."""
     half = len(seen) / 2
     if sum(map(bool, map(_SET.search, seen))) > half:
@@ -181,7 +183,7 @@ def varies(seen: Collection[str], before: str | None, *, alone: bool = True) -> 
     return len(seen) >= (_ENOUGH_NAMES if _NOUN.match(before) else _ENOUGH_WORDS)
 
 
-BLOCK = 1 << 20
+BLOCK_SIZE = 1 << 20
 """Bytes that are judged together."""
 _LINE_LIMIT = 65_536
 
@@ -199,7 +201,7 @@ _MOST_VALUES = 4
 """How many words of one line may become values by comparing."""
 
 
-class Miner:
+class TemplateMiner:
     """Templates by number, from 1. Feed it blocks of whole lines in order."""
 
     def __init__(self, most_templates: int = 20_000, memo_bytes: int = 32 << 20) -> None:
@@ -215,7 +217,7 @@ class Miner:
         self._wide: dict[int, list[Words]] = {}
         """Of each length: lines with values that were found by comparing."""
 
-    def add(self, block: bytes) -> list[int]:
+    def add_block(self, block: bytes) -> list[int]:
         """The template of each line of a block; its last line may lack its end."""
         shapes = block.translate(_DIGITS).split(b"\n")
         if not shapes[-1]:
@@ -230,7 +232,7 @@ class Miner:
             for shape, number in zip(shapes, numbers, strict=True)
         ]
 
-    def text(self, number: int) -> str:
+    def get_text(self, number: int) -> str:
         """The words of a template, `<*>` where values stand."""
         return self._texts[number - 1]
 
@@ -245,8 +247,8 @@ class Miner:
             if number := self._memo.get(drawn):
                 found[shape] = number
             elif drawn not in words:
-                words[drawn] = words_of(drawn.decode("utf-8", "replace"))
-        numbers = self._judge([*dict.fromkeys(words.values())])
+                words[drawn] = split_shape(drawn.decode("utf-8", "replace"))
+        numbers = self._number_lines([*dict.fromkeys(words.values())])
         for shape, drawn in second.items():
             if shape not in found:
                 found[shape] = numbers[words[drawn]]
@@ -265,25 +267,25 @@ class Miner:
             self._room = self._memo_bytes - size
         self._memo[shape] = number
 
-    def _judge(self, lines: list[Words]) -> dict[Words, int]:
+    def _number_lines(self, lines: list[Words]) -> dict[Words, int]:
         """The numbers of lines that came together: what they have in common decides."""
-        found = {words: number for words in lines if (number := self._known(words))}
+        found = {words: number for words in lines if (number := self._find_number(words))}
         patterns = {words: words for words in lines if words not in found}
         if len(self._numbers) + len(patterns) > self._most:
-            return found | {words: self._rough(words) for words in patterns}
+            return found | {words: self._assign_rough_number(words) for words in patterns}
         changed = [*patterns.values()]
         for _ in range(_MOST_VALUES):
             for pattern in changed:
-                self._note(pattern)
-            wider = {pattern: self._widened(pattern) for pattern in changed}
+                self._record_words(pattern)
+            wider = {pattern: self._widen(pattern) for pattern in changed}
             patterns = {words: wider.get(pattern, pattern) for words, pattern in patterns.items()}
             changed = [*dict.fromkeys(wide for was, wide in wider.items() if wide != was)]
-        wide = self._joined(patterns)
+        wide = self._join_varying_lines(patterns)
         for words, pattern in patterns.items():
-            found[words] = self._numbers[words] = self._number(wide.get(pattern, pattern))
+            found[words] = self._numbers[words] = self._assign_number(wide.get(pattern, pattern))
         return found
 
-    def _joined(self, patterns: dict[Words, Words]) -> dict[Words, Words]:
+    def _join_varying_lines(self, patterns: dict[Words, Words]) -> dict[Words, Words]:
         """Lines in which several words vary at once, with values there."""
         lines = [*dict.fromkeys(patterns.values())]
         new = [*dict.fromkeys(wide for words, wide in patterns.items() if words != wide)]
@@ -292,71 +294,73 @@ class Miner:
             for line in filter(None, lines):
                 groups.setdefault((len(line), line[int(part * (len(line) - 1))]), []).append(line)
             for group in groups.values():
-                new += vary_together(group)
+                new += find_joint_patterns(group)
         for wide in sorted(new, key=lambda wide: -wide.count(VALUE)):
             kept = self._wide.setdefault(len(wide), [])
-            if len(kept) < _MOST_WIDE and tells(wide) and not self._wide_of(wide):
+            if len(kept) < _MOST_WIDE and is_telling(wide) and not self._find_wide(wide):
                 kept.append(wide)
-        fit = {line: self._wide_of(line) for line in lines}
-        return {line: merged(wide) for line, wide in fit.items() if wide}
+        fit = {line: self._find_wide(line) for line in lines}
+        return {line: merge_values(wide) for line, wide in fit.items() if wide}
 
-    def _wide_of(self, line: Words) -> Words | None:
+    def _find_wide(self, line: Words) -> Words | None:
         """The first of the lines with values that this one fits: it stays the first."""
-        return next((wide for wide in self._wide.get(len(line), ()) if fits(line, wide)), None)
+        return next(
+            (wide for wide in self._wide.get(len(line), ()) if matches_pattern(line, wide)), None
+        )
 
-    def _known(self, words: Words) -> int:
+    def _find_number(self, words: Words) -> int:
         """The number of words seen before, or that differ from such only where values stand."""
         for _ in range(_MOST_VALUES):
             if words in self._numbers:
                 return self._numbers[words]
-            places = enumerate(_places(words))
+            places = enumerate(_hash_places(words))
             at = next((at for at, place in places if place in self._open and at), 0)
             if not at or words[at] == VALUE:
                 break
-            words = with_value(words, at)
-        if wide := self._wide_of(words):
-            return self._number(merged(wide))
+            words = insert_value(words, at)
+        if wide := self._find_wide(words):
+            return self._assign_number(merge_values(wide))
         return self._numbers.get(words, 0)
 
-    def _number(self, pattern: Words) -> int:
+    def _assign_number(self, pattern: Words) -> int:
         if pattern not in self._numbers:
             self._texts.append(" ".join(pattern))
             self._numbers[pattern] = len(self._texts)
         return self._numbers[pattern]
 
-    def _rough(self, words: Words) -> int:
+    def _assign_rough_number(self, words: Words) -> int:
         """Past the bound a new line is known by its first word, and in the end by nothing."""
         pattern = (*words[:1], VALUE)
         if pattern in self._numbers or len(self._numbers) < self._most * 2:
-            return self._number(pattern)
-        return self._number((VALUE,))
+            return self._assign_number(pattern)
+        return self._assign_number((VALUE,))
 
-    def _note(self, pattern: Words) -> None:
-        for place, word in zip(_places(pattern), pattern, strict=True):
+    def _record_words(self, pattern: Words) -> None:
+        for place, word in zip(_hash_places(pattern), pattern, strict=True):
             seen = self._beside.setdefault(place, [])
             if len(seen) < _SAMPLE and word not in seen:
                 seen.append(word)
             if word == VALUE:
                 self._open.add(place)
 
-    def _widened(self, pattern: Words) -> Words:
+    def _widen(self, pattern: Words) -> Words:
         """The pattern with the word that varies most as a value, if one varies enough."""
         telling = [
             at for at, word in enumerate(pattern) if VALUE not in word and _WORD.search(word)
         ]
         best, most = -1, 1
-        for at, place in enumerate(_places(pattern)):
+        for at, place in enumerate(_hash_places(pattern)):
             seen = self._beside[place]
             if len(seen) <= most or pattern[at] == VALUE or not telling or telling == [at]:
                 continue
-            if varies(seen, pattern[at - 1] if at else None):
+            if are_values(seen, pattern[at - 1] if at else None):
                 best, most = at, len(seen)
         if best < 0:
             return pattern
-        return with_value(pattern, best)
+        return insert_value(pattern, best)
 
 
-def _places(pattern: Words) -> list[int]:
+def _hash_places(pattern: Words) -> list[int]:
     """For each word: the line without it, as one number."""
     after = [0]
     for word in reversed(pattern):
@@ -368,7 +372,7 @@ def _places(pattern: Words) -> list[int]:
     return places
 
 
-def blocks_of(file: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
+def read_blocks(file: BinaryIO, size: int = BLOCK_SIZE) -> Iterator[bytes]:
     """A file as blocks of whole lines; a line past the limit is cut, not kept."""
     rest = b""
     while data := file.read(size):
@@ -383,9 +387,9 @@ def blocks_of(file: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
         yield rest
 
 
-def mined(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def mine_templates(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """The template's number and words for each line of blocks of whole lines."""
-    miner = Miner()
+    miner = TemplateMiner()
     for block in blocks:
-        for number in miner.add(block):
-            yield number, miner.text(number)
+        for number in miner.add_block(block):
+            yield number, miner.get_text(number)

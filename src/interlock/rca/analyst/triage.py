@@ -16,11 +16,11 @@ from itertools import pairwise
 import msgspec
 
 from interlock.rca.analyst.classifier import Classifier
-from interlock.rca.analyst.line_kinds import loudest, told
-from interlock.rca.analyst.masking import masked_line
-from interlock.rca.analyst.stack import frames_of, owner, words_of
+from interlock.rca.analyst.line_kinds import find_complaint_blocks, find_loudest
+from interlock.rca.analyst.masking import mask_line
+from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
 from interlock.rca.records import Failure
-from interlock.system.test_output.counts import plain
+from interlock.system.test_output.counts import strip_colours
 
 _WORD = re.compile(r"[A-Za-z][\w.-]*[A-Za-z0-9]|<\w+>|-[A-Z]\w+")
 _PART = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")
@@ -29,14 +29,14 @@ _LONGEST = 300
 _MOST_LINES = 200
 
 
-def features(failure: Failure) -> frozenset[str]:
+def extract_features(failure: Failure) -> frozenset[str]:
     """What can be learnt from this failure; empty where it tells nothing."""
-    lines = words_of(failure)[:20_000].split("\n")[:50]
+    lines = extract_message(failure)[:20_000].split("\n")[:50]
     if failure.log:
-        lines += loudest(failure.log)
+        lines += find_loudest(failure.log)
     found: set[str] = set()
     for line in list(dict.fromkeys(lines))[:_MOST_LINES]:
-        _add_line(found, masked_line(line)[:_LONGEST])
+        _add_line(found, mask_line(line)[:_LONGEST])
     if failure.type:
         found.add(f"type {failure.type.rsplit('.', 1)[-1].lower()}")
     _add_frames(found, failure)
@@ -54,8 +54,8 @@ def _add_line(found: set[str], line: str) -> None:
 
 
 def _add_frames(found: set[str], failure: Failure) -> None:
-    frames = frames_of(failure)[:30]
-    owners = [owner(frame, failure.class_name) for frame in frames]
+    frames = find_frames(failure)[:30]
+    owners = [find_owner(frame, failure.class_name) for frame in frames]
     if frames:
         found.add(f"innermost {owners[0]}")
         found.add(f"frames {' '.join(sorted(set(owners)))}")
@@ -64,9 +64,9 @@ def _add_frames(found: set[str], failure: Failure) -> None:
 
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 UNKNOWN = "unknown"
-ENOUGH = 0.45
+MIN_CHANCE = 0.45
 """Chance from which a category is said."""
-IN_THE_LOG = 0.6
+LOG_WEIGHT = 0.6
 """A log says much that is nobody's fault: its lines count less than the message."""
 _DOUBT = 1.0
 """Log-odds of `unknown`: what a category must outweigh."""
@@ -104,7 +104,7 @@ class TriageResult(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1)
-def rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
+def load_rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
     """The table, each row with its patterns as one."""
     text = files("interlock.rca.analyst").joinpath("rules.yaml").read_text(encoding="utf-8")
     rows = msgspec.yaml.decode(text, type=tuple[TriageRule, ...])
@@ -114,11 +114,11 @@ def rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
     )
 
 
-def triage(failure: Failure) -> TriageResult:
+def triage_failure(failure: Failure) -> TriageResult:
     """The kind of a failure by the rules."""
     odds: dict[str, float] = defaultdict(float)
     reasons: list[tuple[float, str, str]] = []
-    for name, category, weight, why in _found(failure):
+    for name, category, weight, why in _match_rules(failure):
         odds[category] += weight
         reasons.append((-weight, category, f"{name}: {why}"))
     if not odds:
@@ -128,67 +128,69 @@ def triage(failure: Failure) -> TriageResult:
     best = min(grown, key=lambda category: (-grown[category], category))
     chance = round(grown[best] / total, 4)
     spoke = tuple(text for _, category, text in sorted(reasons) if category == best)
-    if chance < ENOUGH:
+    if chance < MIN_CHANCE:
         return TriageResult(UNKNOWN, chance, spoke)
     return TriageResult(best, chance, spoke)
 
 
-def _found(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
+def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
     """(rule, category, weight, why) of each rule that speaks."""
-    texts = _texts(failure)
+    texts = _collect_texts(failure)
     outside = False
-    for rule, pattern in rules():
+    for rule, pattern in load_rules():
         weights = [
-            rule.weight * (IN_THE_LOG if place == "log" else 1.0)
+            rule.weight * (LOG_WEIGHT if place == "log" else 1.0)
             for place in rule.where
             if texts.get(place) and pattern.search(texts[place])
         ]
         if weights:
             outside = outside or rule.category in _OUTSIDE
             yield rule.id, rule.category, max(weights), rule.why
-    structure = _structure(failure)
+    structure = _judge_frames(failure)
     if structure and not (outside and structure == "tests-only"):
         category, weight, why = _STRUCTURE[structure]
         yield structure, category, weight, why
 
 
-def _texts(failure: Failure) -> Mapping[str, str]:
+def _collect_texts(failure: Failure) -> Mapping[str, str]:
     return {
         "type": failure.type[:1_000],
-        "message": plain(words_of(failure)[:_LOOKED_AT]),
-        "stack": plain(failure.stack[:_LOOKED_AT]),
-        "log": "\n".join(_spoken(failure.log)) if failure.log else "",
+        "message": strip_colours(extract_message(failure)[:_LOOKED_AT]),
+        "stack": strip_colours(failure.stack[:_LOOKED_AT]),
+        "log": "\n".join(_pick_log_lines(failure.log)) if failure.log else "",
         "attributes": " ".join(f"{key}={failure.attributes[key]}" for key in failure.attributes),
     }
 
 
-def _spoken(log: str) -> list[str]:
+def _pick_log_lines(log: str) -> list[str]:
     """Of a test's own short log all that is told with a complaint; of a long one the loudest."""
-    return told(log) if log.count("\n") < _SHORT_LOG else loudest(log)
+    return find_complaint_blocks(log) if log.count("\n") < _SHORT_LOG else find_loudest(log)
 
 
-def _structure(failure: Failure) -> str:
-    owners = [owner(frame, failure.class_name) for frame in frames_of(failure)]
+def _judge_frames(failure: Failure) -> str:
+    owners = [find_owner(frame, failure.class_name) for frame in find_frames(failure)]
     own = [each for each in owners if each != "library"]
     if not own:
         return ""
     if own[0] == "product":
         return "product-inside"
-    return "" if is_check(failure) or "product" in own else "tests-only"
+    return "" if is_failed_check(failure) or "product" in own else "tests-only"
 
 
-def is_check(failure: Failure) -> bool:
+def is_failed_check(failure: Failure) -> bool:
     """Whether a check of the test failed, and nothing broke by itself."""
-    return bool(_ASSERTING.search(f"{failure.type} {words_of(failure)[:_LOOKED_AT]}"))
+    return bool(_ASSERTING.search(f"{failure.type} {extract_message(failure)[:_LOOKED_AT]}"))
 
 
-class Teacher:
+class TrainedTriage:
     """Triage by what labelled examples teach."""
 
     def __init__(self, examples: Iterable[tuple[Failure, str]]) -> None:
-        self._learner = Classifier([(features(failure), label) for failure, label in examples])
+        self._classifier = Classifier(
+            [(extract_features(failure), label) for failure, label in examples]
+        )
 
     def triage(self, failure: Failure) -> TriageResult:
         """The kind of a failure, in the words of the examples; else `unknown`."""
-        prediction = self._learner.ask(features(failure))
+        prediction = self._classifier.predict(extract_features(failure))
         return TriageResult(prediction.label or UNKNOWN, prediction.confidence, prediction.reasons)

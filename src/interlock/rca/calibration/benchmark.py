@@ -12,25 +12,25 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.function import answer
+from interlock.agents.function import build_answer
 from interlock.engine.circuit import Circuit
-from interlock.engine.replay import Recorded
+from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
 from interlock.rca.application import BASIC
 from interlock.rca.calibration import rescore
 from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
 from interlock.rca.calibration.blind_run import (
     begin_scenario,
-    leaks_of,
+    find_leaks,
+    make_config,
     refuse_unusable,
-    terms_of,
 )
 from interlock.rca.calibration.capture import capture
 from interlock.rca.calibration.ideal_agent import IdealAgent
 from interlock.rca.calibration.marks import RcaCaseResult, RcaMetrics, read_metrics, score_cases
-from interlock.rca.calibration.scenario import Scenario, find_scenario, shipped
+from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
 from interlock.rca.calibration.scenario_check import check_scenario
-from interlock.rca.calibration.world import plant
+from interlock.rca.calibration.world import plant_worlds
 from interlock.rca.steps import F5, F6
 from interlock.runtime.benchmark import (
     BenchmarkTexts,
@@ -73,7 +73,7 @@ class RcaBenchmark:
         return read_metrics()
 
     def list_scenarios(self) -> list[str]:
-        return shipped()
+        return list_shipped_scenarios()
 
     def find_scenario(self, name: str) -> ScenarioFile[Scenario]:
         return find_scenario(name)
@@ -99,12 +99,12 @@ class RcaBenchmark:
 
     def make_terms(self, scenario: Scenario, home: Path, *, in_families: bool) -> dict[str, Any]:
         worlds = home / _WORLDS if scenario.has_world else None
-        config = terms_of(scenario, worlds, families=in_families, cache=home / _HISTORIES)
+        config = make_config(scenario, worlds, families=in_families, cache=home / _HISTORIES)
         terms: dict[str, Any] = msgspec.to_builtins(config)
         return terms
 
     def make_world(self, scenario: Scenario, home: Path) -> None:
-        plant(scenario, home / _WORLDS)
+        plant_worlds(scenario, home / _WORLDS)
 
     def begin(
         self,
@@ -127,7 +127,7 @@ class RcaBenchmark:
         return IdealAgent(scenario, connection, run_id).answer
 
     def approve(self, ask: Ask) -> Reply | None:
-        return answer(ask, {"decision": "approve"})
+        return build_answer(ask, {"decision": "approve"})
 
     def capture(
         self,
@@ -142,7 +142,7 @@ class RcaBenchmark:
     def find_leaks(
         self, scenario: Scenario, connection: Connection, run_id: int, root: Path
     ) -> list[Leak]:
-        return list(leaks_of(connection, run_id, scenario, root))
+        return list(find_leaks(connection, run_id, scenario, root))
 
     def score(
         self, scenario: Scenario, results: Sequence[RcaCaseResult], edition: str
@@ -172,5 +172,5 @@ class RcaBenchmark:
 
     def make_judge(
         self, scenario: Scenario, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, Recorded], bool]:
+    ) -> Callable[[str, RecordedDecisions], bool]:
         return rescore.make_judge(scenario, connection, circuit)

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from interlock.engine.circuit import Circuit
 from interlock.journal.journal import read_blob
 from interlock.journal.runs import find_run
-from interlock.journal.sqlite import driver
+from interlock.journal.sqlite import raw_connection
 from interlock.rca.calibration.scenario import ExpectedInvest, LabelledCase, RootCause, Scenario
 from interlock.rca.config import RcaConfig
 from interlock.rca.intake import arrivals
@@ -29,9 +29,9 @@ from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.benchmark import Leak
 from interlock.system.errors import SourceError
 
-LAST_GREEN = "last-green"
+LAST_GREEN_TAG = "last-green"
 """The tag of a planted world that says what last passed."""
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#:-]{0,127}")
+_CASE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#:-]{0,127}")
 
 
 def refuse_unusable(scenario: Scenario) -> None:
@@ -42,12 +42,12 @@ def refuse_unusable(scenario: Scenario) -> None:
     for case in scenario.cases:
         if case.id in seen:
             raise SourceError(f"two cases have the id {case.id[:80]!r}; give each its own")
-        if not _ID.fullmatch(case.id):
+        if not _CASE_ID.fullmatch(case.id):
             raise SourceError(f"{case.id[:80]!r} is not a valid case id; use one like C1")
         seen.add(case.id)
 
 
-def failure_of(case: LabelledCase) -> Failure:
+def make_failure(case: LabelledCase) -> Failure:
     """All that a source would have told of the case."""
     return Failure(
         id=case.id,
@@ -58,7 +58,7 @@ def failure_of(case: LabelledCase) -> Failure:
     )
 
 
-def intakes_of(scenario: Scenario) -> Iterator[SourceLaunch]:
+def make_launches(scenario: Scenario) -> Iterator[SourceLaunch]:
     """One launch for each version and job; the cases keep the scenario's order."""
     for (version, job), cases in groupby(scenario.cases, lambda case: (case.version, case.job)):
         key = hashlib.sha256(f"{version}\n{job}".encode()).hexdigest()[:16]
@@ -68,31 +68,31 @@ def intakes_of(scenario: Scenario) -> Iterator[SourceLaunch]:
             version=version,
             jobs=(Job(name=job),) if job else (),
         )
-        yield SourceLaunch(launch, [failure_of(case) for case in cases], [])
+        yield SourceLaunch(launch, [make_failure(case) for case in cases], [])
 
 
-def terms_of(
+def make_config(
     scenario: Scenario, worlds: Path | None, *, families: bool, cache: Path | None = None
 ) -> RcaConfig:
     """How the suite is investigated. Repositories without a world are named, and not looked into
     unless they are there."""
     planted = set(scenario.worlds) if worlds else set()
     greens = {
-        name: LAST_GREEN
+        name: LAST_GREEN_TAG
         for name in planted
-        if any(LAST_GREEN in commit.tags for commit in scenario.worlds[name])
+        if any(LAST_GREEN_TAG in commit.tags for commit in scenario.worlds[name])
     }
     return RcaConfig(
-        repos=tuple(_repos(scenario, worlds, planted)),
+        repos=tuple(_list_repos(scenario, worlds, planted)),
         last_green=dict(sorted(greens.items())),
         review="dispatch",
         families=families,
-        codes=codes_of(scenario),
+        codes=find_own_codes(scenario),
         cache=str(cache) if cache else "",
     )
 
 
-def _repos(scenario: Scenario, worlds: Path | None, planted: set[str]) -> Iterator[Repo]:
+def _list_repos(scenario: Scenario, worlds: Path | None, planted: set[str]) -> Iterator[Repo]:
     for repo in scenario.workspace.repos:
         path = repo.path if repo.path and Path(repo.path).is_dir() else ""
         if worlds is not None and repo.name in planted:
@@ -100,12 +100,12 @@ def _repos(scenario: Scenario, worlds: Path | None, planted: set[str]) -> Iterat
         yield Repo(name=repo.name, path=path, purpose=repo.purpose, branch=repo.branch)
 
 
-def codes_of(scenario: Scenario) -> Mapping[str, str]:
+def find_own_codes(scenario: Scenario) -> Mapping[str, str]:
     """Defect codes that the scenario's project has and ours does not know, with their category."""
     found: dict[str, str] = {}
     for cause in scenario.rcas:
-        if cause.defect_type and TAXONOMY.code(cause.defect_type) is None:
-            found[cause.defect_type] = TAXONOMY.category(cause.category) or "unknown"
+        if cause.defect_type and TAXONOMY.find_code(cause.defect_type) is None:
+            found[cause.defect_type] = TAXONOMY.find_category(cause.category) or "unknown"
     return dict(sorted(found.items()))
 
 
@@ -125,7 +125,7 @@ def begin_scenario(
             each,
             cases=[msgspec.structs.replace(c, case_id=c.failure.id) for c in each.cases],
         )
-        for each in arrivals(list(intakes_of(scenario)))
+        for each in arrivals(list(make_launches(scenario)))
     ]
     opened = begin_suite(
         connection,
@@ -142,16 +142,18 @@ def begin_scenario(
     return opened.run_id
 
 
-_LARGEST = 20_000_000
-_STORE_LIKE = re.compile(r"[RS]?[0-9]+")
+_MAX_BYTES = 20_000_000
+_STORED_ID = re.compile(r"[RS]?[0-9]+")
 """Ids that the store could have given as well."""
-_OWN = ("signal.json", "batch-manifest.json", "briefing.md", "budget-status.json")
-_PROMPTS = (
+_OWN_FILES = ("signal.json", "batch-manifest.json", "briefing.md", "budget-status.json")
+_PROMPTS_QUERY = (
     "select c.case_id, d.step, d.prompt, d.dispatch_id from dispatches d"
     " join cases c on c.case_no = d.case_no where c.run_id = ? order by d.dispatch_id"
 )
-_ANSWERS = "select j.answer from journal j join cases c on c.case_no = j.case_no where c.run_id = ?"
-_WORD = re.compile(r"\W+")
+_ANSWERS_QUERY = (
+    "select j.answer from journal j join cases c on c.case_no = j.case_no where c.run_id = ?"
+)
+_NON_WORD = re.compile(r"\W+")
 
 
 class LeakPattern(msgspec.Struct, frozen=True):
@@ -162,20 +164,24 @@ class LeakPattern(msgspec.Struct, frozen=True):
     text: str
 
 
-def needles(scenario: Scenario) -> list[LeakPattern]:
+def list_leak_patterns(scenario: Scenario) -> list[LeakPattern]:
     """All words that only the truth says, each once."""
     found: dict[str, LeakPattern] = {}
-    for each in (*_of_causes(scenario), *_of_symptoms(scenario), *_of_cases(scenario)):
+    for each in (
+        *_list_cause_patterns(scenario),
+        *_list_symptom_patterns(scenario),
+        *_list_case_patterns(scenario),
+    ):
         if len(each.text.strip()) > 1:
             found.setdefault(each.text.lower(), each)
     return list(found.values())
 
 
-def visible(scenario: Scenario) -> str:
+def collect_visible_text(scenario: Scenario) -> str:
     """All that may be shown: failures and repositories."""
     parts = [scenario.name]
     for case in scenario.cases:
-        fields = msgspec.to_builtins(failure_of(case))
+        fields = msgspec.to_builtins(make_failure(case))
         parts += [case.version, *(str(value) for value in fields.values())]
     for repo in scenario.workspace.repos:
         parts += [repo.name, repo.path, repo.purpose, repo.branch]
@@ -185,35 +191,39 @@ def visible(scenario: Scenario) -> str:
     return "\n".join(parts)
 
 
-def leaks_of(connection: Connection, run_id: int, scenario: Scenario, root: Path) -> Iterator[Leak]:
+def find_leaks(
+    connection: Connection, run_id: int, scenario: Scenario, root: Path
+) -> Iterator[Leak]:
     """What of the truth is in the prompts of a run, or in its files below `root`."""
-    allowed = f"{visible(scenario)}\n{_said(connection, run_id)}".lower()
-    hidden = [each for each in needles(scenario) if each.text.lower() not in allowed]
-    for where, text in (*_prompts(connection, run_id), *_files(root / str(run_id))):
+    allowed = (
+        f"{collect_visible_text(scenario)}\n{_collect_allowed_text(connection, run_id)}".lower()
+    )
+    hidden = [each for each in list_leak_patterns(scenario) if each.text.lower() not in allowed]
+    for where, text in (*_read_prompts(connection, run_id), *_read_files(root / str(run_id))):
         lowered = text.lower()
         for needle in hidden:
-            if _stands_in(needle, lowered):
+            if _is_in(needle, lowered):
                 yield Leak(where, needle.kind, needle.subject, needle.text)
 
 
-def _stands_in(needle: LeakPattern, lowered: str) -> bool:
+def _is_in(needle: LeakPattern, lowered: str) -> bool:
     """Single words stand alone, sentences anywhere."""
     text = needle.text.lower()
     if text not in lowered:
         return False
-    if _WORD.search(text):
+    if _NON_WORD.search(text):
         return True
     return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", lowered) is not None
 
 
-def _of_causes(scenario: Scenario) -> Iterator[LeakPattern]:
+def _list_cause_patterns(scenario: Scenario) -> Iterator[LeakPattern]:
     for cause in scenario.rcas:
-        yield from (LeakPattern(kind, cause.id, text) for kind, text in _words_of(cause))
-        if not _STORE_LIKE.fullmatch(cause.id):
+        yield from (LeakPattern(kind, cause.id, text) for kind, text in _list_cause_words(cause))
+        if not _STORED_ID.fullmatch(cause.id):
             yield LeakPattern("id", cause.id, cause.id)
 
 
-def _words_of(cause: RootCause) -> Iterator[tuple[str, str]]:
+def _list_cause_words(cause: RootCause) -> Iterator[tuple[str, str]]:
     yield "title", cause.title
     yield "description", cause.description
     yield "smoking gun", cause.smoking_gun
@@ -223,20 +233,20 @@ def _words_of(cause: RootCause) -> Iterator[tuple[str, str]]:
     yield from (("keyword", each) for each in cause.required_keywords)
 
 
-def _of_symptoms(scenario: Scenario) -> Iterator[LeakPattern]:
+def _list_symptom_patterns(scenario: Scenario) -> Iterator[LeakPattern]:
     for symptom in scenario.symptoms:
         yield LeakPattern("symptom", symptom.id, symptom.name)
         yield LeakPattern("pattern", symptom.id, symptom.error_pattern)
-        if not _STORE_LIKE.fullmatch(symptom.id):
+        if not _STORED_ID.fullmatch(symptom.id):
             yield LeakPattern("id", symptom.id, symptom.id)
 
 
-def _of_cases(scenario: Scenario) -> Iterator[LeakPattern]:
+def _list_case_patterns(scenario: Scenario) -> Iterator[LeakPattern]:
     for case in (*scenario.cases, *scenario.candidates):
-        yield from (LeakPattern(kind, case.id, text) for kind, text in _labels(case))
+        yield from (LeakPattern(kind, case.id, text) for kind, text in _list_case_words(case))
 
 
-def _labels(case: LabelledCase) -> Iterator[tuple[str, str]]:
+def _list_case_words(case: LabelledCase) -> Iterator[tuple[str, str]]:
     yield "family", case.family
     invests: tuple[ExpectedInvest | None, ...] = (*case.first_invests, case.expected_invest)
     for invest in invests:
@@ -247,27 +257,27 @@ def _labels(case: LabelledCase) -> Iterator[tuple[str, str]]:
         yield from (("reason", repo.reason) for repo in case.expected_resolve.selected_repos)
 
 
-def _said(connection: Connection, run_id: int) -> str:
+def _collect_allowed_text(connection: Connection, run_id: int) -> str:
     """Our own templates, and every answer that was taken."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     bundle: Any = msgspec.json.decode(find_run(connection, run_id).text)
     own = [*bundle["prompts"].values(), bundle["text"]]
-    rows = raw.execute(_ANSWERS, (run_id,)).fetchall()
+    rows = raw.execute(_ANSWERS_QUERY, (run_id,)).fetchall()
     texts: list[str] = [read_blob(raw, blob).decode() for (blob,) in rows]
     return "\n".join([*own, *texts])
 
 
-def _prompts(connection: Connection, run_id: int) -> Iterator[tuple[str, str]]:
-    raw = driver(connection)
-    for case_id, step, blob, dispatch_id in raw.execute(_PROMPTS, (run_id,)).fetchall():
+def _read_prompts(connection: Connection, run_id: int) -> Iterator[tuple[str, str]]:
+    raw = raw_connection(connection)
+    for case_id, step, blob, dispatch_id in raw.execute(_PROMPTS_QUERY, (run_id,)).fetchall():
         where = f"prompt of dispatch {dispatch_id} ({case_id}, {step})"
         yield where, read_blob(raw, blob).decode()
 
 
-def _files(folder: Path) -> Iterator[tuple[str, str]]:
+def _read_files(folder: Path) -> Iterator[tuple[str, str]]:
     """Paths, and the texts that we write; artifacts are the agents' own."""
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         yield f"path {path}", str(path.relative_to(folder))
-        ours = path.name in _OWN or path.name.startswith("prompt-")
-        if ours and path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
+        ours = path.name in _OWN_FILES or path.name.startswith("prompt-")
+        if ours and path.is_file() and not path.is_symlink() and path.stat().st_size < _MAX_BYTES:
             yield str(path), path.read_text("utf-8", errors="replace")

@@ -19,8 +19,8 @@ from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.effects import find_effect
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
 from interlock.rca.knowledge.causes import Rca
-from interlock.rca.knowledge.suites import SuiteCase, suite_cases
-from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, family_of
+from interlock.rca.knowledge.suites import SuiteCase, list_suite_cases
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, get_family
 from interlock.runtime.benchmark import BYTES_PER_TOKEN, CaptureMode, StepCost
 
 
@@ -42,7 +42,7 @@ class Visit(msgspec.Struct, frozen=True):
         return self.decision.signal in FAILURES
 
 
-def visits_of(connection: Connection, case_no: int) -> list[Visit]:
+def list_visits(connection: Connection, case_no: int) -> list[Visit]:
     """The decided dispatches of a case, in order."""
     return [
         Visit(
@@ -60,9 +60,9 @@ def visits_of(connection: Connection, case_no: int) -> list[Visit]:
     ]
 
 
-RECALL_HIT = 0.80
+RECALL_HIT_THRESHOLD = 0.80
 """A constant of the measure: an agent's own threshold does not change what counts as a hit."""
-_EFFORTLESS = ("infra", "flake")
+_SKIPPED_CATEGORIES = ("infra", "flake")
 
 
 class CapturedCase(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class CapturedCase(msgspec.Struct, frozen=True):
     case: SuiteCase
     visits: Sequence[Visit]
 
-    def answers(self, step: str) -> list[Mapping[str, Any]]:
+    def list_answers(self, step: str) -> list[Mapping[str, Any]]:
         """What was said at a step, in order, and not refused."""
         return [
             each.data
@@ -86,7 +86,7 @@ class CapturedCase(msgspec.Struct, frozen=True):
         links = [each.data for each in self.visits if each.decision.signal == LINKED]
         return str(links[-1]["representative"]) if links else ""
 
-    def spared(self, visit: Visit) -> bool:
+    def is_spared(self, visit: Visit) -> bool:
         """Whether nobody was asked: a member of a family is reviewed and reported with the case
         that was investigated for it."""
         return bool(self.linked_to) and visit.decision.step in (F5, F6) and not visit.tokens
@@ -96,21 +96,21 @@ def capture(
     connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, mode: CaptureMode
 ) -> tuple[RcaCaseResult, ...]:
     """The results of a run, in the scenario's order."""
-    cases = {case.case_id: case for case in suite_cases(connection, run_id)}
+    cases = {case.case_id: case for case in list_suite_cases(connection, run_id)}
     captured = [
-        CapturedCase(label, cases[label.id], visits_of(connection, cases[label.id].case_no))
+        CapturedCase(label, cases[label.id], list_visits(connection, cases[label.id].case_no))
         for label in scenario.cases
         if label.id in cases
     ]
-    claims = _claims(captured)
+    claims = _collect_claims(captured)
     later = read_metrics().find_edition(mode.edition or read_metrics().default).by_later_rules
     results = {
-        each.label.id: _result(each, circuit, claims, mode, later=later) for each in captured
+        each.label.id: _make_result(each, circuit, claims, mode, later=later) for each in captured
     }
-    return tuple(_with_stand_in(each, results, later=later) for each in captured)
+    return tuple(_add_representative(each, results, later=later) for each in captured)
 
 
-def _claims(captured: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
+def _collect_claims(captured: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
     """How sure each investigation said it was, before anything was lowered."""
     return {
         (each.case.case_no, visit.decision.attempt): float(
@@ -122,7 +122,7 @@ def _claims(captured: Sequence[CapturedCase]) -> dict[tuple[int, int], float]:
     }
 
 
-def _result(
+def _make_result(
     captured: CapturedCase,
     circuit: Circuit,
     claims: Mapping[tuple[int, int], float],
@@ -131,7 +131,7 @@ def _result(
     later: bool,
 ) -> RcaCaseResult:
     asked = [visit for visit in captured.visits if visit.decision.signal == ARTIFACT]
-    costs = tuple(_cost(visit, mode) for visit in asked if not captured.spared(visit))
+    costs = tuple(_make_cost(visit, mode) for visit in asked if not captured.is_spared(visit))
     result = RcaCaseResult(
         case_id=captured.label.id,
         test_name=captured.label.test_name,
@@ -141,30 +141,30 @@ def _result(
         prompt_tokens_total=sum(cost.prompt_tokens for cost in costs),
         artifact_tokens_total=sum(cost.artifact_tokens for cost in costs),
         wall_clock_ms=sum(cost.wall_clock_ms for cost in costs),
-        pipeline_error=_error(captured, circuit),
+        pipeline_error=_describe_error(captured, circuit),
         steps=costs,
     )
     if result.pipeline_error:
         return result
-    path = _path(captured.visits, circuit)
+    path = _find_path(captured.visits, circuit)
     return msgspec.structs.replace(
         result,
-        **{**_triaged(captured, later=later), **_find_cause(captured, claims)},
+        **{**_read_triage(captured, later=later), **_find_cause(captured, claims)},
         actual_path=path,
         actual_loops=sum(
             each.decision.step == F3 and each.decision.to == F2 for each in captured.visits
         ),
-        actual_recall_hit=_recall_hit(captured),
-        actual_evidence_refs=_evidence(captured),
+        actual_recall_hit=_is_recall_hit(captured),
+        actual_evidence_refs=_find_evidence(captured),
         step_count=len(path),
     )
 
 
-def _error(captured: CapturedCase, circuit: Circuit) -> str:
+def _describe_error(captured: CapturedCase, circuit: Circuit) -> str:
     """Why the case came to no end that is healthy."""
     case = captured.case
     if case.engine_status == OPEN:
-        return f"not finished: it stands at {family_of(case.step).short}"
+        return f"not finished: it stands at {get_family(case.step).short}"
     if case.engine_status == ENDED and circuit.ends.get(case.end, False):
         return ""
     failures = [str(each.data.get("reason", "")) for each in captured.visits if each.failed]
@@ -172,7 +172,7 @@ def _error(captured: CapturedCase, circuit: Circuit) -> str:
     return f"{case.end or case.engine_status}: {why}".removesuffix(": ")
 
 
-def _path(visits: Sequence[Visit], circuit: Circuit) -> tuple[str, ...]:
+def _find_path(visits: Sequence[Visit], circuit: Circuit) -> tuple[str, ...]:
     """The steps as the ancestor would have gone them: one look into all repositories, no
     repetition of what failed, no step that another case went for it, and no review of a
     duplicate."""
@@ -183,37 +183,41 @@ def _path(visits: Sequence[Visit], circuit: Circuit) -> tuple[str, ...]:
         # An investigation without an effect only goes on to the next repository.
         if decision.signal != ARTIFACT or (decision.step == F3 and not effect):
             continue
-        path.append(family_of(decision.step).short)
+        path.append(get_family(decision.step).short)
         if decision.step == F4 and effect == "link":
             break
     return tuple(path)
 
 
-def _recall_hit(captured: CapturedCase) -> bool:
-    answers = captured.answers(F0)
-    return bool(answers) and bool(answers[-1]["match"]) and answers[-1]["confidence"] >= RECALL_HIT
+def _is_recall_hit(captured: CapturedCase) -> bool:
+    answers = captured.list_answers(F0)
+    return (
+        bool(answers)
+        and bool(answers[-1]["match"])
+        and answers[-1]["confidence"] >= RECALL_HIT_THRESHOLD
+    )
 
 
-def _triaged(captured: CapturedCase, *, later: bool) -> dict[str, Any]:
+def _read_triage(captured: CapturedCase, *, later: bool) -> dict[str, Any]:
     """Category, skip, cascade, repositories, and the defect type of what is not investigated."""
-    triages = captured.answers(F1)
+    triages = captured.list_answers(F1)
     if not triages:
         return {}
     triage = triages[-1]
     skip = bool(triage["skip_investigation"])
     if later:
-        skip = skip or triage["symptom_category"] in _EFFORTLESS
+        skip = skip or triage["symptom_category"] in _SKIPPED_CATEGORIES
     kept = skip or later
     return {
         "actual_category": triage.get("claimed_category", triage["symptom_category"]),
         "actual_skip": skip,
         "actual_cascade": bool(triage.get("cascade_suspected", False)),
-        "actual_selected_repos": _repos(captured, later=later),
+        "actual_selected_repos": _find_selected_repos(captured, later=later),
         **({"actual_defect_type": triage["defect_type_hypothesis"]} if kept else {}),
     }
 
 
-def _repos(captured: CapturedCase, *, later: bool) -> tuple[str, ...]:
+def _find_selected_repos(captured: CapturedCase, *, later: bool) -> tuple[str, ...]:
     """A single candidate counts as selected; what F2 selects comes to it, each once."""
     found: dict[str, None] = {}
     for visit in captured.visits:
@@ -231,7 +235,7 @@ def _repos(captured: CapturedCase, *, later: bool) -> tuple[str, ...]:
 def _find_cause(captured: CapturedCase, claims: Mapping[tuple[int, int], float]) -> dict[str, Any]:
     """What the linked cause says, whoever's it is."""
     cause = captured.case.rca
-    if cause is None or _made_of_triage(captured.case, cause):
+    if cause is None or _is_made_of_triage(captured.case, cause):
         return {}
     sure = claims.get((cause.case_no, cause.attempt), cause.convergence_score or 0.0)
     return {
@@ -243,18 +247,18 @@ def _find_cause(captured: CapturedCase, claims: Mapping[tuple[int, int], float])
     }
 
 
-def _made_of_triage(case: SuiteCase, cause: Rca) -> bool:
+def _is_made_of_triage(case: SuiteCase, cause: Rca) -> bool:
     """A review that agrees with a triage keeps it as a cause: nobody investigated one."""
     own = cause.case_no == case.case_no and cause.attempt == BY_REVIEW
     return own and case.decision != "overturn"
 
 
-def _evidence(captured: CapturedCase) -> tuple[str, ...]:
-    answers = captured.answers(F3)
+def _find_evidence(captured: CapturedCase) -> tuple[str, ...]:
+    answers = captured.list_answers(F3)
     return tuple(answers[-1]["evidence_refs"]) if answers else ()
 
 
-def _with_stand_in(
+def _add_representative(
     captured: CapturedCase, results: Mapping[str, RcaCaseResult], *, later: bool
 ) -> RcaCaseResult:
     """A member of a family has the evidence and the repositories of the one that was investigated
@@ -270,9 +274,9 @@ def _with_stand_in(
     return msgspec.structs.replace(own, actual_path=other.actual_path) if later else own
 
 
-def _cost(visit: Visit, mode: CaptureMode) -> StepCost:
+def _make_cost(visit: Visit, mode: CaptureMode) -> StepCost:
     wall = max(0, round((visit.answered_at - visit.sent_at) * 1000))
-    step = family_of(visit.decision.step).short
+    step = get_family(visit.decision.step).short
     if not mode.prompted:
         return StepCost(step=step, wall_clock_ms=wall)
     asked = visit.prompt_bytes // BYTES_PER_TOKEN

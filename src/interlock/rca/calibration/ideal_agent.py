@@ -11,17 +11,17 @@ from typing import Any
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.function import answer
+from interlock.agents.function import build_answer
 from interlock.engine.case import Case
-from interlock.journal.history import cases_of
+from interlock.journal.history import list_cases
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
-from interlock.rca.knowledge.causes import rca
-from interlock.rca.knowledge.suites import CasePosition, place_of
+from interlock.rca.knowledge.causes import find_rca
+from interlock.rca.knowledge.suites import CasePosition, find_position
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, find_family
 from interlock.system.errors import StateError
 
-UNSURE = "ti001"
+UNKNOWN_DEFECT = "ti001"
 _SEVERITIES = ("critical", "high", "medium", "low")
 _DEFAULT_SCORE = 0.5
 
@@ -33,28 +33,28 @@ class IdealAgent:
         self._scenario = scenario
         self._connection = connection
         self._cases = {case.id: case for case in scenario.cases}
-        self._numbers = {case.case_id: case.case_no for case in cases_of(connection, run_id)}
+        self._numbers = {case.case_id: case.case_no for case in list_cases(connection, run_id)}
         self._steps: dict[str, Callable[[Ask, Case, LabelledCase], dict[str, Any]]] = {
-            F0: self._recall,
-            F1: self._triage,
-            F2: self._resolve,
-            F3: self._investigate,
-            F4: self._correlate,
-            F5: self._review,
-            F6: self._report,
+            F0: self._answer_recall,
+            F1: self._answer_triage,
+            F2: self._answer_resolve,
+            F3: self._answer_investigate,
+            F4: self._answer_correlate,
+            F5: self._answer_review,
+            F6: self._answer_report,
         }
 
     def answer(self, ask: Ask) -> Reply | None:
         if ask.case is None or ask.case_id not in self._cases or ask.step not in self._steps:
             raise StateError(f"the stub has no answer for {ask.case_id!r} at {ask.step}")
-        return answer(ask, self._steps[ask.step](ask, ask.case, self._cases[ask.case_id]))
+        return build_answer(ask, self._steps[ask.step](ask, ask.case, self._cases[ask.case_id]))
 
-    def _recall(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_recall(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         found = label.expected_recall
         if found is None or not found.match:
             sure = found.confidence if found else 0.0
             return {"match": False, "confidence": sure, "reasoning": "as expected: not known"}
-        place = self._known(label, found.prior_rca_id)
+        place = self._find_known(label, found.prior_rca_id)
         return {
             "match": True,
             "prior_rca_id": (place.rca_id or 0) if place else 0,
@@ -63,25 +63,25 @@ class IdealAgent:
             "reasoning": "as expected: known",
         }
 
-    def _triage(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_triage(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         found = label.expected_triage
         if found is None:
             return {
                 "symptom_category": "unknown",
-                "defect_type_hypothesis": UNSURE,
+                "defect_type_hypothesis": UNKNOWN_DEFECT,
                 "candidate_repos": [],
                 "skip_investigation": False,
             }
         return {
             "symptom_category": found.symptom_category or "unknown",
             "severity": found.severity if found.severity in _SEVERITIES else "",
-            "defect_type_hypothesis": found.defect_type_hypothesis or UNSURE,
+            "defect_type_hypothesis": found.defect_type_hypothesis or UNKNOWN_DEFECT,
             "candidate_repos": list(found.candidate_repos),
             "skip_investigation": found.skip_investigation,
             "cascade_suspected": found.cascade_suspected,
         }
 
-    def _resolve(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_resolve(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         found = label.expected_resolve.selected_repos if label.expected_resolve else ()
         return {
             "selected_repos": [
@@ -89,13 +89,13 @@ class IdealAgent:
             ]
         }
 
-    def _investigate(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_investigate(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
         last = [label.expected_invest] if label.expected_invest else []
         invests = [*label.first_invests, *last]
         if not invests:
             return {
                 "rca_message": f"no cause is expected for {label.id}",
-                "defect_type": UNSURE,
+                "defect_type": UNKNOWN_DEFECT,
                 "convergence_score": _DEFAULT_SCORE,
                 "evidence_refs": [],
             }
@@ -103,17 +103,17 @@ class IdealAgent:
         found = invests[min(round_, len(invests) - 1)]
         return {
             "rca_message": found.rca_message or f"a cause of {label.test_name or label.id}",
-            "defect_type": found.defect_type or UNSURE,
+            "defect_type": found.defect_type or UNKNOWN_DEFECT,
             "component": found.component,
             "convergence_score": found.convergence_score,
             "evidence_refs": list(found.evidence_refs),
         }
 
-    def _correlate(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_correlate(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         found = label.expected_correlate
         if found is None:
             return {"is_duplicate": False, "confidence": 0.0}
-        place = self._known(label, found.linked_rca_id) if found.is_duplicate else None
+        place = self._find_known(label, found.linked_rca_id) if found.is_duplicate else None
         return {
             "is_duplicate": found.is_duplicate,
             "linked_rca_id": (place.rca_id or 0) if place else 0,
@@ -121,7 +121,7 @@ class IdealAgent:
             "cross_version_match": found.cross_version_match,
         }
 
-    def _review(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_review(self, _ask: Ask, case: Case, label: LabelledCase) -> dict[str, Any]:
         last = [label.expected_review] if label.expected_review else []
         reviews = [*label.first_reviews, *last]
         if not reviews:
@@ -131,23 +131,23 @@ class IdealAgent:
         answer = {"decision": found.decision or "approve"}
         return answer | ({"loop_target": target.step} if target else {})
 
-    def _report(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
+    def _answer_report(self, _ask: Ask, _case: Case, label: LabelledCase) -> dict[str, Any]:
         cause = self._scenario.cause_of(label)
         title = cause.title if cause else ""
         return {"summary": title or label.test_name or label.id}
 
-    def _known(self, label: LabelledCase, named: int | str) -> CasePosition | None:
+    def _find_known(self, label: LabelledCase, named: int | str) -> CasePosition | None:
         """Where another case of that truth is: its cause, and the symptom of its own."""
         truth = named if isinstance(named, str) and named in self._scenario.causes else label.rca_id
         for other in self._scenario.cases:
             if not truth or other.rca_id != truth or other.id == label.id:
                 continue
-            place = place_of(self._connection, self._numbers.get(other.id, 0))
-            if place and place.rca_id and self._found(place.rca_id):
+            place = find_position(self._connection, self._numbers.get(other.id, 0))
+            if place and place.rca_id and self._is_investigated(place.rca_id):
                 return place
         return None
 
-    def _found(self, rca_id: int) -> bool:
+    def _is_investigated(self, rca_id: int) -> bool:
         """Whether a cause was investigated; what a review made of a triage is none."""
-        cause = rca(self._connection, rca_id)
+        cause = find_rca(self._connection, rca_id)
         return cause is not None and cause.attempt != BY_REVIEW

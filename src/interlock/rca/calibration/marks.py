@@ -81,18 +81,21 @@ class RcaCaseResult(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepCost, ...] = ()
 
 
-def aligned(scenario: Scenario, results: Iterable[RcaCaseResult]) -> tuple[RcaCaseResult, ...]:
+def align_results(
+    scenario: Scenario, results: Iterable[RcaCaseResult]
+) -> tuple[RcaCaseResult, ...]:
     """One result for each scored case, in the scenario's order and words.
 
     A case without a result counts as one that failed; results of anything else are left out.
     """
     by_id = {result.case_id: result for result in results}
     return tuple(
-        in_words_of(scenario, case, by_id.get(case.id) or _missing(case)) for case in scenario.cases
+        use_scenario_words(scenario, case, by_id.get(case.id) or _make_missing_result(case))
+        for case in scenario.cases
     )
 
 
-def _missing(case: LabelledCase) -> RcaCaseResult:
+def _make_missing_result(case: LabelledCase) -> RcaCaseResult:
     return RcaCaseResult(
         case_id=case.id,
         test_name=case.test_name,
@@ -102,32 +105,36 @@ def _missing(case: LabelledCase) -> RcaCaseResult:
     )
 
 
-def in_words_of(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> RcaCaseResult:
+def use_scenario_words(
+    scenario: Scenario, case: LabelledCase, result: RcaCaseResult
+) -> RcaCaseResult:
     """The result with the scenario's own words where ours mean the same."""
     cause = scenario.cause_of(case)
     code, category = result.actual_defect_type, result.actual_category
-    if cause and _same(TAXONOMY.code(code), TAXONOMY.code(cause.defect_type)):
+    if cause and _is_same(TAXONOMY.find_code(code), TAXONOMY.find_code(cause.defect_type)):
         code = cause.defect_type
     label = case.expected_triage.symptom_category if case.expected_triage else ""
-    if _same(TAXONOMY.category(category), TAXONOMY.category(label)) and _named(category, label):
+    if _is_same(TAXONOMY.find_category(category), TAXONOMY.find_category(label)) and _are_names(
+        category, label
+    ):
         category = label
     return msgspec.structs.replace(result, actual_defect_type=code, actual_category=category)
 
 
-def _same(one: str | None, other: str | None) -> bool:
+def _is_same(one: str | None, other: str | None) -> bool:
     return one is not None and one == other
 
 
-def _named(one: str, other: str) -> bool:
+def _are_names(one: str, other: str) -> bool:
     """Words of the surface all read as unknown: they are not each other's names."""
     return not {one.strip().lower(), other.strip().lower()} & TAXONOMY.surfaces.keys()
 
 
-_Score = Callable[[Scenario, LabelledCase, RcaCaseResult], Mark | None]
-_LONGER_THAN = 3
+_MarkFunction = Callable[[Scenario, LabelledCase, RcaCaseResult], Mark | None]
+_SHORT_WORD = 3
 
 
-def marks_of(
+def make_marks(
     scenario: Scenario, results: Sequence[RcaCaseResult], *, same_path_is_found: bool = False
 ) -> dict[str, dict[str, Mark]]:
     """The marks of all cases; `results` has one for each, in the scenario's order."""
@@ -138,12 +145,14 @@ def marks_of(
             for case, result in pairs
             if (mark := score(scenario, case, result)) is not None
         }
-        for metric, score in _SCORES.items()
+        for metric, score in _MARKS.items()
     }
-    evidence = {case.id: _evidence(case, result, same_path_is_found) for case, result in pairs}
+    evidence = {
+        case.id: _count_evidence(case, result, same_path_is_found) for case, result in pairs
+    }
     found: dict[str, dict[str, Mark]] = {
         **marks,
-        "M5": _links(pairs),
+        "M5": _mark_links(pairs),
         "M12": {case: (found, due) for case, (found, due, _) in evidence.items() if due},
         "M13": {case: (found, cited) for case, (found, _, cited) in evidence.items() if cited},
     }
@@ -158,8 +167,8 @@ def score_cases(
 ) -> tuple[ScoredCase[RcaCaseResult], ...]:
     """Each result held against its labels, in the scenario's order."""
     rules = read_metrics().find_edition(edition)
-    complete = aligned(scenario, results)
-    marks = marks_of(scenario, complete, same_path_is_found=rules.same_path_is_found)
+    complete = align_results(scenario, results)
+    marks = make_marks(scenario, complete, same_path_is_found=rules.same_path_is_found)
     return tuple(
         _score_case(scenario, case, result, marks)
         for case, result in zip(scenario.cases, complete, strict=True)
@@ -175,21 +184,21 @@ def _score_case(
     cause = scenario.cause_of(case)
     return ScoredCase(
         result=result,
-        solved=solved(scenario, case, result),
+        solved=is_solved(scenario, case, result),
         marks={metric: each[case.id] for metric, each in marks.items() if case.id in each},
         label=cause.defect_type if cause else None,
-        is_label_right=right_defect(scenario, case, result),
+        is_label_right=is_defect_right(scenario, case, result),
         family=scenario.family_of(case),
         found_family=result.actual_rca_id or result.case_id,
     )
 
 
-def right_defect(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
+def is_defect_right(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     cause = scenario.cause_of(case)
     return cause is not None and result.actual_defect_type == cause.defect_type
 
 
-def right_component(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
+def is_component_right(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     """The component itself, or its name anywhere in the message."""
     cause = scenario.cause_of(case)
     if cause is None:
@@ -199,40 +208,42 @@ def right_component(scenario: Scenario, case: LabelledCase, result: RcaCaseResul
     return result.actual_component == cause.component or named
 
 
-def solved(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
+def is_solved(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> bool:
     """Defect type and component are right; without a cause, the category is."""
     if case.rca_id:
-        return right_defect(scenario, case, result) and right_component(scenario, case, result)
-    mark = _category(scenario, case, result)
+        return is_defect_right(scenario, case, result) and is_component_right(
+            scenario, case, result
+        )
+    mark = _mark_category(scenario, case, result)
     return mark is not None and mark[0] == 1
 
 
-def found_evidence(expected: str, cited: Sequence[str], *, same_path_is_found: bool) -> bool:
+def has_evidence(expected: str, cited: Sequence[str], *, same_path_is_found: bool) -> bool:
     """Whether one of the references is the expected one, by parts of their texts."""
     name = expected.rsplit("/", 1)[-1]
     return any(
-        name in each or each in expected or (same_path_is_found and _same_path(expected, each))
+        name in each or each in expected or (same_path_is_found and _is_same_path(expected, each))
         for each in cited
     )
 
 
-def _same_path(one: str, other: str) -> bool:
+def _is_same_path(one: str, other: str) -> bool:
     here, there = one.split(":"), other.split(":")
     return len(here) > 1 and len(there) > 1 and here[:2] == there[:2]
 
 
-def _evidence(
+def _count_evidence(
     case: LabelledCase, result: RcaCaseResult, same_path_is_found: bool
 ) -> tuple[int, int, int]:
     expected = case.expected_invest.evidence_refs if case.expected_invest else ()
     cited = result.actual_evidence_refs
     found = sum(
-        found_evidence(each, cited, same_path_is_found=same_path_is_found) for each in expected
+        has_evidence(each, cited, same_path_is_found=same_path_is_found) for each in expected
     )
     return found, len(expected), len(cited)
 
 
-def _links(pairs: Sequence[tuple[LabelledCase, RcaCaseResult]]) -> dict[str, Mark]:
+def _mark_links(pairs: Sequence[tuple[LabelledCase, RcaCaseResult]]) -> dict[str, Mark]:
     """Every case after the first of its cause: is it linked to what the first is linked to?"""
     first: dict[str, int] = {}
     marks: dict[str, Mark] = {}
@@ -247,64 +258,66 @@ def _links(pairs: Sequence[tuple[LabelledCase, RcaCaseResult]]) -> dict[str, Mar
     return marks
 
 
-def _defect(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
-    return (right_defect(scenario, case, result), 1) if case.rca_id else None
+def _mark_defect(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+    return (is_defect_right(scenario, case, result), 1) if case.rca_id else None
 
 
-def _category(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_category(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     triage = case.expected_triage
     return (result.actual_category == triage.symptom_category, 1) if triage else None
 
 
-def _recall_hit(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_recall_hit(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_recall_hit, 1) if case.expect_recall_hit else None
 
 
-def _false_recall(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_false_recall(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return None if case.expect_recall_hit else (result.actual_recall_hit, 1)
 
 
-def _skip(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_skip(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_skip, 1) if case.expect_skip else None
 
 
-def _cascade(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_cascade(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return (result.actual_cascade, 1) if case.expect_cascade else None
 
 
-def _confidence(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_confidence(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     if not case.rca_id or result.actual_convergence == 0:
         return None
-    return result.actual_convergence, right_defect(scenario, case, result)
+    return result.actual_convergence, is_defect_right(scenario, case, result)
 
 
-def _repo_precision(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_repo_precision(
+    scenario: Scenario, case: LabelledCase, result: RcaCaseResult
+) -> Mark | None:
     selected = result.actual_selected_repos
     if not case.rca_id or not selected:
         return None
-    relevant = _relevant(scenario.cause_of(case))
+    relevant = _find_relevant_repos(scenario.cause_of(case))
     return sum(repo in relevant for repo in selected) / len(selected), 1
 
 
-def _repo_recall(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_repo_recall(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     if not case.rca_id or case.expected_resolve is None:
         return None
-    relevant = _relevant(scenario.cause_of(case))
+    relevant = _find_relevant_repos(scenario.cause_of(case))
     if not relevant:
         return 1, 1
     return len(relevant & set(result.actual_selected_repos)) / len(relevant), 1
 
 
-def _relevant(cause: RootCause | None) -> frozenset[str]:
+def _find_relevant_repos(cause: RootCause | None) -> frozenset[str]:
     return frozenset(cause.relevant_repos if cause else ())
 
 
-def _red_herring(scenario: Scenario, _: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_red_herring(scenario: Scenario, _: LabelledCase, result: RcaCaseResult) -> Mark | None:
     selected = result.actual_selected_repos
     return (not scenario.red_herrings.isdisjoint(selected), 1) if selected else None
 
 
-def _keywords(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_keywords(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     cause = scenario.cause_of(case)
     message = result.actual_rca_message.lower()
     if cause is None or not message or not cause.required_keywords:
@@ -315,47 +328,47 @@ def _keywords(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> 
     return min(1.0, matched / cause.keyword_threshold), 1
 
 
-def _smoking_gun(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_smoking_gun(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     cause = scenario.cause_of(case)
     message = result.actual_rca_message.lower()
     if cause is None or not message or not cause.smoking_gun:
         return None
-    words = [word for word in cause.smoking_gun.lower().split() if len(word) > _LONGER_THAN]
+    words = [word for word in cause.smoking_gun.lower().split() if len(word) > _SHORT_WORD]
     hits = sum(word in message for word in words)
     return bool(words) and hits * 2 >= len(words), 1
 
 
-def _component(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
-    return (right_component(scenario, case, result), 1) if case.rca_id else None
+def _mark_component(scenario: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+    return (is_component_right(scenario, case, result), 1) if case.rca_id else None
 
 
-def _path(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_path(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.actual_path == case.expected_path, 1
 
 
-def _loops(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_loops(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.actual_loops, case.expected_loops
 
 
-def _tokens(_: Scenario, __: LabelledCase, result: RcaCaseResult) -> Mark | None:
+def _mark_tokens(_: Scenario, __: LabelledCase, result: RcaCaseResult) -> Mark | None:
     return result.prompt_tokens_total, len(result.actual_path)
 
 
-_SCORES: Mapping[str, _Score] = {
-    "M1": _defect,
-    "M2": _category,
-    "M3": _recall_hit,
-    "M4": _false_recall,
-    "M6": _skip,
-    "M7": _cascade,
-    "M8": _confidence,
-    "M9": _repo_precision,
-    "M10": _repo_recall,
-    "M11": _red_herring,
-    "M14": _keywords,
-    "M14b": _smoking_gun,
-    "M15": _component,
-    "M16": _path,
-    "M17": _loops,
-    "M18": _tokens,
+_MARKS: Mapping[str, _MarkFunction] = {
+    "M1": _mark_defect,
+    "M2": _mark_category,
+    "M3": _mark_recall_hit,
+    "M4": _mark_false_recall,
+    "M6": _mark_skip,
+    "M7": _mark_cascade,
+    "M8": _mark_confidence,
+    "M9": _mark_repo_precision,
+    "M10": _mark_repo_recall,
+    "M11": _mark_red_herring,
+    "M14": _mark_keywords,
+    "M14b": _mark_smoking_gun,
+    "M15": _mark_component,
+    "M16": _mark_path,
+    "M17": _mark_loops,
+    "M18": _mark_tokens,
 }

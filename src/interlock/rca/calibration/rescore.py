@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
-from interlock.engine.replay import Recorded
-from interlock.rca.calibration.marks import RcaCaseResult, in_words_of, solved
+from interlock.engine.replay import RecordedDecisions
+from interlock.rca.calibration.marks import RcaCaseResult, is_solved, use_scenario_words
 from interlock.rca.calibration.scenario import Scenario
 from interlock.rca.effects import find_effect
-from interlock.rca.knowledge.causes import causes
+from interlock.rca.knowledge.causes import list_causes
 from interlock.rca.steps import F1, F3, LINKED
 
 
@@ -30,24 +30,24 @@ class FindingText(msgspec.Struct, frozen=True):
 
 def make_judge(
     scenario: Scenario, connection: Connection, circuit: Circuit
-) -> Callable[[str, Recorded], bool]:
+) -> Callable[[str, RecordedDecisions], bool]:
     """Whether a case is solved by these decisions; causes in the store are read now."""
     labels = {case.id: case for case in scenario.cases}
     known = {
         each.rca.rca_id: FindingText(each.rca.defect_type, each.rca.component, each.rca.description)
-        for each in causes(connection, archived=True)
+        for each in list_causes(connection, archived=True)
     }
 
-    def judge(case_id: str, decided: Recorded) -> bool:
+    def judge(case_id: str, decided: RecordedDecisions) -> bool:
         label = labels[case_id]
         result = make_result(case_id, decided, circuit, known)
-        return solved(scenario, label, in_words_of(scenario, label, result))
+        return is_solved(scenario, label, use_scenario_words(scenario, label, result))
 
     return judge
 
 
 def make_result(
-    case_id: str, decided: Recorded, circuit: Circuit, known: Mapping[int, FindingText]
+    case_id: str, decided: RecordedDecisions, circuit: Circuit, known: Mapping[int, FindingText]
 ) -> RcaCaseResult:
     """What the case came to on this way."""
     finding = FindingText()

@@ -19,7 +19,7 @@ from interlock.runtime.benchmark import ScenarioFile, Split
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.yaml_text import MAX_CHARACTERS, read_yaml
 
-Number = int | str
+NumberOrWord = int | str
 """An id that some files write as a number and some as a word."""
 
 
@@ -55,8 +55,8 @@ class ScenarioSymptom(msgspec.Struct, frozen=True, kw_only=True):
 
 class ExpectedRecall(msgspec.Struct, frozen=True, kw_only=True):
     match: bool = False
-    prior_rca_id: Number = 0
-    symptom_id: Number = 0
+    prior_rca_id: NumberOrWord = 0
+    symptom_id: NumberOrWord = 0
     confidence: float = 0.0
 
 
@@ -88,7 +88,7 @@ class ExpectedInvest(msgspec.Struct, frozen=True, kw_only=True):
 
 class ExpectedCorrelate(msgspec.Struct, frozen=True, kw_only=True):
     is_duplicate: bool = False
-    linked_rca_id: Number = 0
+    linked_rca_id: NumberOrWord = 0
     confidence: float = 0.0
     cross_version_match: bool = False
 
@@ -107,7 +107,7 @@ class LabelledCase(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     job: str = ""
     test_name: str = ""
-    test_id: Number = ""
+    test_id: NumberOrWord = ""
     error_message: str = ""
     log_snippet: str = ""
     symptom_id: str = ""
@@ -123,8 +123,8 @@ class LabelledCase(msgspec.Struct, frozen=True, kw_only=True):
     expect_skip: bool = False
     expect_cascade: bool = False
     expected_loops: int = 0
-    rp_launch_id: Number = 0
-    rp_item_id: Number = 0
+    rp_launch_id: NumberOrWord = 0
+    rp_item_id: NumberOrWord = 0
     family: str = ""
     """Cases with one cause; if empty, those that share `rca_id`."""
     split: Split = ""
@@ -215,61 +215,63 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(self, cases=kept)
 
 
-LARGEST = 20_000_000
-_SHELF = resources.files("interlock.rca.calibration") / "scenarios"
-_ENVELOPE = ("kind", "version", "metadata")
-_RUNTIME = ("rp_issue_type", "rp_auto_analyzed", "expected_verdict")
+MAX_BYTES = 20_000_000
+_SHIPPED_FOLDER = resources.files("interlock.rca.calibration") / "scenarios"
+_ENVELOPE_FIELDS = ("kind", "version", "metadata")
+_RUNTIME_FIELDS = ("rp_issue_type", "rp_auto_analyzed", "expected_verdict")
 """Fields of the seeds' form that are no labels."""
 
 
-def shipped() -> list[str]:
+def list_shipped_scenarios() -> list[str]:
     """The names of the scenarios that come with Interlock."""
     return sorted(
-        each.name.removesuffix(".yaml") for each in _SHELF.iterdir() if each.name.endswith(".yaml")
+        each.name.removesuffix(".yaml")
+        for each in _SHIPPED_FOLDER.iterdir()
+        if each.name.endswith(".yaml")
     )
 
 
 def find_scenario(name: str) -> ScenarioFile[Scenario]:
     """One that comes with Interlock, by its name, or a file, by its path."""
-    if name in shipped():
-        return read_scenario((_SHELF / f"{name}.yaml").read_bytes(), f"{name}.yaml")
+    if name in list_shipped_scenarios():
+        return read_scenario((_SHIPPED_FOLDER / f"{name}.yaml").read_bytes(), f"{name}.yaml")
     path = Path(name)
     if not path.is_file():
-        known = ", ".join(shipped())
+        known = ", ".join(list_shipped_scenarios())
         raise SourceError(f"there is no scenario or file {name!r}; scenarios are {known}")
     try:
         with path.open("rb") as file:
-            return read_scenario(file.read(LARGEST + 1), name)
+            return read_scenario(file.read(MAX_BYTES + 1), name)
     except OSError as error:
         raise SourceError(f"{name} cannot be read: {error.strerror}") from None
 
 
 def read_scenario(content: bytes, file: str) -> ScenarioFile[Scenario]:
     """JSON if it looks like JSON, else YAML."""
-    if len(content) > LARGEST:
-        raise SourceError(f"{file}: larger than {LARGEST:,} bytes; split the scenario")
+    if len(content) > MAX_BYTES:
+        raise SourceError(f"{file}: larger than {MAX_BYTES:,} bytes; split the scenario")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(f"{file}: byte {error.start} is not UTF-8; save it as UTF-8") from None
-    value = _json(text, file) if text.lstrip()[:1] in ("{", "[") else _yaml(text, file)
-    plain = _unwrapped(_without_nulls(value), file)
+    value = _read_json(text, file) if text.lstrip()[:1] in ("{", "[") else _read_yaml(text, file)
+    plain = _unwrap(_drop_nulls(value), file)
     try:
         scenario = msgspec.convert(plain, Scenario)
     except msgspec.ValidationError as error:
         hint = "; put quotes around it" if "`str`, got" in str(error) else ""
         raise SourceError(f"{file}: {str(error).replace('`', '')}{hint}") from None
-    return ScenarioFile(scenario, tuple(_unread(plain, Scenario, "")))
+    return ScenarioFile(scenario, tuple(_list_unread(plain, Scenario, "")))
 
 
-def _json(text: str, file: str) -> Any:
+def _read_json(text: str, file: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SourceError(f"{file}: not valid JSON: {error}") from None
 
 
-def _yaml(text: str, file: str) -> Any:
+def _read_yaml(text: str, file: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         most = f"{MAX_CHARACTERS:,} characters"
         raise SourceError(f"{file}: a YAML scenario may have at most {most}; write it as JSON")
@@ -279,21 +281,21 @@ def _yaml(text: str, file: str) -> Any:
         raise SourceError(str(error)) from None
 
 
-def _without_nulls(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """Absent and null are the same: some writers say null for an empty list."""
     if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+        return {name: _drop_nulls(each) for name, each in value.items() if each is not None}
     if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
+        return [_drop_nulls(each) for each in value]
     return value
 
 
-def _unwrapped(value: Any, file: str) -> dict[str, Any]:
+def _unwrap(value: Any, file: str) -> dict[str, Any]:
     """Without the envelope that the YAML form may have."""
     if not isinstance(value, dict):
         raise SourceError(f"{file}: a scenario is an object with name, rcas, symptoms and cases")
     metadata = value.get("metadata")
-    plain = {name: each for name, each in value.items() if name not in _ENVELOPE}
+    plain = {name: each for name, each in value.items() if name not in _ENVELOPE_FIELDS}
     if isinstance(metadata, dict):
         plain = {
             name: metadata[name] for name in ("name", "description") if name in metadata
@@ -305,27 +307,29 @@ def _unwrapped(value: Any, file: str) -> dict[str, Any]:
     return plain
 
 
-def _unread(value: Any, kind: Any, place: str) -> Iterator[str]:
+def _list_unread(value: Any, kind: Any, place: str) -> Iterator[str]:
     """The places in a plain value that no record has a field for."""
     if get_origin(kind) is Union or type(kind).__name__ == "UnionType":
         kind = next((each for each in get_args(kind) if each is not type(None)), Any)
     arguments = get_args(kind)
     if isinstance(value, list) and arguments:
         for number, each in enumerate(value):
-            yield from _unread(each, arguments[0], f"{place}[{number}]")
+            yield from _list_unread(each, arguments[0], f"{place}[{number}]")
     elif isinstance(value, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield from _unread_fields(value, _kinds(kind), place)
+        yield from _list_unread_fields(value, _list_field_types(kind), place)
 
 
 @cache
-def _kinds(record: type) -> dict[str, Any]:
+def _list_field_types(record: type) -> dict[str, Any]:
     return get_type_hints(record)
 
 
-def _unread_fields(value: Mapping[str, Any], kinds: Mapping[str, Any], place: str) -> Iterator[str]:
+def _list_unread_fields(
+    value: Mapping[str, Any], kinds: Mapping[str, Any], place: str
+) -> Iterator[str]:
     for name, each in value.items():
         here = f"{place}.{name}" if place else name
         if name in kinds:
-            yield from _unread(each, kinds[name], here)
-        elif name not in _RUNTIME:
+            yield from _list_unread(each, kinds[name], here)
+        elif name not in _RUNTIME_FIELDS:
             yield here

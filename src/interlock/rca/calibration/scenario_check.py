@@ -12,11 +12,11 @@ from typing import Final
 from interlock.engine.verify.finding import Finding, Level
 from interlock.rca.calibration.marks import read_metrics
 from interlock.rca.calibration.scenario import LabelledCase, PlantedCommit, Scenario
-from interlock.rca.calibration.world import world_faults
+from interlock.rca.calibration.world import find_world_faults
 from interlock.rca.taxonomy import TAXONOMY
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
-_NEXT: Final = {  # F2 to F5: linked to a family's first; F3 to F3: another repository
+_NEXT_STEPS: Final = {  # F2 to F5: linked to a family's first; F3 to F3: another repository
     "": ("F0",),
     "F0": ("F1", "F5"),
     "F1": ("F2", "F3", "F5"),
@@ -26,30 +26,32 @@ _NEXT: Final = {  # F2 to F5: linked to a family's first; F3 to F3: another repo
     "F5": ("F1", "F2", "F3", "F6"),
     "F6": (),
 }
-_LAST: Final = ("F4", "F6")
+_LAST_STEPS: Final = ("F4", "F6")
 """F4 is where a duplicate ends that nobody reviews."""
 
 
 def check_scenario(scenario: Scenario, unread: Sequence[str] = ()) -> tuple[Finding, ...]:
     """All that is wrong, worst first."""
-    found = [finding for look in _LOOKS for finding in look(scenario)]
+    found = [finding for look in _CHECKS for finding in look(scenario)]
     found += [
-        _finding("unread-field", "note", place, "nothing reads this field", "remove or rename it")
+        _make_finding(
+            "unread-field", "note", place, "nothing reads this field", "remove or rename it"
+        )
         for place in unread
     ]
     levels: dict[str, int] = {"error": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda each: levels[each.level]))
 
 
-def sound(findings: Sequence[Finding]) -> bool:
+def is_sound(findings: Sequence[Finding]) -> bool:
     return not any(finding.level == "error" for finding in findings)
 
 
-def _finding(id_: str, level: Level, subject: str, message: str, fix: str) -> Finding:
+def _make_finding(id_: str, level: Level, subject: str, message: str, fix: str) -> Finding:
     return Finding(id=id_, level=level, message=message, fix=fix, subject=subject)
 
 
-def _ids(scenario: Scenario) -> Iterator[Finding]:
+def _check_ids(scenario: Scenario) -> Iterator[Finding]:
     groups = {
         "root cause": [each.id for each in scenario.rcas],
         "symptom": [each.id for each in scenario.symptoms],
@@ -60,15 +62,17 @@ def _ids(scenario: Scenario) -> Iterator[Finding]:
         for id_, number in sorted(Counter(ids).items()):
             if number > 1:
                 text = f"the {kind} {id_!r} is there {number} times"
-                yield _finding("duplicate-id", "error", id_, text, "give each its own id")
+                yield _make_finding("duplicate-id", "error", id_, text, "give each its own id")
             if not _ID.fullmatch(id_):
                 text = f"{id_[:80]!r} is not a valid id of a {kind}"
-                yield _finding("bad-id", "error", id_[:80], text, "use letters, digits and ._/#-")
+                yield _make_finding(
+                    "bad-id", "error", id_[:80], text, "use letters, digits and ._/#-"
+                )
     if not scenario.cases:
-        yield _finding("no-cases", "error", "", "the scenario has no cases", "add cases")
+        yield _make_finding("no-cases", "error", "", "the scenario has no cases", "add cases")
 
 
-def _unknown_ids(scenario: Scenario) -> Iterator[Finding]:
+def _check_references(scenario: Scenario) -> Iterator[Finding]:
     causes, repos = set(scenario.causes), {repo.name for repo in scenario.workspace.repos}
     symptoms = {symptom.id for symptom in scenario.symptoms}
     cases = {case.id for case in scenario.cases}
@@ -81,77 +85,83 @@ def _unknown_ids(scenario: Scenario) -> Iterator[Finding]:
         named.append((case.id, "rca_id", case.rca_id, causes))
         named.append((case.id, "symptom_id", case.symptom_id, symptoms))
         named.append((case.id, "follows", case.follows, cases))
-        named += [(case.id, "expected repositories", each, repos) for each in _repos_of(case)]
+        named += [(case.id, "expected repositories", each, repos) for each in _list_repos(case)]
     for subject, field, word, known in named:
         if word and word not in known:
             text = f"{field} names {word[:80]!r}, which does not exist"
-            yield _finding("unknown-id", "error", subject, text, "name one that exists, or add it")
+            yield _make_finding(
+                "unknown-id", "error", subject, text, "name one that exists, or add it"
+            )
     metrics = {metric.id for metric in read_metrics().metrics}
     for word in scenario.dry_capped_metrics:
         if word not in metrics:
             text = f"dry_capped_metrics names {word[:80]!r}"
-            yield _finding("unknown-id", "error", "", text, "use M1 to M20")
+            yield _make_finding("unknown-id", "error", "", text, "use M1 to M20")
 
 
-def _repos_of(case: LabelledCase) -> Iterator[str]:
+def _list_repos(case: LabelledCase) -> Iterator[str]:
     if case.expected_triage:
         yield from case.expected_triage.candidate_repos
     if case.expected_resolve:
         yield from (repo.name for repo in case.expected_resolve.selected_repos)
 
 
-def _missing_labels(scenario: Scenario) -> Iterator[Finding]:
+def _check_labels(scenario: Scenario) -> Iterator[Finding]:
     for cause in scenario.rcas:
         for field in ("defect_type", "component", "category"):
             if not getattr(cause, field):
                 text = f"the root cause has no {field}"
-                yield _finding("missing-label", "error", cause.id, text, f"write its {field}")
+                yield _make_finding("missing-label", "error", cause.id, text, f"write its {field}")
         if cause.required_keywords and cause.keyword_threshold < 1:
             text = "keyword_threshold is below 1, so any message is relevant"
-            yield _finding("free-keywords", "error", cause.id, text, "say how many are needed")
+            yield _make_finding("free-keywords", "error", cause.id, text, "say how many are needed")
         if cause.keyword_threshold > len(cause.required_keywords) > 0:
             text = "keyword_threshold is above the number of keywords, so no message is relevant"
-            yield _finding("too-many-keywords", "error", cause.id, text, "lower it")
+            yield _make_finding("too-many-keywords", "error", cause.id, text, "lower it")
     for case in scenario.cases:
-        yield from _missing_of_case(case)
+        yield from _check_case_labels(case)
 
 
-def _missing_of_case(case: LabelledCase) -> Iterator[Finding]:
+def _check_case_labels(case: LabelledCase) -> Iterator[Finding]:
     if not case.test_name or not (case.error_message or case.log_snippet):
         text = "test_name is missing, or both error_message and log_snippet are"
-        yield _finding("nothing-to-read", "error", case.id, text, "write what an agent may read")
+        yield _make_finding(
+            "nothing-to-read", "error", case.id, text, "write what an agent may read"
+        )
     if not case.expected_path:
         fix = "write the steps, F0 first"
-        yield _finding("missing-label", "error", case.id, "expected_path is missing", fix)
+        yield _make_finding("missing-label", "error", case.id, "expected_path is missing", fix)
     if not case.rca_id and not case.expect_skip:
         text = "rca_id is missing, and the case is not to be skipped"
-        yield _finding("missing-label", "error", case.id, text, "name its root cause")
+        yield _make_finding("missing-label", "error", case.id, text, "name its root cause")
     needed = {"F1": "expected_triage", "F3": "expected_invest"}
     for step, field in needed.items():
         if step in case.expected_path and getattr(case, field) is None:
             text = f"the expected path visits {step}, but {field} is missing"
-            yield _finding("missing-label", "error", case.id, text, f"write {field}")
+            yield _make_finding("missing-label", "error", case.id, text, f"write {field}")
     triage = case.expected_triage
     if triage and not triage.symptom_category:
         text = "expected_triage has no symptom_category"
-        yield _finding("missing-label", "error", case.id, text, "write the category")
-    elif triage and TAXONOMY.category(triage.symptom_category) is None:
+        yield _make_finding("missing-label", "error", case.id, text, "write the category")
+    elif triage and TAXONOMY.find_category(triage.symptom_category) is None:
         text = f"{triage.symptom_category[:80]!r} is not a category"
-        yield _finding("unknown-word", "warning", case.id, text, ", ".join(TAXONOMY.categories))
+        yield _make_finding(
+            "unknown-word", "warning", case.id, text, ", ".join(TAXONOMY.categories)
+        )
 
 
-def _twins(scenario: Scenario) -> Iterator[Finding]:
+def _check_duplicates(scenario: Scenario) -> Iterator[Finding]:
     """The same failure twice counts twice and tells nothing new."""
     seen: dict[tuple[str, ...], str] = {}
     for case in scenario.cases:
         key = (case.version, case.job, case.test_name, case.error_message, case.log_snippet)
         if key in seen:
             text = f"the same failure as {seen[key]}: version, job, test, message and log"
-            yield _finding("duplicate-case", "error", case.id, text, "remove one of them")
+            yield _make_finding("duplicate-case", "error", case.id, text, "remove one of them")
         seen.setdefault(key, case.id)
 
 
-def _families(scenario: Scenario) -> Iterator[Finding]:
+def _check_families(scenario: Scenario) -> Iterator[Finding]:
     causes: dict[str, set[str]] = defaultdict(set)
     families: dict[str, set[str]] = defaultdict(set)
     splits: dict[str, set[str]] = defaultdict(set)
@@ -164,50 +174,56 @@ def _families(scenario: Scenario) -> Iterator[Finding]:
     for family, own_causes in sorted(causes.items()):
         if len(own_causes) > 1:
             text = f"the family has several causes: {', '.join(sorted(own_causes))}"
-            yield _finding("contradictory-family", "error", family, text, "split the family")
+            yield _make_finding("contradictory-family", "error", family, text, "split the family")
     for cause, own_families in sorted(families.items()):
         if len(own_families) > 1:
             text = f"the cause has several families: {', '.join(sorted(own_families))}"
-            yield _finding("contradictory-family", "error", cause, text, "make them one family")
+            yield _make_finding(
+                "contradictory-family", "error", cause, text, "make them one family"
+            )
     for family, found in sorted(splits.items()):
         if {"train", "test"} <= found:
             text = "the family is in both train and test, so the test is not independent"
-            yield _finding("leaking-split", "warning", family, text, "keep a family in one split")
-    yield from _contradictory_symptoms(scenario)
+            yield _make_finding(
+                "leaking-split", "warning", family, text, "keep a family in one split"
+            )
+    yield from _check_symptoms(scenario)
 
 
-def _contradictory_symptoms(scenario: Scenario) -> Iterator[Finding]:
+def _check_symptoms(scenario: Scenario) -> Iterator[Finding]:
     causes = {symptom.id: symptom.maps_to_rca for symptom in scenario.symptoms}
     for case in scenario.cases:
         cause = causes.get(case.symptom_id, "")
         if cause and cause != case.rca_id:
             text = f"symptom {case.symptom_id} belongs to {cause}, the case to {case.rca_id!r}"
-            yield _finding("contradictory-symptom", "error", case.id, text, "correct one of them")
+            yield _make_finding(
+                "contradictory-symptom", "error", case.id, text, "correct one of them"
+            )
 
 
-def _paths(scenario: Scenario) -> Iterator[Finding]:
+def _check_paths(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.cases:
         path = case.expected_path
         wrong = next(
             (
                 f"{one or 'the start'} to {to}"
                 for one, to in zip(("", *path), path, strict=False)
-                if to not in _NEXT.get(one, ())
+                if to not in _NEXT_STEPS.get(one, ())
             ),
             "",
         )
         if wrong:
             fix = "write a path that the circuit allows"
             text = f"no case goes from {wrong[:80]}"
-            yield _finding("impossible-path", "error", case.id, text, fix)
-        elif path and path[-1] not in _LAST:
+            yield _make_finding("impossible-path", "error", case.id, text, fix)
+        elif path and path[-1] not in _LAST_STEPS:
             text = f"no case ends at {path[-1]}"
-            yield _finding("impossible-path", "error", case.id, text, "end it at F6")
+            yield _make_finding("impossible-path", "error", case.id, text, "end it at F6")
         else:
-            yield from _flags(case)
+            yield from _check_flags(case)
 
 
-def _flags(case: LabelledCase) -> Iterator[Finding]:
+def _check_flags(case: LabelledCase) -> Iterator[Finding]:
     """What the flags of a case say must be what its path does."""
     hops = list(zip(case.expected_path, case.expected_path[1:], strict=False))
     flags = {
@@ -217,40 +233,42 @@ def _flags(case: LabelledCase) -> Iterator[Finding]:
     for name, (flag, done) in flags.items():
         if hops and flag != done:
             text = f"{name} is {str(flag).lower()}, the expected path says otherwise"
-            yield _finding("contradictory-path", "error", case.id, text, "correct one of them")
+            yield _make_finding("contradictory-path", "error", case.id, text, "correct one of them")
     loops = hops.count(("F3", "F2"))
     if hops and loops != case.expected_loops:
         text = f"expected_loops is {case.expected_loops}, the path goes from F3 to F2 {loops} times"
-        yield _finding("contradictory-path", "error", case.id, text, "count F3 to F2 in the path")
+        yield _make_finding(
+            "contradictory-path", "error", case.id, text, "count F3 to F2 in the path"
+        )
     recall, match = case.expected_recall, case.expect_recall_hit
     if recall and recall.match != match and not (recall.match and recall.confidence < 0.8):
         text = "expected_recall and expect_recall_hit disagree"
-        yield _finding("contradictory-path", "error", case.id, text, "correct one of them")
+        yield _make_finding("contradictory-path", "error", case.id, text, "correct one of them")
 
 
-def _order(scenario: Scenario) -> Iterator[Finding]:
+def _check_order(scenario: Scenario) -> Iterator[Finding]:
     """Nothing is recalled before it was found, and nothing follows what comes later."""
     places = {case.id: number for number, case in enumerate(scenario.cases)}
     follows = {case.id: case.follows for case in scenario.cases if case.follows in places}
-    rings = {min(ring): ring for case in follows if (ring := _ring(case, follows))}
+    rings = {min(ring): ring for case in follows if (ring := _find_cycle(case, follows))}
     for ring in rings.values():
         text = f"{' follows '.join((*ring, ring[0]))}: a cycle"
-        yield _finding("cycle", "error", ring[0], text, "one of them must be the first")
+        yield _make_finding("cycle", "error", ring[0], text, "one of them must be the first")
     in_rings = {case for ring in rings.values() for case in ring}
     known: set[str] = set()
     for case in scenario.cases:
         late = case.follows in places and places[case.follows] >= places[case.id]
         if late and case.id not in in_rings:
             text = f"it follows {case.follows}, which comes later"
-            yield _finding("wrong-order", "error", case.id, text, "move it behind that")
+            yield _make_finding("wrong-order", "error", case.id, text, "move it behind that")
         if case.expect_recall_hit and case.rca_id not in known:
             text = f"it expects to recall {case.rca_id!r}, which no earlier case found"
-            yield _finding("recall-before-found", "error", case.id, text, "move or relabel it")
+            yield _make_finding("recall-before-found", "error", case.id, text, "move or relabel it")
         if "F3" in case.expected_path and case.rca_id:
             known.add(case.rca_id)
 
 
-def _ring(case: str, follows: dict[str, str]) -> tuple[str, ...]:
+def _find_cycle(case: str, follows: dict[str, str]) -> tuple[str, ...]:
     """The circle that this case is in, from its smallest id on; empty if it is in none."""
     seen = [case]
     while (after := follows.get(seen[-1])) is not None and after not in seen:
@@ -261,23 +279,25 @@ def _ring(case: str, follows: dict[str, str]) -> tuple[str, ...]:
     return tuple(seen[at:] + seen[:at])
 
 
-def _worlds(scenario: Scenario) -> Iterator[Finding]:
+def _check_worlds(scenario: Scenario) -> Iterator[Finding]:
     repos = {repo.name for repo in scenario.workspace.repos}
     for repo in sorted(scenario.worlds.keys() - repos):
         text = f"a world is planted for {repo[:80]!r}, which is not a repository of the scenario"
-        yield _finding("unknown-id", "error", repo[:80], text, "add it to workspace.repos")
-    for repo, fault in world_faults(scenario.worlds):
-        yield _finding("bad-world", "error", repo[:80], fault, "correct the planted commit")
+        yield _make_finding("unknown-id", "error", repo[:80], text, "add it to workspace.repos")
+    for repo, fault in find_world_faults(scenario.worlds):
+        yield _make_finding("bad-world", "error", repo[:80], fault, "correct the planted commit")
     commits = {f"{repo}@{each.id}" for repo, world in scenario.worlds.items() for each in world}
     for cause in scenario.rcas:
         if cause.culprit and cause.culprit not in commits:
             text = f"culprit {cause.culprit[:80]!r} is not a planted commit"
-            yield _finding("unknown-id", "error", cause.id, text, "write repo@id of a planted one")
+            yield _make_finding(
+                "unknown-id", "error", cause.id, text, "write repo@id of a planted one"
+            )
 
 
-def _evidence(scenario: Scenario) -> Iterator[Finding]:
+def _check_evidence(scenario: Scenario) -> Iterator[Finding]:
     """What is expected must be possible: evidence that is planted, keywords that the truth has."""
-    texts = {repo: _texts(world) for repo, world in scenario.worlds.items()}
+    texts = {repo: _collect_texts(world) for repo, world in scenario.worlds.items()}
     for case in scenario.cases:
         expected, cause = case.expected_invest, scenario.cause_of(case)
         if expected is None:
@@ -287,16 +307,20 @@ def _evidence(scenario: Scenario) -> Iterator[Finding]:
             known = texts.get(repo)
             if known is not None and not any(name in text for text in known.get(path, ())):
                 text = f"{ref[:120]!r} is not in the planted world"
-                yield _finding("missing-evidence", "error", case.id, text, "plant or correct it")
+                yield _make_finding(
+                    "missing-evidence", "error", case.id, text, "plant or correct it"
+                )
         if cause and cause.required_keywords:
             expected_text = expected.rca_message.lower()
             met = sum(word.lower() in expected_text for word in cause.required_keywords)
             if met < cause.keyword_threshold:
                 text = f"the expected message has {met} of {cause.keyword_threshold} keywords"
-                yield _finding("unlike-keywords", "warning", case.id, text, "change one of them")
+                yield _make_finding(
+                    "unlike-keywords", "warning", case.id, text, "change one of them"
+                )
 
 
-def _texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
+def _collect_texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
     """Every text that each path ever had."""
     found: dict[str, list[str]] = defaultdict(list)
     for commit in world:
@@ -305,23 +329,23 @@ def _texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
     return found
 
 
-def _candidates(scenario: Scenario) -> Iterator[Finding]:
+def _note_candidates(scenario: Scenario) -> Iterator[Finding]:
     for case in scenario.candidates:
         cause = scenario.cause_of(case)
         why = "there is no fix" if cause and not cause.fix_prs else "the label is not verified"
         text = f"a candidate, never scored: {why}"
-        yield _finding("candidate", "note", case.id, text, "verify it and move it to cases")
+        yield _make_finding("candidate", "note", case.id, text, "verify it and move it to cases")
 
 
-_LOOKS: Final[Sequence[Callable[[Scenario], Iterator[Finding]]]] = (
-    _ids,
-    _unknown_ids,
-    _missing_labels,
-    _twins,
-    _families,
-    _paths,
-    _order,
-    _worlds,
-    _evidence,
-    _candidates,
+_CHECKS: Final[Sequence[Callable[[Scenario], Iterator[Finding]]]] = (
+    _check_ids,
+    _check_references,
+    _check_labels,
+    _check_duplicates,
+    _check_families,
+    _check_paths,
+    _check_order,
+    _check_worlds,
+    _check_evidence,
+    _note_candidates,
 )

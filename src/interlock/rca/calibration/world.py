@@ -14,37 +14,39 @@ from interlock.system.errors import SourceError
 from interlock.system.git import SeedCommit, seed_repository
 
 World = Sequence[PlantedCommit]
-_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_AUTHOR = re.compile(r"[^<>\x00-\x1f]+ <[^<>\s\x00-\x1f]+>")
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_REPO_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_AUTHOR_PATTERN = re.compile(r"[^<>\x00-\x1f]+ <[^<>\s\x00-\x1f]+>")
+_TAG_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def plant(scenario: Scenario, folder: Path) -> dict[str, dict[str, str]]:
+def plant_worlds(scenario: Scenario, folder: Path) -> dict[str, dict[str, str]]:
     """The scenario's repositories below `folder`. Returns repo -> commit's id or tag -> hash."""
-    for repo, fault in world_faults(scenario.worlds):
+    for repo, fault in find_world_faults(scenario.worlds):
         raise SourceError(f"the world of {repo!r} cannot be planted: {fault}")
-    return {repo: _plant(folder / repo, scenario.worlds[repo]) for repo in sorted(scenario.worlds)}
+    return {
+        repo: _plant_world(folder / repo, scenario.worlds[repo]) for repo in sorted(scenario.worlds)
+    }
 
 
-def world_faults(worlds: Mapping[str, World]) -> Iterator[tuple[str, str]]:
+def find_world_faults(worlds: Mapping[str, World]) -> Iterator[tuple[str, str]]:
     """What git would not take, or what would leave the repository: repo and a sentence."""
     for repo in sorted(worlds):
-        if not _REPO.fullmatch(repo) or repo.endswith((".", ".lock", ".git")):
+        if not _REPO_PATTERN.fullmatch(repo) or repo.endswith((".", ".lock", ".git")):
             yield repo, f"{repo[:80]!r} is not a valid folder name"
         if not worlds[repo]:
             yield repo, "there are no commits"
-        yield from ((repo, fault) for fault in _faults(worlds[repo]))
+        yield from ((repo, fault) for fault in _find_faults(worlds[repo]))
 
 
-def _faults(world: World) -> Iterator[str]:
+def _find_faults(world: World) -> Iterator[str]:
     tree: set[str] = set()
     names: set[str] = set()
     last = 0.0
     for number, commit in enumerate(world, 1):
         place = f"commit {number}"
-        if not _AUTHOR.fullmatch(commit.author):
+        if not _AUTHOR_PATTERN.fullmatch(commit.author):
             yield f"{place}: the author is not 'Name <mail>'"
-        moment = moment_of(commit.date)
+        moment = parse_date(commit.date)
         if moment is None:
             yield f"{place}: {commit.date[:40]!r} is not a time like 2026-03-01T09:30:00Z"
         elif moment.timestamp() < last:
@@ -54,7 +56,9 @@ def _faults(world: World) -> Iterator[str]:
         if not commit.message.strip():
             yield f"{place}: the message is missing"
         yield from (
-            f"{place}: {path[:80]!r} is not a valid path" for path in commit.files if _bad(path)
+            f"{place}: {path[:80]!r} is not a valid path"
+            for path in commit.files
+            if _is_bad_path(path)
         )
         gone = set(commit.remove) - tree
         yield from (
@@ -62,20 +66,20 @@ def _faults(world: World) -> Iterator[str]:
         )
         tree = (tree - set(commit.remove)) | set(commit.files)
         for name in filter(None, (commit.id, *commit.tags)):
-            if name in names or not _TAG.fullmatch(name):
+            if name in names or not _TAG_PATTERN.fullmatch(name):
                 yield f"{place}: {name[:80]!r} is used twice or is not a valid name"
             names.add(name)
-    yield from _collisions(tree)
+    yield from _find_collisions(tree)
 
 
-def _collisions(tree: set[str]) -> Iterator[str]:
+def _find_collisions(tree: set[str]) -> Iterator[str]:
     for path in sorted(tree):
         parts = path.split("/")
         if any("/".join(parts[:end]) in tree for end in range(1, len(parts))):
             yield f"{path[:80]!r} is below a path that is also a file"
 
 
-def _bad(path: str) -> bool:
+def _is_bad_path(path: str) -> bool:
     parts = path.split("/")
     return (
         not path
@@ -86,7 +90,7 @@ def _bad(path: str) -> bool:
     )
 
 
-def moment_of(date: str) -> datetime | None:
+def parse_date(date: str) -> datetime | None:
     """A time with an offset, later than 1970."""
     try:
         found = datetime.fromisoformat(date)
@@ -95,7 +99,7 @@ def moment_of(date: str) -> datetime | None:
     return found if found.tzinfo and found.timestamp() >= 0 else None
 
 
-def _plant(folder: Path, world: World) -> dict[str, str]:
+def _plant_world(folder: Path, world: World) -> dict[str, str]:
     try:
         folder.mkdir(parents=True)
     except OSError as error:

@@ -36,7 +36,7 @@ class DemoCommit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     move: dict[str, str] = {}
 
 
-def pages(name: str) -> list[str]:
+def read_pages(name: str) -> list[str]:
     """The texts of that history, first things first."""
     files = sorted((_HISTORIES / name).iterdir(), key=lambda each: each.name)
     return [file.read_text(encoding="utf-8") for file in files]
@@ -48,32 +48,32 @@ def read_page(name: str) -> Any:
 
 
 def read_history(name: str) -> list[DemoCommit]:
-    found = [yaml.load(page, Loader=_Loader) for page in pages(name)]  # noqa: S506
+    found = [yaml.load(page, Loader=_Loader) for page in read_pages(name)]  # noqa: S506
     return [change for page in found for change in msgspec.convert(page, list[DemoCommit])]
 
 
-def trees(changes: Iterable[DemoCommit]) -> Iterator[tuple[DemoCommit, Tree, Tree]]:
+def replay_trees(changes: Iterable[DemoCommit]) -> Iterator[tuple[DemoCommit, Tree, Tree]]:
     """Each change with the files before and after it."""
     before: Tree = {}
     for change in changes:
-        after = changed(before, change)
+        after = apply_commit(before, change)
         yield change, before, after
         before = after
 
 
-def changed(tree: Tree, change: DemoCommit) -> Tree:
+def apply_commit(tree: Tree, change: DemoCommit) -> Tree:
     """The files after a change. A place that an edit does not find exactly once is our mistake."""
     files = dict(tree)
     for old, new in change.move.items():
         files[new] = files.pop(old)
     for path, hunks in change.edit.items():
         for hunk in hunks.split("\n~\n"):
-            files[path] = _edited(files[path], hunk.splitlines(), f"{change.say} ({path})")
+            files[path] = _apply_hunk(files[path], hunk.splitlines(), f"{change.say} ({path})")
     files.update(change.write)
     return files
 
 
-def _edited(text: str, hunk: list[str], where: str) -> str:
+def _apply_hunk(text: str, hunk: list[str], where: str) -> str:
     old = "".join(f"{line[1:]}\n" for line in hunk if line[0] in "-=")
     new = "".join(f"{line[1:]}\n" for line in hunk if line[0] in "+=")
     if f"\n{text}".count(f"\n{old}") != 1:
@@ -82,7 +82,7 @@ def _edited(text: str, hunk: list[str], where: str) -> str:
     return text[:at] + new + text[at + len(old) :]
 
 
-class Planted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlantedFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A fault and the tests it fails, each named `module.Class.test`. A flake has no culprit."""
 
     family_id: str
@@ -98,9 +98,9 @@ class Planted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tests: tuple[str, ...] = ()
 
 
-def planted(hashes: Mapping[str, Mapping[str, str]]) -> tuple[Planted, ...]:
+def read_planted(hashes: Mapping[str, Mapping[str, str]]) -> tuple[PlantedFault, ...]:
     """The truth, with the hashes that the culprits have in these repositories."""
-    faults = msgspec.convert(read_page("truth.yaml"), tuple[Planted, ...], strict=False)
+    faults = msgspec.convert(read_page("truth.yaml"), tuple[PlantedFault, ...], strict=False)
     return tuple(
         msgspec.structs.replace(each, commit=hashes[each.repo][each.culprit])
         if each.culprit

@@ -10,17 +10,27 @@ from typing import NamedTuple
 
 import msgspec
 
-from interlock.rca.demo.history import Planted
+from interlock.rca.demo.history import PlantedFault
 from interlock.rca.records import CaseFinding, FindingFamily, Findings
 
-HEAD = ("planted", "tests", "found as", "together", "strangers", "category", "culprit", "seen", "")
+TABLE_HEAD = (
+    "planted",
+    "tests",
+    "found as",
+    "together",
+    "strangers",
+    "category",
+    "culprit",
+    "seen",
+    "",
+)
 _SHORTEST_HASH = 7
 
 
 class DemoRow(msgspec.Struct, frozen=True, kw_only=True):
     """One planted family, and the found family that holds most of its tests."""
 
-    planted: Planted
+    planted: PlantedFault
     family_id: str
     found: int
     """How many of its tests were analysed."""
@@ -37,11 +47,11 @@ class DemoRow(msgspec.Struct, frozen=True, kw_only=True):
     recalled: int
 
     @property
-    def right(self) -> bool:
+    def is_right(self) -> bool:
         return self.together == len(self.planted.tests) and not self.strangers
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True):
+class DemoScore(msgspec.Struct, frozen=True, kw_only=True):
     """The sum. Each pair is right, of how many."""
 
     families: tuple[int, int]
@@ -57,43 +67,44 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 class DemoResult(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[DemoRow, ...]
-    score: Score
+    score: DemoScore
     missing: tuple[str, ...]
     """Planted tests that the analysis does not know."""
     unplanted: tuple[str, ...]
     """Analysed tests that nobody planted."""
 
 
-def judge(findings: Findings, truth: Iterable[Planted]) -> DemoResult:
+def judge_findings(findings: Findings, truth: Iterable[PlantedFault]) -> DemoResult:
     """Of several launches in the findings, the newest failure of each test counts."""
     faults = tuple(truth)
-    newest = _newest(findings.cases)
-    home = _homes(findings.families, newest)
-    rows = tuple(_row(each, newest, home, findings.families) for each in faults)
-    names = {_key(test): test for each in faults for test in each.tests}
+    newest = _find_newest(findings.cases)
+    home = _find_families(findings.families, newest)
+    rows = tuple(_judge_family(each, newest, home, findings.families) for each in faults)
+    names = {_make_key(test): test for each in faults for test in each.tests}
     return DemoResult(
         rows=rows,
-        score=_score(rows, newest, home),
+        score=_compute_score(rows, newest, home),
         missing=tuple(sorted(test for key, test in names.items() if key not in newest)),
         unplanted=tuple(sorted(".".join(key) for key in newest.keys() - names.keys())),
     )
 
 
-def table(verdict: DemoResult) -> list[tuple[str, ...]]:
+def format_table(verdict: DemoResult) -> list[tuple[str, ...]]:
     """A row of text for each planted family, under `TABLE_HEAD`."""
-    return [_cells(row) for row in verdict.rows]
+    return [_format_row(row) for row in verdict.rows]
 
 
-def sentences(verdict: DemoResult) -> list[str]:
+def format_sentences(verdict: DemoResult) -> list[str]:
     """The sum in words, the bad news included."""
     score = verdict.score
     found = f"{score.found_families} families found, purity {score.purity:.2f}"
     new = f"{score.wrongly_recalled} recalled that are new"
+    culprits, defects = _format_share(score.culprits_first), _format_share(score.defects)
     lines = [
-        f"{_of(score.families)} planted families found whole and pure; {found}",
-        f"the culprit is the first suspect in {_of(score.culprits_first)} families that have one",
-        f"category right for {_of(score.categories)} tests, defect type for {_of(score.defects)}",
-        f"seen before: {_of(score.seen_before)} tests recalled, {new}",
+        f"{_format_share(score.families)} planted families found whole and pure; {found}",
+        f"the culprit is the first suspect in {culprits} families that have one",
+        f"category right for {_format_share(score.categories)} tests, defect type for {defects}",
+        f"seen before: {_format_share(score.seen_before)} tests recalled, {new}",
     ]
     if verdict.missing:
         lines.append(f"not analysed: {', '.join(verdict.missing)}")
@@ -109,19 +120,19 @@ class _Key(NamedTuple):
     test_name: str
 
 
-def _key(name: str) -> _Key:
+def _make_key(name: str) -> _Key:
     parts = ["", *filter(None, name.split("."))]
     return _Key(*parts[-2:])
 
 
-def _newest(cases: Iterable[CaseFinding]) -> dict[_Key, CaseFinding]:
+def _find_newest(cases: Iterable[CaseFinding]) -> dict[_Key, CaseFinding]:
     return {
-        _key(f"{case.class_name}.{case.test_name}"): case
+        _make_key(f"{case.class_name}.{case.test_name}"): case
         for case in sorted(cases, key=lambda case: (case.at, case.case_no))
     }
 
 
-def _homes(
+def _find_families(
     families: Iterable[FindingFamily], newest: Mapping[_Key, CaseFinding]
 ) -> dict[_Key, str]:
     """The family of each test; one that is in none is alone."""
@@ -129,13 +140,13 @@ def _homes(
     return {key: by_case.get(case.case_id, f"alone:{case.case_id}") for key, case in newest.items()}
 
 
-def _row(
-    planted: Planted,
+def _judge_family(
+    planted: PlantedFault,
     newest: Mapping[_Key, CaseFinding],
     home: Mapping[_Key, str],
     families: Iterable[FindingFamily],
 ) -> DemoRow:
-    keys = [key for test in planted.tests if (key := _key(test)) in newest]
+    keys = [key for test in planted.tests if (key := _make_key(test)) in newest]
     counts = Counter(home[key] for key in keys)
     family_id = min(counts, key=lambda each: (-counts[each], each), default="")
     cases = [newest[key] for key in keys]
@@ -149,12 +160,14 @@ def _row(
         strangers=tuple(sorted(".".join(key) for key in members - set(keys))),
         category_right=sum(case.category == planted.category for case in cases),
         defect_right=sum(case.defect_type == planted.defect_type for case in cases),
-        culprit_rank=_rank(planted, _spokesman(family_id, families, newest.values(), cases)),
+        culprit_rank=_find_culprit_rank(
+            planted, _find_representative(family_id, families, newest.values(), cases)
+        ),
         recalled=sum(case.recalled or case.regression for case in cases),
     )
 
 
-def _spokesman(
+def _find_representative(
     family_id: str,
     families: Iterable[FindingFamily],
     newest: Iterable[CaseFinding],
@@ -167,27 +180,27 @@ def _spokesman(
     return next((case for case in speaking if case.suspects), None)
 
 
-def _rank(planted: Planted, case: CaseFinding | None) -> int:
+def _find_culprit_rank(planted: PlantedFault, case: CaseFinding | None) -> int:
     for rank, suspect in enumerate(case.suspects if case is not None else (), 1):
-        if suspect.repo in ("", planted.repo) and _same(suspect.commit, planted.commit):
+        if suspect.repo in ("", planted.repo) and _is_same_commit(suspect.commit, planted.commit):
             return rank
     return 0
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_commit(one: str, other: str) -> bool:
     """Whether two hashes, perhaps shortened, are of one commit."""
     shorter = min(len(one), len(other))
     return shorter >= _SHORTEST_HASH and one[:shorter] == other[:shorter]
 
 
-def _score(
+def _compute_score(
     rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
-) -> Score:
+) -> DemoScore:
     tests = sum(len(row.planted.tests) for row in rows)
     guilty = [row for row in rows if row.planted.commit]
     old = [row for row in rows if row.planted.seen_before]
-    return Score(
-        families=(sum(row.right for row in rows), len(rows)),
+    return DemoScore(
+        families=(sum(row.is_right for row in rows), len(rows)),
         culprits_first=(sum(row.culprit_rank == 1 for row in guilty), len(guilty)),
         categories=(sum(row.category_right for row in rows), tests),
         defects=(sum(row.defect_right for row in rows), tests),
@@ -196,15 +209,15 @@ def _score(
             sum(len(row.planted.tests) for row in old),
         ),
         wrongly_recalled=sum(row.recalled for row in rows if not row.planted.seen_before),
-        purity=_purity(rows, newest, home),
+        purity=_compute_purity(rows, newest, home),
         found_families=len(set(home.values())),
     )
 
 
-def _purity(
+def _compute_purity(
     rows: tuple[DemoRow, ...], newest: Mapping[_Key, CaseFinding], home: Mapping[_Key, str]
 ) -> float:
-    truth = {_key(test): row.planted.family_id for row in rows for test in row.planted.tests}
+    truth = {_make_key(test): row.planted.family_id for row in rows for test in row.planted.tests}
     mixed = Counter((home[key], truth.get(key, "")) for key in newest)
     most: Counter[str] = Counter()
     for (family_id, planted), count in mixed.items():
@@ -213,7 +226,7 @@ def _purity(
     return most.total() / len(newest) if newest else 0.0
 
 
-def _cells(row: DemoRow) -> tuple[str, ...]:
+def _format_row(row: DemoRow) -> tuple[str, ...]:
     planted = row.planted
     tests = len(planted.tests)
     rank = f"#{row.culprit_rank}" if row.culprit_rank else "not found"
@@ -226,9 +239,9 @@ def _cells(row: DemoRow) -> tuple[str, ...]:
         f"{planted.category} {row.category_right}/{tests}",
         rank if planted.commit else "-",
         f"{row.recalled}/{tests}" if planted.seen_before or row.recalled else "-",
-        "right" if row.right else "wrong",
+        "right" if row.is_right else "wrong",
     )
 
 
-def _of(pair: tuple[int, int]) -> str:
+def _format_share(pair: tuple[int, int]) -> str:
     return f"{pair[0]} of {pair[1]}"

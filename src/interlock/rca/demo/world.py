@@ -19,11 +19,11 @@ import msgspec
 from interlock.rca.demo.history import (
     PEOPLE,
     DemoCommit,
-    Planted,
-    pages,
-    planted,
+    PlantedFault,
     read_history,
-    trees,
+    read_pages,
+    read_planted,
+    replay_trees,
 )
 from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
@@ -94,7 +94,7 @@ _NEW_MARK = "world.json.new"
 _PARTS = ("repos", "ci", "results")
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
+class DemoWorld(msgspec.Struct, frozen=True, kw_only=True):
     """Where everything is. `earlier` and `today` hold JUnit XML, and logs beside it."""
 
     folder: Path
@@ -104,30 +104,30 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     green_before: str
     """The tag of what passed before the earlier run."""
     last_green: Mapping[str, str]
-    truth: tuple[Planted, ...]
+    truth: tuple[PlantedFault, ...]
 
 
-class _Mark(msgspec.Struct, frozen=True, kw_only=True):
+class _WorldMark(msgspec.Struct, frozen=True, kw_only=True):
     """What says that a folder is ours. Without hashes the world is not finished."""
 
     interlock_demo: str
     hashes: dict[str, dict[str, str]] | None = None
 
 
-def build_world(folder: Path) -> World:
+def build_world(folder: Path) -> DemoWorld:
     """The world in that folder: as it is there already, or made anew."""
     if not is_installed():
         raise SourceError("the demo makes git repositories, and git is not there: install git")
     folder = folder.resolve()
-    _own(folder)
+    _read_mark(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Whoever makes the same world at the same time waits, and finds it finished.
         with hold_lock(folder, wait=math.inf):
-            hashes = _finished(folder) or _make(folder)
+            hashes = _read_finished(folder) or _make_world(folder)
     except OSError as error:
         raise SourceError(f"the demo cannot be made in {folder}: {error}") from None
-    return World(
+    return DemoWorld(
         folder=folder,
         repos=tuple(
             Repo(name=name, path=str(folder / "repos" / name), purpose=purpose, branch=BRANCH)
@@ -137,16 +137,16 @@ def build_world(folder: Path) -> World:
         today=folder / "results" / TODAY[0],
         green_before=GREEN_BEFORE,
         last_green=_revisions(hashes, "last-green"),
-        truth=planted(hashes),
+        truth=read_planted(hashes),
     )
 
 
-def _own(folder: Path) -> _Mark | None:
+def _read_mark(folder: Path) -> _WorldMark | None:
     """The mark of an earlier demo; nothing for a new or empty folder; an error for any other."""
     if folder.exists() and not folder.is_dir():
         raise StateError(f"{folder} is a file; name a folder")
     try:
-        return msgspec.json.decode((folder / _MARK).read_bytes(), type=_Mark)
+        return msgspec.json.decode((folder / _MARK).read_bytes(), type=_WorldMark)
     except (OSError, msgspec.DecodeError):
         if folder.exists() and any(each.name != _NEW_MARK for each in folder.iterdir()):
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
@@ -154,16 +154,16 @@ def _own(folder: Path) -> _Mark | None:
     return None
 
 
-def _finished(folder: Path) -> dict[str, dict[str, str]] | None:
-    mark = _own(folder)
-    if mark is None or mark.interlock_demo != _edition() or not _whole(folder):
+def _read_finished(folder: Path) -> dict[str, dict[str, str]] | None:
+    mark = _read_mark(folder)
+    if mark is None or mark.interlock_demo != _compute_edition() or not _is_whole(folder):
         return None
     return mark.hashes
 
 
-def _make(folder: Path) -> dict[str, dict[str, str]]:
+def _make_world(folder: Path) -> dict[str, dict[str, str]]:
     """The mark comes first, so that a world half made is known as ours, and is finished last."""
-    _sign(folder, _Mark(interlock_demo=_edition()))
+    _write_mark(folder, _WorldMark(interlock_demo=_compute_edition()))
     for part in _PARTS:
         if (folder / part).exists():
             shutil.rmtree(folder / part)
@@ -173,7 +173,7 @@ def _make(folder: Path) -> dict[str, dict[str, str]]:
         workspace = folder / "ci" / build
         results = folder / "results" / build
         run_nightly(repos, _revisions(hashes, name), workspace, results, began=began)
-    _sign(folder, _Mark(interlock_demo=_edition(), hashes=hashes))
+    _write_mark(folder, _WorldMark(interlock_demo=_compute_edition(), hashes=hashes))
     return hashes
 
 
@@ -192,7 +192,7 @@ def write_repository(folder: Path, changes: Iterable[DemoCommit]) -> dict[str, s
                 id=change.id,
                 tags=change.tags,
             )
-            for change, before, after in trees(changes)
+            for change, before, after in replay_trees(changes)
         ),
     )
 
@@ -202,20 +202,20 @@ def _revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[str, 
     return {repo: known[name] for repo, known in hashes.items()}
 
 
-def _sign(folder: Path, mark: _Mark) -> None:
+def _write_mark(folder: Path, mark: _WorldMark) -> None:
     new = folder / _NEW_MARK
     new.write_bytes(msgspec.json.encode(mark))
     new.replace(folder / _MARK)
 
 
-def _whole(folder: Path) -> bool:
+def _is_whole(folder: Path) -> bool:
     """Whether somebody tidied up since."""
     kept = [folder / "repos" / name / ".git" for name in PURPOSES]
     runs = [folder / "results" / build for build, _ in (EARLIER, TODAY)]
     return all(path.is_dir() for path in kept) and all(any(run.glob("*.xml")) for run in runs)
 
 
-def _edition() -> str:
+def _compute_edition() -> str:
     """Changes with the histories: an old world is made anew."""
-    text = "".join(page for name in PURPOSES for page in pages(name))
+    text = "".join(page for name in PURPOSES for page in read_pages(name))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.journal.sqlite import RawConnection, is_number
+from interlock.journal.sqlite import RawConnection, is_row_id
 from interlock.system.errors import StoreError
 
 _CASE = (
@@ -172,13 +172,13 @@ class CauseText(msgspec.Struct, frozen=True, kw_only=True):
     convergence_score: float | None = None
 
 
-def headline(text: str) -> str:
+def make_headline(text: str) -> str:
     """The first line of a text, short enough for a title."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first if len(first) <= _TITLE else f"{first[: _TITLE - 1].rstrip()}…"
 
 
-def write_own(
+def write_own_cause(
     raw: RawConnection,
     case_no: int,
     attempt: int,
@@ -189,29 +189,29 @@ def write_own(
 ) -> int:
     """The case's own root cause of that attempt; it takes the place of the one it had. If it is
     `followed`, cases that shared the old one and were not reviewed with it get the new one."""
-    found = _attempt(raw, case_no, attempt)
-    if found is not None and shared(raw, found, case_no, agreed=followed):
+    found = _find_attempt(raw, case_no, attempt)
+    if found is not None and is_shared(raw, found, case_no, agreed=followed):
         found = None
-    followers = retire_own(raw, case_no, found, at, followed=followed)
+    followers = retire_own_cause(raw, case_no, found, at, followed=followed)
     if found is None:
         which = (case_no, case_no, attempt, case_no, attempt)
-        rca_id = int(raw.execute(_NEW_CAUSE, (*which, *_row(words), at)).fetchone()[0])
+        rca_id = int(raw.execute(_NEW_CAUSE, (*which, *_build_row(words), at)).fetchone()[0])
     else:
-        raw.execute(_REWORD, (*_row(words), found))
+        raw.execute(_REWORD, (*_build_row(words), found))
         raw.execute(_REOPEN, (found,))
         rca_id = found
-    bring_along(raw, followers, rca_id, at)
+    reassign_cause(raw, followers, rca_id, at)
     return rca_id
 
 
-def reword(raw: RawConnection, rca_id: int, words: CauseText) -> None:
+def edit_cause(raw: RawConnection, rca_id: int, words: CauseText) -> None:
     """Say it otherwise. One that was archived is open again: somebody stands for it."""
-    raw.execute(_REWORD, (*_row(words), rca_id))
-    if status_of(raw, rca_id) == "archived":
+    raw.execute(_REWORD, (*_build_row(words), rca_id))
+    if read_status(raw, rca_id) == "archived":
         raw.execute(_REOPEN, (rca_id,))
 
 
-def read_words(raw: RawConnection, rca_id: int) -> CauseText:
+def read_cause_text(raw: RawConnection, rca_id: int) -> CauseText:
     query = (
         "select title, description, defect_type, category, component, affected_versions, evidence,"
         " convergence_score from rcas where rca_id = ?"
@@ -223,13 +223,13 @@ def read_words(raw: RawConnection, rca_id: int) -> CauseText:
     return msgspec.convert(found, CauseText)
 
 
-def shared(raw: RawConnection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
+def is_shared(raw: RawConnection, rca_id: int, case_no: int, *, agreed: bool = False) -> bool:
     """Another case has it; `agreed`: one that was reviewed with it."""
     query = _SHARING_AGREED if agreed else _SHARING
     return raw.execute(query, (rca_id, case_no)).fetchone() is not None
 
 
-def retire_own(
+def retire_own_cause(
     raw: RawConnection, case_no: int, keep: int | None, at: float, *, followed: bool
 ) -> list[int]:
     """Give up the case's own open root cause, unless it is the one to keep. If it is `followed`,
@@ -253,7 +253,7 @@ def retire_own(
     return [each for (each,) in raw.execute(_SHARING_STILL_OPEN, (rca_id, case_no))]
 
 
-def bring_along(raw: RawConnection, followers: Iterable[int], rca_id: int, at: float) -> None:
+def reassign_cause(raw: RawConnection, followers: Iterable[int], rca_id: int, at: float) -> None:
     """Cases that shared what was given up get what took its place."""
     for case_no in followers:
         case = read_case(raw, case_no)
@@ -273,21 +273,21 @@ def add_versions(raw: RawConnection, rca_id: int, labels: Iterable[str]) -> None
         raw.execute("update rcas set affected_versions = ? where rca_id = ?", (new, rca_id))
 
 
-def status_of(raw: RawConnection, rca_id: int) -> str | None:
-    if not is_number(rca_id):
+def read_status(raw: RawConnection, rca_id: int) -> str | None:
+    if not is_row_id(rca_id):
         return None
     row = raw.execute("select status from rcas where rca_id = ?", (rca_id,)).fetchone()
     return row[0] if row else None
 
 
-def _attempt(raw: RawConnection, case_no: int, attempt: int) -> int | None:
+def _find_attempt(raw: RawConnection, case_no: int, attempt: int) -> int | None:
     row = raw.execute(
         "select rca_id from rcas where case_no = ? and attempt = ?", (case_no, attempt)
     ).fetchone()
     return int(row[0]) if row else None
 
 
-def _row(words: CauseText) -> tuple[object, ...]:
+def _build_row(words: CauseText) -> tuple[object, ...]:
     encode = msgspec.json.encode
     return (
         words.title,
@@ -321,7 +321,7 @@ class SymptomMatch(msgspec.Struct, frozen=True):
     regression: bool
 
 
-def meet(
+def match_symptom(
     raw: RawConnection, case: RcaCase, at: float, component: str = "", severity: str = ""
 ) -> SymptomMatch | None:
     """The symptom of the case's fingerprint, made if need be; None if it has no fingerprint."""
@@ -331,24 +331,26 @@ def meet(
         "select symptom_id from symptoms where fingerprint = ?", (case.fingerprint,)
     ).fetchone()
     if row is None:
-        return SymptomMatch(_new(raw, case, at, component, severity), True, False)
+        return SymptomMatch(_insert_symptom(raw, case, at, component, severity), True, False)
     raw.execute(
         "update symptoms set component = iif(component = '', ?, component),"
         " severity = iif(severity = '', ?, severity) where symptom_id = ?",
         (component, severity, row[0]),
     )
-    return sight(raw, row[0], case.case_no, at)
+    return count_sighting(raw, row[0], case.case_no, at)
 
 
-def sight(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> SymptomMatch | None:
+def count_sighting(
+    raw: RawConnection, symptom_id: int, case_no: int, at: float
+) -> SymptomMatch | None:
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
-    if not is_number(symptom_id):
+    if not is_row_id(symptom_id):
         return None
     row = raw.execute("select status from symptoms where symptom_id = ?", (symptom_id,)).fetchone()
     if row is None:
         return None
-    when = _when(raw, case_no, at)
-    if not _counted(raw, symptom_id, case_no, when):
+    when = _find_time_seen(raw, case_no, at)
+    if not _count_case(raw, symptom_id, case_no, when):
         return SymptomMatch(symptom_id, False, False)
     (fixed,) = raw.execute(_FIXED, (symptom_id,)).fetchone()
     raw.execute(
@@ -360,7 +362,7 @@ def sight(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> Sympt
     return SymptomMatch(symptom_id, True, row[0] != "active" or bool(fixed))
 
 
-def forget(raw: RawConnection, symptom_id: int, case_no: int) -> None:
+def drop_sighting(raw: RawConnection, symptom_id: int, case_no: int) -> None:
     """A case does not report that symptom after all."""
     row = (symptom_id, case_no)
     if raw.execute("delete from sightings where symptom_id = ? and case_no = ?", row).rowcount:
@@ -370,20 +372,22 @@ def forget(raw: RawConnection, symptom_id: int, case_no: int) -> None:
         )
 
 
-def _when(raw: RawConnection, case_no: int, at: float) -> float:
+def _find_time_seen(raw: RawConnection, case_no: int, at: float) -> float:
     """When a case was seen: when its test failed, if that is known, whenever it is looked at."""
     row = raw.execute("select started_at from rca_cases where case_no = ?", (case_no,)).fetchone()
     return min(row[0], at) if row and row[0] is not None else at
 
 
-def _counted(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bool:
+def _count_case(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bool:
     """Count the case for the symptom; False if it was counted before."""
     row = (symptom_id, case_no, at)
     return raw.execute("insert or ignore into sightings values (?, ?, ?)", row).rowcount == 1
 
 
-def _new(raw: RawConnection, case: RcaCase, at: float, component: str, severity: str) -> int:
-    when = _when(raw, case.case_no, at)
+def _insert_symptom(
+    raw: RawConnection, case: RcaCase, at: float, component: str, severity: str
+) -> int:
+    when = _find_time_seen(raw, case.case_no, at)
     row = (
         case.fingerprint,
         case.name,
@@ -396,7 +400,7 @@ def _new(raw: RawConnection, case: RcaCase, at: float, component: str, severity:
         when,
     )
     symptom_id = int(raw.execute(_NEW_SYMPTOM, row).fetchone()[0])
-    _counted(raw, symptom_id, case.case_no, when)
+    _count_case(raw, symptom_id, case.case_no, when)
     bands = sorted(set(msgspec.json.decode(case.bands, type=list[int])))
     raw.executemany(
         "insert into symptom_bands values (?, ?)", [(band, symptom_id) for band in bands]

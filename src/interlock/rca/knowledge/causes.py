@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.sqlite import RawConnection, driver, is_number, transaction
+from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection, transaction
 from interlock.system.errors import StateError, StoreError
 
 _PER_BAND = 500
@@ -135,65 +135,69 @@ class CauseHistory(msgspec.Struct, frozen=True):
     versions: tuple[str, ...]
 
 
-def symptom(connection: Connection, symptom_id: int) -> Symptom | None:
-    return _symptom(driver(connection), symptom_id)
+def find_symptom(connection: Connection, symptom_id: int) -> Symptom | None:
+    return _read_symptom(raw_connection(connection), symptom_id)
 
 
-def symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Symptom | None:
-    row = driver(connection).execute(_BY_FINGERPRINT, (fingerprint,)).fetchone()
+def find_symptom_by_fingerprint(connection: Connection, fingerprint: str) -> Symptom | None:
+    row = raw_connection(connection).execute(_BY_FINGERPRINT, (fingerprint,)).fetchone()
     return Symptom(*row) if row else None
 
 
-def symptoms_by_bands(
+def list_symptoms_by_bands(
     connection: Connection, bands: Collection[int], most: int = 20
 ) -> list[SymptomCandidate]:
     """The symptoms that share most bands; among equals the newest."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     shared: Counter[int] = Counter()
-    for band in {band for band in bands if is_number(band)}:
+    for band in {band for band in bands if is_row_id(band)}:
         query = (
             "select symptom_id from symptom_bands where band = ? order by symptom_id desc limit ?"
         )
         shared.update(number for (number,) in raw.execute(query, (band, _PER_BAND)))
     best = sorted(shared.items(), key=lambda item: (-item[1], -item[0]))[:most]
-    found = [(_symptom(raw, number), count) for number, count in best]
+    found = [(_read_symptom(raw, number), count) for number, count in best]
     return [SymptomCandidate(each, count) for each, count in found if each]
 
 
-def knows_symptom(connection: Connection, symptom_id: int) -> bool:
+def has_symptom(connection: Connection, symptom_id: int) -> bool:
     """Whether a case may be linked to it."""
-    return symptom(connection, symptom_id) is not None
+    return find_symptom(connection, symptom_id) is not None
 
 
-def rca(connection: Connection, rca_id: int) -> Rca | None:
-    row = _row(driver(connection), _RCA_BY_ID, rca_id)
+def find_rca(connection: Connection, rca_id: int) -> Rca | None:
+    row = _read_row(raw_connection(connection), _RCA_BY_ID, rca_id)
     return read_rca(row) if row else None
 
 
-def knows_rca(connection: Connection, rca_id: int) -> bool:
+def has_rca(connection: Connection, rca_id: int) -> bool:
     """Whether a case may be linked to it: it is there and not archived."""
-    found = rca(connection, rca_id)
+    found = find_rca(connection, rca_id)
     return found is not None and found.status != "archived"
 
 
-def rcas_of(connection: Connection, symptom_id: int) -> list[Rca]:
+def list_rcas(connection: Connection, symptom_id: int) -> list[Rca]:
     """The root causes of a symptom that are not archived, the newest first."""
-    if not is_number(symptom_id):
+    if not is_row_id(symptom_id):
         return []
-    return [read_rca(row) for row in driver(connection).execute(_RCAS_OF_SYMPTOM, (symptom_id,))]
+    return [
+        read_rca(row) for row in raw_connection(connection).execute(_RCAS_OF_SYMPTOM, (symptom_id,))
+    ]
 
 
-def rcas_of_suite(connection: Connection, suite_id: int) -> list[Rca]:
+def list_suite_rcas(connection: Connection, suite_id: int) -> list[Rca]:
     """The root causes that cases of the suite have."""
-    return [read_rca(row) for row in driver(connection).execute(_RCAS_OF_SUITE, (suite_id,))]
+    return [
+        read_rca(row) for row in raw_connection(connection).execute(_RCAS_OF_SUITE, (suite_id,))
+    ]
 
 
-def history_of(connection: Connection, fingerprint: str, most: int = 50) -> CauseHistory | None:
+def read_history(connection: Connection, fingerprint: str, most: int = 50) -> CauseHistory | None:
     """Where a symptom was seen, or None if it never was; at `most` so many launches."""
-    found = symptom_by_fingerprint(connection, fingerprint)
+    found = find_symptom_by_fingerprint(connection, fingerprint)
     if found is None:
         return None
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = raw.execute(_OCCURRENCES, (found.symptom_id, most))
     versions = raw.execute(_VERSIONS, (found.symptom_id,))
     return CauseHistory(
@@ -207,14 +211,14 @@ def read_rca(row: tuple[Any, ...]) -> Rca:
     return Rca(*values)
 
 
-def _symptom(raw: RawConnection, symptom_id: int) -> Symptom | None:
-    row = _row(raw, _BY_ID, symptom_id)
+def _read_symptom(raw: RawConnection, symptom_id: int) -> Symptom | None:
+    row = _read_row(raw, _BY_ID, symptom_id)
     return Symptom(*row) if row else None
 
 
-def _row(raw: RawConnection, query: str, number: int) -> tuple[Any, ...] | None:
+def _read_row(raw: RawConnection, query: str, number: int) -> tuple[Any, ...] | None:
     found: tuple[Any, ...] | None = None
-    if is_number(number):
+    if is_row_id(number):
         found = raw.execute(query, (number,)).fetchone()
     return found
 
@@ -227,9 +231,9 @@ class KnownCause(msgspec.Struct, frozen=True):
     reviewed: int
 
 
-def causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
+def list_causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
     """All root causes, the oldest first; archived ones only if asked for."""
-    rows = driver(connection).execute(_CAUSES, (archived,))
+    rows = raw_connection(connection).execute(_CAUSES, (archived,))
     return [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
 
 
@@ -268,7 +272,7 @@ def set_symptom_status(connection: Connection, symptom_id: int, status: str) -> 
         raise StateError(f"a symptom is active, dormant or resolved, never {status[:40]!r}")
     with transaction(connection) as raw:
         query = "update symptoms set status = ? where symptom_id = ?"
-        found = is_number(symptom_id) and raw.execute(query, (status, symptom_id)).rowcount
+        found = is_row_id(symptom_id) and raw.execute(query, (status, symptom_id)).rowcount
         if not found:
             raise StoreError(f"there is no symptom {symptom_id}")
 
@@ -276,29 +280,29 @@ def set_symptom_status(connection: Connection, symptom_id: int, status: str) -> 
 def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) -> None:
     """Move a root cause on: open, resolved, verified, archived; or open it again."""
     with transaction(connection) as raw:
-        before, case_no = _standing(raw, rca_id)
+        before, case_no = _read_status(raw, rca_id)
         if status == before:
             return
         if status not in _MOVES[before]:
             choice = " or ".join(_MOVES[before])
             raise StateError(f"root cause {rca_id} is {before}: next it can be {choice}")
         if status == "open":
-            _may_reopen(raw, rca_id, case_no)
+            _check_may_reopen(raw, rca_id, case_no)
         raw.execute(
             f"update rcas set status = :status, {_DATES[status]} where rca_id = :rca_id",  # noqa: S608
             {"status": status, "at": at, "rca_id": rca_id},
         )
 
 
-def _standing(raw: RawConnection, rca_id: int) -> tuple[str, int]:
+def _read_status(raw: RawConnection, rca_id: int) -> tuple[str, int]:
     query = "select status, case_no from rcas where rca_id = ?"
-    row = raw.execute(query, (rca_id,)).fetchone() if is_number(rca_id) else None
+    row = raw.execute(query, (rca_id,)).fetchone() if is_row_id(rca_id) else None
     if row is None:
         raise StoreError(f"there is no root cause {rca_id}")
     return row[0], row[1]
 
 
-def _may_reopen(raw: RawConnection, rca_id: int, case_no: int) -> None:
+def _check_may_reopen(raw: RawConnection, rca_id: int, case_no: int) -> None:
     query = "select 1 from rca_cases where case_no = ? and rca_id = ?"
     if raw.execute(query, (case_no, rca_id)).fetchone() is None:
         raise StateError(

@@ -13,8 +13,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.runs import NewCase, insert_cases, insert_run, wake_run
-from interlock.journal.sqlite import RawConnection, is_number, transaction
+from interlock.journal.runs import NewCase, insert_cases, insert_run, reopen_run
+from interlock.journal.sqlite import RawConnection, is_row_id, transaction
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.test_output import TestCounts
@@ -106,7 +106,7 @@ def begin_suite(
             number=number,
         )
         suite_id = open_suite(raw, run_id, name, description, at)
-        _take_in(raw, circuit, suite_id, run_id, arrivals, at)
+        _add_arrivals(raw, circuit, suite_id, run_id, arrivals, at)
     return OpenedSuite(suite_id, run_id)
 
 
@@ -117,12 +117,12 @@ def extend_suite(
     The numbers of the new cases. Not while a Journal of the same database is open."""
     with transaction(connection) as raw:
         query = "select run_id from suites where suite_id = ?"
-        row = raw.execute(query, (suite_id,)).fetchone() if is_number(suite_id) else None
+        row = raw.execute(query, (suite_id,)).fetchone() if is_row_id(suite_id) else None
         if row is None:
             raise StoreError(f"there is no suite {suite_id}; 'interlock runs' lists what there is")
-        numbers = _take_in(raw, circuit, suite_id, row[0], arrivals, at)
+        numbers = _add_arrivals(raw, circuit, suite_id, row[0], arrivals, at)
         if numbers:
-            wake_run(raw, row[0], at)
+            reopen_run(raw, row[0], at)
             raw.execute(
                 "update suites set status = 'open', closed_at = null where suite_id = ?",
                 (suite_id,),
@@ -149,7 +149,7 @@ def add_launch(
     rp_launch_id: int | None = None,
 ) -> int:
     """A launch with its jobs; one that is known is brought up to date."""
-    circuit_id = _circuit(raw, suite_id, launch, pipeline or launch.name)
+    circuit_id = _add_pipeline(raw, suite_id, launch, pipeline or launch.name)
     row = (
         circuit_id,
         launch.launch_id,
@@ -157,9 +157,9 @@ def add_launch(
         launch.uuid,
         launch.name,
         launch.status,
-        seconds_of(launch.started_at),
-        seconds_of(launch.ended_at),
-        _text(launch.attributes),
+        parse_timestamp(launch.started_at),
+        parse_timestamp(launch.ended_at),
+        _encode_text(launch.attributes),
         launch.branch,
         launch.commit,
         launch.remote,
@@ -169,10 +169,10 @@ def add_launch(
         launch.tally.tests,
         launch.tally.failed,
         launch.tally.skipped,
-        _text(launch),
+        _encode_text(launch),
     )
     launch_id = int(raw.execute(_LAUNCH, row).fetchone()[0])
-    raw.executemany(_JOB, [_job_row(launch_id, job) for job in _by_name(launch.jobs)])
+    raw.executemany(_JOB, [_build_job_row(launch_id, job) for job in _merge_jobs(launch.jobs)])
     return launch_id
 
 
@@ -188,18 +188,18 @@ def add_failures(
     )
     missing = sorted({new.failure.job for _, new in numbered} - known.keys())
     for name in missing:
-        cursor = raw.execute(_JOB, _job_row(launch_id, Job(name=name)))
+        cursor = raw.execute(_JOB, _build_job_row(launch_id, Job(name=name)))
         known[name] = cursor.lastrowid
     raw.executemany(
         _CASE,
         [
-            _case_row(case_no, known[new.failure.job], launch_id, new, at)
+            _build_case_row(case_no, known[new.failure.job], launch_id, new, at)
             for case_no, new in numbered
         ],
     )
 
 
-def seconds_of(text: str) -> float | None:
+def parse_timestamp(text: str) -> float | None:
     """A time of RFC 3339 in seconds since 1970; without an offset it is taken for UTC."""
     with suppress(ValueError, OverflowError):
         found = datetime.fromisoformat(text)
@@ -207,7 +207,7 @@ def seconds_of(text: str) -> float | None:
     return None
 
 
-def _take_in(
+def _add_arrivals(
     raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
@@ -218,14 +218,14 @@ def _take_in(
     numbers: list[int] = []
     for arrival in arrivals:
         try:
-            numbers += _take_one(raw, circuit, suite_id, run_id, arrival, at)
+            numbers += _add_arrival(raw, circuit, suite_id, run_id, arrival, at)
         except (OverflowError, UnicodeEncodeError) as error:
             which = f"launch {arrival.launch.launch_id[:80]!r}"
             raise SourceError(f"{which} cannot be stored, fix its source: {error}") from error
     return numbers
 
 
-def _take_one(
+def _add_arrival(
     raw: RawConnection,
     circuit: Circuit,
     suite_id: int,
@@ -246,11 +246,11 @@ def _take_one(
         add_failures(raw, launch_id, some, at)
         numbers.extend(number for number, _ in some)
 
-    insert_cases(raw, circuit, run_id, _unknown(raw, launch_id, arrival.cases), write)
+    insert_cases(raw, circuit, run_id, _filter_unknown(raw, launch_id, arrival.cases), write)
     return numbers
 
 
-def _unknown(
+def _filter_unknown(
     raw: RawConnection, launch_id: int, cases: Iterable[FailedCase]
 ) -> Iterator[FailedCase]:
     seen = {
@@ -265,7 +265,7 @@ def _unknown(
             yield new
 
 
-def _circuit(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> int:
+def _add_pipeline(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> int:
     """The stored CI pipeline of a suite, a version and a name; it spans its launches."""
     raw.execute("insert or ignore into versions (label) values (?)", (launch.version,))
     (version_id,) = raw.execute(
@@ -283,23 +283,23 @@ def _circuit(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> in
             version_id,
             name,
             launch.status,
-            seconds_of(launch.started_at),
-            seconds_of(launch.ended_at),
+            parse_timestamp(launch.started_at),
+            parse_timestamp(launch.ended_at),
         ),
     ).fetchone()
     return int(circuit_id)
 
 
-def _by_name(jobs: Iterable[Job]) -> Iterator[Job]:
+def _merge_jobs(jobs: Iterable[Job]) -> Iterator[Job]:
     """Jobs of one name are one: failures tell no more about theirs than its name."""
     found: dict[str, Job] = {}
     for job in jobs:
         first = found.get(job.name)
-        found[job.name] = job if first is None else _joined(first, job)
+        found[job.name] = job if first is None else _merge_job(first, job)
     yield from found.values()
 
 
-def _joined(one: Job, other: Job) -> Job:
+def _merge_job(one: Job, other: Job) -> Job:
     tally = TestCounts(
         tests=one.tally.tests + other.tally.tests,
         failed=one.tally.failed + other.tally.failed,
@@ -313,7 +313,7 @@ def _joined(one: Job, other: Job) -> Job:
     )
 
 
-def _job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
+def _build_job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
     return (
         launch_id,
         job.item_id or None,
@@ -323,12 +323,12 @@ def _job_row(launch_id: int, job: Job) -> tuple[Any, ...]:
         job.tally.tests,
         job.tally.failed,
         job.tally.skipped,
-        seconds_of(job.started_at),
-        seconds_of(job.ended_at),
+        parse_timestamp(job.started_at),
+        parse_timestamp(job.ended_at),
     )
 
 
-def _case_row(
+def _build_case_row(
     case_no: int, job_id: int, launch_id: int, new: FailedCase, at: float
 ) -> tuple[Any, ...]:
     failure = new.failure
@@ -347,13 +347,13 @@ def _case_row(
         new.excerpt,
         failure.log_truncated,
         new.fingerprint,
-        _text(new.bands),
-        seconds_of(failure.at),
-        seconds_of(failure.ended_at),
+        _encode_text(new.bands),
+        parse_timestamp(failure.at),
+        parse_timestamp(failure.ended_at),
         at,
         at,
     )
 
 
-def _text(value: Any) -> str:
+def _encode_text(value: Any) -> str:
     return _encode(value).decode()

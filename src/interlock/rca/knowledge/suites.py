@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.journal.journal import State, read_blob
-from interlock.journal.sqlite import driver, is_number
+from interlock.journal.sqlite import is_row_id, raw_connection
 from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch
 
@@ -188,9 +188,9 @@ class CaseBrief(msgspec.Struct, frozen=True):
     rca_id: int | None
 
 
-def suites(connection: Connection) -> list[Suite]:
+def list_suites(connection: Connection) -> list[Suite]:
     """All of them, the oldest first."""
-    rows = driver(connection).execute(_SUITE + " order by suite_id")
+    rows = raw_connection(connection).execute(_SUITE + " order by suite_id")
     return [Suite(*row) for row in rows]
 
 
@@ -202,10 +202,10 @@ def find_suite(
     name: str | None = None,
 ) -> Suite | None:
     """The newest that is all of what is asked for."""
-    if not (is_number(suite_id or 0) and is_number(run_id or 0)):
+    if not (is_row_id(suite_id or 0) and is_row_id(run_id or 0)):
         return None
     row = (
-        driver(connection)
+        raw_connection(connection)
         .execute(
             _SUITE + " where (?1 is null or suite_id = ?1) and (?2 is null or run_id = ?2)"
             " and (?3 is null or name = ?3) order by suite_id desc limit 1",
@@ -216,57 +216,57 @@ def find_suite(
     return Suite(*row) if row else None
 
 
-def pipelines_of(connection: Connection, suite_id: int) -> list[Pipeline]:
-    return [Pipeline(*row) for row in driver(connection).execute(_PIPELINES, (suite_id,))]
+def list_pipelines(connection: Connection, suite_id: int) -> list[Pipeline]:
+    return [Pipeline(*row) for row in raw_connection(connection).execute(_PIPELINES, (suite_id,))]
 
 
-def launches_of(connection: Connection, suite_id: int) -> list[StoredLaunch]:
+def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
     """In the order in which they came."""
-    rows = driver(connection).execute(_LAUNCHES, (suite_id,))
+    rows = raw_connection(connection).execute(_LAUNCHES, (suite_id,))
     return [
         StoredLaunch(launch_id, circuit_id, rp_launch_id, _launch(payload))
         for launch_id, circuit_id, rp_launch_id, payload in rows
     ]
 
 
-def suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
+def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
     """The cases of a suite in their order, each with its triage, its root cause and how often its
     symptom was seen."""
     query = _CASES + " where c.suite_id = ? order by r.case_no"
-    return list(_suite_cases(driver(connection).execute(query, (suite_id,))))
+    return list(_read_suite_cases(raw_connection(connection).execute(query, (suite_id,))))
 
 
-def suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
+def find_suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
     query = _CASES + " where r.case_no = ?"
-    return next(_suite_cases(driver(connection).execute(query, (case_no,))), None)
+    return next(_read_suite_cases(raw_connection(connection).execute(query, (case_no,))), None)
 
 
-def siblings(connection: Connection, launch_id: int, most: int = -1) -> list[CaseBrief]:
+def list_siblings(connection: Connection, launch_id: int, most: int = -1) -> list[CaseBrief]:
     """The cases of a launch; at `most` so many, if it is not negative."""
     query = _BRIEFS + " where r.launch_id = ? order by r.case_no limit ?"
-    return [CaseBrief(*row) for row in driver(connection).execute(query, (launch_id, most))]
+    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (launch_id, most))]
 
 
-def briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
+def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
     """Those cases in the order asked for; a number that is none is passed over."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     rows = (raw.execute(_BRIEFS + " where r.case_no = ?", (each,)).fetchone() for each in case_nos)
     return [CaseBrief(*row) for row in rows if row]
 
 
-def cases_by_rca(connection: Connection, rca_id: int) -> list[CaseBrief]:
+def list_cases_by_rca(connection: Connection, rca_id: int) -> list[CaseBrief]:
     """The cases that have that root cause, in all suites."""
     query = _BRIEFS + " where r.rca_id = ? order by r.case_no"
-    return [CaseBrief(*row) for row in driver(connection).execute(query, (rca_id,))]
+    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (rca_id,))]
 
 
-def regressions(connection: Connection, suite_id: int) -> list[CaseBrief]:
+def list_regressions(connection: Connection, suite_id: int) -> list[CaseBrief]:
     """The cases of a suite whose symptom came back."""
     query = _BRIEFS + " where c.suite_id = ? and r.is_regression = 1 order by r.case_no"
-    return [CaseBrief(*row) for row in driver(connection).execute(query, (suite_id,))]
+    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (suite_id,))]
 
 
-def _suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
+def _read_suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
     """Cases that share a root cause share its record."""
     known: dict[int, Rca] = {}
     for row in rows:
@@ -283,13 +283,13 @@ def _suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:
             recalled=bool(row[23]),
             notes=_strings(row[24]),
             draft=_draft(row[25]),
-            triage=_triage(triage) if triage[0] is not None else None,
+            triage=_read_triage(triage) if triage[0] is not None else None,
             seen=Sighting(*seen) if seen[0] is not None else None,
             rca=known.get(found[0]),
         )
 
 
-def _triage(row: tuple[Any, ...]) -> Triage:
+def _read_triage(row: tuple[Any, ...]) -> Triage:
     return Triage(
         category=row[1],
         severity=row[2],
@@ -365,9 +365,9 @@ _attributes = msgspec.json.Decoder(dict[str, str]).decode
 _numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def looks_of(connection: Connection, suite_id: int) -> Iterator[CaseView]:
+def iterate_case_views(connection: Connection, suite_id: int) -> Iterator[CaseView]:
     """The cases of a suite in their order, one at a time: all their inputs are much to hold."""
-    raw = driver(connection)
+    raw = raw_connection(connection)
     for row in raw.execute(_LOOKS, (suite_id,)):
         case_no, case_id, blob, features, status, step, dispatch_id, state = row
         yield CaseView(
@@ -382,15 +382,19 @@ def looks_of(connection: Connection, suite_id: int) -> Iterator[CaseView]:
         )
 
 
-def case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
+def find_case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:
     """The suite's newest case about that item of ReportPortal."""
-    found = driver(connection).execute(_OF_ITEM, (suite_id, item_id)) if is_number(item_id) else ()
+    found = (
+        raw_connection(connection).execute(_OF_ITEM, (suite_id, item_id))
+        if is_row_id(item_id)
+        else ()
+    )
     return next((int(row[0]) for row in found), None)
 
 
-def place_of(connection: Connection, case_no: int) -> CasePosition | None:
+def find_position(connection: Connection, case_no: int) -> CasePosition | None:
     """None for a case that is about no failure."""
-    row = driver(connection).execute(_PLACE, (case_no,)).fetchone()
+    row = raw_connection(connection).execute(_PLACE, (case_no,)).fetchone()
     if row is None:
         return None
     launch_id, suite_id, fingerprint, bands, features, symptom_id, rca_id, _ = row
@@ -406,36 +410,36 @@ def place_of(connection: Connection, case_no: int) -> CasePosition | None:
     )
 
 
-def environment_of(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
+def read_environment(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
     """The attributes of the newest other launch in which a symptom was seen."""
-    row = driver(connection).execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
+    row = raw_connection(connection).execute(_ENVIRONMENT, (symptom_id, apart_from)).fetchone()
     return _attributes(row[0]) if row and row[0] else {}
 
 
-def shared_by(connection: Connection, rca_id: int) -> int:
+def count_cases_of_rca(connection: Connection, rca_id: int) -> int:
     """How many cases have that root cause, in all suites."""
-    (count,) = driver(connection).execute(_SHARED, (rca_id,)).fetchone()
+    (count,) = raw_connection(connection).execute(_SHARED, (rca_id,)).fetchone()
     return int(count)
 
 
-def agreed(connection: Connection, rca_id: int) -> bool:
+def has_agreed_cause(connection: Connection, rca_id: int) -> bool:
     """Whether somebody has reviewed the root cause."""
-    (found,) = driver(connection).execute(_AGREED, (rca_id,)).fetchone()
+    (found,) = raw_connection(connection).execute(_AGREED, (rca_id,)).fetchone()
     return bool(found)
 
 
-def open_questions(connection: Connection, run_id: int) -> dict[int, int]:
+def find_open_questions(connection: Connection, run_id: int) -> dict[int, int]:
     """The questions of a run that wait for a human: number of the case -> id."""
     query = (
         "select e.case_no, q.question_id from cases e"
         " join questions q on q.question_id = e.dispatch_id"
         " where e.run_id = ? and q.answered_at is null"
     )
-    return dict(driver(connection).execute(query, (run_id,)).fetchall())
+    return dict(raw_connection(connection).execute(query, (run_id,)).fetchall())
 
 
-def open_reviews(connection: Connection, run_id: int) -> dict[int, CaseView]:
+def find_open_reviews(connection: Connection, run_id: int) -> dict[int, CaseView]:
     """The questions of a run that wait for a human, each with the case it is about."""
-    asked = open_questions(connection, run_id)
-    looks = looks_of(connection, run_id) if asked else ()
+    asked = find_open_questions(connection, run_id)
+    looks = iterate_case_views(connection, run_id) if asked else ()
     return {asked[look.case_no]: look for look in looks if look.case_no in asked}

@@ -29,23 +29,23 @@ from interlock.rca.knowledge.cause_writer import (
     SymptomMatch,
     add_note,
     add_versions,
-    bring_along,
-    forget,
-    headline,
+    count_sighting,
+    drop_sighting,
+    edit_cause,
+    is_shared,
     link,
-    meet,
+    make_headline,
+    match_symptom,
     read_case,
-    read_words,
-    retire_own,
-    reword,
+    read_cause_text,
+    read_status,
+    reassign_cause,
+    retire_own_cause,
     set_decision,
     set_recalled,
     set_regression,
     set_status,
-    shared,
-    sight,
-    status_of,
-    write_own,
+    write_own_cause,
 )
 from interlock.rca.knowledge.schema import CATEGORIES
 
@@ -58,24 +58,24 @@ _CLOSE_SUITE = (
 )
 
 
-def effect_of(case_no: int, effect: RcaEffect) -> journal.Effect:
+def bind_effect(case_no: int, effect: RcaEffect) -> journal.Effect:
     """The effect on that case, in the form a batch carries."""
-    return partial(carry_out, case_no, effect)
+    return partial(apply_effect, case_no, effect)
 
 
-def carry_out(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:
+def apply_effect(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:
     """Change what the effect says; belongs inside a transaction."""
     _WRITERS[type(effect)](raw, read_case(raw, case_no), effect, at)
 
 
-def _recalled(raw: RawConnection, case: RcaCase, effect: Recalled, at: float) -> None:
-    met = sight(raw, effect.symptom_id, case.case_no, at)
-    status = status_of(raw, effect.rca_id)
+def _apply_recalled(raw: RawConnection, case: RcaCase, effect: Recalled, at: float) -> None:
+    met = count_sighting(raw, effect.symptom_id, case.case_no, at)
+    status = read_status(raw, effect.rca_id)
     known = status not in (None, "archived")
     if effect.symptom_id and met is None:
         add_note(raw, case.case_no, f"recall named symptom {effect.symptom_id}: there is none")
     if effect.rca_id and not known:
-        add_note(raw, case.case_no, _refused("recall", effect.rca_id, status))
+        add_note(raw, case.case_no, _describe_refused("recall", effect.rca_id, status))
     if met is None and not known:
         return
     symptom_id = met.symptom_id if met else case.symptom_id
@@ -88,13 +88,13 @@ def _recalled(raw: RawConnection, case: RcaCase, effect: Recalled, at: float) ->
         set_regression(raw, case.case_no, regression=True)
 
 
-def _triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> None:
+def _apply_triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> None:
     repos = msgspec.json.encode(effect.candidate_repos).decode()
     raw.execute(
         _TRIAGE,
         (
             case.case_no,
-            _category(raw, case, effect.category),
+            _check_category(raw, case, effect.category),
             effect.severity,
             effect.hypothesis,
             repos,
@@ -106,14 +106,14 @@ def _triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> N
         ),
     )
     component = next(iter(effect.candidate_repos), "")
-    met = meet(raw, case, at, component, effect.severity)
+    met = match_symptom(raw, case, at, component, effect.severity)
     _note_regression(raw, case, met)
     symptom_id = met.symptom_id if met else case.symptom_id
     if case.symptom_id is not None and symptom_id != case.symptom_id:
-        forget(raw, case.symptom_id, case.case_no)
+        drop_sighting(raw, case.symptom_id, case.case_no)
     if case.rca_id is not None and (effect.skip or not case.owns_rca):
         # Triage begins anew: what was recalled or found before is not this finding's cause.
-        retire_own(raw, case.case_no, None, at, followed=False)
+        retire_own_cause(raw, case.case_no, None, at, followed=False)
         link(raw, read_case(raw, case.case_no), symptom_id, None, at)
         set_recalled(raw, case.case_no, recalled=False)
     else:
@@ -121,22 +121,22 @@ def _triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> N
     set_status(raw, case, "triaged", at)
 
 
-def _investigated(raw: RawConnection, case: RcaCase, effect: Investigated, at: float) -> None:
+def _apply_investigated(raw: RawConnection, case: RcaCase, effect: Investigated, at: float) -> None:
     words = CauseText(
-        title=effect.title or headline(effect.description),
+        title=effect.title or make_headline(effect.description),
         description=effect.description,
         defect_type=effect.defect_type,
-        category=_category(raw, case, effect.category),
+        category=_check_category(raw, case, effect.category),
         component=effect.component,
         affected_versions=(case.version,),
         evidence=effect.evidence,
-        convergence_score=_share(effect.convergence_score),
+        convergence_score=_clamp(effect.convergence_score),
     )
-    rca_id = write_own(raw, case.case_no, effect.attempt, words, at, followed=True)
+    rca_id = write_own_cause(raw, case.case_no, effect.attempt, words, at, followed=True)
     link(
         raw,
         read_case(raw, case.case_no),
-        _symptom(raw, case, at),
+        _find_symptom(raw, case, at),
         rca_id,
         at,
         confidence=words.convergence_score,
@@ -146,34 +146,34 @@ def _investigated(raw: RawConnection, case: RcaCase, effect: Investigated, at: f
     set_status(raw, case, "investigated", at)
 
 
-def _correlated(raw: RawConnection, case: RcaCase, effect: Correlated, at: float) -> None:
-    status = status_of(raw, effect.rca_id)
+def _apply_correlated(raw: RawConnection, case: RcaCase, effect: Correlated, at: float) -> None:
+    status = read_status(raw, effect.rca_id)
     if status is None or status == "archived":
-        add_note(raw, case.case_no, _refused("correlation", effect.rca_id, status))
+        add_note(raw, case.case_no, _describe_refused("correlation", effect.rca_id, status))
         return
-    symptom_id = _symptom(raw, case, at)
-    confidence = _share(effect.confidence)
+    symptom_id = _find_symptom(raw, case, at)
+    confidence = _clamp(effect.confidence)
     _take_over(raw, case, symptom_id, effect.rca_id, at, "correlated", confidence)
     add_versions(raw, effect.rca_id, effect.affected_versions)
     set_recalled(raw, case.case_no, recalled=False)
     set_status(raw, case, "investigated", at)
 
 
-def _reviewed(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
+def _apply_reviewed(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
     if effect.decision == "overturn":
         _overturn(raw, case, effect, at)
-    elif case.rca_id is None and (words := _words_of_triage(raw, case)):
-        _found_by_review(raw, case, words, at)
+    elif case.rca_id is None and (words := _read_triage_text(raw, case)):
+        _write_reviewed_cause(raw, case, words, at)
     set_decision(raw, case.case_no, effect.decision, effect.by)
     set_status(raw, case, "reviewed", at)
 
 
-def _sent_back(raw: RawConnection, case: RcaCase, effect: SentBack, at: float) -> None:
+def _apply_sent_back(raw: RawConnection, case: RcaCase, effect: SentBack, at: float) -> None:
     set_status(raw, case, effect.status, at)
     set_decision(raw, case.case_no, "", "")
 
 
-def _closed(raw: RawConnection, case: RcaCase, effect: Closed, at: float) -> None:
+def _apply_closed(raw: RawConnection, case: RcaCase, effect: Closed, at: float) -> None:
     set_status(raw, case, "closed", at)
     if effect.draft:
         draft = msgspec.json.encode(effect.draft).decode()
@@ -191,38 +191,40 @@ def _take_over(
     confidence: float | None = None,
 ) -> None:
     """The case shares another's root cause, and those that shared its own go with it."""
-    followers = retire_own(raw, case.case_no, rca_id, at, followed=True)
+    followers = retire_own_cause(raw, case.case_no, rca_id, at, followed=True)
     case = read_case(raw, case.case_no)
     link(raw, case, symptom_id, rca_id, at, confidence=confidence, notes=notes)
     add_versions(raw, rca_id, (case.version,))
-    bring_along(raw, followers, rca_id, at)
+    reassign_cause(raw, followers, rca_id, at)
 
 
 def _overturn(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) -> None:
     """One person's word on one case: it rewrites no other case's root cause."""
-    known = _words_of_triage(raw, case) if case.rca_id is None else read_words(raw, case.rca_id)
+    known = (
+        _read_triage_text(raw, case) if case.rca_id is None else read_cause_text(raw, case.rca_id)
+    )
     known = known or CauseText(title=case.name, description=case.error_message, defect_type="")
     words = msgspec.structs.replace(
         known,
-        title=headline(effect.description) or known.title,
+        title=make_headline(effect.description) or known.title,
         description=effect.description or known.description,
         defect_type=effect.defect_type or known.defect_type,
         category=effect.category or known.category,
     )
-    if case.rca_id is not None and case.owns_rca and not shared(raw, case.rca_id, case.case_no):
-        reword(raw, case.rca_id, words)
+    if case.rca_id is not None and case.owns_rca and not is_shared(raw, case.rca_id, case.case_no):
+        edit_cause(raw, case.rca_id, words)
     else:
         own = msgspec.structs.replace(words, affected_versions=(case.version,))
-        _found_by_review(raw, case, own, at)
+        _write_reviewed_cause(raw, case, own, at)
 
 
-def _found_by_review(raw: RawConnection, case: RcaCase, words: CauseText, at: float) -> None:
-    rca_id = write_own(raw, case.case_no, BY_REVIEW, words, at, followed=False)
-    symptom_id = _symptom(raw, case, at)
+def _write_reviewed_cause(raw: RawConnection, case: RcaCase, words: CauseText, at: float) -> None:
+    rca_id = write_own_cause(raw, case.case_no, BY_REVIEW, words, at, followed=False)
+    symptom_id = _find_symptom(raw, case, at)
     link(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
 
 
-def _words_of_triage(raw: RawConnection, case: RcaCase) -> CauseText | None:
+def _read_triage_text(raw: RawConnection, case: RcaCase) -> CauseText | None:
     """What a triage says when there was no need to investigate."""
     row = raw.execute(
         "select category, hypothesis, candidate_repos, notes from triages where case_no = ?",
@@ -234,7 +236,7 @@ def _words_of_triage(raw: RawConnection, case: RcaCase) -> CauseText | None:
     description = notes or case.error_message
     return CauseText(
         # Notes on the data are no name of a cause: what failed is.
-        title=headline(case.error_message) or headline(notes) or case.name,
+        title=make_headline(case.error_message) or make_headline(notes) or case.name,
         description=description,
         defect_type=hypothesis,
         category=category,
@@ -243,11 +245,11 @@ def _words_of_triage(raw: RawConnection, case: RcaCase) -> CauseText | None:
     )
 
 
-def _symptom(raw: RawConnection, case: RcaCase, at: float) -> int | None:
+def _find_symptom(raw: RawConnection, case: RcaCase, at: float) -> int | None:
     """The symptom a case reports: the one it has, or that of its fingerprint."""
     if case.symptom_id is not None:
         return case.symptom_id
-    met = meet(raw, case, at)
+    met = match_symptom(raw, case, at)
     _note_regression(raw, case, met)
     return met.symptom_id if met else None
 
@@ -258,28 +260,28 @@ def _note_regression(raw: RawConnection, case: RcaCase, met: SymptomMatch | None
         set_regression(raw, case.case_no, regression=met.regression)
 
 
-def _category(raw: RawConnection, case: RcaCase, category: str) -> str:
+def _check_category(raw: RawConnection, case: RcaCase, category: str) -> str:
     if category in CATEGORIES:
         return category
     add_note(raw, case.case_no, f"category {category[:40]!r} is none: taken for unknown")
     return "unknown"
 
 
-def _share(number: float) -> float:
+def _clamp(number: float) -> float:
     return min(1.0, max(0.0, number))
 
 
-def _refused(who: str, rca_id: int, status: str | None) -> str:
+def _describe_refused(who: str, rca_id: int, status: str | None) -> str:
     why = "there is none" if status is None else "it is archived"
     return f"{who} named root cause {rca_id}: {why}"
 
 
 _WRITERS: dict[type, Callable[[RawConnection, RcaCase, Any, float], None]] = {
-    Recalled: _recalled,
-    Triaged: _triaged,
-    Investigated: _investigated,
-    Correlated: _correlated,
-    Reviewed: _reviewed,
-    SentBack: _sent_back,
-    Closed: _closed,
+    Recalled: _apply_recalled,
+    Triaged: _apply_triaged,
+    Investigated: _apply_investigated,
+    Correlated: _apply_correlated,
+    Reviewed: _apply_reviewed,
+    SentBack: _apply_sent_back,
+    Closed: _apply_closed,
 }

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.prompt_data.subject import ClockLimits, Subject
+from interlock.rca.prompt_data.subject import ClockLimits, PromptSubject
 from interlock.rca.records import Failure, Job, Launch
 from interlock.runtime.fence import MISSING
 from interlock.system.test_output import TestCounts
@@ -25,7 +25,7 @@ CLOCK_PLANE_NOTE: Final = (
 )
 
 
-class Skew(msgspec.Struct, frozen=True):
+class ClockSkew(msgspec.Struct, frozen=True):
     """What the detectors found, and which could not look."""
 
     signs: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Skew(msgspec.Struct, frozen=True):
         return "; ".join(self.signs)
 
 
-def moment(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """A time in RFC 3339; without an offset it counts as UTC. None if it is none."""
     if len(text) > 64:
         return None
@@ -48,15 +48,15 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def between(start: str, end: str) -> timedelta | None:
+def measure_duration(start: str, end: str) -> timedelta | None:
     """From one time to the other; negative if the second is earlier."""
-    first, second = moment(start), moment(end)
+    first, second = parse_time(start), parse_time(end)
     return second - first if first and second else None
 
 
-def took(failure: Failure) -> timedelta | None:
+def measure_test_duration(failure: Failure) -> timedelta | None:
     """How long the test ran: by its times, or by the seconds its report counted (`time`)."""
-    found = between(failure.at, failure.ended_at)
+    found = measure_duration(failure.at, failure.ended_at)
     if found is not None:
         return found
     try:
@@ -66,18 +66,18 @@ def took(failure: Failure) -> timedelta | None:
         return None
 
 
-def days_between(start: str, end: str) -> int | None:
+def count_days(start: str, end: str) -> int | None:
     """Whole days from one time to the other; None if either is unknown or they are turned round."""
-    found = between(start, end)
+    found = measure_duration(start, end)
     return found.days if found is not None and found >= timedelta(0) else None
 
 
-def spell(duration: timedelta | None) -> str:
+def format_duration(duration: timedelta | None) -> str:
     """A duration in words: `2 h 5 min`; empty if unknown."""
     if duration is None:
         return ""
     if duration < timedelta(0):
-        return f"minus {spell(-duration)}"
+        return f"minus {format_duration(-duration)}"
     if duration < timedelta(minutes=1):
         return f"{duration.total_seconds():g} s"
     days, rest = divmod(int(duration.total_seconds()), 86_400)
@@ -85,57 +85,60 @@ def spell(duration: timedelta | None) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
-def find_skew(failure: Failure, launch: Launch | None, limits: ClockLimits) -> Skew:
+def find_skew(failure: Failure, launch: Launch | None, limits: ClockLimits) -> ClockSkew:
     """Look for skew in three ways; each that lacks its times says so."""
     looks = (
-        ("launch start against CI job start", _start_skew(launch, limits)),
-        ("duration of the test", _step_skew(failure, limits)),
-        ("launch duration against its jobs", _launch_skew(launch, limits)),
+        ("launch start against CI job start", _check_start(launch, limits)),
+        ("duration of the test", _check_test(failure, limits)),
+        ("launch duration against its jobs", _check_launch(launch, limits)),
     )
-    return Skew(
+    return ClockSkew(
         tuple(sign for _, sign in looks if sign),
         tuple(name for name, sign in looks if sign is None),
     )
 
 
-def _start_skew(launch: Launch | None, limits: ClockLimits) -> str | None:
-    apart = between(launch.ci_started_at, launch.started_at) if launch else None
+def _check_start(launch: Launch | None, limits: ClockLimits) -> str | None:
+    apart = measure_duration(launch.ci_started_at, launch.started_at) if launch else None
     if apart is None:
         return None
     if abs(apart) <= timedelta(minutes=limits.start_minutes):
         return ""
     side = "after" if apart > timedelta(0) else "before"
-    return f"the launch starts {spell(abs(apart))} {side} its CI job"
+    return f"the launch starts {format_duration(abs(apart))} {side} its CI job"
 
 
-def _step_skew(failure: Failure, limits: ClockLimits) -> str | None:
-    ran = took(failure)
+def _check_test(failure: Failure, limits: ClockLimits) -> str | None:
+    ran = measure_test_duration(failure)
     if ran is None:
         return None
     if ran < timedelta(0):
-        return f"the test ends {spell(-ran)} before it starts"
+        return f"the test ends {format_duration(-ran)} before it starts"
     if ran <= timedelta(hours=limits.step_hours):
         return ""
-    return f"the test took {spell(ran)}, more than {limits.step_hours:g} h"
+    return f"the test took {format_duration(ran)}, more than {limits.step_hours:g} h"
 
 
-def _launch_skew(launch: Launch | None, limits: ClockLimits) -> str | None:
-    ran = between(launch.started_at, launch.ended_at) if launch else None
-    jobs = _sum(launch.jobs) if launch else None
+def _check_launch(launch: Launch | None, limits: ClockLimits) -> str | None:
+    ran = measure_duration(launch.started_at, launch.ended_at) if launch else None
+    jobs = _sum_durations(launch.jobs) if launch else None
     if ran is None or jobs is None:
         return None
     if ran < timedelta(0):
-        return f"the launch ends {spell(-ran)} before it starts"
+        return f"the launch ends {format_duration(-ran)} before it starts"
     # A launch of seconds may well be many times its jobs: that is set-up, not skew.
     seconds = ran.total_seconds()
     if seconds <= jobs * limits.launch_factor or seconds - jobs <= limits.start_minutes * 60:
         return ""
-    return f"the launch took {spell(ran)}, its jobs together {spell(timedelta(seconds=jobs))}"
+    return (
+        f"the launch took {format_duration(ran)}, its jobs together "
+        f"{format_duration(timedelta(seconds=jobs))}"
+    )
 
 
-def _sum(jobs: Iterable[Job]) -> float | None:
+def _sum_durations(jobs: Iterable[Job]) -> float | None:
     """The seconds of all jobs together; None unless each is known."""
-    found = [between(job.started_at, job.ended_at) for job in jobs]
+    found = [measure_duration(job.started_at, job.ended_at) for job in jobs]
     known = [each.total_seconds() for each in found if each is not None and each >= timedelta(0)]
     return sum(known) if known and len(known) == len(found) else None
 
@@ -162,13 +165,13 @@ _LEAF: Final = re.compile(r"::|[./#> ]")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|\\]+", re.IGNORECASE)
 
 
-def identity(about: Subject) -> dict[str, Any]:
+def build_identity(about: PromptSubject) -> dict[str, Any]:
     launch = about.launch or _NO_LAUNCH
-    circuit = _attribute(about, _CIRCUIT)
+    circuit = _find_attribute(about, _CIRCUIT)
     if not circuit and launch.name:
         circuit = f"{launch.name} #{launch.number}" if launch.number else launch.name
     return {
-        **about.lines(
+        **about.format_lines(
             {
                 "launch_id": launch.launch_id or about.failure.launch,
                 "case_id": about.case.case_id,
@@ -181,65 +184,67 @@ def identity(about: Subject) -> dict[str, Any]:
     }
 
 
-def envelope(about: Subject) -> dict[str, str]:
+def build_envelope(about: PromptSubject) -> dict[str, str]:
     launch = about.launch or _NO_LAUNCH
-    return about.lines(
+    return about.format_lines(
         {
             "name": launch.name,
             "number": launch.number or None,
             "status": launch.status,
             "start": launch.started_at,
             "end": launch.ended_at,
-            "duration": spell(between(launch.started_at, launch.ended_at)),
+            "duration": format_duration(measure_duration(launch.started_at, launch.ended_at)),
             "version": launch.version,
-            "stats": _stats(launch.tally),
-            "defect_stats": _defect_stats(about),
+            "stats": _format_counts(launch.tally),
+            "defect_stats": _format_defect_counts(about),
         }
     )
 
 
-def env(about: Subject) -> dict[str, Any]:
+def build_environment(about: PromptSubject) -> dict[str, Any]:
     """The named facts of an environment where an attribute tells them, and all attributes."""
-    pairs = _pairs(about)
+    pairs = _list_attributes(about)
     return {
-        **about.lines({name: _attribute(about, keys) for name, keys in _NAMED.items()}),
+        **about.format_lines({name: _find_attribute(about, keys) for name, keys in _NAMED.items()}),
         "attributes": [
-            {"key": about.line(key), "value": about.line(value), "of": of}
+            {"key": about.format_line(key), "value": about.format_line(value), "of": of}
             for key, value, of in pairs[: about.limits.attributes]
         ],
         "total": len(pairs),
     }
 
 
-def git(about: Subject) -> dict[str, str]:
+def build_git(about: PromptSubject) -> dict[str, str]:
     launch = about.launch or _NO_LAUNCH
-    return about.lines({"branch": launch.branch, "commit": launch.commit, "remote": launch.remote})
+    return about.format_lines(
+        {"branch": launch.branch, "commit": launch.commit, "remote": launch.remote}
+    )
 
 
-def failure(about: Subject) -> dict[str, Any]:
+def build_failure(about: PromptSubject) -> dict[str, Any]:
     """All of the failed test but its texts."""
     it = about.failure
     job = about.job
     parts = [part for part in re.split(r" ?> ?|/|\|", it.path) if part.strip()]
     return {
-        **about.lines(
+        **about.format_lines(
             {
                 "id": it.id,
                 "name": it.test_name,
-                "short_name": short_name(it.test_name),
+                "short_name": shorten_name(it.test_name),
                 "class_name": it.class_name,
                 "type": it.type,
-                "item_type": _attribute(about, _ITEM_TYPE),
-                "status": _attribute(about, _STATUS) or "failed",
+                "item_type": _find_attribute(about, _ITEM_TYPE),
+                "status": _find_attribute(about, _STATUS) or "failed",
                 "parent_path": it.path or it.class_name,
                 "parent_name": parts[-1] if parts else it.class_name,
                 "start": it.at,
                 "end": it.ended_at,
-                "duration": spell(took(it)),
-                "polarion_id": _attribute(about, _POLARION),
+                "duration": format_duration(measure_test_duration(it)),
+                "polarion_id": _find_attribute(about, _POLARION),
                 "file": f"{it.file}:{it.line}" if it.file and it.line else it.file,
                 "code_ref": it.code_ref,
-                "stats": _stats(job.tally) if job else "",
+                "stats": _format_counts(job.tally) if job else "",
                 "issue_type": it.issue_type,
                 "issue_comment": it.issue_comment,
             }
@@ -247,25 +252,27 @@ def failure(about: Subject) -> dict[str, Any]:
         "log_truncated": it.log_truncated,
         "auto_analyzed": it.auto_analyzed,
         "tickets": [
-            {"ticket_id": about.line(each.ticket_id), "url": _address(about, each.url)}
+            {"ticket_id": about.format_line(each.ticket_id), "url": _check_address(about, each.url)}
             for each in it.tickets[: about.limits.rcas]
         ],
     }
 
 
-def timestamps(about: Subject) -> dict[str, Any]:
+def build_timestamps(about: PromptSubject) -> dict[str, Any]:
     launch = about.launch or _NO_LAUNCH
     it = about.failure
     skew = find_skew(it, about.launch, about.limits.clocks)
     return {
-        **about.lines(
+        **about.format_lines(
             {
                 "launch_start": launch.started_at,
                 "launch_end": launch.ended_at,
-                "launch_duration": spell(between(launch.started_at, launch.ended_at)),
+                "launch_duration": format_duration(
+                    measure_duration(launch.started_at, launch.ended_at)
+                ),
                 "failure_start": it.at,
                 "failure_end": it.ended_at,
-                "failure_duration": spell(took(it)),
+                "failure_duration": format_duration(measure_test_duration(it)),
                 "ci_job_start": launch.ci_started_at,
                 "ci_job_end": launch.ci_ended_at,
                 "job_clock": about.job.clock if about.job else "",
@@ -277,10 +284,10 @@ def timestamps(about: Subject) -> dict[str, Any]:
     }
 
 
-def siblings(about: Subject) -> dict[str, Any]:
+def build_siblings(about: PromptSubject) -> dict[str, Any]:
     shown = [
         {
-            **about.lines(
+            **about.format_lines(
                 {
                     "id": each.id,
                     "name": each.name,
@@ -299,10 +306,10 @@ def siblings(about: Subject) -> dict[str, Any]:
     return {"list": shown, "total": total, "shown": len(shown), "left_out": total - len(shown)}
 
 
-def workspace(about: Subject) -> dict[str, Any]:
+def build_workspace(about: PromptSubject) -> dict[str, Any]:
     shown = [
         {
-            **about.lines(
+            **about.format_lines(
                 {
                     "name": it.name,
                     "path": it.path,
@@ -312,32 +319,32 @@ def workspace(about: Subject) -> dict[str, Any]:
                     "last_green": it.last_green,
                 }
             ),
-            "url": _address(about, it.url),
+            "url": _check_address(about, it.url),
         }
         for it in about.repos[: about.limits.repos]
     ]
     return {"repos": shown, "total": len(about.repos)}
 
 
-def urls(about: Subject) -> dict[str, Any]:
+def build_urls(about: PromptSubject) -> dict[str, Any]:
     launch = about.launch or _NO_LAUNCH
     item = about.failure.url
     log = item if item.rstrip("/").endswith("/log") else f"{item.rstrip('/')}/log"
     return {
-        "rp_launch": _address(about, launch.url),
-        "rp_item": _address(about, item),
-        "rp_item_log": _address(about, log if item and about.failure.item_id else ""),
-        "ci_job": _address(about, launch.ci_url),
-        "polarion": _address(about, _attribute(about, _POLARION_URL)),
+        "rp_launch": _check_address(about, launch.url),
+        "rp_item": _check_address(about, item),
+        "rp_item_log": _check_address(about, log if item and about.failure.item_id else ""),
+        "ci_job": _check_address(about, launch.ci_url),
+        "polarion": _check_address(about, _find_attribute(about, _POLARION_URL)),
         "repos_browse": [
-            {"name": about.line(it.name), "url": _address(about, it.url)}
+            {"name": about.format_line(it.name), "url": _check_address(about, it.url)}
             for it in about.repos[: about.limits.repos]
             if it.url
         ],
     }
 
 
-def short_name(name: str) -> str:
+def shorten_name(name: str) -> str:
     """The last part of a test's name, its parameters kept."""
     stem, bracket, rest = name.partition("[")
     parts = [part for part in _LEAF.split(stem) if part]
@@ -346,36 +353,38 @@ def short_name(name: str) -> str:
     return f"{leaf}{bracket}{rest}"
 
 
-def _pairs(about: Subject) -> list[tuple[str, str, str]]:
+def _list_attributes(about: PromptSubject) -> list[tuple[str, str, str]]:
     launch = about.launch or _NO_LAUNCH
     found = [(key, value, "launch") for key, value in sorted(launch.attributes.items())]
     return found + [(key, value, "test") for key, value in sorted(about.failure.attributes.items())]
 
 
-def _attribute(about: Subject, names: tuple[str, ...]) -> str:
+def _find_attribute(about: PromptSubject, names: tuple[str, ...]) -> str:
     """The value of the first attribute of that meaning; the test's go before the launch's."""
-    found = {_key(key): value for key, value, _ in _pairs(about) if value.strip()}
+    found = {
+        _normalize_key(key): value for key, value, _ in _list_attributes(about) if value.strip()
+    }
     return next((found[name] for name in names if name in found), "")
 
 
-def _key(text: str) -> str:
+def _normalize_key(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
-def _address(about: Subject, url: str) -> str:
+def _check_address(about: PromptSubject, url: str) -> str:
     found = _ADDRESS.fullmatch(url.strip()) if len(url) < 2_000 else None
-    return about.line(found[0]) if found else MISSING
+    return about.format_line(found[0]) if found else MISSING
 
 
-def _stats(tally: TestCounts) -> str:
+def _format_counts(tally: TestCounts) -> str:
     if not tally.tests:
         return ""
     passed = max(0, tally.tests - tally.failed - tally.skipped)
     return f"{tally.tests} tests, {tally.failed} failed, {tally.skipped} skipped, {passed} passed"
 
 
-def _defect_stats(about: Subject) -> str:
+def _format_defect_counts(about: PromptSubject) -> str:
     """How the failures that are known here were called before."""
     types = [about.failure.issue_type, *(each.issue_type for each in about.siblings)]
-    counts = Counter(about.line(each).lower() for each in types if each)
+    counts = Counter(about.format_line(each).lower() for each in types if each)
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

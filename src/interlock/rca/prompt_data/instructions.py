@@ -205,21 +205,21 @@ ARTIFACTS: Final = {
 """The fields of each family's artifact."""
 
 
-def example_of(fields: Sequence[ArtifactField]) -> str:
+def format_example(fields: Sequence[ArtifactField]) -> str:
     """An artifact as it might be, in JSON."""
     shown = {field.name: field.example for field in fields if field.example is not None}
     content = msgspec.json.encode(shown)
     return msgspec.json.format(content, indent=2).decode()
 
 
-def schema_text(fields: Sequence[ArtifactField]) -> str:
+def format_schema(fields: Sequence[ArtifactField]) -> str:
     """The fields as a table, then an example."""
     lines = (
         f"| `{field.name}` | {field.kind} | {'yes' if field.required else 'no'} | {field.meaning} |"
         for field in fields
     )
     table = ("| field | value | required | meaning |", "|---|---|---|---|", *lines)
-    return "\n".join((*table, "", "```json", example_of(fields), "```"))
+    return "\n".join((*table, "", "```json", format_example(fields), "```"))
 
 
 CONDITIONS: Final = {
@@ -520,7 +520,7 @@ GUARDS: Final = (
 )
 
 
-def guards_for(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]:
+def select_guards(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]:
     """The guards of a family (`F3`) that are worth saying while these conditions hold."""
     return tuple(
         guard
@@ -529,7 +529,7 @@ def guards_for(family: str, holding: Collection[str]) -> tuple[PromptGuard, ...]
     )
 
 
-def guard_page() -> str:
+def render_guard_page() -> str:
     """The table as a page of the documentation."""
     lines = (
         f"| {guard.mark} | {guard.name} | {' '.join(guard.families)} "

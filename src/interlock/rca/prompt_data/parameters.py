@@ -13,30 +13,30 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case
-from interlock.rca.knowledge.causes import Rca, history_of, rcas_of_suite
+from interlock.rca.knowledge.causes import Rca, list_suite_rcas, read_history
 from interlock.rca.knowledge.suites import (
     CaseBrief,
     CasePosition,
-    briefs,
-    environment_of,
-    launches_of,
-    shared_by,
-    siblings,
+    count_cases_of_rca,
+    list_briefs,
+    list_launches,
+    list_siblings,
+    read_environment,
 )
 from interlock.rca.known_causes import KnownCauses, StoredMatch
 from interlock.rca.prompt_data import groups
 from interlock.rca.prompt_data import history as recollection
-from interlock.rca.prompt_data.groups import took
+from interlock.rca.prompt_data.groups import measure_test_duration
 from interlock.rca.prompt_data.history import BLOCKS, fill_blocks
 from interlock.rca.prompt_data.instructions import (
     ARTIFACTS,
     CONDITIONS,
     PromptGuard,
-    example_of,
-    guards_for,
-    schema_text,
+    format_example,
+    format_schema,
+    select_guards,
 )
-from interlock.rca.prompt_data.subject import PromptLimits, Subject
+from interlock.rca.prompt_data.subject import PromptLimits, PromptSubject
 from interlock.rca.records import (
     Checkout,
     Failure,
@@ -46,10 +46,10 @@ from interlock.rca.records import (
     Sibling,
     SymptomInfo,
 )
-from interlock.rca.steps import F0, F1, F3, F4, family_of
+from interlock.rca.steps import F0, F1, F3, F4, get_family
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.rca.workspace import CheckoutSet
-from interlock.runtime.fence import FencedText, PromptFence, ends, is_noisy
+from interlock.runtime.fence import FencedText, PromptFence, is_noisy, take_ends
 
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""
@@ -66,7 +66,7 @@ _TIMEOUT: Final = (
 )
 
 
-def parameters(
+def build_parameters(
     *,
     failure: Failure,
     launch: Launch | None,
@@ -83,85 +83,87 @@ def parameters(
     """All groups of parameters for one prompt. `fence` is 8 to 64 hexadecimal digits of chance,
     new for each prompt; `siblings_total` counts the other failures of the launch."""
     others = [each for each in siblings if each.id != failure.id]
-    about = Subject(
+    about = PromptSubject(
         failure=failure,
         launch=launch,
         repos=repos,
         siblings=others,
         siblings_total=max(siblings_total, len(others)),
         case=case,
-        family=family_of(step),
+        family=get_family(step),
         history=history,
         taxonomy=taxonomy,
         fence=PromptFence(fence, limits.value),
         limits=limits,
     )
-    found = _groups(about)
-    pieces = fill_blocks(about, found, limits.prompt - _words(about))
-    found["failure"] |= _texts(about, pieces)
+    found = _build_groups(about)
+    pieces = fill_blocks(about, found, limits.prompt - _count_own_characters(about))
+    found["failure"] |= _fence_texts(about, pieces)
     found["data"] = {name: pieces[name].text if name in pieces else "" for name in BLOCKS}
-    found["missing"] = _missing(about)
-    found["guards"] = _shown(guards_for(about.family.short, _holding(about, found, pieces)))
-    found["notes"] = _notes(about, found, pieces)
+    found["missing"] = _list_missing(about)
+    found["guards"] = _describe_guards(
+        select_guards(about.family.short, _find_conditions(about, found, pieces))
+    )
+    found["notes"] = _write_notes(about, found, pieces)
     return found
 
 
-def _groups(about: Subject) -> dict[str, Any]:
+def _build_groups(about: PromptSubject) -> dict[str, Any]:
     fields = ARTIFACTS[about.family.name]
     return {
-        "identity": groups.identity(about),
-        "envelope": groups.envelope(about),
-        "env": groups.env(about),
-        "git": groups.git(about),
-        "failure": groups.failure(about),
-        "timestamps": groups.timestamps(about),
-        "siblings": groups.siblings(about),
-        "workspace": groups.workspace(about),
-        "urls": groups.urls(about),
-        "prior": recollection.prior(about),
-        "history": recollection.history(about),
-        "digest": recollection.digest(about),
+        "identity": groups.build_identity(about),
+        "envelope": groups.build_envelope(about),
+        "env": groups.build_environment(about),
+        "git": groups.build_git(about),
+        "failure": groups.build_failure(about),
+        "timestamps": groups.build_timestamps(about),
+        "siblings": groups.build_siblings(about),
+        "workspace": groups.build_workspace(about),
+        "urls": groups.build_urls(about),
+        "prior": recollection.build_prior(about),
+        "history": recollection.build_history(about),
+        "digest": recollection.build_digest(about),
         "taxonomy": {
-            "text": about.taxonomy.text(),
-            "defect_types": about.taxonomy.code_text(),
-            "symptom_categories": about.taxonomy.category_text(),
+            "text": about.taxonomy.format_all(),
+            "defect_types": about.taxonomy.format_codes(),
+            "symptom_categories": about.taxonomy.format_categories(),
         },
         "artifact_schema": {
-            "text": schema_text(fields),
-            "example": example_of(fields),
+            "text": format_schema(fields),
+            "example": format_example(fields),
             "fields": [msgspec.structs.asdict(field) for field in fields],
         },
         "fence": {"mark": about.fence.mark, "note": about.fence.note},
     }
 
 
-def _words(about: Subject) -> int:
+def _count_own_characters(about: PromptSubject) -> int:
     """How many characters of the prompt are ours: its words, guards, taxonomy and schema."""
-    guards = guards_for(about.family.short, CONDITIONS)
+    guards = select_guards(about.family.short, CONDITIONS)
     guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
-    schema = len(schema_text(ARTIFACTS[about.family.name]))
-    return _PROSE + guard_length + schema + len(about.taxonomy.text()) + len(about.fence.note)
+    schema = len(format_schema(ARTIFACTS[about.family.name]))
+    return _PROSE + guard_length + schema + len(about.taxonomy.format_all()) + len(about.fence.note)
 
 
-def _texts(about: Subject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
+def _fence_texts(about: PromptSubject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
     """The texts of the failure, fenced: as the step shows them, or short where it does not."""
     raw = {"message": about.failure.message, "stack": about.failure.stack, "log": about.failure.log}
     return {
         name: pieces[block].text
         if block in pieces
-        else about.fence.block(BLOCKS[block].title, raw[block], about.limits.snippet).text
+        else about.fence.enclose(BLOCKS[block].title, raw[block], about.limits.snippet).text
         for name, block in _TEXTS.items()
     }
 
 
-def _shown(guards: Sequence[PromptGuard]) -> list[dict[str, Any]]:
+def _describe_guards(guards: Sequence[PromptGuard]) -> list[dict[str, Any]]:
     return [
         {"number": it.number, "name": it.name, "mark": it.mark, "sentence": it.sentence}
         for it in guards
     ]
 
 
-def _missing(about: Subject) -> list[str]:
+def _list_missing(about: PromptSubject) -> list[str]:
     """What is not known, in our words."""
     it, launch = about.failure, about.launch
     facts = (
@@ -169,7 +171,7 @@ def _missing(about: Subject) -> list[str]:
         ("the error message", it.message),
         ("the stack", it.stack),
         ("the log", it.log),
-        ("the times of the test", it.at and took(it) is not None),
+        ("the times of the test", it.at and measure_test_duration(it) is not None),
         ("the launch", launch),
         ("the version", launch and launch.version),
         ("the branch", launch and launch.branch),
@@ -181,8 +183,8 @@ def _missing(about: Subject) -> list[str]:
     return [name for name, value in facts if not value]
 
 
-def _holding(
-    about: Subject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
+def _find_conditions(
+    about: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
 ) -> set[str]:
     """The conditions of guards that hold here."""
     it, launch = about.failure, about.launch
@@ -195,23 +197,25 @@ def _holding(
         "missing": bool(found["missing"]),
         "candidates": bool(about.history.symptoms or about.history.prior_rcas),
         "siblings": about.siblings_total > 0,
-        "timeout_words": any(word in text for text in map(_lowered, texts) for word in _TIMEOUT),
-        "many_skipped": _many_skipped(about),
+        "timeout_words": any(word in text for text in map(_lower_ends, texts) for word in _TIMEOUT),
+        "many_skipped": _has_many_skipped(about),
         "no_git": launch is None or not (launch.branch or launch.commit),
     }
     return {name for name, value in holds.items() if value}
 
 
-def _lowered(text: str) -> str:
-    return ends(text).lower()
+def _lower_ends(text: str) -> str:
+    return take_ends(text).lower()
 
 
-def _many_skipped(about: Subject) -> bool:
+def _has_many_skipped(about: PromptSubject) -> bool:
     tallies = [each.tally for each in (about.launch, about.job) if each]
     return any(it.skipped > it.tests * about.limits.skipped_share for it in tallies if it.tests)
 
 
-def _notes(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]) -> list[str]:
+def _write_notes(
+    about: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
+) -> list[str]:
     """What the reader must know about the data themselves, in our words."""
     notes = []
     cut = [f"{BLOCKS[name].title} ({it.cut:,} characters)" for name, it in pieces.items() if it.cut]
@@ -233,62 +237,62 @@ def _notes(about: Subject, found: Mapping[str, Any], pieces: Mapping[str, Fenced
 _FIRST_LINE = 300
 
 
-class PromptFacts:
+class PromptDataReader:
     """Fills the parameters of prompts from the store."""
 
     def __init__(self, connection: Connection, workspace: CheckoutSet, taxonomy: Taxonomy) -> None:
         self._connection = connection
         self._workspace = workspace
         self._taxonomy = taxonomy
-        self._lore = KnownCauses(connection)
+        self._known_causes = KnownCauses(connection)
         self._launches: dict[int, Launch] = {}
         self._members: dict[int, list[int]] = {}
 
-    def parameters(
+    def read_parameters(
         self, case: Case, failure: Failure, place: CasePosition | None, fence: str
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
-        members = self._cases_of(place) if place else []
-        launch = self.launch(place)
-        return parameters(
+        members = self._list_cases(place) if place else []
+        launch = self.read_launch(place)
+        return build_parameters(
             failure=failure,
             launch=launch,
-            repos=self._workspace.told(launch),
-            siblings=self._siblings(members, case.case_id),
+            repos=self._workspace.list_checkouts(launch),
+            siblings=self._read_siblings(members, case.case_id),
             siblings_total=max(0, len(members) - 1),
             case=case,
             step=case.step,
-            history=self._history(place, case.step) if place else PriorKnowledge(),
+            history=self._read_history(place, case.step) if place else PriorKnowledge(),
             taxonomy=self._taxonomy,
             fence=fence,
         )
 
-    def launch(self, place: CasePosition | None) -> Launch | None:
+    def read_launch(self, place: CasePosition | None) -> Launch | None:
         if place is None:
             return None
         if place.launch_id not in self._launches:
-            found = launches_of(self._connection, place.suite_id)
+            found = list_launches(self._connection, place.suite_id)
             self._launches |= {each.launch_id: each.launch for each in found}
         return self._launches.get(place.launch_id)
 
-    def _cases_of(self, place: CasePosition) -> list[int]:
+    def _list_cases(self, place: CasePosition) -> list[int]:
         """The numbers of all cases of its launch."""
         if place.launch_id not in self._members:
-            found = siblings(self._connection, place.launch_id)
+            found = list_siblings(self._connection, place.launch_id)
             self._members[place.launch_id] = [each.case_no for each in found]
         return self._members[place.launch_id]
 
-    def _siblings(self, members: Sequence[int], own: str) -> list[Sibling]:
+    def _read_siblings(self, members: Sequence[int], own: str) -> list[Sibling]:
         """As many as a prompt has room for."""
         most = PromptLimits().siblings
-        found = briefs(self._connection, members[: most + 1])
-        return [_sibling(each) for each in found if each.case_id != own][:most]
+        found = list_briefs(self._connection, members[: most + 1])
+        return [_build_sibling(each) for each in found if each.case_id != own][:most]
 
-    def _history(self, place: CasePosition, step: str) -> PriorKnowledge:
+    def _read_history(self, place: CasePosition, step: str) -> PriorKnowledge:
         """What is like it is looked up where that is the question; the root causes of the suite,
         where they are compared."""
-        memories = self._lore.memories(place, near=step in (F0, F1))
-        past = history_of(self._connection, place.fingerprint)
+        memories = self._known_causes.find_matches(place, near=step in (F0, F1))
+        past = read_history(self._connection, place.fingerprint)
         earlier = (
             [each for each in past.occurrences if each.launch_id != place.launch_id] if past else []
         )
@@ -299,18 +303,20 @@ class PromptFacts:
             if rca.case_no != place.case_no  # its own finding is no earlier one
         }
         return PriorKnowledge(
-            symptoms=tuple(self._symptom(memory, place, causes) for memory in memories),
-            prior_rcas=tuple(map(self._prior, causes.values())),
+            symptoms=tuple(self._build_symptom(memory, place, causes) for memory in memories),
+            prior_rcas=tuple(map(self._build_prior_cause, causes.values())),
             failure_count=sum(each.cases for each in earlier),
-            last_seen=told(earlier[0].at) if earlier else "",
-            digest=tuple(map(self._prior, self._digest(place))) if step in (F3, F4) else (),
+            last_seen=format_timestamp(earlier[0].at) if earlier else "",
+            digest=tuple(map(self._build_prior_cause, self._read_digest(place)))
+            if step in (F3, F4)
+            else (),
         )
 
-    def _digest(self, place: CasePosition) -> Sequence[Rca]:
-        found = rcas_of_suite(self._connection, place.suite_id)
+    def _read_digest(self, place: CasePosition) -> Sequence[Rca]:
+        found = list_suite_rcas(self._connection, place.suite_id)
         return [rca for rca in found if rca.status != "archived" and rca.rca_id != place.rca_id]
 
-    def _symptom(
+    def _build_symptom(
         self, memory: StoredMatch, place: CasePosition, causes: Collection[int]
     ) -> SymptomInfo:
         symptom = memory.symptom
@@ -319,20 +325,20 @@ class PromptFacts:
             name=symptom.name,
             status=symptom.status,
             occurrence_count=symptom.occurrence_count,
-            first_seen=told(symptom.first_seen_at),
-            last_seen=told(symptom.last_seen_at),
+            first_seen=format_timestamp(symptom.first_seen_at),
+            last_seen=format_timestamp(symptom.last_seen_at),
             error_pattern=symptom.error_pattern,
             component=symptom.component,
             affected_versions=tuple(
                 sorted({label for rca in memory.rcas for label in rca.affected_versions if label})
             ),
-            environment=environment_of(self._connection, symptom.symptom_id, place.launch_id),
+            environment=read_environment(self._connection, symptom.symptom_id, place.launch_id),
             rca_ids=tuple(rca.rca_id for rca in memory.rcas if rca.rca_id in causes),
             similarity=memory.likeness,
             is_dormant_reactivation=symptom.status == "dormant",
         )
 
-    def _prior(self, rca: Rca) -> PriorCause:
+    def _build_prior_cause(self, rca: Rca) -> PriorCause:
         return PriorCause(
             rca_id=rca.rca_id,
             title=rca.title,
@@ -342,19 +348,19 @@ class PromptFacts:
             status=rca.status,
             jira_link=rca.jira_link,
             affected_versions=rca.affected_versions,
-            created_at=told(rca.created_at),
-            resolved_at=told(rca.resolved_at),
-            verified_at=told(rca.verified_at),
-            cases=shared_by(self._connection, rca.rca_id),
+            created_at=format_timestamp(rca.created_at),
+            resolved_at=format_timestamp(rca.resolved_at),
+            verified_at=format_timestamp(rca.verified_at),
+            cases=count_cases_of_rca(self._connection, rca.rca_id),
         )
 
 
-def told(at: float | None) -> str:
+def format_timestamp(at: float | None) -> str:
     """A time of the store as RFC 3339, in UTC; empty if there is none."""
     return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
-def _sibling(brief: CaseBrief) -> Sibling:
+def _build_sibling(brief: CaseBrief) -> Sibling:
     return Sibling(
         id=brief.case_id,
         name=f"{brief.class_name}.{brief.name}" if brief.class_name else brief.name,

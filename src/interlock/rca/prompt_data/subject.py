@@ -18,7 +18,7 @@ _NAME_TEXT: Final = """
 identity envelope env git failure timestamps siblings workspace urls prior history digest taxonomy
 artifact_schema guards data fence notes missing
 """
-NAMES: Final = tuple(_NAME_TEXT.split())
+PARAMETER_NAMES: Final = tuple(_NAME_TEXT.split())
 """The names that `build_parameters` gives to a template, beside those every prompt can read."""
 
 
@@ -54,7 +54,7 @@ class PromptLimits(msgspec.Struct, frozen=True, kw_only=True):
     clocks: ClockLimits = ClockLimits()
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class PromptSubject(msgspec.Struct, frozen=True, kw_only=True):
     """One step of one case. `siblings` never hold the failure itself, and `siblings_total` counts
     the failures beside it."""
 
@@ -70,12 +70,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     fence: PromptFence
     limits: PromptLimits
 
-    def line(self, value: Any) -> str:
-        return self.fence.line(value, self.limits.value)
+    def format_line(self, value: Any) -> str:
+        return self.fence.format_line(value, self.limits.value)
 
-    def lines(self, pairs: Mapping[str, Any]) -> dict[str, str]:
+    def format_lines(self, pairs: Mapping[str, Any]) -> dict[str, str]:
         """Each value as one harmless line, MISSING where there is none."""
-        return {name: self.line(value) for name, value in pairs.items()}
+        return {name: self.format_line(value) for name, value in pairs.items()}
 
     @property
     def job(self) -> Job | None:

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from interlock.rca.records import Findings
-from interlock.rca.report.jira import drafts_of
-from interlock.rca.report.markdown import markdown_of, regressions_of
-from interlock.rca.report.outline import Outline, outline
-from interlock.rca.report.page import page_of
-from interlock.rca.report.summary import verdict
-from interlock.system.text import writable
+from interlock.rca.report.jira import render_drafts
+from interlock.rca.report.markdown import render_markdown, render_regressions
+from interlock.rca.report.outline import Outline, build_outline
+from interlock.rca.report.page import render_page
+from interlock.rca.report.summary import format_verdict
+from interlock.system.text import replace_unencodable
 
 SCHEMA_VERSION = 1
 
@@ -62,22 +62,22 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     findings: Findings
 
 
-def document_of(outline: Outline) -> bytes:
+def render_json(outline: Outline) -> bytes:
     """`report.json`."""
     made = Document(
-        schema_version=SCHEMA_VERSION, summary=summary_of(outline), findings=outline.findings
+        schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=outline.findings
     )
     try:
         raw = msgspec.json.encode(made, order="deterministic")
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(made, order="deterministic", str_keys=True)
-        raw = msgspec.json.encode(_whole(plain))
+        raw = msgspec.json.encode(_make_writable(plain))
     return msgspec.json.format(raw, indent=2) + b"\n"
 
 
-def summary_of(outline: Outline) -> Summary:
+def build_summary(outline: Outline) -> Summary:
     return Summary(
-        verdict=verdict(outline),
+        verdict=format_verdict(outline),
         failures=outline.total,
         causes=len(outline.families),
         regressions=sum(cause.regression for cause in outline.families),
@@ -104,7 +104,7 @@ def summary_of(outline: Outline) -> Summary:
     )
 
 
-def document_schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """The JSON Schema of report.json."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -113,22 +113,22 @@ def document_schema() -> dict[str, Any]:
     }
 
 
-def _whole(value: Any) -> Any:
+def _make_writable(value: Any) -> Any:
     """The same, with only text that UTF-8 can hold."""
     if isinstance(value, str):
-        return value if value.isascii() else writable(value)
+        return value if value.isascii() else replace_unencodable(value)
     if isinstance(value, dict):
-        return {_whole(name): _whole(each) for name, each in value.items()}
-    return [_whole(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_make_writable(name): _make_writable(each) for name, each in value.items()}
+    return [_make_writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
+def render_documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
     """Every file with its path below the report's folder, the page first. The data of a very red
     night fill much memory: a file is made when it is asked for."""
-    overview = outline(findings)
-    yield "report.html", page_of(overview).encode()
-    yield "report.md", markdown_of(overview).encode()
-    yield "report.json", document_of(overview)
-    yield "regression-report.md", regressions_of(overview).encode()
-    for name, text in drafts_of(overview).items():
+    overview = build_outline(findings)
+    yield "report.html", render_page(overview).encode()
+    yield "report.md", render_markdown(overview).encode()
+    yield "report.json", render_json(overview)
+    yield "regression-report.md", render_regressions(overview).encode()
+    for name, text in render_drafts(overview).items():
         yield name, text.encode()

@@ -14,20 +14,20 @@ import msgspec
 
 from interlock.rca.records import CaseFinding, Findings
 from interlock.rca.report.outline import Cause, Outline
-from interlock.rca.report.summary import history, standing, trust
-from interlock.rca.report.words import defect_meaning, suspect_link
+from interlock.rca.report.summary import find_trust, format_history, format_standing
+from interlock.rca.report.words import build_suspect_link, explain_defect
 from interlock.system.text import (
-    block,
-    clean,
-    code,
-    code_list,
-    counted,
-    fence,
-    first_line,
-    line,
-    link,
-    prose,
-    writable,
+    clean_text,
+    clip_block,
+    escape_markdown,
+    find_first_line,
+    format_code,
+    format_code_list,
+    format_fence,
+    format_line,
+    format_link,
+    plural,
+    replace_unencodable,
 )
 
 FOLDER = "jira-drafts"
@@ -54,30 +54,30 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     case_ids: tuple[str, ...]
 
 
-def drafts_of(outline: Outline) -> dict[str, str]:
+def render_drafts(outline: Outline) -> dict[str, str]:
     """Two files for each family: path -> text."""
     found = {}
-    names = file_names([cause.family_id for cause in outline.families])
+    names = name_files([cause.family_id for cause in outline.families])
     for cause, name in zip(outline.families, names, strict=True):
-        draft = draft_of(cause)
+        draft = build_draft(cause)
         body = msgspec.json.format(msgspec.json.encode(draft), indent=2).decode()
         found[f"{FOLDER}/{name}.json"] = body + "\n"
-        found[f"{FOLDER}/{name}.md"] = _page(draft, cause, outline.findings)
+        found[f"{FOLDER}/{name}.md"] = _render_markdown(draft, cause, outline.findings)
     return dict(sorted(found.items()))
 
 
-def file_names(family_ids: Iterable[str]) -> list[str]:
+def name_files(family_ids: Iterable[str]) -> list[str]:
     """Names any file system takes; an id has the same name in every report."""
     met: Counter[str] = Counter()
     found = []
     for family_id in family_ids:
-        name = _file_name(family_id)
+        name = _name_file(family_id)
         met[name] += 1
         found.append(name if met[name] == 1 else f"{name}_{met[name]}")
     return found
 
 
-def _file_name(family_id: str) -> str:
+def _name_file(family_id: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", family_id[:200].lower()).strip("-")[:48].rstrip("-")
     if plain and plain == family_id:
         return f"family-{plain}"
@@ -85,41 +85,43 @@ def _file_name(family_id: str) -> str:
     return f"family-{plain}_{mark}" if plain else f"family_{mark}"
 
 
-def draft_of(cause: Cause) -> Draft:
+def build_draft(cause: Cause) -> Draft:
     written = [case.draft for case in cause.cases if case.draft]
-    refs = [*_listed(written, "evidence_refs"), *(each.ref for each in cause.evidence)]
+    refs = [*_collect_texts(written, "evidence_refs"), *(each.ref for each in cause.evidence)]
     missing = {each.ref for each in cause.evidence if each.verdict == "missing"}
     return Draft(
-        family_id=_text(cause.family_id),
-        summary=line(_said(written, "summary"), 250) or line(cause.title, 250),
-        description=_said(written, "description") or _description(cause),
-        defect_type=cause.defect_type and line(cause.defect_type, 40),
-        priority=line(_said(written, "priority"), 40)
+        family_id=_clean_text(cause.family_id),
+        summary=format_line(_find_text(written, "summary"), 250) or format_line(cause.title, 250),
+        description=_find_text(written, "description") or _build_description(cause),
+        defect_type=cause.defect_type and format_line(cause.defect_type, 40),
+        priority=format_line(_find_text(written, "priority"), 40)
         or _PRIORITIES.get(cause.severity.strip().lower(), ""),
-        components=_unique([*_listed(written, "components"), cause.component]),
-        evidence_refs=_unique(ref for ref in refs if ref not in missing),
-        affected_versions=_unique([*_listed(written, "affected_versions"), *cause.versions]),
-        labels=_labels(cause),
-        reviewed=_reviewed(cause),
-        case_ids=tuple(_text(case.case_id) for case in cause.cases),
+        components=_drop_duplicates([*_collect_texts(written, "components"), cause.component]),
+        evidence_refs=_drop_duplicates(ref for ref in refs if ref not in missing),
+        affected_versions=_drop_duplicates(
+            [*_collect_texts(written, "affected_versions"), *cause.versions]
+        ),
+        labels=_choose_labels(cause),
+        reviewed=_is_reviewed(cause),
+        case_ids=tuple(_clean_text(case.case_id) for case in cause.cases),
     )
 
 
-def draft_text(case: CaseFinding) -> str:
+def format_case_draft(case: CaseFinding) -> str:
     """The draft that F6 wrote for one case, as text; empty if there is none."""
     lines = []
-    for name in sorted(case.draft, key=_importance):
-        value = ", ".join(_texts(case.draft[name]))
+    for name in sorted(case.draft, key=_sort_key):
+        value = ", ".join(_to_texts(case.draft[name]))
         if value:
-            lines.append(f"{line(str(name), 60)}: {value}")
+            lines.append(f"{format_line(str(name), 60)}: {value}")
     return "\n".join(lines)
 
 
-def plain_text(draft: Draft) -> str:
+def format_plain_text(draft: Draft) -> str:
     """A draft to be pasted into a ticket."""
     parts = [draft.summary, "", draft.description, ""]
     rows = {
-        "Defect type": _meaning(draft),
+        "Defect type": _format_defect_type(draft),
         "Priority": draft.priority,
         "Components": ", ".join(draft.components),
         "Affected versions": ", ".join(draft.affected_versions),
@@ -130,116 +132,130 @@ def plain_text(draft: Draft) -> str:
     return "\n".join(parts)
 
 
-def _importance(name: str) -> tuple[int, str]:
+def _sort_key(name: str) -> tuple[int, str]:
     order = ("summary", "description", "defect_type", "priority")
     return (order.index(name) if name in order else len(order), str(name))
 
 
-def _description(cause: Cause) -> str:
+def _build_description(cause: Cause) -> str:
     """Made from the family where F6 has not written one."""
-    message = block(cause.beyond, 4000)[0]
-    names = [_test_name(case) for case in cause.cases[:_TESTS]]
+    message = clip_block(cause.beyond, 4000)[0]
+    names = [_format_test_name(case) for case in cause.cases[:_TESTS]]
     parts = [message or ("" if cause.message else "The root cause is not known yet.")]
-    parts.append(f"Failing: {counted(cause.size, 'test')}.\n" + "\n".join(f"- {n}" for n in names))
+    parts.append(f"Failing: {plural(cause.size, 'test')}.\n" + "\n".join(f"- {n}" for n in names))
     if cause.size > _TESTS:
         parts.append(f"… and {cause.size - _TESTS:,} more.")
-    if error := first_line(cause.lead.error, 400):
+    if error := find_first_line(cause.lead.error, 400):
         parts.append(f"Error: {error}")
-    parts.append(history(cause) + ".")
-    return writable("\n\n".join(filter(None, parts)))
+    parts.append(format_history(cause) + ".")
+    return replace_unencodable("\n\n".join(filter(None, parts)))
 
 
-def _test_name(case: CaseFinding) -> str:
-    name = line(case.test_name, 160) or "a test without a name"
-    return f"{line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
+def _format_test_name(case: CaseFinding) -> str:
+    name = format_line(case.test_name, 160) or "a test without a name"
+    return f"{format_line(case.class_name, 160)}.{name}" if case.class_name.strip() else name
 
 
-def _labels(cause: Cause) -> tuple[str, ...]:
+def _choose_labels(cause: Cause) -> tuple[str, ...]:
     found = ["interlock", cause.kind]
     if cause.regression:
         found.append("regression")
     if any(case.cascade for case in cause.cases):
         found.append("cascade")
-    return tuple(found) if _reviewed(cause) else (*found, "unreviewed")
+    return tuple(found) if _is_reviewed(cause) else (*found, "unreviewed")
 
 
-def _reviewed(cause: Cause) -> bool:
+def _is_reviewed(cause: Cause) -> bool:
     return cause.states.keys() <= {"reviewed", "closed"}
 
 
-def _meaning(draft: Draft) -> str:
-    meaning = defect_meaning(draft.defect_type)
+def _format_defect_type(draft: Draft) -> str:
+    meaning = explain_defect(draft.defect_type)
     return f"{draft.defect_type} ({meaning})" if meaning else draft.defect_type
 
 
-def _said(written: Iterable[Any], name: str) -> str:
+def _find_text(written: Iterable[Any], name: str) -> str:
     """The first draft that says it, as text."""
     for draft in written:
         value = draft.get(name)
         if isinstance(value, str) and value.strip():
-            return _text(block(value, 20_000)[0])
+            return _clean_text(clip_block(value, 20_000)[0])
     return ""
 
 
-def _listed(written: Iterable[Any], name: str) -> list[str]:
-    return [text for draft in written for text in _texts(draft.get(name))]
+def _collect_texts(written: Iterable[Any], name: str) -> list[str]:
+    return [text for draft in written for text in _to_texts(draft.get(name))]
 
 
-def _texts(value: Any) -> list[str]:
+def _to_texts(value: Any) -> list[str]:
     """What an agent wrote where a list of words belongs, as words."""
     if isinstance(value, str):
-        return [_text(block(value, 20_000)[0])] if value.strip() else []
+        return [_clean_text(clip_block(value, 20_000)[0])] if value.strip() else []
     if isinstance(value, list | tuple):
-        return [text for each in value[:200] for text in _texts(each)]
+        return [text for each in value[:200] for text in _to_texts(each)]
     if value is None or isinstance(value, bool):
         return []
-    return [line(str(value), 400)]
+    return [format_line(str(value), 400)]
 
 
-def _text(text: str) -> str:
-    return writable(clean(text))
+def _clean_text(text: str) -> str:
+    return replace_unencodable(clean_text(text))
 
 
-def _unique(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found for text in texts if (found := writable(line(text, 400)))))
+def _drop_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            found for text in texts if (found := replace_unencodable(format_line(text, 400)))
+        )
+    )
 
 
-def _page(draft: Draft, cause: Cause, findings: Findings) -> str:
+def _render_markdown(draft: Draft, cause: Cause, findings: Findings) -> str:
     rows = {
-        "Defect type": prose(_meaning(draft)) or "not set",
-        "Priority": prose(draft.priority) or "not set",
-        "Components": code_list(draft.components) or "not set",
-        "Affected versions": code_list(draft.affected_versions) or "not known",
-        "Labels": code_list(draft.labels),
-        "Review": prose(f"{standing(cause)} [{trust(cause)}]"),
-        "History": prose(history(cause)),
-        "Suite": prose(findings.name),
+        "Defect type": escape_markdown(_format_defect_type(draft)) or "not set",
+        "Priority": escape_markdown(draft.priority) or "not set",
+        "Components": format_code_list(draft.components) or "not set",
+        "Affected versions": format_code_list(draft.affected_versions) or "not known",
+        "Labels": format_code_list(draft.labels),
+        "Review": escape_markdown(f"{format_standing(cause)} [{find_trust(cause)}]"),
+        "History": escape_markdown(format_history(cause)),
+        "Suite": escape_markdown(findings.name),
     }
-    parts = [f"# {prose(draft.summary)}", "| field | value |\n|---|---|\n" + _rows(rows)]
-    parts.append("## Description\n\n" + fence(draft.description))
-    parts += [f"## {head}\n\n{text}" for head, text in _sections(draft, cause, findings) if text]
-    cases = ", ".join(code(case_id, 100) for case_id in draft.case_ids[:_TESTS])
+    parts = [
+        f"# {escape_markdown(draft.summary)}",
+        "| field | value |\n|---|---|\n" + _format_rows(rows),
+    ]
+    parts.append("## Description\n\n" + format_fence(draft.description))
+    parts += [
+        f"## {head}\n\n{text}" for head, text in _format_sections(draft, cause, findings) if text
+    ]
+    cases = ", ".join(format_code(case_id, 100) for case_id in draft.case_ids[:_TESTS])
     more = draft.case_ids[_TESTS:]
     parts.append(f"## Cases\n\n{cases}{f', and {len(more):,} more' if more else ''}")
-    return writable("\n\n".join(parts) + "\n")
+    return replace_unencodable("\n\n".join(parts) + "\n")
 
 
-def _rows(rows: dict[str, str]) -> str:
+def _format_rows(rows: dict[str, str]) -> str:
     return "\n".join(f"| {name} | {value} |" for name, value in rows.items())
 
 
-def _sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str, str]]:
-    verdicts = {line(each.ref, 400): each for each in cause.evidence}
+def _format_sections(draft: Draft, cause: Cause, findings: Findings) -> list[tuple[str, str]]:
+    verdicts = {format_line(each.ref, 400): each for each in cause.evidence}
     evidence = []
     for ref in draft.evidence_refs[:_TESTS]:
         known = verdicts.get(ref)
         state = "found" if known and known.verdict == "found" else "unchecked"
-        evidence.append(f"- {link(code(ref), known.url if known else '')} ({state})")
+        evidence.append(f"- {format_link(format_code(ref), known.url if known else '')} ({state})")
     suspects = []
     for suspect in cause.suspects[:5]:
-        commit = link(code(suspect.commit[:12]), suspect_link(suspect, findings.repos))
-        who = f" by {prose(suspect.author)}" if suspect.author else ""
-        where = f" in {code(suspect.repo)}" if suspect.repo else ""
-        suspects.append(f"- {commit}{where}{who}: {prose(suspect.subject)}\n  {prose(suspect.why)}")
-    error = fence(block(cause.lead.error, 4000)[0]) if cause.lead.error else ""
+        commit = format_link(
+            format_code(suspect.commit[:12]), build_suspect_link(suspect, findings.repos)
+        )
+        who = f" by {escape_markdown(suspect.author)}" if suspect.author else ""
+        where = f" in {format_code(suspect.repo)}" if suspect.repo else ""
+        suspects.append(
+            f"- {commit}{where}{who}: {escape_markdown(suspect.subject)}\n  "
+            f"{escape_markdown(suspect.why)}"
+        )
+    error = format_fence(clip_block(cause.lead.error, 4000)[0]) if cause.lead.error else ""
     return [("Evidence", "\n".join(evidence)), ("Suspects", "\n".join(suspects)), ("Error", error)]

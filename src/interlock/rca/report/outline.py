@@ -16,12 +16,12 @@ from interlock.rca.records import CaseFinding, Evidence, FindingFamily, Findings
 from interlock.rca.report.words import (
     KINDS,
     STATES,
-    first_kind_of,
-    kind_of,
-    severity_rank,
-    state_of,
+    find_first_kind,
+    find_kind,
+    find_state,
+    rank_severity,
 )
-from interlock.system.text import first_line, line, moment
+from interlock.system.text import find_first_line, format_line, parse_time
 
 _LONGEST_TITLE = 160
 _LOOSE = FindingFamily(family_id="", title="Not grouped yet", members=())
@@ -94,11 +94,11 @@ class Outline(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(cause for cause in self.causes if not cause.loose)
 
 
-def outline(findings: Findings) -> Outline:
+def build_outline(findings: Findings) -> Outline:
     """Causes by importance: product first, then by size; what is not grouped comes last."""
     here = Counter(case.symptom_id for case in findings.cases if case.symptom_id)
-    causes = [_cause(family, cases, here) for family, cases in _grouped(findings)]
-    causes.sort(key=_importance)
+    causes = [_build_cause(family, cases, here) for family, cases in _group_cases(findings)]
+    causes.sort(key=_sort_key)
     causes = [
         msgspec.structs.replace(cause, number=number) for number, cause in enumerate(causes, 1)
     ]
@@ -109,7 +109,7 @@ def outline(findings: Findings) -> Outline:
         findings=findings,
         causes=tuple(causes),
         kinds={kind: kinds[kind] for kind in KINDS if kinds[kind]},
-        states=_states(findings.cases),
+        states=_count_states(findings.cases),
     )
 
 
@@ -122,7 +122,7 @@ def _is_repeated(case: CaseFinding, here: Mapping[int, int]) -> bool:
     return case.recalled or case.regression or case.seen > here.get(case.symptom_id, 1)
 
 
-def _grouped(findings: Findings) -> list[tuple[FindingFamily, tuple[CaseFinding, ...]]]:
+def _group_cases(findings: Findings) -> list[tuple[FindingFamily, tuple[CaseFinding, ...]]]:
     waiting: dict[str, list[CaseFinding]] = {}
     for case in findings.cases:
         waiting.setdefault(case.case_id, []).append(case)
@@ -136,86 +136,93 @@ def _grouped(findings: Findings) -> list[tuple[FindingFamily, tuple[CaseFinding,
     return found
 
 
-def _cause(family: FindingFamily, cases: tuple[CaseFinding, ...], here: Mapping[int, int]) -> Cause:
+def _build_cause(
+    family: FindingFamily, cases: tuple[CaseFinding, ...], here: Mapping[int, int]
+) -> Cause:
     loose = family is _LOOSE
     known = [case for case in cases if is_known(case, here)]
     return Cause(
         number=0,
         family_id=family.family_id,
-        title=_whole(line(family.title), cases) or _title(cases[0]),
+        title=_complete_title(format_line(family.title), cases) or _make_title(cases[0]),
         cases=cases,
-        kind="unknown" if loose else _kind(cases),
-        at_first="" if loose else _at_first(cases),
-        defect_type="" if loose else _first(case.defect_type for case in cases),
-        severity=min((case.severity for case in cases), key=severity_rank),
-        component="" if loose else _first(case.component for case in cases),
-        message="" if loose else _first(case.message for case in cases),
-        score=None if loose else next(filter(_sure, (case.score for case in cases)), None),
+        kind="unknown" if loose else _choose_kind(cases),
+        at_first="" if loose else _choose_first_kind(cases),
+        defect_type="" if loose else _find_first_text(case.defect_type for case in cases),
+        severity=min((case.severity for case in cases), key=rank_severity),
+        component="" if loose else _find_first_text(case.component for case in cases),
+        message="" if loose else _find_first_text(case.message for case in cases),
+        score=None if loose else next(filter(_is_score, (case.score for case in cases)), None),
         suspects=() if loose else next((case.suspects for case in cases if case.suspects), ()),
-        evidence=() if loose else _evidence(cases),
+        evidence=() if loose else _merge_evidence(cases),
         versions=tuple(sorted({case.version for case in cases if case.version})),
-        states=_states(cases),
+        states=_count_states(cases),
         regression=any(case.regression for case in cases),
         known=bool(known),
-        since=_earliest(case.first_seen for case in known if _is_repeated(case, here)),
+        since=_find_earliest(case.first_seen for case in known if _is_repeated(case, here)),
         seen=max(case.seen for case in cases),
         loose=loose,
         inherited=any(case.inherited for case in cases),
-        question_id=0 if loose else _asked(cases),
+        question_id=0 if loose else _find_question(cases),
     )
 
 
-def _importance(cause: Cause) -> tuple[bool, int, int, int, str, str]:
+def _sort_key(cause: Cause) -> tuple[bool, int, int, int, str, str]:
     rank = tuple(KINDS).index(cause.kind)
     return (
         cause.loose,
         rank,
         -cause.size,
-        severity_rank(cause.severity),
+        rank_severity(cause.severity),
         cause.title,
         cause.family_id,
     )
 
 
-def _whole(title: str, cases: Iterable[CaseFinding]) -> str:
+def _complete_title(title: str, cases: Iterable[CaseFinding]) -> str:
     """A title that was cut when it was kept, as far as the first sentence of a message goes."""
     if not title.endswith("…"):
         return title
     begun = title[:-1]
-    messages = (first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
+    messages = (find_first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
     found = next((each for each in messages if each.startswith(begun)), "")
     sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
-    return line(sentence, _LONGEST_TITLE) if found else title
+    return format_line(sentence, _LONGEST_TITLE) if found else title
 
 
-def _asked(cases: Iterable[CaseFinding]) -> int:
-    return next((each.question_id for each in cases if state_of(each) == "waiting"), 0)
+def _find_question(cases: Iterable[CaseFinding]) -> int:
+    return next((each.question_id for each in cases if find_state(each) == "waiting"), 0)
 
 
-def _title(case: CaseFinding) -> str:
-    return first_line(case.message) or first_line(case.error) or line(case.test_name) or "No title"
+def _make_title(case: CaseFinding) -> str:
+    return (
+        find_first_line(case.message)
+        or find_first_line(case.error)
+        or format_line(case.test_name)
+        or "No title"
+    )
 
 
-def _kind(cases: Iterable[CaseFinding]) -> str:
+def _choose_kind(cases: Iterable[CaseFinding]) -> str:
     """Of the first case that has one."""
-    return next((kind for kind in map(kind_of, cases) if kind != "unknown"), "unknown")
+    return next((kind for kind in map(find_kind, cases) if kind != "unknown"), "unknown")
 
 
-def _at_first(cases: Sequence[CaseFinding]) -> str:
-    if _kind(cases) != "unknown":
+def _choose_first_kind(cases: Sequence[CaseFinding]) -> str:
+    if _choose_kind(cases) != "unknown":
         return ""
-    return next((kind for kind in map(first_kind_of, cases) if kind != "unknown"), "")
+    return next((kind for kind in map(find_first_kind, cases) if kind != "unknown"), "")
 
 
-def _sure(score: float | None) -> bool:
+def _is_score(score: float | None) -> bool:
     return score is not None and isfinite(score)
 
 
-def _first(texts: Iterable[str]) -> str:
+def _find_first_text(texts: Iterable[str]) -> str:
     return next((text for text in texts if text.strip()), "")
 
 
-def _evidence(cases: Iterable[CaseFinding]) -> tuple[Evidence, ...]:
+def _merge_evidence(cases: Iterable[CaseFinding]) -> tuple[Evidence, ...]:
     """What all cases rest on, each reference once, the first case's first."""
     found: dict[str, Evidence] = {}
     for case in cases:
@@ -224,13 +231,13 @@ def _evidence(cases: Iterable[CaseFinding]) -> tuple[Evidence, ...]:
     return tuple(found.values())
 
 
-def _states(cases: Iterable[CaseFinding]) -> dict[str, int]:
-    counts = Counter(map(state_of, cases))
+def _count_states(cases: Iterable[CaseFinding]) -> dict[str, int]:
+    counts = Counter(map(find_state, cases))
     return {state: counts[state] for state in STATES if counts[state]}
 
 
-def _earliest(times: Iterable[str]) -> str:
-    read = [(found, at) for at in times if (found := moment(at))]
+def _find_earliest(times: Iterable[str]) -> str:
+    read = [(found, at) for at in times if (found := parse_time(at))]
     return min(read)[1] if read else ""
 
 
@@ -250,13 +257,13 @@ class Anchors(msgspec.Struct, frozen=True):
         return self.cases[number - 1]
 
 
-def anchors(outline: Outline) -> Anchors:
+def build_anchors(outline: Outline) -> Anchors:
     families = [cause.family_id for cause in outline.causes]
     cases = [case.case_id for cause in outline.causes for case in cause.cases]
-    return Anchors(_named(families, "family-", "f"), _named(cases, "case-", "c"))
+    return Anchors(_name_anchors(families, "family-", "f"), _name_anchors(cases, "case-", "c"))
 
 
-def _named(ids: Sequence[str], prefix: str, short: str) -> tuple[str, ...]:
+def _name_anchors(ids: Sequence[str], prefix: str, short: str) -> tuple[str, ...]:
     met = Counter(ids)
     return tuple(
         f"{prefix}{each}" if met[each] == 1 and _PLAIN.fullmatch(each) else f"{short}{number}"

@@ -15,31 +15,31 @@ from markupsafe import Markup
 
 from interlock.rca.records import CaseFinding, Evidence, FindingStep
 from interlock.rca.report import words
-from interlock.rca.report.jira import draft_of, draft_text, plain_text
-from interlock.rca.report.outline import Anchors, Cause, Outline, anchors
+from interlock.rca.report.jira import build_draft, format_case_draft, format_plain_text
+from interlock.rca.report.outline import Anchors, Cause, Outline, build_anchors
 from interlock.rca.report.summary import (
-    advice,
-    history,
-    kind_label,
-    made_by,
-    standing,
-    trust,
-    verdict_lines,
+    find_trust,
+    format_advice,
+    format_analysts,
+    format_history,
+    format_kind,
+    format_standing,
+    format_verdict_lines,
 )
-from interlock.rca.report.timeline import EDGE, shades, timeline
-from interlock.rca.report.words import KINDS, kind_of, state_of
-from interlock.system.html import content_policy, source_in, templates_of
-from interlock.system.text import block, counted, line, writable
+from interlock.rca.report.timeline import EDGE_PERCENT, assign_shades, build_timeline
+from interlock.rca.report.words import KINDS, find_kind, find_state
+from interlock.system.html import build_content_policy, load_templates, read_source
+from interlock.system.text import clip_block, format_line, plural, replace_unencodable
 
-MEMBERS = 25
+MAX_MEMBERS = 25
 """So many cases of a family are told in full; all are in the list."""
-CARDS = 250
+MAX_CARDS = 250
 """So many causes get a card; all are in the list."""
-BUDGET = 10_000_000
+MAX_BYTES = 10_000_000
 """Bytes for cards with the cases they tell in full."""
 _CASES = 7_000_000
 """Of these, bytes for the cases."""
-ROWS = 20_000
+MAX_ROWS = 20_000
 """So many failures are listed at all."""
 _SHARE = 20
 """No cause takes more than this part of what is left, so that the first do not take all."""
@@ -55,33 +55,33 @@ class PageRow(msgspec.Struct, frozen=True):
     told: bool
 
 
-def page_of(outline: Outline) -> str:
+def render_page(outline: Outline) -> str:
     """`report.html`."""
-    colours = shades(outline.causes)
-    marks = anchors(outline)
-    cards, full = _cards(outline, colours, marks)
+    colours = assign_shades(outline.causes)
+    marks = build_anchors(outline)
+    cards, full = _render_cards(outline, colours, marks)
     style, script = source("page.css"), source("page.js")
     html = render(
         "page.html.j2",
         outline=outline,
-        verdict=verdict_lines(outline),
-        tiles=_tiles(outline),
+        verdict=format_verdict_lines(outline),
+        tiles=_build_tiles(outline),
         marks=marks,
         cards=cards,
-        groups=_groups(outline, full),
-        strip=timeline(outline),
-        edge=EDGE,
+        groups=_group_rows(outline, full),
+        strip=build_timeline(outline),
+        edge=EDGE_PERCENT,
         colours=colours,
         launches=outline.findings.launches[:_LAUNCHES],
-        cuts=_cuts(outline, len(cards), len(full)),
+        cuts=_list_cuts(outline, len(cards), len(full)),
         style=Markup(style),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
-        policy=content_policy(style, script),
+        policy=build_content_policy(style, script),
     )
-    return writable(html)
+    return replace_unencodable(html)
 
 
-def _tiles(outline: Outline) -> list[tuple[int, str]]:
+def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
     """The numbers that a hurried reader takes along."""
     causes = outline.families
     back = sum(cause.regression for cause in causes)
@@ -96,48 +96,50 @@ def _tiles(outline: Outline) -> list[tuple[int, str]]:
     ]
 
 
-def _cards(
+def _render_cards(
     outline: Outline, colours: dict[int, int], marks: Anchors
 ) -> tuple[list[Markup], frozenset[int]]:
     """Cards while they fit, and the numbers of the cases they tell in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
     room, spent, first = _CASES, 0, 1
-    for cause in outline.causes[:CARDS]:
-        if first > ROWS:
+    for cause in outline.causes[:MAX_CARDS]:
+        if first > MAX_ROWS:
             break
         left = min(_SHARE, len(outline.causes) - len(cards))
-        shown = _shown(cause, first, room // left, outline, marks)
-        room -= sum(map(_bytes, shown))
-        card = _card(cause, shown, colours[cause.number], outline, marks)
+        shown = _render_cases(cause, first, room // left, outline, marks)
+        room -= sum(map(_count_bytes, shown))
+        card = _render_card(cause, shown, colours[cause.number], outline, marks)
         full.update(range(first, first + len(shown)))
-        spent += _bytes(card)
+        spent += _count_bytes(card)
         first += cause.size
         cards.append(card)
-        if spent > BUDGET:
+        if spent > MAX_BYTES:
             break
     return cards, frozenset(full)
 
 
-def _shown(cause: Cause, first: int, room: int, outline: Outline, marks: Anchors) -> list[Markup]:
+def _render_cases(
+    cause: Cause, first: int, room: int, outline: Outline, marks: Anchors
+) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
     shown: list[Markup] = []
     length = 0
-    for number, case in enumerate(cause.cases[:MEMBERS], first):
+    for number, case in enumerate(cause.cases[:MAX_MEMBERS], first):
         facts = {"case": case, "number": number, "mark": marks.case(number)}
         html = render("case.html.j2", cause=cause, outline=outline, **facts)
-        length += _bytes(html)
+        length += _count_bytes(html)
         if length > room:
             break
         shown.append(Markup(html))  # noqa: S704 -- escaped by its template
     return shown
 
 
-def _bytes(html: str) -> int:
+def _count_bytes(html: str) -> int:
     return len(html.encode("utf-8", "replace"))
 
 
-def _card(
+def _render_card(
     cause: Cause, shown: list[Markup], colour: int, outline: Outline, marks: Anchors
 ) -> Markup:
     html = render(
@@ -147,35 +149,35 @@ def _card(
         outline=outline,
         colour=colour,
         mark=marks.cause(cause.number),
-        jira="" if cause.loose else block(plain_text(draft_of(cause)), DRAFT)[0],
-        trust=trust(cause),
-        other_kinds=_other_kinds(cause),
+        jira="" if cause.loose else clip_block(format_plain_text(build_draft(cause)), DRAFT)[0],
+        trust=find_trust(cause),
+        other_kinds=_format_other_kinds(cause),
     )
     return Markup(html)  # noqa: S704 -- escaped by its template
 
 
-def _other_kinds(cause: Cause) -> str:
+def _format_other_kinds(cause: Cause) -> str:
     """Cases that were called something else than their family."""
-    met = Counter(kind_of(case) for case in cause.cases)
+    met = Counter(find_kind(case) for case in cause.cases)
     others = [(kind, met[kind]) for kind in KINDS if met[kind] and kind != cause.kind]
     return ", ".join(f"{number:,} as {KINDS[kind].label.lower()}" for kind, number in others)
 
 
-def _groups(outline: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageRow]]]:
+def _group_rows(outline: Outline, full: frozenset[int]) -> list[tuple[Cause, list[PageRow]]]:
     found, first = [], 1
     for cause in outline.causes:
         rows = [
-            PageRow(number, case, state_of(case), number in full)
-            for number, case in enumerate(cause.cases[: ROWS - first + 1], first)
+            PageRow(number, case, find_state(case), number in full)
+            for number, case in enumerate(cause.cases[: MAX_ROWS - first + 1], first)
         ]
         first += cause.size
         found.append((cause, rows))
-        if first > ROWS:
+        if first > MAX_ROWS:
             break
     return found
 
 
-def _cuts(outline: Outline, cards: int, full: int) -> list[str]:
+def _list_cuts(outline: Outline, cards: int, full: int) -> list[str]:
     """What the page leaves out, in words."""
     found = []
     if cards < len(outline.causes):
@@ -184,10 +186,10 @@ def _cuts(outline: Outline, cards: int, full: int) -> list[str]:
         )
     if full < outline.total:
         found.append(f"{outline.total - full:,} of {outline.total:,} failures are not told in full")
-    if outline.total > ROWS:
-        found.append(f"{outline.total - ROWS:,} of {outline.total:,} failures are not listed")
+    if outline.total > MAX_ROWS:
+        found.append(f"{outline.total - MAX_ROWS:,} of {outline.total:,} failures are not listed")
     if (more := len(outline.findings.launches) - _LAUNCHES) > 0:
-        found.append(f"{counted(more, 'launch', 'launches')} not shown")
+        found.append(f"{plural(more, 'launch', 'launches')} not shown")
     return found
 
 
@@ -200,38 +202,38 @@ def render(name: str, **facts: Any) -> str:
 
 
 def source(name: str) -> str:
-    return source_in(environment(), name)
+    return read_source(environment(), name)
 
 
 @cache
 def environment() -> Environment:
     """What templates of this page may use."""
-    made = templates_of("rca/report")
+    made = load_templates("rca/report")
     made.filters.update(
-        suspect_link=words.suspect_link,
-        launch_link=words.launch_link,
-        state=words.state_of,
-        trust=words.trust_of,
-        meaning=words.defect_meaning,
-        standing=standing,
-        kind_label=kind_label,
-        advice=advice,
-        made_by=made_by,
-        history=history,
+        suspect_link=words.build_suspect_link,
+        launch_link=words.build_launch_link,
+        state=words.find_state,
+        trust=words.find_case_trust,
+        meaning=words.explain_defect,
+        standing=format_standing,
+        kind_label=format_kind,
+        advice=format_advice,
+        made_by=format_analysts,
+        history=format_history,
         values=values,
         draft=_draft,
-        step_title=words.step_title,
-        asks=lambda step: words.QUESTIONS.get(words.step_name(step), ""),
+        step_title=words.format_step,
+        asks=lambda step: words.QUESTIONS.get(words.normalize_step(step), ""),
     )
     made.globals.update(
         KINDS=words.KINDS,
         STATES=words.STATES,
         DECISIONS=words.DECISIONS,
         SEVERITIES=words.SEVERITIES,
-        error=lambda case: block(case.error, _ERROR),
-        stack=lambda case: block(case.stack, _STACK),
-        excerpt=lambda case: block(case.excerpt, _EXCERPT),
-        message=lambda said: block(said, _MESSAGE),
+        error=lambda case: clip_block(case.error, _ERROR),
+        stack=lambda case: clip_block(case.stack, _STACK),
+        excerpt=lambda case: clip_block(case.excerpt, _EXCERPT),
+        message=lambda said: clip_block(said, _MESSAGE),
         turns=lambda case: case.trail[:_TURNS],
         evidence=lambda those: those[:_EVIDENCE],
         verdict_word=verdict_word,
@@ -247,11 +249,14 @@ def verdict_word(evidence: Evidence) -> str:
 def values(turn: FindingStep) -> list[tuple[str, str]]:
     """The values a decision read, by name. That one is there is plain from the value itself."""
     names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
-    return [(line(str(name), 60), line(_plain(turn.read[name]), 160)) for name in names[:20]]
+    return [
+        (format_line(str(name), 60), format_line(_plain(turn.read[name]), 160))
+        for name in names[:20]
+    ]
 
 
 def _draft(case: CaseFinding) -> str:
-    return block(draft_text(case), DRAFT)[0]
+    return clip_block(format_case_draft(case), DRAFT)[0]
 
 
 def _plain(value: Any) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.rca.records import CaseFinding
 from interlock.rca.report.outline import Cause, Outline
-from interlock.system.text import counted, line, moment, span
+from interlock.system.text import format_duration, format_line, parse_time, plural
 
 _LANES = 10
 _BINS = 130
@@ -24,7 +24,7 @@ _FOLD = timedelta(hours=6)
 _FOLD_WIDTH = 4.0
 _DATED, _CLOCKED = 42, 25
 """The room that a tick's text takes, in percent."""
-EDGE = 21
+EDGE_PERCENT = 21
 """Nearer to an end of the strip than this, a text cannot stand in the middle over its tick."""
 
 
@@ -83,7 +83,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
     stretches: tuple[tuple[datetime, datetime, float, float], ...]
 
-    def x(self, at: datetime) -> float:
+    def to_percent(self, at: datetime) -> float:
         for begin, end, left, right in self.stretches:
             if at <= end:
                 length = (end - begin) / timedelta(seconds=1)
@@ -92,21 +92,21 @@ class _Scale(msgspec.Struct, frozen=True):
         return _RIGHT
 
 
-def timeline(outline: Outline) -> Timeline:
+def build_timeline(outline: Outline) -> Timeline:
     """The strip for all causes; empty lanes are kept, so that their size is still seen."""
-    times = [(at, case) for case in outline.findings.cases if (at := moment(case.at))]
+    times = [(at, case) for case in outline.findings.cases if (at := parse_time(case.at))]
     if not times:
-        return Timeline(_lanes(outline.causes), untimed=outline.total)
-    scale = _scale(sorted({at for at, _ in times}))
+        return Timeline(_build_lanes(outline.causes), untimed=outline.total)
+    scale = _build_scale(sorted({at for at, _ in times}))
     first_at, first = min(times, key=lambda each: (each[0], each[1].case_no, each[1].case_id))
-    lanes = _lanes(outline.causes, scale, first_at)
+    lanes = _build_lanes(outline.causes, scale, first_at)
     return Timeline(
         lanes=lanes,
         spread=len({at for at, _ in times}) > 1,
-        ticks=_ticks(scale),
-        folds=_folds(scale),
-        first_x=scale.x(first_at),
-        first_text=_short(first),
+        ticks=_build_ticks(scale),
+        folds=_build_folds(scale),
+        first_x=scale.to_percent(first_at),
+        first_text=_shorten_name(first),
         first_at=f"{first_at:%Y-%m-%d %H:%M:%S} UTC",
         most=max(dot.number for lane in lanes for dot in lane.dots),
         timed=len(times),
@@ -114,7 +114,7 @@ def timeline(outline: Outline) -> Timeline:
     )
 
 
-def shades(causes: Sequence[Cause]) -> dict[int, int]:
+def assign_shades(causes: Sequence[Cause]) -> dict[int, int]:
     """Causes of one kind get different shades of its colour: number of the cause -> shade."""
     met: Counter[str] = Counter()
     found = {}
@@ -124,11 +124,11 @@ def shades(causes: Sequence[Cause]) -> dict[int, int]:
     return found
 
 
-def _short(case: CaseFinding) -> str:
-    return line(case.test_name, 60) or "a test without a name"
+def _shorten_name(case: CaseFinding) -> str:
+    return format_line(case.test_name, 60) or "a test without a name"
 
 
-def _scale(times: Sequence[datetime]) -> _Scale:
+def _build_scale(times: Sequence[datetime]) -> _Scale:
     """Silences of hours that take a quarter of all are folded to a mark."""
     whole = times[-1] - times[0]
     cuts = [
@@ -150,50 +150,50 @@ def _scale(times: Sequence[datetime]) -> _Scale:
     return _Scale(tuple(stretches))
 
 
-def _lanes(
+def _build_lanes(
     causes: Sequence[Cause], scale: _Scale | None = None, first_at: datetime | None = None
 ) -> tuple[Lane, ...]:
     own = causes if len(causes) <= _LANES else causes[: _LANES - 1]
     rest = causes[len(own) :]
-    colours = shades(causes)
+    colours = assign_shades(causes)
     rows = [(c.number, c.kind, colours[c.number], c.title, c.cases) for c in own]
     if rest:
         cases = tuple(case for cause in rest for case in cause.cases)
-        rows.append((0, "unknown", 0, counted(len(rest), "more cause"), cases))
+        rows.append((0, "unknown", 0, plural(len(rest), "more cause"), cases))
     return tuple(
         Lane(
             number=number,
             kind=kind,
             shade=shade,
-            label=line(title, 160),
+            label=format_line(title, 160),
             size=len(cases),
-            dots=_dots(cases, scale, first_at) if scale else (),
+            dots=_build_dots(cases, scale, first_at) if scale else (),
             cause=causes[number - 1] if number else None,
         )
         for number, kind, shade, title, cases in rows
     )
 
 
-def _dots(
+def _build_dots(
     cases: Sequence[CaseFinding], scale: _Scale, first_at: datetime | None
 ) -> tuple[TimelineDot, ...]:
     width = 100 / _BINS
     bins: dict[int, list[datetime]] = {}
     for case in cases:
-        if at := moment(case.at):
-            bins.setdefault(int(scale.x(at) // width), []).append(at)
+        if at := parse_time(case.at):
+            bins.setdefault(int(scale.to_percent(at) // width), []).append(at)
     return tuple(
         TimelineDot(
-            scale.x(min(times)),
+            scale.to_percent(min(times)),
             len(times),
-            f"{counted(len(times), 'failure')}, {min(times):%Y-%m-%d %H:%M:%S} UTC",
+            f"{plural(len(times), 'failure')}, {min(times):%Y-%m-%d %H:%M:%S} UTC",
             first_at in times,
         )
         for _, times in sorted(bins.items())
     )
 
 
-def _ticks(scale: _Scale) -> tuple[Tick, ...]:
+def _build_ticks(scale: _Scale) -> tuple[Tick, ...]:
     """Where each stretch begins and ends, as far as the texts have room beside each other."""
     years = {at.year for begin, end, *_ in scale.stretches for at in (begin, end)}
     date = "%d %b " if len(years) == 1 else "%d %b %Y "
@@ -201,26 +201,29 @@ def _ticks(scale: _Scale) -> tuple[Tick, ...]:
     for begin, end, *_ in scale.stretches:
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
         for at in dict.fromkeys((begin, end)):
-            x, today, hour = scale.x(at), at.strftime(date), at.strftime(clock)
+            x, today, hour = scale.to_percent(at), at.strftime(date), at.strftime(clock)
             dated = today != shown[0]
-            left, right = _extent(x, _DATED if dated else _CLOCKED)
+            left, right = _find_extent(x, _DATED if dated else _CLOCKED)
             if left >= free and (dated or hour != shown[1]):
                 found.append(Tick(x, f"{today if dated else ''}{hour}"))
                 free, shown = right, (today, hour)
     return tuple(found)
 
 
-def _extent(x: float, width: float) -> tuple[float, float]:
+def _find_extent(x: float, width: float) -> tuple[float, float]:
     """From where to where a text reaches; near an end of the strip it stays inside."""
-    if x < EDGE:
+    if x < EDGE_PERCENT:
         return x, x + width
-    if x > 100 - EDGE:
+    if x > 100 - EDGE_PERCENT:
         return x - width, x
     return x - width / 2, x + width / 2
 
 
-def _folds(scale: _Scale) -> tuple[Tick, ...]:
+def _build_folds(scale: _Scale) -> tuple[Tick, ...]:
     return tuple(
-        Tick(round(one[3] + _FOLD_WIDTH / 2, 2), f"{span(two[0] - one[1])} without failures")
+        Tick(
+            round(one[3] + _FOLD_WIDTH / 2, 2),
+            f"{format_duration(two[0] - one[1])} without failures",
+        )
         for one, two in pairwise(scale.stretches)
     )

@@ -69,7 +69,7 @@ _CODE_KINDS = {
     "fw": "firmware",
     "nd": "flake",
 }
-DEFECTS: Mapping[str, str] = {
+DEFECT_MEANINGS: Mapping[str, str] = {
     "pb001": "Product bug",
     "ab001": "Automation bug",
     "au001": "Automation bug",
@@ -125,40 +125,40 @@ QUESTIONS: Mapping[str, str] = {
 """What each step asks."""
 
 
-def kind_of(case: CaseFinding) -> str:
+def find_kind(case: CaseFinding) -> str:
     """The kind of one case: its category, or what its defect code says."""
-    if kind := _kind(case.category):
+    if kind := _normalize_kind(case.category):
         return kind
     return _CODE_KINDS.get(case.defect_type.strip().lower()[:2], "unknown")
 
 
-def first_kind_of(case: CaseFinding) -> str:
+def find_first_kind(case: CaseFinding) -> str:
     """The kind that a first look gave it."""
-    return _kind(case.triaged) or "unknown"
+    return _normalize_kind(case.triaged) or "unknown"
 
 
-def _kind(category: str) -> str:
+def _normalize_kind(category: str) -> str:
     word = category.strip().lower()
     word = _ALSO.get(word, word)
     return word if word in KINDS else ""
 
 
-def defect_meaning(code: str) -> str:
+def explain_defect(code: str) -> str:
     """What a defect code means; a project's own codes are read by their group."""
-    known = DEFECTS.get(code.strip().lower())
+    known = DEFECT_MEANINGS.get(code.strip().lower())
     if known or not code:
         return known or ""
     group = _FAMILIES.get(code.strip().lower()[:2])
     return f"{group}, the project's own code" if group else "the project's own code"
 
 
-def severity_rank(severity: str) -> int:
+def rank_severity(severity: str) -> int:
     """Lower is worse; what is not known comes last."""
     word = severity.strip().lower()
     return SEVERITIES.index(word) if word in SEVERITIES else len(SEVERITIES)
 
 
-def state_of(case: CaseFinding) -> str:
+def find_state(case: CaseFinding) -> str:
     """Exactly one of STATES."""
     if case.status == "closed":
         return "closed"
@@ -166,22 +166,22 @@ def state_of(case: CaseFinding) -> str:
         return "reviewed"
     if case.stuck:
         return "stopped"
-    return "waiting" if step_name(case.step) == "review" else "working"
+    return "waiting" if normalize_step(case.step) == "review" else "working"
 
 
-def step_name(step: str) -> str:
+def normalize_step(step: str) -> str:
     """`F5_REVIEW`, `f5` and `review` are one step: `review`."""
     word = step.strip().lower()
     return STEPS.get(word[:2], word) if word[:1] == "f" else word
 
 
-def step_title(step: str) -> str:
+def format_step(step: str) -> str:
     """`F5_REVIEW` for people: `Review`. What is no step of ours stays as it came."""
-    name = step_name(step)
+    name = normalize_step(step)
     return name.capitalize() if name in QUESTIONS else step
 
 
-def trust_of(case: CaseFinding) -> str:
+def find_case_trust(case: CaseFinding) -> str:
     """Who stands behind a finding: human, auto (a rule somebody chose), or nobody yet."""
     if case.decision not in DECISIONS:
         return "unreviewed"
@@ -192,7 +192,7 @@ _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)([\w.-]+)(?::\d+/|[:/])([\w./~-]+)")
 
 
-def commit_link(home: str, commit: str) -> str:
+def build_commit_link(home: str, commit: str) -> str:
     """Where a commit can be read, from the address of its repository."""
     ssh = _SSH.fullmatch(home.strip())
     base = safe_link(f"https://{ssh[1]}/{ssh[2]}" if ssh else home).rstrip("/")
@@ -202,13 +202,13 @@ def commit_link(home: str, commit: str) -> str:
     return base.removesuffix(".git") + place + commit.lower()
 
 
-def suspect_link(suspect: Suspect, repos: Iterable[Repo]) -> str:
+def build_suspect_link(suspect: Suspect, repos: Iterable[Repo]) -> str:
     if link := safe_link(suspect.url):
         return link
     homes = (repo.url for repo in repos if repo.name == suspect.repo and repo.url)
-    return commit_link(next(homes, ""), suspect.commit)
+    return build_commit_link(next(homes, ""), suspect.commit)
 
 
-def launch_link(launch: Launch) -> str:
+def build_launch_link(launch: Launch) -> str:
     """Where the tested commit can be read."""
-    return commit_link(launch.remote, launch.commit)
+    return build_commit_link(launch.remote, launch.commit)

@@ -49,7 +49,7 @@ _LONGEST: Final = 300
 _MOST: Final = 200
 
 
-def harmless_facts(properties: Mapping[str, str]) -> dict[str, str]:
+def filter_facts(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that may be shown: none that is secret by its name, none that is very long."""
     fit = (
         (name[:_LONGEST], value)
@@ -59,11 +59,11 @@ def harmless_facts(properties: Mapping[str, str]) -> dict[str, str]:
     return dict(pair for pair, _ in zip(fit, range(_MOST), strict=False))
 
 
-def with_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
+def add_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
     """The launch with what the properties tell; what it knows by itself stays."""
     facts: dict[str, str] = {}
-    for name, value in harmless_facts(properties).items():
-        facts.setdefault(_plain(name), value.strip())
+    for name, value in filter_facts(properties).items():
+        facts.setdefault(_normalize_name(name), value.strip())
     found = {
         field: next((facts[name] for name in names if facts.get(name)), "")
         for field, names in _NAMES.items()
@@ -73,5 +73,5 @@ def with_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
     return msgspec.structs.replace(launch, **news)
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return _PREFIX.sub("", re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_"))

@@ -16,8 +16,10 @@ from typing import BinaryIO, Final, Literal, NamedTuple, cast
 
 from interlock.system.errors import SourceError
 
-HEAD: Final = 1 << 16
-Kind = Literal["junit", "xml", "envelope", "failures", "zip", "packed", "log", "binary", "empty"]
+HEAD_SIZE: Final = 1 << 16
+ContentKind = Literal[
+    "junit", "xml", "envelope", "failures", "zip", "packed", "log", "binary", "empty"
+]
 _JUNIT: Final = re.compile(rb"<(?:[\w.-]+:)?(?:testsuites?|testcase)[\s/>]")
 _LATE_JUNIT: Final = re.compile(
     rb"^<\?xml\b[^>]{0,500}>\s*<(?:testsuites?|testcase)[\s/>]", re.MULTILINE
@@ -45,12 +47,12 @@ class SourceEntry(NamedTuple):
     def stem(self) -> str:
         return PurePath(self.name).stem
 
-    def kind(self) -> Kind:
+    def detect_kind(self) -> ContentKind:
         with self.open() as stream:
-            return kind_of(stream.read(HEAD))
+            return detect_content_kind(stream.read(HEAD_SIZE))
 
 
-def kind_of(head: bytes) -> Kind:
+def detect_content_kind(head: bytes) -> ContentKind:
     """What a content is, by its first bytes."""
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
@@ -62,22 +64,22 @@ def kind_of(head: bytes) -> Kind:
     if not start:
         return "empty"
     if start.startswith(b"<"):
-        return _kind_of_xml(start)
+        return _detect_xml_kind(start)
     if start.startswith(b"{"):
-        return _kind_of_json(start)
+        return _detect_json_kind(start)
     if _LATE_JUNIT.search(start):
         return "junit"
     return "binary" if _is_binary(head) else "log"
 
 
-def _kind_of_xml(start: bytes) -> Kind:
+def _detect_xml_kind(start: bytes) -> ContentKind:
     if _JUNIT.search(start):
         return "junit"
     tag = re.match(rb"<(?:\?xml|!--|!DOCTYPE|[A-Za-z_][\w:.-]*[\s/>])", start)
     return "xml" if tag else "log"
 
 
-def _kind_of_json(start: bytes) -> Kind:
+def _detect_json_kind(start: bytes) -> ContentKind:
     if b'"failure_list"' in start:
         return "envelope"
     if _FAILURE.match(start):
@@ -91,7 +93,7 @@ def _is_binary(head: bytes) -> bool:
     return odd * 20 > len(head)
 
 
-class Hashing(RawIOBase):
+class HashingStream(RawIOBase):
     """A stream that is hashed as it is read."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -111,22 +113,22 @@ class Hashing(RawIOBase):
         buffer[: len(part)] = part
         return len(part)
 
-    def digest(self) -> str:
+    def finish_digest(self) -> str:
         """Of all bytes, those not yet read too."""
         while self.read(1 << 20):
             pass
         return self._hash.hexdigest()
 
 
-MOST_MEMBERS: Final = 20_000
-LARGEST: Final = 2 * 1024**3
+MAX_MEMBERS: Final = 20_000
+MAX_UNPACKED: Final = 2 * 1024**3
 """Of one archive, unpacked."""
 _ENDINGS: Final = (".xml", ".log", ".txt", ".out", ".zip")
 _SUSPICIOUS: Final = 64 * 1024**2
 _MOST_RATIO: Final = 200
 
 
-class _Member(RawIOBase):
+class _ZipMember(RawIOBase):
     """One member's bytes; raises when it unpacks to more than it may."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, label: str) -> None:
@@ -167,28 +169,30 @@ class _Member(RawIOBase):
         super().close()
 
 
-def members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
+def list_members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
     """What lies in the archive, by name, and notes on what is left out."""
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
         raise SourceError(f"{label} is not a readable zip: {error}.") from None
-    if len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > LARGEST:
+    if len(infos) > MAX_MEMBERS or sum(info.file_size for info in infos) > MAX_UNPACKED:
         raise SourceError(
-            f"{label} holds more than {MOST_MEMBERS:,} files or {LARGEST // 1024**3} GiB: "
+            f"{label} holds more than {MAX_MEMBERS:,} files or {MAX_UNPACKED // 1024**3} GiB: "
             "unpack what is needed and give the folder."
         )
     notes: list[str] = []
-    fit = list(_fit(infos, label, notes))
+    fit = list(_filter_members(infos, label, notes))
     folders: dict[str, dict[str, SourceEntry]] = {}
-    leaves = [_leaf(path, label, info, folders) for info in fit]
+    leaves = [_make_entry(path, label, info, folders) for info in fit]
     for leaf in leaves:
         folders.setdefault(leaf.folder, {})[leaf.name] = leaf
     return sorted(leaves, key=lambda leaf: leaf.label), notes
 
 
-def _fit(infos: list[zipfile.ZipInfo], label: str, notes: list[str]) -> Iterator[zipfile.ZipInfo]:
+def _filter_members(
+    infos: list[zipfile.ZipInfo], label: str, notes: list[str]
+) -> Iterator[zipfile.ZipInfo]:
     for info in infos:
         if info.is_dir() or not _is_wanted(info.filename):
             continue
@@ -212,7 +216,7 @@ def _is_bomb(size: int, packed: int) -> bool:
     return size > _SUSPICIOUS and size > _MOST_RATIO * max(packed, 1)
 
 
-def _leaf(
+def _make_entry(
     path: Path, label: str, info: zipfile.ZipInfo, folders: Mapping[str, Mapping[str, SourceEntry]]
 ) -> SourceEntry:
     place = PurePosixPath(info.filename)
@@ -221,7 +225,7 @@ def _leaf(
         label=named,
         folder=folder,
         name=place.name,
-        open=lambda: cast("BinaryIO", _Member(zipfile.ZipFile(path), info, named)),
+        open=lambda: cast("BinaryIO", _ZipMember(zipfile.ZipFile(path), info, named)),
         neighbours=lambda: folders[folder],
         is_given=False,
     )

@@ -12,13 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.records import Failure, Launch
-from interlock.rca.sources.build_facts import with_build_facts
+from interlock.rca.sources.build_facts import add_build_facts
 from interlock.rca.sources.reportportal import items as rp_items
 from interlock.system.errors import SourceError
 from interlock.system.strict_json import Problem, read_object
 from interlock.system.test_output import TestCounts
-from interlock.system.text import bounded
-from interlock.system.time import rfc3339
+from interlock.system.text import clip_text
+from interlock.system.time import format_rfc3339
 
 _MOST_NOTES: Final = 5
 
@@ -31,7 +31,7 @@ def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[
         if not line.strip():
             continue
         try:
-            found.append(_failure(msgspec.json.decode(line)))
+            found.append(_decode_failure(msgspec.json.decode(line)))
         except (msgspec.MsgspecError, RecursionError, TypeError) as error:
             bad.append(f"{name}:{number}: skipped, not a failure: {error}")
     if len(bad) > _MOST_NOTES:
@@ -39,17 +39,17 @@ def read_failures(lines: Iterable[str], name: str) -> tuple[list[Failure], list[
     return found, bad
 
 
-def _failure(row: Any) -> Failure:
+def _decode_failure(row: Any) -> Failure:
     if not isinstance(row, dict):
         raise TypeError("it is not an object")
     fields = {key: value for key, value in row.items() if value is not None}
     fields["id"] = str(fields.get("id", ""))
     facts = fields.get("attributes", {})
     if isinstance(facts, dict):
-        fields["attributes"] = {key: _word(value) for key, value in facts.items()}
+        fields["attributes"] = {key: _encode_value(value) for key, value in facts.items()}
     failure = msgspec.convert(fields, Failure, strict=False)
-    log, log_cut = bounded(failure.log)
-    stack, stack_cut = bounded(failure.stack)
+    log, log_cut = clip_text(failure.log)
+    stack, stack_cut = clip_text(failure.stack)
     return msgspec.structs.replace(
         failure,
         log=log,
@@ -58,7 +58,7 @@ def _failure(row: Any) -> Failure:
     )
 
 
-def _word(value: Any) -> str:
+def _encode_value(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -68,19 +68,19 @@ _FIT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._#-]{0,119}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class FailureIds:
+class FailureNamer:
     """Gives each failure an id that no other failure of the launch has."""
 
     def __init__(self) -> None:
         self._given: dict[str, int] = {}
         self._jobs: dict[str, str] = {}
 
-    def name(self, failure: Failure) -> Failure:
+    def assign_id(self, failure: Failure) -> Failure:
         """The same failure with its id: `class.test`, with its job in front where that is needed
         to tell it from another, and `#2` where nothing else does."""
-        base = _slug(_full_name(failure))
+        base = _make_slug(_format_full_name(failure))
         if self._jobs.setdefault(base, failure.job) != failure.job:
-            base = _slug(f"{failure.job}.{_full_name(failure)}")
+            base = _make_slug(f"{failure.job}.{_format_full_name(failure)}")
         number = self._given.get(base, 0) + 1
         while number > 1 and f"{base}#{number}" in self._given:
             number += 1
@@ -89,22 +89,22 @@ class FailureIds:
         self._given.setdefault(found, 1)
         return msgspec.structs.replace(failure, id=found)
 
-    def keep(self, failure: Failure) -> Failure:
+    def keep_id(self, failure: Failure) -> Failure:
         """The same failure under the id it brings, if that is fit and free."""
         if not _FIT.fullmatch(failure.id) or failure.id in self._given:
-            return self.name(failure)
+            return self.assign_id(failure)
         self._given[failure.id] = 1
         return failure
 
 
-def _full_name(failure: Failure) -> str:
+def _format_full_name(failure: Failure) -> str:
     test, owner = failure.test_name, failure.class_name
     if not owner or test == owner or test.startswith(f"{owner}."):
         return test or failure.job or "test"
     return f"{owner}.{test}" if test else owner
 
 
-def _slug(name: str) -> str:
+def _make_slug(name: str) -> str:
     """Fit for an id; where signs were lost that tell names apart, a mark of the whole name."""
     slug = _UNFIT.sub("-", name).strip("-.")
     lost = len(slug) > _LONGEST or any(ord(sign) > 127 for sign in name) or not slug
@@ -127,36 +127,38 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     if not is_envelope(document):
         raise SourceError(f"{name} is not an envelope: it has no list `failure_list`.")
     items = rp_items.read_items(document["failure_list"])
-    own, notes = rp_items.own_failures(items)
+    own, notes = rp_items.filter_own_failures(items)
     lost = len(document["failure_list"]) - len(items)
     if lost:
         notes.append(f"{lost} of its failures have no id of their own: not counted")
-    launch = _launch(document, hashlib.sha256(raw).hexdigest()[:16])
+    launch = _read_launch(document, hashlib.sha256(raw).hexdigest()[:16])
     names = {item.item_id: item.name for item in items}
-    ids = FailureIds()
-    failures = [ids.name(rp_items.failure_of_item(item, names, launch.launch_id)) for item in own]
-    jobs = rp_items.jobs_of(items, failures)
-    tally = rp_items.tally(document.get("statistics")) or TestCounts(failed=len(own) + lost)
+    ids = FailureNamer()
+    failures = [
+        ids.assign_id(rp_items.build_failure(item, names, launch.launch_id)) for item in own
+    ]
+    jobs = rp_items.build_jobs(items, failures)
+    tally = rp_items.read_counts(document.get("statistics")) or TestCounts(failed=len(own) + lost)
     whole = msgspec.structs.replace(launch, jobs=jobs, tally=tally)
     return whole, failures, [f"{name}: {each}" for each in notes]
 
 
-def _launch(document: dict[str, Any], content: str) -> Launch:
-    attributes = rp_items.attributes(document.get("launch_attributes"))
-    attributes |= rp_items.attributes(document.get("attributes"))
+def _read_launch(document: dict[str, Any], content: str) -> Launch:
+    attributes = rp_items.read_attributes(document.get("launch_attributes"))
+    attributes |= rp_items.read_attributes(document.get("attributes"))
     git = document.get("git")
     git = git if isinstance(git, dict) else {}
     launch = Launch(
-        launch_id=rp_items.text(document, "run_id", "launch_id", "launch_uuid") or content,
-        name=rp_items.text(document, "name"),
-        uuid=rp_items.text(document, "launch_uuid", "uuid"),
+        launch_id=rp_items.read_text(document, "run_id", "launch_id", "launch_uuid") or content,
+        name=rp_items.read_text(document, "name"),
+        uuid=rp_items.read_text(document, "launch_uuid", "uuid"),
         number=rp_items.read_number(document.get("number")),
-        status=rp_items.text(document, "status"),
-        started_at=rfc3339(document.get("startTime") or document.get("startTime_iso")),
-        ended_at=rfc3339(document.get("endTime") or document.get("endTime_iso")),
+        status=rp_items.read_text(document, "status"),
+        started_at=format_rfc3339(document.get("startTime") or document.get("startTime_iso")),
+        ended_at=format_rfc3339(document.get("endTime") or document.get("endTime_iso")),
         attributes=attributes,
-        branch=rp_items.text(git, "branch"),
-        commit=rp_items.text(git, "commit"),
-        remote=rp_items.text(git, "remote"),
+        branch=rp_items.read_text(git, "branch"),
+        commit=rp_items.read_text(git, "commit"),
+        remote=rp_items.read_text(git, "remote"),
     )
-    return with_build_facts(launch, attributes)
+    return add_build_facts(launch, attributes)

@@ -39,7 +39,7 @@ class JUnitReport:
         self._told_at = -1
         """Where the last tag began that the parser told us of, of those that matter."""
         self._base = 0
-        self._parser = self._new_parser()
+        self._parser = self._create_parser()
 
     @property
     def tally(self) -> TestCounts:
@@ -79,9 +79,9 @@ class JUnitReport:
         chunks = iter(self._text)
         for chunk in chunks:
             self._feed(chunk, chunks)
-            yield from self._taken()
+            yield from self._take_ready()
         self._finish()
-        yield from self._taken()
+        yield from self._take_ready()
         if not self._elements.seen:
             if self._text.is_empty:
                 raise SourceError(f"{self.name} is empty: there is no report in it.")
@@ -90,24 +90,24 @@ class JUnitReport:
                 "give the report that your test runner writes."
             )
 
-    def _taken(self) -> list[Failure]:
+    def _take_ready(self) -> list[Failure]:
         ready, self._elements.ready = self._elements.ready, []
         return ready
 
-    def _new_parser(self) -> "expat.XMLParserType":
+    def _create_parser(self) -> "expat.XMLParserType":
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._elements.end
-        parser.CharacterDataHandler = self._elements.text
+        parser.StartElementHandler = self._start_element
+        parser.EndElementHandler = self._elements.end_element
+        parser.CharacterDataHandler = self._elements.add_text
         parser.EntityDeclHandler = self._refuse_entity
         return parser
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def _start_element(self, tag: str, attributes: dict[str, str]) -> None:
         if tag.endswith(("testcase", "failure", "error", "skipped")):
-            self._told_at = self._position()
-        self._elements.start(tag, attributes)
+            self._told_at = self._get_position()
+        self._elements.start_element(tag, attributes)
 
     def _refuse_entity(self, *_: object) -> None:
         raise SourceError(
@@ -115,11 +115,11 @@ class JUnitReport:
             "made to fill the memory: refused. Remove its <!DOCTYPE …> to have it read."
         )
 
-    def _position(self) -> int:
+    def _get_position(self) -> int:
         return self._base + max(0, self._parser.CurrentByteIndex)
 
     def _feed(self, chunk: bytes, more: Iterator[bytes]) -> None:
-        keep = min(max(0, self._position() - self._raw_at), len(self._raw))
+        keep = min(max(0, self._get_position() - self._raw_at), len(self._raw))
         self._raw, self._raw_at = self._raw[keep:] + chunk, self._raw_at + keep
         self._parse(chunk, more)
 
@@ -133,19 +133,19 @@ class JUnitReport:
                 left = self._recover(self._base + self._parser.ErrorByteIndex, str(error), more)
                 continue
             left = None
-            stuck = self._raw_at + len(self._raw) - self._position()
+            stuck = self._raw_at + len(self._raw) - self._get_position()
             if stuck > _LONGEST_TAG:
-                left = self._recover(self._position(), "a tag has no end", more)
+                left = self._recover(self._get_position(), "a tag has no end", more)
 
     def _recover(self, at: int, reason: str, more: Iterator[bytes]) -> bytes | None:
         """Take what stands in the broken case, find where the next begins; the bytes from there."""
-        begin, start = self._unread_tag(at), self._local(at)
+        begin, start = self._find_unread_tag(at), self._to_local_offset(at)
         if self._raw[max(0, start - 2) : start] == b"</":
             start -= 2  # of a closing tag that closes nothing, the parser points at the name
-        end = xml_repair.NEXT.search(self._raw, start)
-        if end and end.start() == self._local(begin) and not end[1]:
-            end = xml_repair.NEXT.search(self._raw, end.end())
-        kept = self._raw[self._local(begin) : end.start() if end else len(self._raw)]
+        end = xml_repair.NEXT_TAG.search(self._raw, start)
+        if end and end.start() == self._to_local_offset(begin) and not end[1]:
+            end = xml_repair.NEXT_TAG.search(self._raw, end.end())
+        kept = self._raw[self._to_local_offset(begin) : end.start() if end else len(self._raw)]
         while end is None:
             chunk = next(more, None)
             if chunk is None:
@@ -153,57 +153,57 @@ class JUnitReport:
             seam = self._raw[-64:]
             self._raw_at += len(self._raw) - len(seam)
             self._raw = seam + chunk
-            end = xml_repair.NEXT.search(self._raw)
+            end = xml_repair.NEXT_TAG.search(self._raw)
             if len(kept) < _MOST_RAW:
                 kept += self._raw[len(seam) : end.start() if end else len(self._raw)]
-        self._take_broken(kept)
+        self._salvage(kept)
         closing_suite = bool(end and end[1] and end[2] != b"testcase")
         self._count_break(reason, is_known=closing_suite and self._base != 0)
-        return self._go_on(end.start() if end else len(self._raw), end is not None)
+        return self._restart_parser(end.start() if end else len(self._raw), end is not None)
 
-    def _go_on(self, local: int, found: bool) -> bytes | None:
+    def _restart_parser(self, local: int, found: bool) -> bytes | None:
         """Begin again at that place with a new parser; a closing tag there is obeyed by hand."""
         self._elements.forget_position()
-        tag = xml_repair.NEXT.match(self._raw, local) if found else None
+        tag = xml_repair.NEXT_TAG.match(self._raw, local) if found else None
         if tag and tag[1]:
             if tag[2] == b"testsuite":
                 self._elements.end_suite()
                 self._elements.forget_position()
             local = self._raw.find(b">", local) + 1 or len(self._raw)
-        self._parser = self._new_parser()
+        self._parser = self._create_parser()
         self._base = self._told_at = self._raw_at + local
         self._base -= len(_WRAPPER)
         self._raw, self._raw_at = self._raw[local:], self._raw_at + local
         self._parser.StartElementHandler = None
         self._parser.Parse(_WRAPPER, False)
-        self._parser.StartElementHandler = self._start
+        self._parser.StartElementHandler = self._start_element
         return self._raw or None
 
-    def _unread_tag(self, at: int) -> int:
+    def _find_unread_tag(self, at: int) -> int:
         """Where the tag begins that the parser could not read to its end."""
-        limit = self._local(at) + 1
+        limit = self._to_local_offset(at) + 1
         places = (self._raw.rfind(tag, 0, limit) for tag in _LOOK_BACK)
         unread = [found for found in places if self._raw_at + found > self._told_at and found >= 0]
         return self._raw_at + min(unread) if unread else at
 
-    def _local(self, at: int) -> int:
+    def _to_local_offset(self, at: int) -> int:
         return min(max(0, at - self._raw_at), len(self._raw))
 
-    def _take_broken(self, raw: bytes) -> None:
+    def _salvage(self, raw: bytes) -> None:
         elements = self._elements
-        attributes = xml_repair.case_attributes(raw)
+        attributes = xml_repair.salvage_case_attributes(raw)
         if attributes is not None:
             while elements.cases:
                 elements.end_case()
             elements.forget_position()
-            elements.start("testcase", attributes)
+            elements.start_element("testcase", attributes)
         if not elements.cases:
             return
-        for found in xml_repair.results(raw):
+        for found in xml_repair.salvage_results(raw):
             if found.kind == "skipped":
                 elements.cases[-1].skipped = True
             else:
-                elements.result_sink(found.kind, dict(found.attributes)).add(found.text)
+                elements.open_result(found.kind, dict(found.attributes)).add(found.text)
         while elements.cases:
             elements.end_case()
 
@@ -224,8 +224,8 @@ class JUnitReport:
         self._elements.end_report()
 
     def _end_early(self, reason: str) -> None:
-        begin = self._unread_tag(self._raw_at + len(self._raw))
-        raw = self._raw[self._local(begin) :]
-        self._take_broken(raw if xml_repair.results(raw) else b"")
+        begin = self._find_unread_tag(self._raw_at + len(self._raw))
+        raw = self._raw[self._to_local_offset(begin) :]
+        self._salvage(raw if xml_repair.salvage_results(raw) else b"")
         self._elements.cases.clear()
         self._notes.append(f"{self.name}: it ends too early ({reason}); what stood before was read")

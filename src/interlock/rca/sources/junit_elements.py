@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from interlock.rca.records import Failure, Job
-from interlock.rca.sources.build_facts import harmless_facts
-from interlock.rca.sources.envelope import FailureIds
-from interlock.rca.sources.xml_repair import restored
+from interlock.rca.sources.build_facts import filter_facts
+from interlock.rca.sources.envelope import FailureNamer
+from interlock.rca.sources.xml_repair import restore_escapes
 from interlock.system.test_output import TestCounts
-from interlock.system.text import LOG_BOUND, ClippedText, bounded
-from interlock.system.time import after, rfc3339
+from interlock.system.text import LOG_BOUND, ClippedText, clip_text
+from interlock.system.time import add_seconds, format_rfc3339
 
 _BARE = re.compile(
     r"(?:the )?(?:test |collection )?(?:has )?(?:failed|failure|error)[.!]?", re.IGNORECASE
@@ -32,7 +32,7 @@ _PLACE = re.compile(r"\[[\w -]{1,30}\]|\S*[.:/\\#]\S*|[^\w\s]+")
 """What stands beside a test's name where nothing but the test is named: a file, a browser."""
 
 
-def telling(message: str, body: str, test_name: str) -> str:
+def pick_telling_line(message: str, body: str, test_name: str) -> str:
     """`message`, or where it tells nothing, the first line of `body` that tells something."""
     if message and not _is_bare(message, test_name):
         return message
@@ -84,12 +84,12 @@ class JUnitCase:
 
     @property
     def test_name(self) -> str:
-        return restored(self.attributes.get("name", "").strip())
+        return restore_escapes(self.attributes.get("name", "").strip())
 
     @property
     def class_name(self) -> str:
         named = self.attributes.get("classname") or self.attributes.get("class") or ""
-        return restored(named.strip())
+        return restore_escapes(named.strip())
 
 
 class JUnitSuite:
@@ -109,47 +109,54 @@ class JUnitSuite:
         """Failures without a log: the suite's own, which may still come, is theirs too."""
 
 
-def failure_of(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Failure:
+def build_failure(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Failure:
     """The case as a failure; its id is still to be given."""
     held_by = list(suites)
-    log = restored(case.log.text()).strip("\n")
-    stack, cut = bounded("\n\n".join(filter(None, (_body(each) for each in case.results))))
-    at = rfc3339(case.attributes.get("timestamp", ""))
-    seconds = _seconds(case.attributes.get("time", ""))
+    log = restore_escapes(case.log.text()).strip("\n")
+    stack, cut = clip_text("\n\n".join(filter(None, (_read_body(each) for each in case.results))))
+    at = format_rfc3339(case.attributes.get("timestamp", ""))
+    seconds = _parse_seconds(case.attributes.get("time", ""))
     return Failure(
         id="",
         test_name=case.test_name,
         class_name=case.class_name,
-        type=restored(next((each.type for each in case.results if each.type), "")),
-        message=_message(case.results, case.test_name),
+        type=restore_escapes(next((each.type for each in case.results if each.type), "")),
+        message=_build_message(case.results, case.test_name),
         stack=stack,
         log=log,
         log_truncated=case.log.truncated or cut,
-        at=at or rfc3339(_nearest(case, held_by, "timestamp")),
-        ended_at=after(at, seconds) if at else "",
-        attributes=_attributes(case, held_by, log),
+        at=at or format_rfc3339(_find_nearest(case, held_by, "timestamp")),
+        ended_at=add_seconds(at, seconds) if at else "",
+        attributes=_collect_attributes(case, held_by, log),
         job=job,
         path=" / ".join(each.name for each in held_by if each.name),
-        file=restored(_nearest(case, held_by, "file") or _nearest(case, held_by, "filepath")),
-        line=_number(case.attributes.get("line", "")),
+        file=restore_escapes(
+            _find_nearest(case, held_by, "file") or _find_nearest(case, held_by, "filepath")
+        ),
+        line=_parse_number(case.attributes.get("line", "")),
     )
 
 
-def _message(results: Iterable[JUnitResult], test_name: str) -> str:
-    messages = (telling(restored(each.message.strip()), _body(each), test_name) for each in results)
-    return bounded("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]
+def _build_message(results: Iterable[JUnitResult], test_name: str) -> str:
+    messages = (
+        pick_telling_line(restore_escapes(each.message.strip()), _read_body(each), test_name)
+        for each in results
+    )
+    return clip_text("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]
 
 
-def _body(result: JUnitResult) -> str:
-    return restored(result.text.text()).strip()
+def _read_body(result: JUnitResult) -> str:
+    return restore_escapes(result.text.text()).strip()
 
 
-def _attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str, str]:
-    found = harmless_facts(case.properties)
+def _collect_attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str, str]:
+    found = filter_facts(case.properties)
     found["result"] = case.results[0].kind
     for name in ("time", "hostname"):
-        if value := (case.attributes.get(name) if name == "time" else _nearest(case, suites, name)):
-            found[name] = restored(value)[:200]
+        if value := (
+            case.attributes.get(name) if name == "time" else _find_nearest(case, suites, name)
+        ):
+            found[name] = restore_escapes(value)[:200]
     if case.reruns:
         found["reruns"] = str(case.reruns)
     attached = list(dict.fromkeys(_ATTACHMENT.findall(log)))[:_MOST_ATTACHMENTS]
@@ -158,19 +165,19 @@ def _attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str
     return found
 
 
-def _nearest(case: JUnitCase, suites: list[JUnitSuite], name: str) -> str:
+def _find_nearest(case: JUnitCase, suites: list[JUnitSuite], name: str) -> str:
     holders = (case.attributes, *(each.attributes for each in reversed(suites)))
     return next((holder[name] for holder in holders if holder.get(name)), "")
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         return float(text.replace(",", ""))
     except ValueError:
         return -1.0
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
@@ -203,7 +210,7 @@ class JUnitElements:
         self.cases: list[JUnitCase] = []
         self._bound = log_bound
         self._stem = PurePath(name).stem or name
-        self._ids = FailureIds()
+        self._ids = FailureNamer()
         self._file = JUnitSuite({}, "", ClippedText(_SUITE_LOG))
         self._suites: list[JUnitSuite] = [self._file]
         self._names: list[str] = []
@@ -222,7 +229,7 @@ class JUnitElements:
             skipped=sum(each.skipped for each in tallies),
         )
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
+    def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
         parent = self._names[-1] if self._names else ""
         sink = self._sinks[-1] if self._sinks else None
@@ -236,19 +243,19 @@ class JUnitElements:
             sink = None
         elif name == "testsuites":
             self.seen += 1
-            self.title = self.title or restored(attributes.get("name", ""))
+            self.title = self.title or restore_escapes(attributes.get("name", ""))
             self._file.attributes = attributes
         elif name == "property":
             sink = self._begin_property(attributes)
         elif self.cases:
-            sink = self._in_case(name, parent, attributes, sink)
+            sink = self._start_in_case(name, parent, attributes, sink)
         elif name in _LOGS:
             sink = self._suites[-1].log
         elif name in ("failure", "error") and parent == "testsuite":
-            self._note_suite(name, attributes)
+            self._note_suite_error(name, attributes)
         self._sinks.append(sink)
 
-    def end(self, tag: str) -> None:
+    def end_element(self, tag: str) -> None:
         name = tag.rpartition(":")[2]
         self._names.pop()
         sink = self._sinks.pop()
@@ -259,7 +266,7 @@ class JUnitElements:
         elif name == "property" and sink is not None and sink.total:
             self._keep_property(sink.text().strip())
 
-    def text(self, data: str) -> None:
+    def add_text(self, data: str) -> None:
         if self._sinks and (sink := self._sinks[-1]) is not None:
             sink.add(data)
 
@@ -269,7 +276,7 @@ class JUnitElements:
         key = (suite.name, case.class_name, case.test_name)
         if case.results:
             suite.failed += 1
-            self._fail(case, key)
+            self._add_failure(case, key)
         elif case.skipped:
             suite.skipped += 1
         elif case.flaky:
@@ -282,9 +289,9 @@ class JUnitElements:
         suite = self._suites[-1]
         if suite is not self._file:
             self._suites.pop()
-        log = restored(suite.log.text()).strip("\n")
+        log = restore_escapes(suite.log.text()).strip("\n")
         for failure in suite.waiting:
-            self._waiting -= _size(failure)
+            self._waiting -= _estimate_size(failure)
             self.ready.append(
                 msgspec.structs.replace(failure, log=log, log_truncated=suite.log.truncated)
             )
@@ -310,12 +317,12 @@ class JUnitElements:
         self._sinks = [None] * len(self._names)
         self.cases = []
 
-    def result_sink(self, kind: str, attributes: dict[str, str]) -> ClippedText:
+    def open_result(self, kind: str, attributes: dict[str, str]) -> ClippedText:
         result = JUnitResult(kind, attributes, ClippedText(self._bound))
         self.cases[-1].results.append(result)
         return result.text
 
-    def _in_case(
+    def _start_in_case(
         self, name: str, parent: str, attributes: dict[str, str], sink: ClippedText | None
     ) -> ClippedText | None:
         case = self.cases[-1]
@@ -328,7 +335,7 @@ class JUnitElements:
         if parent != "testcase":
             return sink
         if name in ("failure", "error"):
-            return self.result_sink(name, attributes)
+            return self.open_result(name, attributes)
         if name == "skipped":
             case.skipped = True
         elif name in _FLAKY:
@@ -339,9 +346,11 @@ class JUnitElements:
 
     def _begin_suite(self, attributes: dict[str, str]) -> None:
         self.seen += 1
-        name = restored(attributes.get("name", "").strip())
+        name = restore_escapes(attributes.get("name", "").strip())
         if len(self._suites) == 1:
-            self._claimed += _count(attributes, "failures") + _count(attributes, "errors")
+            self._claimed += _parse_count(attributes, "failures") + _parse_count(
+                attributes, "errors"
+            )
         self._suites.append(JUnitSuite(attributes, name, ClippedText(_SUITE_LOG)))
 
     def _begin_property(self, attributes: dict[str, str]) -> ClippedText:
@@ -353,31 +362,31 @@ class JUnitElements:
     def _keep_property(self, value: str) -> None:
         kept = self.cases[-1].properties if self.cases else self.properties
         if self._property and len(kept) < _MOST_PROPERTIES:
-            kept.setdefault(restored(self._property), restored(value))
+            kept.setdefault(restore_escapes(self._property), restore_escapes(value))
         self._property = ""
 
-    def _note_suite(self, name: str, attributes: dict[str, str]) -> None:
-        message = restored(attributes.get("message", "")).strip()[:300]
+    def _note_suite_error(self, name: str, attributes: dict[str, str]) -> None:
+        message = restore_escapes(attributes.get("message", "")).strip()[:300]
         note = f"the suite {self._suites[-1].name or self._stem} has an {name}: {message}"
         self.notes.append(note)
         self.unshown.append(note)
 
-    def _fail(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
+    def _add_failure(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
         if len(self._suites) <= _MOST_HOLDERS:
             suites = self._suites[1:] or [self._file]
         job = suites[-1].name or self._stem
-        failure = self._ids.name(failure_of(case, suites, job))
+        failure = self._ids.assign_id(build_failure(case, suites, job))
         self._failed[key] = failure.id
         if failure.log:
             self.ready.append(failure)
             return
-        self._waiting += _size(failure)
+        self._waiting += _estimate_size(failure)
         self._suites[-1].waiting.append(failure)
         if self._waiting > _MOST_WAITING:
-            self._let_go()
+            self._release_waiting()
 
-    def _let_go(self) -> None:
+    def _release_waiting(self) -> None:
         for suite in self._suites:
             self.ready.extend(suite.waiting)
             suite.waiting = []
@@ -385,9 +394,9 @@ class JUnitElements:
 
     def _keep_job(self, suite: JUnitSuite) -> None:
         name = suite.name or self._stem
-        started = rfc3339(suite.attributes.get("timestamp", ""))
+        started = format_rfc3339(suite.attributes.get("timestamp", ""))
         old = self.jobs.get(name) or Job(
-            name=name, started_at=started, ended_at=_end(started, suite.attributes)
+            name=name, started_at=started, ended_at=_compute_end(started, suite.attributes)
         )
         tally = TestCounts(
             tests=old.tally.tests + suite.tests,
@@ -398,17 +407,17 @@ class JUnitElements:
         self.jobs[name] = msgspec.structs.replace(old, tally=tally, status=status)
 
 
-def _size(failure: Failure) -> int:
+def _estimate_size(failure: Failure) -> int:
     return len(failure.message) + len(failure.stack) + 1_000
 
 
-def _count(attributes: Mapping[str, str], name: str) -> int:
+def _parse_count(attributes: Mapping[str, str], name: str) -> int:
     text = attributes.get(name, "").strip()
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0
 
 
-def _end(started: str, attributes: Mapping[str, str]) -> str:
+def _compute_end(started: str, attributes: Mapping[str, str]) -> str:
     try:
-        return after(started, float(attributes.get("time", "").replace(",", "")))
+        return add_seconds(started, float(attributes.get("time", "").replace(",", "")))
     except ValueError:
         return ""

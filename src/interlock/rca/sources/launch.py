@@ -15,16 +15,16 @@ from typing import BinaryIO, Final, cast
 
 import msgspec
 
-from interlock.rca.records import Failure, Job, Launch, failure_of
-from interlock.rca.sources.build_facts import harmless_facts, with_build_facts
-from interlock.rca.sources.entry import Hashing, SourceEntry
-from interlock.rca.sources.envelope import FailureIds
+from interlock.rca.records import Failure, Job, Launch, build_failure
+from interlock.rca.sources.build_facts import add_build_facts, filter_facts
+from interlock.rca.sources.entry import HashingStream, SourceEntry
+from interlock.rca.sources.envelope import FailureNamer
 from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
-from interlock.system.test_output.counts import bare, lines_of
+from interlock.system.test_output.counts import read_lines, strip_console
 from interlock.system.test_output.failures import read_log
-from interlock.system.text import bounded
+from interlock.system.text import clip_text
 
 _LINE = 500
 _KEPT = 200
@@ -48,7 +48,7 @@ _ENDED = re.compile(
 """That it broke, without why; counts only where nothing says why."""
 
 
-class Break(msgspec.Struct, frozen=True):
+class RunBreak(msgspec.Struct, frozen=True):
     """Why a run broke, as its log says it, and the lines that speak of it."""
 
     type: str
@@ -56,15 +56,15 @@ class Break(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def find_break(lines: Iterable[str]) -> Break | None:
+def find_break(lines: Iterable[str]) -> RunBreak | None:
     """What broke the run; None if the log complains of nothing."""
-    reader = _Reader()
+    reader = _BreakReader()
     for line in lines:
-        reader.take(bare(line[: 8 * _LINE])[:_LINE])
-    return reader.done()
+        reader.add_line(strip_console(line[: 8 * _LINE])[:_LINE])
+    return reader.finish()
 
 
-class _Reader:
+class _BreakReader:
     def __init__(self) -> None:
         self.typed: re.Match[str] | None = None
         self.complaint = ""
@@ -72,40 +72,40 @@ class _Reader:
         self.first: list[str] = []
         self.last: deque[str] = deque(maxlen=_KEPT)
 
-    def take(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         text = line.strip()
         # An interpreter tells where before it tells what, so the lines before are wanted too.
-        if not self._why and self._hear(text):
+        if not self._has_reason and self._match_complaint(text):
             self.first = list(self.last)[-_KEPT // 2 :]
             self.last.clear()
             self.first.append(line)
-        elif self._why and len(self.first) < _KEPT:
+        elif self._has_reason and len(self.first) < _KEPT:
             self.first.append(line)
         else:
             self.last.append(line)
 
     @property
-    def _why(self) -> bool:
+    def _has_reason(self) -> bool:
         return bool(self.typed or self.complaint)
 
-    def _hear(self, text: str) -> bool:
+    def _match_complaint(self, text: str) -> bool:
         self.typed = _TYPED.match(text)
         if not self.typed:
             found = next((hit for each in _COMPLAINTS if (hit := each.match(text))), None)
             self.complaint = found["said"] if found else ""
             if not found and not self.ended and (end := _ENDED.match(text)):
                 self.ended = end["said"]
-        return self._why
+        return self._has_reason
 
-    def done(self) -> Break | None:
+    def finish(self) -> RunBreak | None:
         kept = (*self.first, *self.last)
         if self.typed:
-            return Break(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
+            return RunBreak(self.typed["type"], self.typed[0].removeprefix("E ").strip(), kept)
         message = self.complaint or self.ended
-        return Break("", message.strip(), kept) if message else None
+        return RunBreak("", message.strip(), kept) if message else None
 
 
-PART_BOUND: Final = 64 * 1024
+MAX_LOG_PART: Final = 64 * 1024
 """Characters of such a log that one failure gets."""
 _END: Final = 16 * 1024 * 1024
 _LONGEST_LINE: Final = 4_000
@@ -120,7 +120,7 @@ def is_log_name(name: str) -> bool:
     return PurePath(name).suffix.lower() in _ENDINGS
 
 
-def log_beside(report: SourceEntry) -> SourceEntry | None:
+def find_log_beside(report: SourceEntry) -> SourceEntry | None:
     """The log of the same stem or, in the same folder, of a usual name; None if there is none."""
     around = {name.lower(): leaf for name, leaf in report.neighbours().items()}
     stem = report.stem.lower()
@@ -134,28 +134,30 @@ class LogParts:
     """One log, and the parts of it that are about tests."""
 
     def __init__(self, stream: BinaryIO, failures: Sequence[Failure]) -> None:
-        self._lines, self._is_end = _last_lines(stream)
-        self._parts, self._rest = _shared_out(_mentions(self._lines, map(_key, failures)))
+        self._lines, self._is_end = _read_last_lines(stream)
+        self._parts, self._rest = _assign_lines(
+            _find_mentions(self._lines, map(_make_test_key, failures))
+        )
         self._tail: tuple[str, bool] | None = None
 
-    def part(self, failure: Failure) -> tuple[str, bool]:
+    def get_part(self, failure: Failure) -> tuple[str, bool]:
         """What the log says about the test, or else its end, without what it says about others;
         and whether that is not all of it. Another test's error must not become this one's."""
-        own = self._parts.get(_key(failure))
+        own = self._parts.get(_make_test_key(failure))
         if own is None:
-            return self._end()
-        text, was_cut = bounded("\n".join(map(self._lines.__getitem__, own)), PART_BOUND)
+            return self._get_end()
+        text, was_cut = clip_text("\n".join(map(self._lines.__getitem__, own)), MAX_LOG_PART)
         return text.strip("\n"), self._is_end or was_cut or len(own) < len(self._lines)
 
-    def _end(self) -> tuple[str, bool]:
+    def _get_end(self) -> tuple[str, bool]:
         if self._tail is None:
             text = "\n".join(map(self._lines.__getitem__, self._rest)).strip("\n")
             is_part = self._is_end or len(self._rest) < len(self._lines)
-            self._tail = (text[-PART_BOUND:], is_part or len(text) > PART_BOUND)
+            self._tail = (text[-MAX_LOG_PART:], is_part or len(text) > MAX_LOG_PART)
         return self._tail
 
 
-def _last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
+def _read_last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
     """The lines of the log's end, and whether there is more before it."""
     kept: deque[bytes] = deque()
     size, is_end = 0, False
@@ -169,29 +171,29 @@ def _last_lines(stream: BinaryIO) -> tuple[list[str], bool]:
     return [line[:_LONGEST_LINE] for line in lines], is_end
 
 
-def _key(failure: Failure) -> str:
+def _make_test_key(failure: Failure) -> str:
     """The test's name without its parameters."""
     return re.split(r"[\[({]", failure.test_name, maxsplit=1)[0].strip() or failure.class_name
 
 
-def _mentions(lines: Sequence[str], names: Iterable[str]) -> list[frozenset[str]]:
+def _find_mentions(lines: Sequence[str], names: Iterable[str]) -> list[frozenset[str]]:
     """Of each line, the names it holds. Tools join the parts of a longer name as they like, so of
     those only the words count."""
     known = {name for name in names if name}
     words = {name for name in known if _WORD.fullmatch(name)}
-    phrases = [(name, _plain(name)) for name in sorted(known - words)[:_MOST_SEARCHES]]
+    phrases = [(name, _normalize_text(name)) for name in sorted(known - words)[:_MOST_SEARCHES]]
     found = [frozenset(words.intersection(_WORD.findall(line))) for line in lines]
     if any(plain for _, plain in phrases):
-        for at, line in enumerate(map(_plain, lines)):
+        for at, line in enumerate(map(_normalize_text, lines)):
             found[at] |= {name for name, plain in phrases if plain and plain in line}
     return found
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return " ".join(re.findall(r"\w+", text))
 
 
-def _shared_out(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
+def _assign_lines(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
     """The lines of each name, and those of none. A line belongs to the names that were last spoken
     of, if that is not long ago or they are spoken of again; else to those that soon will be."""
     last = {name: at for at, names in enumerate(mentions) for name in names}
@@ -231,15 +233,15 @@ class LaunchBuilder:
         self._reports = 0
         self._beside: dict[str, int] = {}
         """Of each log that lay beside a report, how many failures it is the log of."""
-        self._ids = FailureIds()
+        self._ids = FailureNamer()
         self._known: set[_Same] = set()
 
-    def report(self, leaf: SourceEntry) -> None:
+    def add_report(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
-            stream = Hashing(opened)
+            stream = HashingStream(opened)
             report = JUnitReport(cast("BinaryIO", stream), leaf.name)
             failures = list(report)
-            digest = stream.digest()
+            digest = stream.finish_digest()
         if not self._is_new(leaf, digest):
             return
         self._reports += 1
@@ -249,70 +251,70 @@ class LaunchBuilder:
         for name, value in report.properties.items():
             self._properties.setdefault(name, value)
         flaky = report.passed_later
-        failures = [_marked(each) if each.id in flaky else each for each in failures]
+        failures = [_mark_flaky(each) if each.id in flaky else each for each in failures]
         if flaky:
             self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
-        repeated = self._add(self._with_log(leaf, failures))
+        repeated = self._add_fresh(self._add_log_beside(leaf, failures))
         if repeated:
             number = repeated.total()
             self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
         self._add_jobs(report.jobs, repeated)
 
-    def log(self, leaf: SourceEntry) -> None:
+    def add_log(self, leaf: SourceEntry) -> None:
         """Read only if there are no reports: beside one, a log is a help and not a source."""
         self._logs.append(leaf)
 
-    def failures(self, leaf: SourceEntry, failures: Iterable[Failure]) -> None:
+    def add_failures(self, leaf: SourceEntry, failures: Iterable[Failure]) -> None:
         with leaf.open() as opened:
-            if not self._is_new(leaf, Hashing(opened).digest()):
+            if not self._is_new(leaf, HashingStream(opened).finish_digest()):
                 return
         found = list(failures)
-        self._failures += [self._ids.keep(each) for each in found]
+        self._failures += [self._ids.keep_id(each) for each in found]
         tally = TestCounts(tests=len(found), failed=len(found))
         self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
 
-    def done(self) -> tuple[Launch, list[Failure], list[str]] | None:
+    def build(self) -> tuple[Launch, list[Failure], list[str]] | None:
         """The launch, its failures and notes; None if nothing was there to read."""
         if self._reports:
-            self._take_given_logs()
-        if not self._reports or not (self._failures or self._tests):
+            self._use_given_logs()
+        if not self._reports or not (self._failures or self._test_count):
             for leaf in self._logs:
                 self._read_log(leaf)
         if not self._digests:
             return None
         content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
-        launch = self._launch(content)
+        launch = self._build_launch(content)
         if not (self._reports or self._failures or launch.tally.tests or launch.tally.failed):
-            self.lost.append(_not_understood(self._places))
+            self.lost.append(_format_not_understood(self._places))
             return None
         failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
-        notes = [*self._notes, *self._logs_taken()]
+        notes = [*self._notes, *self._note_logs()]
         if not failures:
             what = "failures" if launch.tally.tests else "tests"
             notes.append(f"there are no {what} in there")
         return launch, failures, notes
 
-    def _logs_taken(self) -> list[str]:
+    def _note_logs(self) -> list[str]:
         if not self._beside:
             return []
         which = next(iter(self._beside)) if len(self._beside) == 1 else f"{len(self._beside)} logs"
         return [f"{which}: taken as the log of {sum(self._beside.values())} failures"]
 
-    def _launch(self, launch_id: str) -> Launch:
+    def _build_launch(self, launch_id: str) -> Launch:
         jobs = tuple(self._jobs.values())
         launch = Launch(
             launch_id=launch_id,
-            name=self._name or self._title or self._own_name(),
+            name=self._name or self._title or self._choose_name(),
             status="FAILED" if self._failures else "PASSED",
             started_at=min((job.started_at for job in jobs if job.started_at), default=""),
             ended_at=max((job.ended_at for job in jobs if job.ended_at), default=""),
-            attributes=harmless_facts(self._properties),
-            tally=_sum(job.tally for job in jobs),
+            attributes=filter_facts(self._properties),
+            tally=_sum_counts(job.tally for job in jobs),
             jobs=jobs,
         )
-        return with_build_facts(launch, self._properties)
+        return add_build_facts(launch, self._properties)
 
-    def _own_name(self) -> str:
+    def _choose_name(self) -> str:
         """The file's name if there is one file, else the name of the folder."""
         if len(self._places) == 1:
             return self._places[0].stem
@@ -327,17 +329,17 @@ class LaunchBuilder:
         self._places.append(leaf)
         return True
 
-    def _add(self, failures: Iterable[Failure]) -> Counter[str]:
+    def _add_fresh(self, failures: Iterable[Failure]) -> Counter[str]:
         """Keep the failures that no earlier file told; the numbers of the others, by job."""
         fresh: list[_Same] = []
         repeated: Counter[str] = Counter()
         for failure in failures:
-            same = _same(failure)
+            same = _make_identity(failure)
             if same in self._known:
                 repeated[failure.job] += 1
                 continue
             fresh.append(same)
-            self._failures.append(self._ids.name(failure))
+            self._failures.append(self._ids.assign_id(failure))
         self._known.update(fresh)
         return repeated
 
@@ -351,21 +353,21 @@ class LaunchBuilder:
                 failed=job.tally.failed - again,
                 skipped=job.tally.skipped,
             )
-            tally = _sum((old.tally if old else TestCounts(), added))
+            tally = _sum_counts((old.tally if old else TestCounts(), added))
             status = "FAILED" if tally.failed else job.status
             self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
-    def _with_log(self, leaf: SourceEntry, failures: list[Failure]) -> list[Failure]:
+    def _add_log_beside(self, leaf: SourceEntry, failures: list[Failure]) -> list[Failure]:
         """The failures; those without a log get their part of the one that lies beside."""
         if all(each.log for each in failures):
             return failures
-        log = log_beside(leaf)
-        return failures if log is None else self._from_log(log, failures)
+        log = find_log_beside(leaf)
+        return failures if log is None else self._add_log_parts(log, failures)
 
-    def _from_log(self, log: SourceEntry, failures: list[Failure]) -> list[Failure]:
+    def _add_log_parts(self, log: SourceEntry, failures: list[Failure]) -> list[Failure]:
         bare = [each for each in failures if not each.log]
         try:
-            if not bare or log.kind() != "log":
+            if not bare or log.detect_kind() != "log":
                 return failures
             with log.open() as stream:
                 parts = LogParts(stream, bare)
@@ -373,42 +375,42 @@ class LaunchBuilder:
             self._notes.append(f"skipped: {error}")
             return failures
         self._beside[log.label] = self._beside.get(log.label, 0) + len(bare)
-        return [each if each.log else _with_part(each, parts) for each in failures]
+        return [each if each.log else _add_log_part(each, parts) for each in failures]
 
-    def _take_given_logs(self) -> None:
+    def _use_given_logs(self) -> None:
         """A log that the user named together with reports belongs to all of them."""
         for leaf in self._logs:
             if leaf.is_given:
-                self._failures = self._from_log(leaf, self._failures)
+                self._failures = self._add_log_parts(leaf, self._failures)
 
     @property
-    def _tests(self) -> int:
+    def _test_count(self) -> int:
         return sum(job.tally.tests for job in self._jobs.values())
 
     def _read_log(self, leaf: SourceEntry) -> None:
         with leaf.open() as opened:
-            stream = Hashing(opened)
-            found = read_log(lines_of(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
-            digest = stream.digest()
+            stream = HashingStream(opened)
+            found = read_log(read_lines(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
+            digest = stream.finish_digest()
         if not self._is_new(leaf, digest):
             return
-        failures = [failure_of(each) for each in found.failures]
+        failures = [build_failure(each) for each in found.failures]
         if not failures and (found.tally.failed or not found.tally.tests):
-            failures = self._broken(leaf, found.tally)
+            failures = self._find_broken_run(leaf, found.tally)
         elif found.tally.failed > len(failures):
             counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
             self._notes.append(f"{leaf.label}: {counts}")
         self._failures += [
-            self._ids.name(msgspec.structs.replace(each, job=each.job or leaf.stem))
+            self._ids.assign_id(msgspec.structs.replace(each, job=each.job or leaf.stem))
             for each in failures
         ]
         status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
 
-    def _broken(self, leaf: SourceEntry, tally: TestCounts) -> list[Failure]:
+    def _find_broken_run(self, leaf: SourceEntry, tally: TestCounts) -> list[Failure]:
         """The run itself as one failure, where its log names no test but says that it broke."""
         with leaf.open() as opened:
-            found = find_break(lines_of(opened))
+            found = find_break(read_lines(opened))
         counted = (
             f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
         )
@@ -422,7 +424,7 @@ class LaunchBuilder:
         ]
 
 
-def _not_understood(logs: list[SourceEntry]) -> str:
+def _format_not_understood(logs: list[SourceEntry]) -> str:
     what = logs[0].label if len(logs) == 1 else f"each of the {len(logs)} logs"
     return (
         f"In {what} there is no test result that is understood: "
@@ -430,23 +432,23 @@ def _not_understood(logs: list[SourceEntry]) -> str:
     )
 
 
-def _marked(failure: Failure) -> Failure:
+def _mark_flaky(failure: Failure) -> Failure:
     return msgspec.structs.replace(failure, attributes={**failure.attributes, "flaky": "true"})
 
 
-def _with_part(failure: Failure, parts: LogParts) -> Failure:
-    text, is_part = parts.part(failure)
+def _add_log_part(failure: Failure, parts: LogParts) -> Failure:
+    text, is_part = parts.get_part(failure)
     truncated = failure.log_truncated or is_part
     return msgspec.structs.replace(failure, log=text, log_truncated=truncated)
 
 
-def _same(failure: Failure) -> _Same:
+def _make_identity(failure: Failure) -> _Same:
     texts = failure.message, failure.stack
     mark = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
     return failure.job, failure.class_name, failure.test_name, failure.at, mark
 
 
-def _sum(tallies: Iterable[TestCounts]) -> TestCounts:
+def _sum_counts(tallies: Iterable[TestCounts]) -> TestCounts:
     found = list(tallies)
     return TestCounts(
         tests=sum(each.tests for each in found),

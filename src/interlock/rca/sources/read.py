@@ -17,52 +17,52 @@ import msgspec
 from interlock.rca.records import Failure, Launch
 from interlock.rca.sources import entry
 from interlock.rca.sources.entry import SourceEntry
-from interlock.rca.sources.envelope import FailureIds, read_envelope, read_failures
+from interlock.rca.sources.envelope import FailureNamer, read_envelope, read_failures
 from interlock.rca.sources.launch import LaunchBuilder, is_log_name
 from interlock.rca.sources.reportportal.client import (
-    LaunchWord,
+    LaunchReference,
     PortalAddress,
-    address,
-    launch_word,
+    find_address,
+    parse_launch_word,
 )
 from interlock.rca.sources.reportportal.launch import read_launch
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.system.errors import SourceError
-from interlock.system.test_output.counts import lines_of
+from interlock.system.test_output.counts import read_lines
 
 _MOST_FILES: Final = 50_000
 _PASSED_OVER: Final = ("node_modules", "__pycache__", "__MACOSX")
 
 
-def leaves_of(word: str) -> tuple[list[SourceEntry], list[str]]:
+def find_entries(word: str) -> tuple[list[SourceEntry], list[str]]:
     """What the word names, in a stable order, and notes. SourceError if it names nothing."""
-    search = _Search()
+    search = _EntrySearch()
     if os.path.isdir(word):  # noqa: PTH112  never raises, however odd the word
-        return search.folder(Path(word))
+        return search.find_in_folder(Path(word))
     if not os.path.exists(word) and glob.has_magic(word):  # noqa: PTH110
-        return search.matching(word)
-    return search.file(Path(word))
+        return search.find_matching(word)
+    return search.find_file(Path(word))
 
 
-class _Search:
+class _EntrySearch:
     """One search; each folder is asked for its logs once."""
 
     def __init__(self) -> None:
         self._logs: dict[Path, Mapping[str, SourceEntry]] = {}
 
-    def matching(self, word: str) -> tuple[list[SourceEntry], list[str]]:
-        found = _each_once(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
+    def find_matching(self, word: str) -> tuple[list[SourceEntry], list[str]]:
+        found = _drop_duplicates(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
         leaves: list[SourceEntry] = []
         notes: list[str] = []
         for path in map(Path, found):
-            more, more_notes = self.folder(path) if path.is_dir() else self.file(path)
+            more, more_notes = self.find_in_folder(path) if path.is_dir() else self.find_file(path)
             leaves += more
             notes += more_notes
         if not found:
             raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
         return leaves, notes
 
-    def file(self, path: Path) -> tuple[list[SourceEntry], list[str]]:
+    def find_file(self, path: Path) -> tuple[list[SourceEntry], list[str]]:
         try:
             mode = path.stat().st_mode
         except (OSError, ValueError) as error:
@@ -73,64 +73,66 @@ class _Search:
             ) from None
         if not stat.S_ISREG(mode):
             raise SourceError(f"{path} is not a regular file: save its content and give that file.")
-        leaf = self._leaf(path, is_given=True)
+        leaf = self._make_entry(path, is_given=True)
         with leaf.open() as stream:
             is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
-        return entry.members(path, str(path)) if is_zip else ([leaf], [])
+        return entry.list_members(path, str(path)) if is_zip else ([leaf], [])
 
-    def folder(self, folder: Path) -> tuple[list[SourceEntry], list[str]]:
+    def find_in_folder(self, folder: Path) -> tuple[list[SourceEntry], list[str]]:
         leaves: list[SourceEntry] = []
         notes: list[str] = []
-        for path in _walk(folder):
+        for path in _walk_folder(folder):
             if len(leaves) >= _MOST_FILES:
                 return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
             if path.suffix.lower() == ".zip":
-                more, more_notes = _reports_in(path)
+                more, more_notes = _find_reports(path)
                 leaves += more
                 notes += more_notes
             else:
-                leaves.append(self._leaf(path, is_given=False))
+                leaves.append(self._make_entry(path, is_given=False))
         return leaves, notes
 
-    def _leaf(self, path: Path, *, is_given: bool) -> SourceEntry:
+    def _make_entry(self, path: Path, *, is_given: bool) -> SourceEntry:
         return SourceEntry(
             label=str(path),
             folder=str(path.parent),
             name=path.name,
-            open=lambda: _opened(path),
-            neighbours=lambda: self._logs_in(path.parent),
+            open=lambda: _open_file(path),
+            neighbours=lambda: self._find_logs(path.parent),
             is_given=is_given,
         )
 
-    def _logs_in(self, folder: Path) -> Mapping[str, SourceEntry]:
+    def _find_logs(self, folder: Path) -> Mapping[str, SourceEntry]:
         if folder not in self._logs:
             try:
                 found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
             except OSError:
                 found = []
             self._logs[folder] = {
-                each.name: self._leaf(each, is_given=False) for each in found if each.is_file()
+                each.name: self._make_entry(each, is_given=False)
+                for each in found
+                if each.is_file()
             }
         return self._logs[folder]
 
 
-def _reports_in(path: Path) -> tuple[list[SourceEntry], list[str]]:
+def _find_reports(path: Path) -> tuple[list[SourceEntry], list[str]]:
     """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
     try:
-        leaves, notes = entry.members(path, str(path))
+        leaves, notes = entry.list_members(path, str(path))
     except SourceError as error:
         return [], [str(error)]
     has_reports = any(leaf.name.lower().endswith(".xml") for leaf in leaves)
     return (leaves, notes) if has_reports else ([], [])
 
 
-def _each_once(paths: list[str]) -> list[str]:
+def _drop_duplicates(paths: list[str]) -> list[str]:
     """Links that lead to each other make many names for one thing: the shortest is kept."""
     by_length = sorted(paths, key=lambda path: (-len(path), path))
     return sorted({os.path.realpath(path): path for path in by_length}.values())
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk_folder(folder: Path) -> Iterator[Path]:
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and name not in _PASSED_OVER
@@ -142,7 +144,7 @@ def _walk(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     try:
         return cast("BinaryIO", path.open("rb"))
     except OSError as error:
@@ -167,33 +169,35 @@ def read_sources(
 ) -> list[SourceLaunch]:
     """The launches that the words name. Files without a launch of their own are one launch, which
     is called `name`. SourceError if there is nothing to read."""
-    reading = _Reading(name)
+    reading = _SourceReader(name)
     for word in words:
-        place = launch_word(word)
+        place = parse_launch_word(word)
         if place is None:
-            reading.take(word)
+            reading.read_word(word)
         else:
-            where = address(environ or {}, url=place.url, project=place.project, key_file=key_file)
-            reading.ask(portal(where), place)
-    return reading.done()
+            where = find_address(
+                environ or {}, url=place.url, project=place.project, key_file=key_file
+            )
+            reading.read_portal(portal(where), place)
+    return reading.finish()
 
 
-class _Reading:
+class _SourceReader:
     def __init__(self, name: str) -> None:
-        self._intakes: list[SourceLaunch] = []
-        self._gathering = LaunchBuilder(name)
+        self._launches: list[SourceLaunch] = []
+        self._builder = LaunchBuilder(name)
         self._notes: list[str] = []
         self._passed_over: list[str] = []
         """What the search itself left out: members of archives, files beyond the bound."""
         self._problems: list[str] = []
         self._seen: set[str] = set()
 
-    def ask(self, portal: ReportPortal, place: LaunchWord) -> None:
+    def read_portal(self, portal: ReportPortal, place: LaunchReference) -> None:
         with portal:
-            self._keep(read_launch(portal, place.launch))
+            self._add_launch(read_launch(portal, place.launch))
 
-    def take(self, word: str) -> None:
-        leaves, notes = leaves_of(word)
+    def read_word(self, word: str) -> None:
+        leaves, notes = find_entries(word)
         self._notes += notes
         self._passed_over += notes
         foreign = 0
@@ -202,52 +206,52 @@ class _Reading:
                 continue
             self._seen.add(leaf.label)
             try:
-                foreign += not self._read(leaf)
+                foreign += not self._read_entry(leaf)
             except SourceError as error:
                 self._problems.append(str(error))
         if foreign:
             self._notes.append(f"{word}: {foreign} XML files are not JUnit reports: skipped")
 
-    def done(self) -> list[SourceLaunch]:
-        gathered = self._gathering.done()
+    def finish(self) -> list[SourceLaunch]:
+        gathered = self._builder.build()
         if gathered:
             launch, failures, notes = gathered
-            self._intakes.append(SourceLaunch(launch, failures, notes))
-        self._refuse_doubt([*self._problems, *self._passed_over, *self._gathering.lost])
+            self._launches.append(SourceLaunch(launch, failures, notes))
+        self._check_complete([*self._problems, *self._passed_over, *self._builder.lost])
         all_notes = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
-        first, *others = self._intakes
+        first, *others = self._launches
         first = msgspec.structs.replace(first, notes=[*all_notes, *first.notes])
         return [
-            msgspec.structs.replace(each, notes=_bounded_notes(each.notes))
+            msgspec.structs.replace(each, notes=_limit_notes(each.notes))
             for each in (first, *others)
         ]
 
-    def _refuse_doubt(self, lost: list[str]) -> None:
+    def _check_complete(self, lost: list[str]) -> None:
         """That nothing failed is only said where everything was read."""
-        if any(intake.failures for intake in self._intakes):
+        if any(intake.failures for intake in self._launches):
             return
-        if not self._intakes:
+        if not self._launches:
             raise SourceError([*lost, *self._notes, _NOTHING][0])
-        failed = sum(intake.launch.tally.failed for intake in self._intakes)
+        failed = sum(intake.launch.tally.failed for intake in self._launches)
         if failed:
-            is_told = any(intake.launch.project for intake in self._intakes)
+            is_told = any(intake.launch.project for intake in self._launches)
             advice = "check what the token may see" if is_told else "give a report that names them"
             raise SourceError(f"{failed} tests failed, but nothing says which: {advice}.")
         if lost:
             raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
 
-    def _read(self, leaf: SourceEntry) -> bool:
+    def _read_entry(self, leaf: SourceEntry) -> bool:
         """Whether it was something of ours."""
-        kind = leaf.kind()
+        kind = leaf.detect_kind()
         if kind == "junit":
-            self._gathering.report(leaf)
+            self._builder.add_report(leaf)
         elif kind == "log":
-            self._gathering.log(leaf)
+            self._builder.add_log(leaf)
         elif kind == "envelope" and leaf.is_given:
             with leaf.open() as stream:
-                self._keep(read_envelope(stream.read(1 << 27), leaf.label))
+                self._add_launch(read_envelope(stream.read(1 << 27), leaf.label))
         elif kind == "failures":
-            self._lines(leaf)
+            self._read_lines(leaf)
         elif kind == "xml" and not leaf.is_given:
             return False
         elif kind == "zip" and not leaf.is_given:
@@ -256,30 +260,30 @@ class _Reading:
             raise SourceError(f"{leaf.label} {_ODD[kind]}.")
         return True
 
-    def _lines(self, leaf: SourceEntry) -> None:
+    def _read_lines(self, leaf: SourceEntry) -> None:
         with leaf.open() as stream:
-            failures, notes = read_failures(lines_of(stream, 1 << 26), leaf.label)
+            failures, notes = read_failures(read_lines(stream, 1 << 26), leaf.label)
         self._notes += notes
         loose = [each for each in failures if not each.launch]
         if loose:
-            self._gathering.failures(leaf, loose)
+            self._builder.add_failures(leaf, loose)
         for launch_id in dict.fromkeys(each.launch for each in failures if each.launch):
-            ids = FailureIds()
-            own = [ids.keep(each) for each in failures if each.launch == launch_id]
+            ids = FailureNamer()
+            own = [ids.keep_id(each) for each in failures if each.launch == launch_id]
             launch = Launch(launch_id=launch_id, name=launch_id, status="FAILED")
-            self._keep((launch, own, []))
+            self._add_launch((launch, own, []))
 
-    def _keep(self, read: tuple[Launch, list[Failure], list[str]]) -> None:
+    def _add_launch(self, read: tuple[Launch, list[Failure], list[str]]) -> None:
         launch, failures, notes = read
         if not failures:
             notes = [*notes, f"launch {launch.launch_id}: it has no failures"]
-        if any(each.launch.launch_id == launch.launch_id for each in self._intakes):
+        if any(each.launch.launch_id == launch.launch_id for each in self._launches):
             self._notes.append(f"launch {launch.launch_id} was named twice: read once")
             return
-        self._intakes.append(SourceLaunch(launch, failures, notes))
+        self._launches.append(SourceLaunch(launch, failures, notes))
 
 
-def _bounded_notes(notes: list[str]) -> list[str]:
+def _limit_notes(notes: list[str]) -> list[str]:
     left = len(notes) - _MOST_NOTES
     return [*notes[:_MOST_NOTES], f"and {left} more such notes"] if left > 0 else notes
 

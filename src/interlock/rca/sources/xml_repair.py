@@ -35,7 +35,7 @@ _STAND_IN: Final = "\ue01b"
 _STAND_IN_BYTES: Final = _STAND_IN.encode()
 
 
-def restored(text: str) -> str:
+def restore_escapes(text: str) -> str:
     """The text with its escape signs back."""
     return text.replace(_STAND_IN, "\x1b") if _STAND_IN in text else text
 
@@ -51,26 +51,26 @@ class XmlText:
 
     def __iter__(self) -> Iterator[bytes]:
         head = self._stream.read(_CHUNK)
-        encoding = self._encoding(head)
+        encoding = self._detect_encoding(head)
         decoder = codecs.getincrementaldecoder(encoding)(
             "surrogateescape" if encoding.startswith("utf-8") else "replace"
         )
         chunk, held, first = head, b"", True
         while chunk:
             self.is_empty = self.is_empty and not chunk.strip()
-            text = held + self._clean(decoder.decode(chunk))
+            text = held + self._clean_text(decoder.decode(chunk))
             if first:
-                text = _without_declaration(text)
+                text = _strip_declaration(text)
                 first = not text
-            text, held = _split(text)
+            text, held = _split_reference(text)
             if text:
-                yield _legal(text)
+                yield _drop_illegal_references(text)
             chunk = self._stream.read(_CHUNK)
-        rest = _legal(held + self._clean(decoder.decode(b"", final=True)))
+        rest = _drop_illegal_references(held + self._clean_text(decoder.decode(b"", final=True)))
         if rest:
             yield rest
 
-    def _encoding(self, head: bytes) -> str:
+    def _detect_encoding(self, head: bytes) -> str:
         for mark, encoding in _BOMS:
             if head.startswith(mark):
                 return encoding
@@ -79,24 +79,24 @@ class XmlText:
         declared = found[1].decode().lower() if found else "utf-8"
         if declared in _AS_UTF8:
             return "utf-8"
-        if _KNOWN.match(declared) and _exists(declared) and not _is_utf8(head):
+        if _KNOWN.match(declared) and _encoding_exists(declared) and not _is_utf8(head):
             return declared
         self.notes.append(f"{self._name}: it is not in {declared} as declared; read as UTF-8")
         return "utf-8"
 
-    def _clean(self, text: str) -> bytes:
+    def _clean_text(self, text: str) -> bytes:
         if not text.isascii() and _STRAY.search(text):
             note = f"{self._name}: some bytes are not UTF-8; they were read as Windows-1252"
             if note not in self.notes:
                 self.notes.append(note)
-            text = _STRAY.sub(_of_windows, text)
+            text = _STRAY.sub(_decode_windows, text)
         raw = text.encode("utf-8", "replace").translate(None, _FORBIDDEN)
         for sign in _NO_SIGNS:
             raw = raw.replace(sign, b"")
         return raw.replace(b"\x1b", _STAND_IN_BYTES)
 
 
-def _exists(encoding: str) -> bool:
+def _encoding_exists(encoding: str) -> bool:
     try:
         return codecs.lookup(encoding) is not None
     except LookupError:
@@ -111,18 +111,18 @@ def _is_utf8(head: bytes) -> bool:
         return False
 
 
-def _of_windows(stray: re.Match[str]) -> str:
+def _decode_windows(stray: re.Match[str]) -> str:
     return bytes([ord(stray[0]) - 0xDC00]).decode("cp1252", "replace")
 
 
-def _without_declaration(text: bytes) -> bytes:
+def _strip_declaration(text: bytes) -> bytes:
     """From the first tag on: what is before it, and the declaration, say nothing any more."""
     at = text.find(b"<")
     text = text[at:] if at >= 0 else b""
     return _DECLARATION.sub(b"", text, count=1) if text.startswith(b"<?xml") else text
 
 
-def _split(text: bytes) -> tuple[bytes, bytes]:
+def _split_reference(text: bytes) -> tuple[bytes, bytes]:
     """A reference that may go on in the next chunk is kept for then."""
     at = text.rfind(b"&", max(0, len(text) - 16))
     if at < 0 or b";" in text[at:]:
@@ -130,11 +130,11 @@ def _split(text: bytes) -> tuple[bytes, bytes]:
     return text[:at], text[at:]
 
 
-def _legal(text: bytes) -> bytes:
-    return _REFERENCE.sub(_legal_reference, text) if b"&#" in text else text
+def _drop_illegal_references(text: bytes) -> bytes:
+    return _REFERENCE.sub(_check_reference, text) if b"&#" in text else text
 
 
-def _legal_reference(found: re.Match[bytes]) -> bytes:
+def _check_reference(found: re.Match[bytes]) -> bytes:
     number = int(found[1], 16) if found[1] else int(found[2])
     if number == 27:
         return _STAND_IN_BYTES
@@ -154,7 +154,7 @@ _ATTRIBUTE: Final = re.compile(_NAME + r"""(?:"([^"]*+)"|'([^']*+)')""")
 _OPEN_ATTRIBUTE: Final = re.compile(_NAME + r"""["']([^"']*+)\Z""")
 _CLOSING: Final = re.compile(r"</(?:[\w.-]+:)?(?:failure|error|testcase)\b")
 _CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
-NEXT: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
+NEXT_TAG: Final = re.compile(rb"<(/?)(?:[\w.-]+:)?(testcase|testsuites?)(?=[\s/>])")
 """Where a reader that lost its way can go on."""
 
 
@@ -166,27 +166,27 @@ class SalvagedResult(NamedTuple):
     text: str
 
 
-def case_attributes(raw: bytes) -> dict[str, str] | None:
+def salvage_case_attributes(raw: bytes) -> dict[str, str] | None:
     """The attributes of the first `testcase` tag in the text, or None if there is none."""
     tag = _CASE.search(raw)
-    return None if tag is None else _tag(raw, tag.end())[0]
+    return None if tag is None else _read_tag(raw, tag.end())[0]
 
 
-def results(raw: bytes) -> list[SalvagedResult]:
+def salvage_results(raw: bytes) -> list[SalvagedResult]:
     """The results that stand in the text, in their order."""
     found: list[SalvagedResult] = []
     tag = _TAG.search(raw)
     while tag and len(found) < _MOST_TAGS:
-        attributes, end = _tag(raw, tag.end())
+        attributes, end = _read_tag(raw, tag.end())
         text = ""
         if not raw[max(0, end - 2) : end].startswith(b"/"):
-            text = _text(raw[end : end + _LONGEST_TEXT])
+            text = _read_text(raw[end : end + _LONGEST_TEXT])
         found.append(SalvagedResult(tag[1].decode(), attributes, text))
         tag = _TAG.search(raw, end)
     return found
 
 
-def _tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
+def _read_tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
     """The attributes of a tag, and where it ends; quotes may be missing, the end may be too."""
     window = raw[at : at + _LONGEST_TAG]
     whole = _REST.match(window)
@@ -198,7 +198,7 @@ def _tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
     return named, at + end
 
 
-def _text(raw: bytes) -> str:
+def _read_text(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     closing = _CLOSING.search(text)
     text = text[: closing.start()] if closing else text

@@ -96,7 +96,7 @@ class StreamReader:
             return []
         lines = "".join([*self._rest, head]).split("\n")
         self._rest = [tail] if tail else []
-        return [event for line in lines for event in self._take(line)]
+        return [event for line in lines for event in self._read_line(line)]
 
     def close(self, ended_by_itself: bool) -> list[StreamEvent]:
         """The stream is over; a line without its newline counts only after a proper end."""
@@ -104,7 +104,7 @@ class StreamReader:
         if not rest.strip():
             return []
         if ended_by_itself:
-            return self._take(rest)
+            return self._read_line(rest)
         self._count += 1
         return [BadLine("the stream ended in the middle of this line", rest[:500], self._count)]
 
@@ -112,7 +112,7 @@ class StreamReader:
         """We end the agent now: nothing it says from here on counts."""
         self._stopped = True
 
-    def _take(self, line: str) -> list[StreamEvent]:
+    def _read_line(self, line: str) -> list[StreamEvent]:
         self._count += 1
         line = line.strip(" \t\r")
         if not line:
@@ -137,11 +137,11 @@ class StreamReader:
             return
         if isinstance(event, TurnEnd):
             self._end = event
-        elif isinstance(event, SessionStarted) or _is_more(event):
+        elif isinstance(event, SessionStarted) or _is_continuation(event):
             self._end = None
 
 
-def _is_more(event: StreamEvent) -> bool:
+def _is_continuation(event: StreamEvent) -> bool:
     """Whether the agent goes on after a result: then that result was not its last word."""
     if isinstance(event, StreamError):
         return not event.passing

@@ -23,9 +23,9 @@ from interlock.signals.streams.events import (
     TurnEnd,
     UsageReported,
     UserTurn,
-    all_fitting,
-    fitting,
-    read_key,
+    convert_fitting,
+    convert_or_none,
+    get_key,
 )
 
 
@@ -135,7 +135,7 @@ class ClaudeDecoder(StreamDecoder):
 
     def _read_result(self, event: ClaudeEvent) -> list[StreamEvent]:
         """The end, and before it what it does not tell by itself."""
-        denials = all_fitting(event.permission_denials, _Denial)
+        denials = convert_fitting(event.permission_denials, _Denial)
         denied = [AgentNotice("denied", denial.tool_name) for denial in denials]
         end = _judge_result(event)
         limited = event.api_error_status == _LIMITED
@@ -155,7 +155,7 @@ class ClaudeDecoder(StreamDecoder):
 
     def _read_system(self, event: ClaudeEvent) -> list[StreamEvent] | None:
         if event.subtype == "init":
-            servers = all_fitting(event.mcp_servers, _Server)
+            servers = convert_fitting(event.mcp_servers, _Server)
             missing = (server for server in servers if server.status != "connected")
             return [
                 SessionStarted(event.session_id or ""),
@@ -207,14 +207,14 @@ def _judge_result(event: ClaudeEvent) -> TurnEnd:
 
 def _read_usage(event: ClaudeEvent) -> list[UsageReported]:
     """Tokens read from a cache are left out: they cost next to nothing and are most of all."""
-    bills = all_fitting(event.modelUsage, _Bill)
-    usage = fitting(event.usage, _Usage) if not bills else None
+    bills = convert_fitting(event.modelUsage, _Bill)
+    usage = convert_or_none(event.usage, _Usage) if not bills else None
     parts = [
         *(part for bill in bills for part in msgspec.structs.astuple(bill)),
         *(msgspec.structs.astuple(usage) if usage else ()),
     ]
     tokens = sum(part or 0 for part in parts)
-    money = fitting(event.total_cost_usd, float) or 0.0
+    money = convert_or_none(event.total_cost_usd, float) or 0.0
     return [UsageReported(tokens, money)] if tokens > 0 or money > 0 else []
 
 
@@ -253,7 +253,7 @@ class CursorDecoder(StreamDecoder):
         name = next(iter(call), "")
         if event.subtype == "started":
             return [ToolStarted(event.call_id or "", name)]
-        result = read_key(call.get(name), "result")
+        result = get_key(call.get(name), "result")
         keys = result.keys() if isinstance(result, dict) else ()
         refused = bool({"rejected", "permissionDenied"}.intersection(keys))
         found = ToolResult("", refused or "error" in keys, event.call_id or "")

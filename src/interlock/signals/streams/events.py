@@ -126,7 +126,7 @@ StreamEvent = (
 Record = TypeVar("Record")
 
 
-def fitting(value: Any, kind: type[Record]) -> Record | None:
+def convert_or_none(value: Any, kind: type[Record]) -> Record | None:
     """The value as that kind of record; None if it is not one.
 
     For parts that may change their shape without notice: a bill or a list of servers that looks
@@ -138,14 +138,16 @@ def fitting(value: Any, kind: type[Record]) -> Record | None:
         return None
 
 
-def all_fitting(values: Any, kind: type[Record]) -> list[Record]:
+def convert_fitting(values: Any, kind: type[Record]) -> list[Record]:
     """The values of a list or an object that fit."""
     items = values.values() if isinstance(values, dict) else values
-    found = (fitting(item, kind) for item in (items if isinstance(values, list | dict) else ()))
+    found = (
+        convert_or_none(item, kind) for item in (items if isinstance(values, list | dict) else ())
+    )
     return [item for item in found if item is not None]
 
 
-def read_key(value: Any, key: str) -> Any:
+def get_key(value: Any, key: str) -> Any:
     """What an object holds under the key; None if it is no object."""
     return value.get(key) if isinstance(value, dict) else None
 

@@ -23,8 +23,8 @@ from interlock.signals.streams.events import (
     TurnEnd,
     UsageReported,
     UserTurn,
-    fitting,
-    read_key,
+    convert_or_none,
+    get_key,
 )
 
 
@@ -111,7 +111,7 @@ class CodexDecoder(StreamDecoder):
         else:
             end = TurnEnd(True, self._last, "", event.type)
         # Codex counts its whole thread, over every resume.
-        usage = fitting(event.usage, _CodexUsage) or _CodexUsage()
+        usage = convert_or_none(event.usage, _CodexUsage) or _CodexUsage()
         tokens = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
         return [UsageReported(tokens, of_session=True), end] if tokens > 0 else [end]
 
@@ -188,13 +188,13 @@ class CopilotDecoder(StreamDecoder):
             return [ToolStarted(tool_id, data.tool_name or "")]
         if event.type != "tool.execution_complete":
             return None
-        output = read_key(data.result, "content")
+        output = get_key(data.result, "content")
         found = ToolResult(
             output if isinstance(output, str) else "", data.success is False, tool_id
         )
-        if read_key(data.error, "code") != "denied":
+        if get_key(data.error, "code") != "denied":
             return [found]
-        return [found, AgentNotice("denied", str(read_key(data.error, "message")))]
+        return [found, AgentNotice("denied", str(get_key(data.error, "message")))]
 
     def _read_servers(self, event: CopilotEvent) -> list[StreamEvent]:
         servers = (event.data and event.data.servers) or []
@@ -314,7 +314,7 @@ class GeminiDecoder(StreamDecoder):
         return [StreamError(event.message or "", passing=True)]
 
     def _end_session(self, event: GeminiEvent) -> list[StreamEvent]:
-        stats = fitting(event.stats, _GeminiStats) or _GeminiStats()
+        stats = convert_or_none(event.stats, _GeminiStats) or _GeminiStats()
         tokens = stats.input_tokens - stats.cached + stats.output_tokens
         usage = [UsageReported(tokens)] if tokens > 0 else []
         name, text = event.status or "result", self._take_words()
@@ -417,9 +417,9 @@ class OpencodeDecoder(StreamDecoder):
 
     def _end_step(self, event: OpencodeEvent) -> list[StreamEvent]:
         part = event.part or _OpencodePart()
-        tokens = fitting(part.tokens, _OpencodeTokens) or _OpencodeTokens()
+        tokens = convert_or_none(part.tokens, _OpencodeTokens) or _OpencodeTokens()
         self._tokens += tokens.input + tokens.output + tokens.reasoning + tokens.cache.write
-        self._money += fitting(part.cost, float) or 0.0
+        self._money += convert_or_none(part.cost, float) or 0.0
         usage = UsageReported(max(self._tokens, 0), max(self._money, 0.0))
         if part.reason in (None, "tool-calls"):
             return [usage, OtherEvent(f"step_finish/{part.reason}")]
@@ -431,7 +431,7 @@ class OpencodeDecoder(StreamDecoder):
     def _read_error(self, event: OpencodeEvent) -> list[StreamEvent]:
         error = event.error
         name = error.get("name") if isinstance(error, dict) else error
-        detail = read_key(read_key(error, "data"), "message")
+        detail = get_key(get_key(error, "data"), "message")
         message = str(detail or name or "an error without a name")
         return [StreamError(message), *self.report_failure("error", message, message)]
 

@@ -52,7 +52,7 @@ _NOT_TESTS = re.compile(
 )
 
 
-def counts_of(line: str) -> TestCounts:
+def parse_counts(line: str) -> TestCounts:
     """The counts in a line that is known to hold some: `3 failed, 5 passed` or `Failed: 3`."""
     pairs = [(word, number) for number, word in _NUMBER_FIRST.findall(line)]
     if not any(word.lower() in _MEANING for word, _ in pairs):
@@ -68,7 +68,7 @@ def counts_of(line: str) -> TestCounts:
     return TestCounts(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
 
 
-def sum_of(tallies: Iterable[TestCounts]) -> TestCounts:
+def add_counts(tallies: Iterable[TestCounts]) -> TestCounts:
     """All of them together."""
     tests = failed = skipped = 0
     for each in tallies:
@@ -76,7 +76,7 @@ def sum_of(tallies: Iterable[TestCounts]) -> TestCounts:
     return TestCounts(tests=tests, failed=failed, skipped=skipped)
 
 
-class Others:
+class UnknownSummaries:
     """Summary lines of unknown tools in, one tally out."""
 
     def __init__(self) -> None:
@@ -85,9 +85,9 @@ class Others:
     def take(self, line: str) -> None:
         """Count `line` if it is a summary; one that repeats the sum of all others is a total."""
         if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
-            told = counts_of(line)
+            told = parse_counts(line)
             if told.tests and told != self._sum:
-                self._sum = sum_of((self._sum, told))
+                self._sum = add_counts((self._sum, told))
 
     def total(self) -> TestCounts:
         """What they say together."""
@@ -226,12 +226,12 @@ _HINT = re.compile(
 )
 
 
-class Counting:
+class CountReader:
     """Summary lines in, one tally out."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int], TestCounts] = {}
-        self._others = Others()
+        self._others = UnknownSummaries()
 
     def take(self, line: str) -> bool:
         """Whether `line`, bare, is a summary line that ends a run of tests."""
@@ -241,7 +241,7 @@ class Counting:
             return False
         for row in ROWS:
             if found := row.line.match(line):
-                tally = _tally(found, line)
+                tally = _parse_tally(found, line)
                 self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
                 return row.rank == _HIGHEST[row.tool]
         self._others.take(line)
@@ -250,7 +250,7 @@ class Counting:
     def _add(self, row: CountPattern, tally: TestCounts) -> None:
         key = (row.tool, row.rank)
         before = TestCounts() if row.running else self._sums.get(key, TestCounts())
-        self._sums[key] = sum_of((before, tally))
+        self._sums[key] = add_counts((before, tally))
 
     def counted(self, tool: str) -> bool:
         """Whether some line told how many tests of this tool there were."""
@@ -262,15 +262,15 @@ class Counting:
         for (tool, _), tally in sorted(self._sums.items()):
             before = best.get(tool, TestCounts())
             best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
-        return sum_of(best.values()) if best else self._others.total()
+        return add_counts(best.values()) if best else self._others.total()
 
 
-def _tally(found: re.Match[str], line: str) -> TestCounts:
+def _parse_tally(found: re.Match[str], line: str) -> TestCounts:
     named = {name: value for name, value in found.groupdict().items() if value}
     if "PASS" in found.groupdict():
         return TestCounts(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
     if not named:
-        return counts_of(line)
+        return parse_counts(line)
     told = {name: int(value) for name, value in named.items()}
     failed = told.get("failed", 0) + told.get("error", 0)
     tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
@@ -293,25 +293,25 @@ _LEVELS = re.compile(
 )
 
 
-def plain(text: str) -> str:
+def strip_colours(text: str) -> str:
     """`text` without a terminal's colours."""
     return ANSI.sub("", text) if "\x1b" in text else text
 
 
-def unclocked(line: str) -> str:
+def strip_clock(line: str) -> str:
     """A plain line without the time that a CI server put before it."""
     found = _CLOCK.match(line)
     return line[found.end() :] if found else line
 
 
-def bare(line: str) -> str:
+def strip_console(line: str) -> str:
     """What the tool itself wrote: no colours, no clock, no level, no blanks at the end."""
-    line = unclocked(plain(line))
+    line = strip_clock(strip_colours(line))
     found = _LEVELS.match(line)
     return (line[found.end() :] if found else line).rstrip()
 
 
-def lines_of(file: BinaryIO, limit: int = LINE_LIMIT) -> Iterator[str]:
+def read_lines(file: BinaryIO, limit: int = LINE_LIMIT) -> Iterator[str]:
     """The lines of a file, numbered as `\\n` ends them, each cut at `limit` bytes."""
     while raw := file.readline(limit):
         yield raw.decode("utf-8", "replace").rstrip("\r\n")

@@ -18,7 +18,7 @@ from typing import ClassVar
 import msgspec
 
 from interlock.system.test_output import FailedTest, TestCounts
-from interlock.system.test_output.counts import Counting, bare
+from interlock.system.test_output.counts import CountReader, strip_console
 
 
 class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
@@ -362,7 +362,7 @@ class TestLog(msgspec.Struct, frozen=True):
     tally: TestCounts
 
 
-class _Told(msgspec.Struct):
+class _OpenFailure(msgspec.Struct):
     """A failure that the log named, and the lines below that say why."""
 
     named: NamedTest
@@ -405,11 +405,11 @@ def read_log(lines: Iterable[str]) -> TestLog:
 
 class _Reader:
     def __init__(self) -> None:
-        self.counting = Counting()
-        self.told: list[_Told] = []
-        self.known: dict[tuple[str, str], list[_Told]] = {}
+        self.counting = CountReader()
+        self.told: list[_OpenFailure] = []
+        self.known: dict[tuple[str, str], list[_OpenFailure]] = {}
         """The failures of the present run of tests: what follows may name them again."""
-        self.open: _Told | None = None
+        self.open: _OpenFailure | None = None
         self.suite = ""
         self.section = ""
         self.before = ""
@@ -418,7 +418,7 @@ class _Reader:
         """What was said to begin: if it fails, then because a part of it did."""
 
     def take(self, raw: str) -> None:
-        line = bare(raw)
+        line = strip_console(raw)
         if self.counting.take(line):
             self._end_run(line)
         elif not self._name(line):
@@ -428,12 +428,12 @@ class _Reader:
 
     def done(self) -> TestLog:
         tally = self.counting.total()
-        told = _believed([each for each in self.told if each.sure], tally.failed)
+        told = _drop_doubtful([each for each in self.told if each.sure], tally.failed)
         uncounted = sum(not (each.weak or self.counting.counted(each.tool)) for each in told)
         tally = msgspec.structs.replace(
             tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
         )
-        return TestLog(_failures(told), tally)
+        return TestLog(_list_failures(told), tally)
 
     def _end_run(self, line: str) -> None:
         if self.open and self.open.weak and not self.open.size:
@@ -453,7 +453,7 @@ class _Reader:
             return True  # a part of it failed just before
         told = self._again(row, named)
         if not told and len(self.told) < _MOST_FAILURES:
-            told = _Told(
+            told = _OpenFailure(
                 named=named,
                 tool=row.tool,
                 sure=not row.pending,
@@ -472,7 +472,7 @@ class _Reader:
         self.open = told if row.block else None
         return True
 
-    def _again(self, row: NamePattern, named: NamedTest) -> _Told | None:
+    def _again(self, row: NamePattern, named: NamedTest) -> _OpenFailure | None:
         """The failure that is named once more. One without a file takes that of the later line."""
         known = self.known.get(named.loose_key if row.loose else named.key, [])
         if row.loose and not known:
@@ -520,11 +520,11 @@ class _Reader:
             self.depth = 0
 
 
-def _believed(told: list[_Told], failed: int) -> list[_Told]:
+def _drop_doubtful(told: list[_OpenFailure], failed: int) -> list[_OpenFailure]:
     """Without what merely looks like a failing test, unless the counts leave room for it."""
     sure = {each.named.name: each for each in told if not each.weak}
     room = failed - sum(not (each.weak or each.whole) for each in told)
-    weak: dict[str, dict[tuple[str, str], _Told]] = {}
+    weak: dict[str, dict[tuple[str, str], _OpenFailure]] = {}
     for each in told:
         other = sure.get(each.named.name)
         if each.weak and not other:
@@ -539,10 +539,10 @@ def _believed(told: list[_Told], failed: int) -> list[_Told]:
     return [each for each in told if not each.weak or id(each) in kept]
 
 
-def _failures(told: list[_Told]) -> list[FailedTest]:
+def _list_failures(told: list[_OpenFailure]) -> list[FailedTest]:
     """As records. A parent that failed only because a part of it did is left out."""
     parents = {
-        name.rsplit("/", at)[0] for name in _go_names(told) for at in (1, 2, 3) if "/" in name
+        name.rsplit("/", at)[0] for name in _list_go_names(told) for at in (1, 2, 3) if "/" in name
     }
     seen: dict[tuple[str, str, str], int] = {}
     made = []
@@ -551,19 +551,19 @@ def _failures(told: list[_Told]) -> list[FailedTest]:
             continue
         key = (each.named.file, each.named.cls, each.named.name)
         seen[key] = seen.get(key, 0) + 1
-        made.append(_failure(each, seen[key]))
+        made.append(_build_failure(each, seen[key]))
     return made
 
 
-def _go_names(told: list[_Told]) -> Iterable[str]:
+def _list_go_names(told: list[_OpenFailure]) -> Iterable[str]:
     return (each.named.name for each in told if each.tool == "go")
 
 
-def _failure(told: _Told, occurrence: int) -> FailedTest:
+def _build_failure(told: _OpenFailure, occurrence: int) -> FailedTest:
     named = told.named
     module = re.sub(r"\.py$", "", named.file).replace("/", ".") if told.tool == "pytest" else ""
     cls = ".".join(part for part in (module, named.cls.replace("::", ".")) if part)
-    kind, message = _reason(told)
+    kind, message = _find_reason(told)
     words = "\0".join((named.file, named.cls, named.name, str(occurrence)))
     digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8)
     return FailedTest(
@@ -577,7 +577,7 @@ def _failure(told: _Told, occurrence: int) -> FailedTest:
     )
 
 
-def _reason(told: _Told) -> tuple[str, str]:
+def _find_reason(told: _OpenFailure) -> tuple[str, str]:
     """The type and message of the exception that the lines name, else what was said on one line."""
     lines = [told.named.message, *told.lines()]
     found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]

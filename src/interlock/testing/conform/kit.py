@@ -22,12 +22,12 @@ from interlock.system.errors import SourceError
 from interlock.testing.conform.scenarios import ConformScenario
 from interlock.testing.conform.stage import (
     FailedError,
+    Outcome,
     Patience,
     ScenarioResult,
     SkippedError,
     Stage,
     Watcher,
-    Word,
 )
 from interlock.testing.conform.workspace import ScratchWorkspace
 
@@ -42,9 +42,9 @@ class ConformKit(msgspec.Struct, frozen=True):
 
     def play(self, scenarios: Sequence[ConformScenario]) -> list[ScenarioResult]:
         """All verdicts, in the table's order."""
-        argv = _found(self.command)
+        argv = _resolve_command(self.command)
         stop = threading.Event()
-        with _folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
+        with _open_folder(self.keep) as folder, ThreadPoolExecutor(self.jobs) as pool:
             try:
                 playing = [
                     pool.submit(self._play, scenario, argv, folder / scenario.name, stop)
@@ -63,24 +63,26 @@ class ConformKit(msgspec.Struct, frozen=True):
         workspace.mkdir(parents=True)
 
         def start(made: ScratchWorkspace) -> Watcher:
-            return Watcher(_filled(argv, made), workspace, made.root, folder / "watcher.log")
+            return Watcher(
+                _fill_placeholders(argv, made), workspace, made.root, folder / "watcher.log"
+            )
 
         stage = Stage(workspace, start, self.patience, stop)
         began = time.monotonic()
         try:
-            verdict = _judge(scenario, stage)
+            verdict = _judge_scenario(scenario, stage)
         finally:
-            stage.end()
+            stage.stop()
         seconds = round(time.monotonic() - began, 3)
         return msgspec.structs.replace(verdict, notes=tuple(stage.notes), seconds=seconds)
 
 
-def _judge(scenario: ConformScenario, stage: Stage) -> ScenarioResult:
+def _judge_scenario(scenario: ConformScenario, stage: Stage) -> ScenarioResult:
     verdict = ScenarioResult(
         scenario=scenario.name, verdict="pass", expected=scenario.checks, seen="", why=scenario.why
     )
     try:
-        word, seen = _seen(scenario, stage)
+        word, seen = _run_scenario(scenario, stage)
         stage.finish()
     except FailedError as failed:
         word, seen = "fail", failed.seen
@@ -91,7 +93,7 @@ def _judge(scenario: ConformScenario, stage: Stage) -> ScenarioResult:
     return msgspec.structs.replace(verdict, verdict=word, seen=seen)
 
 
-def _seen(scenario: ConformScenario, stage: Stage) -> tuple[Word, str]:
+def _run_scenario(scenario: ConformScenario, stage: Stage) -> tuple[Outcome, str]:
     try:
         return "pass", scenario.play(stage)
     except SkippedError as skipped:
@@ -99,7 +101,7 @@ def _seen(scenario: ConformScenario, stage: Stage) -> tuple[Word, str]:
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def _open_folder(keep: Path | None) -> Iterator[Path]:
     if keep is not None:
         if keep.exists() and any(keep.iterdir()):
             raise SourceError(f"{keep} is not empty; name a new folder")
@@ -109,7 +111,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         yield Path(name).resolve()
 
 
-def _found(command: Sequence[str]) -> list[str]:
+def _resolve_command(command: Sequence[str]) -> list[str]:
     """The command as it can be started elsewhere: files named from here keep their meaning."""
     if not command:
         raise SourceError("name the watcher's command after --: interlock conform -- COMMAND")
@@ -127,7 +129,7 @@ def _is_file(word: str) -> bool:
         return False
 
 
-def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
+def _fill_placeholders(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
     """Only our own words in braces are replaced; all other braces are the command's."""
     words: Mapping[str, Path] = {
         "{root}": workspace.root,
@@ -143,34 +145,36 @@ def _filled(argv: Sequence[str], workspace: ScratchWorkspace) -> list[str]:
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def record(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> dict[str, Any]:
+def build_record(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> dict[str, Any]:
     return {
         "command": list(command),
-        "conforms": conforms(verdicts),
-        **{f"{word}ed": _count(verdicts, word) for word in ("pass", "fail")},
-        "skipped": _count(verdicts, "skip"),
+        "conforms": is_conforming(verdicts),
+        **{f"{word}ed": _count_verdicts(verdicts, word) for word in ("pass", "fail")},
+        "skipped": _count_verdicts(verdicts, "skip"),
         "scenarios": msgspec.to_builtins(list(verdicts)),
     }
 
 
-def conforms(verdicts: Sequence[ScenarioResult]) -> bool:
-    return not _count(verdicts, "fail")
+def is_conforming(verdicts: Sequence[ScenarioResult]) -> bool:
+    return not _count_verdicts(verdicts, "fail")
 
 
-def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
+def render_junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
     suite = ElementTree.Element(
         "testsuite",
         name="interlock conform",
         tests=str(len(verdicts)),
-        failures=str(_count(verdicts, "fail")),
+        failures=str(_count_verdicts(verdicts, "fail")),
         errors="0",
-        skipped=str(_count(verdicts, "skip")),
+        skipped=str(_count_verdicts(verdicts, "skip")),
         time=f"{sum(verdict.seconds for verdict in verdicts):.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
-    ElementTree.SubElement(properties, "property", name="command", value=_xml(" ".join(command)))
+    ElementTree.SubElement(
+        properties, "property", name="command", value=_clean_xml(" ".join(command))
+    )
     for verdict in verdicts:
-        _add(suite, verdict)
+        _add_case(suite, verdict)
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
@@ -178,7 +182,7 @@ def junit(command: Sequence[str], verdicts: Sequence[ScenarioResult]) -> bytes:
     return written + b"\n"
 
 
-def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
+def _add_case(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
@@ -187,20 +191,20 @@ def _add(suite: ElementTree.Element, verdict: ScenarioResult) -> None:
         time=f"{verdict.seconds:.3f}",
     )
     if verdict.verdict == "fail":
-        failure = ElementTree.SubElement(case, "failure", message=_xml(verdict.seen))
-        failure.text = _xml(
+        failure = ElementTree.SubElement(case, "failure", message=_clean_xml(verdict.seen))
+        failure.text = _clean_xml(
             f"expected: {verdict.expected}\nseen: {verdict.seen}\nwhy it matters: {verdict.why}"
         )
     if verdict.verdict == "skip":
-        ElementTree.SubElement(case, "skipped", message=_xml(verdict.seen))
+        ElementTree.SubElement(case, "skipped", message=_clean_xml(verdict.seen))
     if verdict.notes:
-        ElementTree.SubElement(case, "system-out").text = _xml("\n".join(verdict.notes))
+        ElementTree.SubElement(case, "system-out").text = _clean_xml("\n".join(verdict.notes))
 
 
-def _count(verdicts: Sequence[ScenarioResult], word: str) -> int:
+def _count_verdicts(verdicts: Sequence[ScenarioResult], word: str) -> int:
     return sum(verdict.verdict == word for verdict in verdicts)
 
 
-def _xml(text: str) -> str:
+def _clean_xml(text: str) -> str:
     """Characters that XML cannot hold, not even escaped, are shown as a question mark."""
     return _NO_XML.sub("\ufffd", text)

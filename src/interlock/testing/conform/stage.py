@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 import psutil
 
-from interlock.signals.batch import BatchManifest, encode_manifest, new_manifest, read_manifest
+from interlock.signals.batch import BatchManifest, build_manifest, encode_manifest, read_manifest
 from interlock.signals.signal_file import (
     Artifact,
     SignalFile,
@@ -34,20 +34,20 @@ from interlock.testing.conform.workspace import (
     AT,
     ScratchWorkspace,
     StagedDispatch,
-    arm,
+    has_been_read,
+    mark_unread,
     peek,
-    put,
-    was_read,
+    replace_file,
 )
 
-Word = Literal["pass", "fail", "skip"]
+Outcome = Literal["pass", "fail", "skip"]
 
 
 class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the kit's table."""
 
     scenario: str
-    verdict: Word
+    verdict: Outcome
     expected: str
     seen: str
     why: str
@@ -72,7 +72,7 @@ class StoppedError(Exception):
     """Somebody stopped the kit."""
 
 
-_PATIENCE = 0.5
+_LONGEST_PARTIAL = 0.5
 """How long a file may look half-written: not every writer renames."""
 
 
@@ -90,7 +90,7 @@ class InvariantCheck:
         self._broken: dict[Path, float] = {}
         self.errors: dict[int, str] = {}
         """Dispatches that the watcher gave up on, with its reasons."""
-        self.noted: BatchManifest | None = None
+        self.written_manifest: BatchManifest | None = None
         """The manifest as the watcher left it; None while it has not touched it."""
 
     def expect(self, path: Path, content: SignalFile | bytes) -> None:
@@ -101,37 +101,37 @@ class InvariantCheck:
     def expect_manifest(self, manifest: BatchManifest) -> None:
         self._manifest = manifest
         self._broken.pop(self._workspace.manifest_path, None)
-        self.noted = None
+        self.written_manifest = None
 
     @property
-    def in_doubt(self) -> bool:
+    def is_in_doubt(self) -> bool:
         """Whether some file looks broken, and may yet turn out to be only half-written."""
         return bool(self._broken)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Fail when something of ours was harmed."""
         for path, ours in self._signals.items():
-            self._look_at_signal(path, ours)
+            self._check_signal(path, ours)
         if self._manifest is not None:
-            self._look_at_manifest(self._manifest)
+            self._check_manifest(self._manifest)
 
-    def look_at_the_end(self) -> None:
+    def check_at_end(self) -> None:
         """Also what costs more to see: every file of ours, and files that are nobody's."""
-        self.look()
+        self.check()
         for path, content in self._workspace.owned.items():
             if peek(path) != content:
-                name = self._workspace.relative(path)
+                name = self._workspace.make_relative(path)
                 raise FailedError("only artifacts and signals are written", f"{name} was changed")
         for path in sorted(self._workspace.folder.rglob("*")):
-            if path.is_file() and not self._known(path):
-                self._note(f"{self._workspace.relative(path)} is new outside the case folders")
+            if path.is_file() and not self._is_known(path):
+                self._note(f"{self._workspace.make_relative(path)} is new outside the case folders")
 
-    def _known(self, path: Path) -> bool:
+    def _is_known(self, path: Path) -> bool:
         workspace = self._workspace
         in_case = path.is_relative_to(workspace.suite) and path.parent != workspace.suite
         return in_case or path in workspace.owned or path == workspace.manifest_path
 
-    def _look_at_signal(self, path: Path, ours: SignalFile | bytes) -> None:
+    def _check_signal(self, path: Path, ours: SignalFile | bytes) -> None:
         raw = peek(path)
         if raw == (ours if isinstance(ours, bytes) else encode_signal(ours)):
             self._broken.pop(path, None)
@@ -140,15 +140,15 @@ class InvariantCheck:
             raise FailedError("a signal that cannot be read is left alone", "it was rewritten")
         found = read_signal(raw) if raw is not None else Problem("empty", "the file is gone")
         if isinstance(found, Problem):
-            self._bear(path, "signal.json stays readable", found)
+            self._tolerate(path, "signal.json stays readable", found)
             return
         self._broken.pop(path, None)
         self._compare(ours, found)
 
-    def _bear(self, path: Path, expected: str, problem: Problem) -> None:
+    def _tolerate(self, path: Path, expected: str, problem: Problem) -> None:
         since = self._broken.setdefault(path, self._clock())
-        if not problem.may_be_partial or self._clock() - since > _PATIENCE:
-            name = self._workspace.relative(path)
+        if not problem.may_be_partial or self._clock() - since > _LONGEST_PARTIAL:
+            name = self._workspace.make_relative(path)
             raise FailedError(expected, f"{name} was destroyed: {problem.sentence}")
 
     def _compare(self, ours: SignalFile, found: SignalFile) -> None:
@@ -165,20 +165,20 @@ class InvariantCheck:
             expected = f"signal.json stays {ours.status}, or becomes error while it waits"
             raise FailedError(expected, f"it was rewritten with status {found.status}")
 
-    def _look_at_manifest(self, ours: BatchManifest) -> None:
+    def _check_manifest(self, ours: BatchManifest) -> None:
         raw = peek(self._workspace.manifest_path)
         if raw == encode_manifest(ours):
             return
         found = read_manifest(raw) if raw is not None else Problem("empty", "the file is gone")
         if isinstance(found, Problem):
-            self._bear(self._workspace.manifest_path, "the manifest stays readable", found)
+            self._tolerate(self._workspace.manifest_path, "the manifest stays readable", found)
             return
         self._broken.pop(self._workspace.manifest_path, None)
         self._compare_batch(ours, found)
-        self.noted = found
+        self.written_manifest = found
 
     def _compare_batch(self, ours: BatchManifest, found: BatchManifest) -> None:
-        if _fixed(found) != _fixed(ours):
+        if _list_fixed_fields(found) != _list_fixed_fields(ours):
             raise FailedError("only statuses of the manifest change", "other fields were changed")
         if found.status in ("done", "error") and ours.status not in ("done", "error"):
             self._note(f"the batch was set to {found.status}; only the coordinator should")
@@ -195,7 +195,7 @@ class InvariantCheck:
         return isinstance(found, Artifact) and found.dispatch_id == ours.dispatch_id
 
 
-def _fixed(manifest: BatchManifest) -> object:
+def _list_fixed_fields(manifest: BatchManifest) -> object:
     entries = [(entry.case_id, entry.signal_path) for entry in manifest.signals]
     return manifest.batch_id, manifest.phase, manifest.total, manifest.briefing_path, entries
 
@@ -225,19 +225,19 @@ class Watcher:
         except OSError as error:
             raise SourceError(f"{argv[0]} cannot be started: {error.strerror}") from None
 
-    def ended(self) -> str:
+    def describe_end(self) -> str:
         """How it ended, '' while it lives."""
         code = self._process.poll()
         if code is None:
             return ""
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        return f"the watcher ended with {how}{self.said()}"
+        return f"the watcher ended with {how}{self.describe_output()}"
 
-    def said(self) -> str:
+    def describe_output(self) -> str:
         words = self._log.read_bytes()[-_TAIL:].decode(errors="replace").strip()
         return f", saying: {words}" if words else ""
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """The group first, politely; then whatever left the group but carries our mark."""
         kill_group(self._process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
@@ -245,13 +245,13 @@ class Watcher:
         kill_group(self._process.pid)
         self._process.wait()
         limit = time.monotonic() + _GRACE
-        while (strays := list(self._strays())) and time.monotonic() < limit:
+        while (strays := list(self._find_strays())) and time.monotonic() < limit:
             for pid in strays:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(_WATCHER_TICK)
 
-    def _strays(self) -> Iterator[int]:
+    def _find_strays(self) -> Iterator[int]:
         """Processes started by the watcher, known by the environment they inherited."""
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
@@ -260,8 +260,8 @@ class Watcher:
 
 
 _TICK = 0.01
-_BREATH = 0.15
-Start = Callable[[ScratchWorkspace], Watcher]
+_SHORT_WHILE = 0.15
+StartWatcher = Callable[[ScratchWorkspace], Watcher]
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -278,11 +278,11 @@ class Stage:
     """Where one scenario is played."""
 
     def __init__(
-        self, folder: Path, start: Start, patience: Patience, stop: threading.Event
+        self, folder: Path, start: StartWatcher, patience: Patience, stop: threading.Event
     ) -> None:
         self.workspace = ScratchWorkspace(folder)
         self.notes: list[str] = []
-        self.guard = InvariantCheck(self.workspace, time.monotonic, self.note)
+        self.invariants = InvariantCheck(self.workspace, time.monotonic, self.note)
         self.settle = patience.settle
         self._start = start
         self._timeout = patience.timeout
@@ -296,9 +296,9 @@ class Stage:
     def start(self) -> None:
         self._watcher = self._start(self.workspace)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         if self._watcher is not None:
-            self._watcher.end()
+            self._watcher.stop()
 
     def note(self, sentence: str) -> None:
         if sentence not in self.notes:
@@ -315,21 +315,21 @@ class Stage:
         self._asked += dispatches
         self.workspace.publish(dispatches, manifest)
         for dispatch in dispatches:
-            self.guard.expect(dispatch.path, dispatch.signal)
+            self.invariants.expect(dispatch.path, dispatch.signal)
         if manifest is not None:
             self._manifest = manifest
-            self.guard.expect_manifest(manifest)
+            self.invariants.expect_manifest(manifest)
 
-    def batch(self, cases: Sequence[int], briefing_path: str) -> list[StagedDispatch]:
+    def publish_batch(self, cases: Sequence[int], briefing_path: str) -> list[StagedDispatch]:
         dispatches = [self.workspace.prepare(case) for case in cases]
-        self.publish(dispatches, self.manifest(1, dispatches, briefing_path))
+        self.publish(dispatches, self.build_manifest(1, dispatches, briefing_path))
         return dispatches
 
-    def manifest(
+    def build_manifest(
         self, batch_id: int, dispatches: Sequence[StagedDispatch], briefing_path: str
     ) -> BatchManifest:
-        signals = {one.signal.case_id: self.workspace.relative(one.path) for one in dispatches}
-        return new_manifest(batch_id, "triage", AT, briefing_path, signals)
+        signals = {one.signal.case_id: self.workspace.make_relative(one.path) for one in dispatches}
+        return build_manifest(batch_id, "triage", AT, briefing_path, signals)
 
     def close_batch(self, dispatches: Sequence[StagedDispatch]) -> None:
         """The coordinator's end of a batch: signals done, then the manifest."""
@@ -342,52 +342,54 @@ class Stage:
 
     def write(self, dispatch: StagedDispatch, signal: SignalFile) -> None:
         """Write the signal anew, but do not cover up what the watcher may have done to it."""
-        self.guard.look()
-        self.until(lambda: not self.guard.in_doubt, self._timeout)
-        put(dispatch.path, encode_signal(signal))
-        self.guard.expect(dispatch.path, signal)
+        self.invariants.check()
+        self.wait_until(lambda: not self.invariants.is_in_doubt, self._timeout)
+        replace_file(dispatch.path, encode_signal(signal))
+        self.invariants.expect(dispatch.path, signal)
 
     def write_raw(self, dispatch: StagedDispatch, content: bytes) -> None:
         """Not as a careful writer does: into the file itself."""
         dispatch.path.write_bytes(content)
-        self.guard.expect(dispatch.path, content)
+        self.invariants.expect(dispatch.path, content)
 
     def take(self, dispatch: StagedDispatch) -> None:
         """The coordinator takes the answer: processing, then done."""
-        self.calm_down()
+        self.let_settle()
         processing = move_signal(dispatch.signal, "processing")
         self.write(dispatch, processing)
         self.write(dispatch, move_signal(processing, "done"))
 
-    def answered(self, dispatch: StagedDispatch, *, patient: bool = False) -> Artifact:
+    def await_answer(self, dispatch: StagedDispatch, *, patient: bool = False) -> Artifact:
         """Wait for the right answer. A wrong one that stays is taken for the watcher's last word,
         unless the scenario is patient with it."""
-        wrong = _Standing(dispatch.before)
+        wrong = _StandingArtifact(dispatch.before)
         limit = time.monotonic() + self._timeout
         while True:
             raw = peek(dispatch.artifact_path)  # once: it may come between two looks
-            found = _read(dispatch, raw)
+            found = _read_answer(dispatch, raw)
             if isinstance(found, Artifact):
-                self._not_anothers(dispatch, found)
+                self._check_not_mixed_up(dispatch, found)
                 return found
-            stands = wrong.stands_for(raw)
+            stands = wrong.measure_age(raw)
             late = time.monotonic() > limit
             if late or (stands > self.settle and not patient):
-                raise FailedError(_wanted(dispatch), self._instead(found, wrong.written))
+                raise FailedError(
+                    _describe_wanted(dispatch), self._describe_instead(found, wrong.written)
+                )
             if found.may_be_partial and wrong.written:
                 self.note("an artifact was seen half-written: write to a temporary name and rename")
             if found.is_stale and wrong.written and patient:
                 self.note("an answer came after its dispatch was given up; its old id fences it")
-            self._reported(dispatch)
+            self._check_reported(dispatch)
             self._tick()
 
-    def seen(self, dispatch: StagedDispatch) -> None:
+    def await_reader(self, dispatch: StagedDispatch) -> None:
         """Wait until the watcher has read the signal; where that does not show, a while."""
-        arm(dispatch.path)
-        limit = self._timeout if self.workspace.shows_readers else self.settle
-        self.until(lambda: was_read(dispatch.path), limit)
+        mark_unread(dispatch.path)
+        limit = self._timeout if self.workspace.has_access_times else self.settle
+        self.wait_until(lambda: has_been_read(dispatch.path), limit)
 
-    def until(self, true: Callable[[], object], seconds: float) -> bool:
+    def wait_until(self, true: Callable[[], object], seconds: float) -> bool:
         """Whether it came true in time; the rules are watched meanwhile."""
         limit = time.monotonic() + seconds
         while not true():
@@ -396,48 +398,50 @@ class Stage:
             self._tick()
         return True
 
-    def hold(self, seconds: float = _BREATH, check: Callable[[], None] = lambda: None) -> None:
+    def hold(self, seconds: float = _SHORT_WHILE, check: Callable[[], None] = lambda: None) -> None:
         """Let time pass in which something must not happen."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit:
             check()
             self._tick()
 
-    def calm_down(self) -> None:
+    def let_settle(self) -> None:
         """Give the watcher a moment, and see how it left our files."""
         self.hold()
-        self.until(lambda: not self.guard.in_doubt, self._timeout)
+        self.wait_until(lambda: not self.invariants.is_in_doubt, self._timeout)
 
     def finish(self) -> None:
-        self.calm_down()
-        self.guard.look_at_the_end()
+        self.let_settle()
+        self.invariants.check_at_end()
 
     def _tick(self) -> None:
         if self._stop.wait(_TICK):
             raise StoppedError
-        self.guard.look()
-        ended = self._watcher.ended() if self._watcher and not self.may_end else ""
+        self.invariants.check()
+        ended = self._watcher.describe_end() if self._watcher and not self.may_end else ""
         if ended:
             raise FailedError("the watcher keeps running", ended)
 
-    def _reported(self, dispatch: StagedDispatch) -> None:
-        error = self.guard.errors.get(dispatch.dispatch_id)
+    def _check_reported(self, dispatch: StagedDispatch) -> None:
+        error = self.invariants.errors.get(dispatch.dispatch_id)
         if error is not None:
-            raise FailedError(_wanted(dispatch), f"the watcher reported an error: {error}")
+            raise FailedError(_describe_wanted(dispatch), f"the watcher reported an error: {error}")
 
-    def _instead(self, found: Problem, written: bool) -> str:
-        output = self._watcher.said() if self._watcher else ""
+    def _describe_instead(self, found: Problem, written: bool) -> str:
+        output = self._watcher.describe_output() if self._watcher else ""
         return (found.sentence if written else "no artifact was written") + output
 
-    def _not_anothers(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
+    def _check_not_mixed_up(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
         """The words make it visible when answers are mixed up; nobody is asked to be clever."""
         text = msgspec.json.encode(artifact.data).decode()
         for other in self._asked:
             if other.word in text and dispatch.word not in text:
-                raise FailedError(_wanted(dispatch), f"it answers the prompt of {other.word}")
+                raise FailedError(
+                    _describe_wanted(dispatch), f"it answers the prompt of {other.word}"
+                )
 
 
-class _Standing:
+class _StandingArtifact:
     """Since when an artifact has been standing that was not there before."""
 
     def __init__(self, before: bytes | None) -> None:
@@ -445,13 +449,13 @@ class _Standing:
         self._since = time.monotonic()
         self.written = False
 
-    def stands_for(self, content: bytes | None) -> float:
+    def measure_age(self, content: bytes | None) -> float:
         if content != self._last:
             self._last, self._since, self.written = content, time.monotonic(), content is not None
         return time.monotonic() - self._since if self.written else 0.0
 
 
-def _read(dispatch: StagedDispatch, raw: bytes | None) -> Artifact | Problem:
+def _read_answer(dispatch: StagedDispatch, raw: bytes | None) -> Artifact | Problem:
     found = read_artifact(raw) if raw is not None else Problem("empty", "there is no artifact")
     if isinstance(found, Artifact) and found.dispatch_id != dispatch.dispatch_id:
         sentence = f"the artifact has dispatch_id {found.dispatch_id}"
@@ -459,5 +463,5 @@ def _read(dispatch: StagedDispatch, raw: bytes | None) -> Artifact | Problem:
     return found
 
 
-def _wanted(dispatch: StagedDispatch) -> str:
+def _describe_wanted(dispatch: StagedDispatch) -> str:
     return f"an artifact with dispatch_id {dispatch.dispatch_id} for {dispatch.signal.case_id}"

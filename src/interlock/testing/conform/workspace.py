@@ -14,7 +14,7 @@ from interlock.signals.batch import (
     BatchBudget,
     BatchManifest,
     Briefing,
-    budget_of,
+    build_budget,
     encode_budget,
     encode_manifest,
     render_briefing,
@@ -30,7 +30,7 @@ ARTIFACTS: Final = {
     "F3_INVESTIGATE": "artifact.json",
 }
 _FIRST_ID = 4101
-_QUIETLY = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
+_NO_TRACE = os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
 
 
 class StagedDispatch(msgspec.Struct, frozen=True):
@@ -61,16 +61,16 @@ class ScratchWorkspace:
         self.owned: dict[Path, bytes] = {}
         """Files of ours that nobody else may change, with what they hold."""
         self._last_id = _FIRST_ID
-        self.own(folder / "README.md", b"This file is not part of the protocol.\n")
-        self.shows_readers = _shows_readers(folder / "README.md")
+        self.write_owned(folder / "README.md", b"This file is not part of the protocol.\n")
+        self.has_access_times = _has_access_times(folder / "README.md")
 
     @property
     def manifest_path(self) -> Path:
         return self.suite / "batch-manifest.json"
 
-    def own(self, path: Path, content: bytes) -> None:
+    def write_owned(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        put(path, content)
+        replace_file(path, content)
         self.owned[path] = content
 
     def prepare(self, case: int, step: str = "F0_RECALL", *, prompt: bool = True) -> StagedDispatch:
@@ -81,7 +81,7 @@ class ScratchWorkspace:
         word = f"word-{self._last_id}"
         prompt_path = folder / f"prompt-{step.split('_')[1].lower()}-{self._last_id}.md"
         if prompt:
-            self.own(prompt_path, _prompt(word))
+            self.write_owned(prompt_path, _render_prompt(word))
         artifact_path = folder / ARTIFACTS[step]
         signal = SignalFile(
             status="waiting",
@@ -100,11 +100,11 @@ class ScratchWorkspace:
         if manifest is not None:
             files[self.manifest_path] = encode_manifest(manifest)
         for path, content in files.items():
-            _fresh(path).write_bytes(content)
+            _build_temporary_path(path).write_bytes(content)
         for path in files:
-            _fresh(path).rename(path)
+            _build_temporary_path(path).rename(path)
 
-    def brief(self, cases: int) -> str:
+    def write_briefing(self, cases: int) -> str:
         """Write the briefing; its path as the manifest names it."""
         briefing = Briefing(
             batch_id=1,
@@ -115,39 +115,39 @@ class ScratchWorkspace:
             total=cases,
             completed=0,
         )
-        self.own(self.suite / "briefing.md", render_briefing(briefing).encode())
-        return self.relative(self.suite / "briefing.md")
+        self.write_owned(self.suite / "briefing.md", render_briefing(briefing).encode())
+        return self.make_relative(self.suite / "briefing.md")
 
-    def budget(self, total: int, used: int) -> BatchBudget:
-        budget = budget_of(total, used)
-        self.own(self.suite / "budget-status.json", encode_budget(budget))
+    def write_budget(self, total: int, used: int) -> BatchBudget:
+        budget = build_budget(total, used)
+        self.write_owned(self.suite / "budget-status.json", encode_budget(budget))
         return budget
 
-    def relative(self, path: Path) -> str:
+    def make_relative(self, path: Path) -> str:
         return str(path.relative_to(self.folder))
 
 
-def put(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Replace a file whole, as a careful writer does."""
-    _fresh(path).write_bytes(content)
-    _fresh(path).rename(path)
+    _build_temporary_path(path).write_bytes(content)
+    _build_temporary_path(path).rename(path)
 
 
 def peek(path: Path) -> bytes | None:
     """A file's content, read so that its access time does not tell of us."""
     try:
-        with os.fdopen(os.open(path, _QUIETLY), "rb") as file:
+        with os.fdopen(os.open(path, _NO_TRACE), "rb") as file:
             return file.read(LARGEST + 1)
     except OSError:
         return None
 
 
-def arm(path: Path) -> None:
+def mark_unread(path: Path) -> None:
     """Set a file's access time to a mark, so that the next reader shows."""
     os.utime(path, ns=(0, path.stat().st_mtime_ns))
 
 
-def was_read(path: Path) -> bool:
+def has_been_read(path: Path) -> bool:
     """Whether somebody has read the armed file since, or done away with it."""
     try:
         return path.stat().st_atime_ns != 0
@@ -155,20 +155,20 @@ def was_read(path: Path) -> bool:
         return True
 
 
-def _shows_readers(path: Path) -> bool:
+def _has_access_times(path: Path) -> bool:
     """Whether this system can tell a watcher's reading from ours."""
-    arm(path)
+    mark_unread(path)
     peek(path)
-    quiet = not was_read(path)
+    quiet = not has_been_read(path)
     path.read_bytes()
-    return quiet and was_read(path)
+    return quiet and has_been_read(path)
 
 
-def _fresh(path: Path) -> Path:
+def _build_temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.kit")
 
 
-def _prompt(word: str) -> bytes:
+def _render_prompt(word: str) -> bytes:
     answer = f'{{"ok": true, "echo": "{word}"}}'
     return f"""\
 # A question of the conformance kit

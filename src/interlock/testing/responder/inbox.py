@@ -63,21 +63,21 @@ class SignalFinder:
     """Watches one signal, or everything below some folders."""
 
     def __init__(self, paths: Sequence[Path], tell: Callable[[str], None]) -> None:
-        self._places = [_place(path) for path in paths]
+        self._places = [_open_place(path) for path in paths]
         self._tell = tell
         self._told: dict[Path, str] = {}
         self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
 
-    def look(self) -> list[WaitingSignal]:
+    def find_waiting(self) -> list[WaitingSignal]:
         """All that waits and has no answer yet, oldest dispatch first."""
-        found = [waiting for tree, only in self._places for waiting in self._look(tree, only)]
+        found = [waiting for tree, only in self._places for waiting in self._find_in(tree, only)]
         return sorted(found, key=lambda waiting: waiting.signal.dispatch_id)
 
-    def now(self, waiting: WaitingSignal) -> SignalFile | None:
+    def read_now(self, waiting: WaitingSignal) -> SignalFile | None:
         """The signal as it stands this moment; None when it cannot be read."""
         return self._read(waiting.tree, waiting.path)
 
-    def answered(self, waiting: WaitingSignal) -> bool:
+    def is_answered(self, waiting: WaitingSignal) -> bool:
         """Whether an artifact for this dispatch lies there already."""
         try:
             raw = waiting.tree.read(Path(waiting.signal.artifact_path))
@@ -86,47 +86,47 @@ class SignalFinder:
         found = read_artifact(raw)
         return isinstance(found, Artifact) and found.dispatch_id == waiting.signal.dispatch_id
 
-    def _look(self, tree: OpenFolder, only: Path | None) -> Iterator[WaitingSignal]:
+    def _find_in(self, tree: OpenFolder, only: Path | None) -> Iterator[WaitingSignal]:
         """Signals are written before their manifest, so the manifests are read last."""
-        files = [only] if only else list(_walk(tree.root))
-        read = {path: self._current(tree, path) for path in files if path.name == SIGNAL}
+        files = [only] if only else list(_walk_files(tree.root))
+        read = {path: self._read_if_changed(tree, path) for path in files if path.name == SIGNAL}
         waits = {path: one for path, one in read.items() if one and one.status == "waiting"}
         manifests = {path for path in files if path.name == MANIFEST}
         if not only:
             manifests |= {path.parent.with_name(MANIFEST) for path in waits}
-        batches = self._batches(tree, manifests, waits)
+        batches = self._find_batches(tree, manifests, waits)
         for path, signal in waits.items():
             waiting = WaitingSignal(tree, path, signal, batches.get(path))
-            if not self.answered(waiting):
+            if not self.is_answered(waiting):
                 yield waiting
 
-    def _batches(
+    def _find_batches(
         self, tree: OpenFolder, manifests: Iterable[Path], signals: Container[Path]
     ) -> Mapping[Path, SignalBatch]:
         found: dict[Path, SignalBatch] = {}
         for path in manifests:
             if not path.is_relative_to(tree.root):
                 continue
-            manifest = self.manifest(tree, path)
+            manifest = self.read_manifest(tree, path)
             if manifest is None or manifest.status not in ("pending", "in_progress"):
                 continue
             for entry in manifest.signals:
-                signal_path = _listed(path, entry.signal_path, signals)
+                signal_path = _find_listed(path, entry.signal_path, signals)
                 if signal_path and entry.status in ("pending", "claimed"):
                     found[signal_path] = SignalBatch(path, manifest, entry)
         return found
 
-    def manifest(self, tree: OpenFolder, path: Path) -> BatchManifest | None:
-        return self._taken(path, lambda: read_manifest(tree.read(path)))
+    def read_manifest(self, tree: OpenFolder, path: Path) -> BatchManifest | None:
+        return self._read_or_report(path, lambda: read_manifest(tree.read(path)))
 
-    def budget(self, waiting: WaitingSignal) -> BatchBudget | Problem | None:
+    def read_budget(self, waiting: WaitingSignal) -> BatchBudget | Problem | None:
         """What the suite may still spend; None when nothing limits it."""
         try:
             return read_budget(waiting.tree.read(waiting.suite / BUDGET))
         except (OSError, SourceError):
             return None
 
-    def _current(self, tree: OpenFolder, path: Path) -> SignalFile | None:
+    def _read_if_changed(self, tree: OpenFolder, path: Path) -> SignalFile | None:
         """The signal, read anew only when its file has changed."""
         try:
             there = os.lstat(path)
@@ -143,31 +143,31 @@ class SignalFinder:
         return before[1]
 
     def _read(self, tree: OpenFolder, path: Path) -> SignalFile | None:
-        return self._taken(path, lambda: read_signal(tree.read(path)))
+        return self._read_or_report(path, lambda: read_signal(tree.read(path)))
 
-    def _taken(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
+    def _read_or_report(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
         """What a file holds; why it cannot be taken is told once."""
         try:
             found = read()
         except FileNotFoundError:
             return None
         except (OSError, SourceError) as error:
-            self._tell_once(path, str(error))
+            self._report_once(path, str(error))
             return None
         if isinstance(found, Problem):
             if not found.may_be_partial:
-                self._tell_once(path, f"{path}: {found.sentence}")
+                self._report_once(path, f"{path}: {found.sentence}")
             return None
         self._told.pop(path, None)
         return found
 
-    def _tell_once(self, path: Path, sentence: str) -> None:
+    def _report_once(self, path: Path, sentence: str) -> None:
         if self._told.get(path) != sentence:
             self._told[path] = sentence
             self._tell(f"skipped: {sentence}")
 
 
-def _place(path: Path) -> tuple[OpenFolder, Path | None]:
+def _open_place(path: Path) -> tuple[OpenFolder, Path | None]:
     """A signal is watched alone; a manifest stands for its suite's folder."""
     if path.is_dir() or (path.name not in (SIGNAL, MANIFEST) and not path.exists()):
         return OpenFolder(path), None
@@ -177,14 +177,14 @@ def _place(path: Path) -> tuple[OpenFolder, Path | None]:
     return tree, tree.root / SIGNAL if path.name == SIGNAL else None
 
 
-def _walk(root: Path) -> Iterator[Path]:
+def _walk_files(root: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(root):
         for name in names:
             if name in (SIGNAL, MANIFEST):
                 yield Path(folder, name)
 
 
-def _listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
+def _find_listed(manifest: Path, named: str, signals: Container[Path]) -> Path | None:
     """The signal an entry names: paths are relative to the workspace, some folder above."""
     for folder in manifest.parents:
         path = folder / named
@@ -201,18 +201,18 @@ class DispatchClaim:
         self._path = path
         self._descriptor = descriptor
 
-    def settle(self) -> None:
+    def release(self) -> None:
         """The work is done: the file goes while we still hold it."""
         with suppress(OSError, SourceError), self._tree.open_parent(self._path) as (folder, name):
             os.unlink(name, dir_fd=folder)
-        self.leave()
+        self.abandon()
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Let go; the file stays as a sign that somebody began."""
         os.close(self._descriptor)
 
 
-def take(
+def take_claim(
     tree: OpenFolder, signal_path: Path, name: str, *, only_abandoned: bool = False
 ) -> DispatchClaim | None:
     """The claim of that name beside a signal, unless another living responder holds it."""

@@ -18,8 +18,8 @@ from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.signals.batch import (
     BatchManifest,
     EntryStatus,
-    allowed_size,
     encode_manifest,
+    limit_batch_size,
     move_entry,
     move_manifest,
 )
@@ -39,10 +39,10 @@ from interlock.testing.responder.inbox import (
     SignalBatch,
     SignalFinder,
     WaitingSignal,
-    take,
+    take_claim,
 )
 
-Hire = Callable[[Mapping[str, str]], Carrier]
+CreateAgent = Callable[[Mapping[str, str]], Carrier]
 """Makes an agent for one dispatch, given what its environment should say beside the ids."""
 _LONGEST_REASON = 1_000
 
@@ -57,21 +57,21 @@ class AnswerResult(msgspec.Struct, frozen=True):
 class Answerer:
     """Has dispatches answered by an agent."""
 
-    def __init__(self, hire: Hire, seconds: float, finder: SignalFinder) -> None:
+    def __init__(self, hire: CreateAgent, seconds: float, finder: SignalFinder) -> None:
         self._hire = hire
         self._seconds = seconds
         self._finder = finder
 
     async def answer(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
         try:
-            artifact_path = _artifact_path(waiting)
-            prompt = _prompt(waiting)
+            artifact_path = _check_artifact_path(waiting)
+            prompt = _read_prompt(waiting)
             data = await self._ask(waiting, prompt, attempt)
         except SourceError as error:
             return self._fail(waiting, str(error))
         artifact = encode_artifact(Artifact(waiting.signal.dispatch_id, data))
         try:
-            written = waiting.tree.write(artifact_path, artifact, lambda: self._ours(waiting))
+            written = waiting.tree.write(artifact_path, artifact, lambda: self._is_ours(waiting))
         except (OSError, SourceError) as error:
             return self._fail(waiting, f"the artifact cannot be written: {error}")
         return AnswerResult("answered" if written else "overtaken")
@@ -79,33 +79,33 @@ class Answerer:
     async def _ask(self, waiting: WaitingSignal, prompt: str, attempt: int) -> dict[str, Any]:
         signal = waiting.signal
         ask = Ask(signal.dispatch_id, 0, signal.case_id, signal.step, attempt, "", prompt)
-        reply = await _reply(self._hire(_surroundings(waiting)), ask, self._seconds)
+        reply = await _await_reply(self._hire(_build_environment(waiting)), ask, self._seconds)
         if reply.failure:
             raise SourceError(f"{reply.failure}: {reply.reason}")
-        return _data(reply.content, signal.dispatch_id)
+        return _parse_data(reply.content, signal.dispatch_id)
 
     def _fail(self, waiting: WaitingSignal, reason: str) -> AnswerResult:
         reason = reason[:_LONGEST_REASON]
         error = encode_signal(move_signal(waiting.signal, "error", reason))
         try:
-            ours = waiting.tree.write(waiting.path, error, lambda: self._ours(waiting))
+            ours = waiting.tree.write(waiting.path, error, lambda: self._is_ours(waiting))
         except (OSError, SourceError) as problem:
             return AnswerResult("failed", f"{reason}; the signal cannot be written: {problem}")
         return AnswerResult("failed" if ours else "overtaken", reason)
 
-    def _ours(self, waiting: WaitingSignal) -> bool:
-        return self._finder.now(waiting) == waiting.signal
+    def _is_ours(self, waiting: WaitingSignal) -> bool:
+        return self._finder.read_now(waiting) == waiting.signal
 
 
-def _artifact_path(waiting: WaitingSignal) -> Path:
+def _check_artifact_path(waiting: WaitingSignal) -> Path:
     path = Path(waiting.signal.artifact_path)
-    waiting.tree.parts(path)
+    waiting.tree.split_path(path)
     if path.name == SIGNAL or path.name.startswith("."):
         raise SourceError(f"an artifact may not be written to {path}")
     return path
 
 
-def _prompt(waiting: WaitingSignal) -> str:
+def _read_prompt(waiting: WaitingSignal) -> str:
     try:
         return waiting.tree.read(Path(waiting.signal.prompt_path)).decode()
     except UnicodeDecodeError:
@@ -115,15 +115,15 @@ def _prompt(waiting: WaitingSignal) -> str:
         raise SourceError(f"the prompt {path} cannot be read: {error.strerror}") from None
 
 
-def _surroundings(waiting: WaitingSignal) -> dict[str, str]:
+def _build_environment(waiting: WaitingSignal) -> dict[str, str]:
     """What the agent's environment says beside the ids. A missing briefing is an empty word."""
     return {
         "INTERLOCK_SIGNAL_PATH": str(waiting.path),
-        "INTERLOCK_BRIEFING_PATH": str(_briefing(waiting) or ""),
+        "INTERLOCK_BRIEFING_PATH": str(_find_briefing(waiting) or ""),
     }
 
 
-def _briefing(waiting: WaitingSignal) -> Path | None:
+def _find_briefing(waiting: WaitingSignal) -> Path | None:
     """The batch's briefing, if it can be read; like all its paths relative to some folder above."""
     if waiting.batch is None or not waiting.batch.manifest.briefing_path:
         return None
@@ -135,7 +135,7 @@ def _briefing(waiting: WaitingSignal) -> Path | None:
     return None
 
 
-async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
+async def _await_reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
     answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
     agent.start(lambda reply: None if answer.done() else answer.set_result(reply))
     agent.send([ask])
@@ -148,7 +148,7 @@ async def _reply(agent: Carrier, ask: Ask, seconds: float) -> Reply:
         await agent.close()
 
 
-def _data(content: bytes, dispatch_id: int) -> dict[str, Any]:
+def _parse_data(content: bytes, dispatch_id: int) -> dict[str, Any]:
     """The answer's own object; an agent that knows the wrapper may have put it on already."""
     found = read_object(content)
     if isinstance(found, Problem):
@@ -178,31 +178,33 @@ class Notes:
         """Set one entry's status, if the batch still is the one it was."""
         for _ in range(_TRIES):
             try:
-                lock = take(tree, batch.path, "manifest")
+                lock = take_claim(tree, batch.path, "manifest")
                 if lock is not None:
                     try:
                         return self._write(tree, batch, status)
                     finally:
-                        lock.settle()
+                        lock.release()
             except (OSError, SourceError):
                 return None
             await asyncio.sleep(_PAUSE)
         return None
 
     def _write(self, tree: OpenFolder, batch: SignalBatch, status: EntryStatus) -> None:
-        before = self._finder.manifest(tree, batch.path)
+        before = self._finder.read_manifest(tree, batch.path)
         if before is None or before.batch_id != batch.manifest.batch_id:
             return
-        after = _noted(before, batch.entry.case_id, status, self._now())
+        after = _note_status(before, batch.entry.case_id, status, self._now())
         if after != before:
             tree.write(
                 batch.path,
                 encode_manifest(after),
-                lambda: self._finder.manifest(tree, batch.path) == before,
+                lambda: self._finder.read_manifest(tree, batch.path) == before,
             )
 
 
-def _noted(manifest: BatchManifest, case_id: str, status: EntryStatus, at: str) -> BatchManifest:
+def _note_status(
+    manifest: BatchManifest, case_id: str, status: EntryStatus, at: str
+) -> BatchManifest:
     try:
         if manifest.status == "pending":
             manifest = move_manifest(manifest, "in_progress", at)
@@ -217,7 +219,7 @@ def _noted(manifest: BatchManifest, case_id: str, status: EntryStatus, at: str) 
 
 POLL = 0.2
 """Seconds between two looks; the protocol's own limit is 250 ms."""
-BRISK = 0.03
+POLL_SOON = 0.03
 """The same right after an answer: what follows it is written soon."""
 _SOON = 1.0
 _ENTRY: dict[str, EntryStatus] = {"answered": "done", "failed": "error"}
@@ -253,7 +255,7 @@ class Responder:
         parallel: int,
         tell: Callable[[str], None],
     ) -> None:
-        self.tally = ResponderCounts()
+        self.counts = ResponderCounts()
         self._finder = finder
         self._answerer = answerer
         self._notes = notes
@@ -272,29 +274,29 @@ class Responder:
         """Look again and again. What is unanswered at the end still waits, for anybody."""
         try:
             while not self._stop.is_set():
-                self._let_go()
-                self._take_all(self._finder.look())
+                self._drop_finished()
+                self._take_all(self._finder.find_waiting())
                 if once and not self._jobs:
                     break
                 await self._pause()
         finally:
-            await self._end_jobs()
-        return self.tally
+            await self._cancel_jobs()
+        return self.counts
 
     def _take_all(self, found: list[WaitingSignal]) -> None:
-        self.tally.budget_spent = False
+        self.counts.budget_spent = False
         for waiting in found:
             given_up = (waiting.path, waiting.signal.dispatch_id) in self._given_up
             if waiting.path not in self._jobs and not given_up and self._has_room(waiting):
                 self._take(waiting)
 
     def _has_room(self, waiting: WaitingSignal) -> bool:
-        budget = self._finder.budget(waiting)
+        budget = self._finder.read_budget(waiting)
         wanted = self._parallel - len(self._jobs)
         if isinstance(budget, Problem):
             return not self._jobs
-        allowed = allowed_size(self._parallel, budget)
-        self.tally.budget_spent = self.tally.budget_spent or allowed == 0
+        allowed = limit_batch_size(self._parallel, budget)
+        self.counts.budget_spent = self.counts.budget_spent or allowed == 0
         suite = sum(job.waiting.suite == waiting.suite for job in self._jobs.values())
         return wanted > 0 and suite < allowed
 
@@ -302,8 +304,8 @@ class Responder:
         claim = self._claim(waiting)
         if claim is None:
             return
-        if self._finder.now(waiting) != waiting.signal or self._finder.answered(waiting):
-            claim.settle()
+        if self._finder.read_now(waiting) != waiting.signal or self._finder.is_answered(waiting):
+            claim.release()
             return
         self._attempts[waiting.path, waiting.signal.step] += 1
         attempt = self._attempts[waiting.path, waiting.signal.step]
@@ -316,20 +318,20 @@ class Responder:
         marked = waiting.batch is not None and waiting.batch.entry.status == "claimed"
         name = str(waiting.signal.dispatch_id)
         try:
-            return take(waiting.tree, waiting.path, name, only_abandoned=marked)
+            return take_claim(waiting.tree, waiting.path, name, only_abandoned=marked)
         except (OSError, SourceError) as error:
             self._tell(f"skipped: {waiting.path}: {error}")
             return None
 
     async def _begin(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
-        await self._note(waiting, "claimed")
+        await self._note_status(waiting, "claimed")
         return await self._answerer.answer(waiting, attempt)
 
     async def _finish(self, job: _Job, claim: DispatchClaim) -> None:
         """Count what came of it. A job broken off by our own stop leaves its claim behind."""
         await asyncio.wait([job.answering])
         if job.answering.cancelled() and not job.overtaken:
-            claim.leave()
+            claim.abandon()
             return
         overtaken = job.answering.cancelled()
         try:
@@ -337,30 +339,30 @@ class Responder:
                 job.waiting, AnswerResult("overtaken") if overtaken else job.answering.result()
             )
         finally:
-            claim.settle()
+            claim.release()
 
     async def _count(self, waiting: WaitingSignal, outcome: AnswerResult) -> None:
         signal = waiting.signal
         self._answered_at = asyncio.get_running_loop().time()
-        setattr(self.tally, outcome.kind, getattr(self.tally, outcome.kind) + 1)
+        setattr(self.counts, outcome.kind, getattr(self.counts, outcome.kind) + 1)
         reason = f": {outcome.reason}" if outcome.reason else ""
         self._tell(f"{signal.dispatch_id} {signal.case_id} {signal.step} {outcome.kind}{reason}")
         if outcome.kind == "failed":
             self._given_up.add((waiting.path, signal.dispatch_id))
         if outcome.kind in _ENTRY:
-            await self._note(waiting, _ENTRY[outcome.kind])
+            await self._note_status(waiting, _ENTRY[outcome.kind])
 
-    async def _note(self, waiting: WaitingSignal, status: EntryStatus) -> None:
+    async def _note_status(self, waiting: WaitingSignal, status: EntryStatus) -> None:
         if waiting.batch is not None:
             await self._notes.note(waiting.tree, waiting.batch, status)
 
-    def _let_go(self) -> None:
+    def _drop_finished(self) -> None:
         """Forget who has finished; stop those whose signal asks for something else by now."""
         for path, job in list(self._jobs.items()):
             if job.whole is not None and job.whole.done():
                 del self._jobs[path]
                 job.whole.result()
-            elif self._finder.now(job.waiting) not in (None, job.waiting.signal):
+            elif self._finder.read_now(job.waiting) not in (None, job.waiting.signal):
                 job.overtaken = job.answering.cancel() or job.overtaken
 
     async def _pause(self) -> None:
@@ -368,12 +370,12 @@ class Responder:
         try:
             jobs = [job.whole for job in self._jobs.values() if job.whole is not None]
             recent = asyncio.get_running_loop().time() - self._answered_at < _SOON
-            timeout = BRISK if recent else POLL
+            timeout = POLL_SOON if recent else POLL
             await asyncio.wait([stop, *jobs], timeout=timeout, return_when="FIRST_COMPLETED")
         finally:
             stop.cancel()
 
-    async def _end_jobs(self) -> None:
+    async def _cancel_jobs(self) -> None:
         for job in self._jobs.values():
             job.answering.cancel()
         jobs = [job.whole for job in self._jobs.values() if job.whole is not None]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.change import nature_by_files, nature_by_hunks, read_hunks
+from interlock.rca.sources.git.change import judge_by_files, judge_hunks, read_hunks
 from interlock.rca.sources.git.history import ChangedFile, Commit
 from interlock.rca.sources.git.repository import Repository
 
@@ -67,10 +67,10 @@ def test_the_nature_of_a_change(
     world.commit("Begin", {path: before, "other.py": "1\n"})
     world.commit("Change", {path: after})
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    (found,) = repository.commits_since("HEAD~1")
-    nature = repository.change_of(found).nature
+    (found,) = repository.list_commits_since("HEAD~1")
+    nature = repository.read_change(found).nature
     assert nature.kind == kind
-    assert nature.behavioural is (kind == "behaviour")
+    assert nature.is_behavioural is (kind == "behaviour")
     assert nature.why
 
 
@@ -89,8 +89,8 @@ def test_moves_merges_modes_and_roots(tmp_path: Path) -> None:
     world.merge("side", "Merge")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
     natures = {
-        commit.subject: repository.change_of(commit).nature.kind
-        for commit in repository.commits_since(None)
+        commit.subject: repository.read_change(commit).nature.kind
+        for commit in repository.list_commits_since(None)
     }
     assert natures == {
         "Begin": "behaviour",
@@ -112,22 +112,24 @@ def test_a_merge_that_changes_lines_on_its_own_is_behaviour(tmp_path: Path) -> N
     world.commit("Main", {"a.py": "".join(["first = 1\n", *lines[1:]])})
     world.merge("side", "Merge")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    clean = repository.commits_since(green)[0]
+    clean = repository.list_commits_since(green)[0]
     assert [change.path for change in clean.files] == ["a.py"]
-    assert repository.change_of(clean).nature.kind == "merge"
+    assert repository.read_change(clean).nature.kind == "merge"
     world.write({"a.py": "".join(["first = 1\n", *lines[1:15], "evil = 1\n", *lines[15:]])})
     world.git("commit", "--quiet", "--all", "--amend", "-m", "Evil merge")
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    assert repository.change_of(repository.commits_since(green)[0]).nature.kind == "behaviour"
+    assert (
+        repository.read_change(repository.list_commits_since(green)[0]).nature.kind == "behaviour"
+    )
 
 
 def test_a_commit_with_more_files_than_are_listed_is_behaviour() -> None:
-    nature = nature_by_files(Commit("a", "", "", "", (ChangedFile("README.md", "M"),), 1, 5_000))
+    nature = judge_by_files(Commit("a", "", "", "", (ChangedFile("README.md", "M"),), 1, 5_000))
     assert nature is not None
     assert nature.why == "it changes 5,001 files"
 
 
 @given(st.text(max_size=400))
 def test_any_text_can_be_judged(text: str) -> None:
-    assert nature_by_hunks(read_hunks(text)).why
-    assert nature_by_hunks(read_hunks(f"+++ b/a.js\n@@ -1 +1,2 @@\n{text}")).why
+    assert judge_hunks(read_hunks(text)).why
+    assert judge_hunks(read_hunks(f"+++ b/a.js\n@@ -1 +1,2 @@\n{text}")).why

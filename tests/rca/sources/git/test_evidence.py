@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.evidence import LogLines, check_evidence
-from interlock.rca.sources.git.evidence_refs import Pointer
+from interlock.rca.sources.git.evidence import LogEvidence, check_evidence
+from interlock.rca.sources.git.evidence_refs import EvidencePointer
 from interlock.rca.sources.git.repository import Repository
 
 CART = "class Cart:\n    def add(self, item):\n        return item\n"
@@ -225,7 +225,7 @@ def test_no_reference_breaks_the_check_or_is_found_by_accident(shop: Shop, ref: 
     assert found.why
 
 
-BUILD_LOG = LogLines("start\nconnection  refused\tby peer\n\nend")
+BUILD_LOG = LogEvidence("start\nconnection  refused\tby peer\n\nend")
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,9 @@ BUILD_LOG = LogLines("start\nconnection  refused\tby peer\n\nend")
     ],
 )
 def test_lines_and_words(first: int, last: int, words: str, verdict: str, why: str) -> None:
-    found = BUILD_LOG.check(Pointer(kind="log", first=first, last=last, words=words))
+    found = BUILD_LOG.check_pointer(
+        EvidencePointer(kind="log", first=first, last=last, words=words)
+    )
     assert found.verdict == verdict
     assert found.why.startswith(why)
 
@@ -255,6 +257,8 @@ def test_lines_and_words(first: int, last: int, words: str, verdict: str, why: s
 def test_a_line_is_found_only_if_the_log_has_it(
     text: str, first: int, last: int, words: str
 ) -> None:
-    found = LogLines(text).check(Pointer(kind="log", first=first, last=last, words=words))
+    found = LogEvidence(text).check_pointer(
+        EvidencePointer(kind="log", first=first, last=last, words=words)
+    )
     if found.verdict == "found" and first:
         assert 0 < first <= len(text.split("\n"))

@@ -4,26 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.git.evidence_refs import Pointer, pointers
+from interlock.rca.sources.git.evidence_refs import EvidencePointer, parse_reference
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 
 
-def first(ref: str) -> Pointer | None:
+def first(ref: str) -> EvidencePointer | None:
     """The first reading that is sure, with the repositories shop and till known."""
-    for alternatives in pointers(ref, ("shop", "till")):
+    for alternatives in parse_reference(ref, ("shop", "till")):
         for pointer in alternatives:
-            if pointer.sure:
+            if pointer.is_sure:
                 return pointer
     return None
 
 
-def file(path: str, line: int = 0, last: int = 0, words: str = "", repo: str = "") -> Pointer:
-    return Pointer(kind="file", repo=repo, path=path, first=line, last=last, words=words)
+def file(
+    path: str, line: int = 0, last: int = 0, words: str = "", repo: str = ""
+) -> EvidencePointer:
+    return EvidencePointer(kind="file", repo=repo, path=path, first=line, last=last, words=words)
 
 
-def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
-    return Pointer(kind="commit", repo=repo, rev=rev, place=place)
+def commit(rev: str, repo: str = "", place: str = "") -> EvidencePointer:
+    return EvidencePointer(kind="commit", repo=repo, rev=rev, place=place)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
         (f"{HASH[8:16]} broke src/cart.py", commit(HASH[8:16])),
         (
             f"shop@{HASH[:8]}:src/cart.py:12",
-            Pointer(kind="file", repo="shop", rev=HASH[:8], path="src/cart.py", first=12),
+            EvidencePointer(kind="file", repo="shop", rev=HASH[:8], path="src/cart.py", first=12),
         ),
         (
             f"https://github.com/acme/shop/commit/{HASH}",
@@ -80,7 +82,7 @@ def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
         ),
         (
             "[cart](https://github.com/acme/src/blob/main/a%20b/cart.py#L12-L20)",
-            Pointer(
+            EvidencePointer(
                 kind="file",
                 place="github.com/acme/src",
                 rev="main",
@@ -91,11 +93,13 @@ def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
         ),
         (
             f"https://gitea.com/acme/shop/src/commit/{HASH}/cart.py#L3",
-            Pointer(kind="file", place="gitea.com/acme/shop", rev=HASH, path="cart.py", first=3),
+            EvidencePointer(
+                kind="file", place="gitea.com/acme/shop", rev=HASH, path="cart.py", first=3
+            ),
         ),
         (
             "https://bitbucket.org/acme/shop/src/main/cart.py#lines-3:9",
-            Pointer(
+            EvidencePointer(
                 kind="file",
                 place="bitbucket.org/acme/shop",
                 rev="main",
@@ -104,12 +108,12 @@ def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
                 last=9,
             ),
         ),
-        ("log:12", Pointer(kind="log", first=12)),
-        ("log line 12", Pointer(kind="log", first=12)),
-        ("Log lines 12-14", Pointer(kind="log", first=12, last=14)),
-        ('log line 12: "refused"', Pointer(kind="log", first=12, words='"refused"')),
-        ("log:L12 - refused", Pointer(kind="log", first=12, words="refused")),
-        ("log: refused", Pointer(kind="log", words="refused")),
+        ("log:12", EvidencePointer(kind="log", first=12)),
+        ("log line 12", EvidencePointer(kind="log", first=12)),
+        ("Log lines 12-14", EvidencePointer(kind="log", first=12, last=14)),
+        ('log line 12: "refused"', EvidencePointer(kind="log", first=12, words='"refused"')),
+        ("log:L12 - refused", EvidencePointer(kind="log", first=12, words="refused")),
+        ("log: refused", EvidencePointer(kind="log", words="refused")),
         ("log.py:12", file("log.py", 12)),
         ("log/a.py:12", file("log/a.py", 12)),
         ("the developer said so", None),
@@ -123,12 +127,12 @@ def commit(rev: str, repo: str = "", place: str = "") -> Pointer:
         ("it was defaced", None),
     ],
 )
-def test_what_a_reference_means(ref: str, expected: Pointer | None) -> None:
+def test_what_a_reference_means(ref: str, expected: EvidencePointer | None) -> None:
     assert first(ref) == expected
 
 
 def test_a_branch_with_slashes_is_read_in_every_way() -> None:
-    (alternatives,) = pointers("https://github.com/a/b/blob/team/x/src/cart.py", ())
+    (alternatives,) = parse_reference("https://github.com/a/b/blob/team/x/src/cart.py", ())
     assert [(one.rev, one.path) for one in alternatives] == [
         ("team", "x/src/cart.py"),
         ("team/x", "src/cart.py"),
@@ -137,16 +141,16 @@ def test_a_branch_with_slashes_is_read_in_every_way() -> None:
 
 
 def test_a_repository_named_log_is_not_the_log() -> None:
-    assert [[file("a.py", 3, repo="log")]] == list(pointers("log:a.py:3", ("log",)))
+    assert [[file("a.py", 3, repo="log")]] == list(parse_reference("log:a.py:3", ("log",)))
 
 
 @given(st.text(max_size=300))
 def test_any_text_has_some_reading_or_none(text: str) -> None:
-    for alternatives in pointers(text, ("shop",)):
+    for alternatives in parse_reference(text, ("shop",)):
         for pointer in alternatives:
             assert pointer.kind in ("commit", "file", "log")
 
 
 @pytest.mark.parametrize("piece", ["a:", "https://", "src/", "line 1 ", "log ", "@" * 3, "f" * 7])
 def test_long_text_is_read_in_a_moment(piece: str) -> None:
-    assert len(list(pointers(piece * (2_000 // len(piece)), ("shop",)))) < 100
+    assert len(list(parse_reference(piece * (2_000 // len(piece)), ("shop",)))) < 100

@@ -15,13 +15,13 @@ from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.history import (
-    MOST_FILES,
+    MAX_FILES,
     ChangedFile,
     Commit,
     GitLog,
     HistoryCache,
+    format_timestamp,
     parse_log,
-    rfc3339,
 )
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.errors import SourceError
@@ -41,7 +41,7 @@ def test_kinds_of_change(tmp_path: Path) -> None:
     tip = world.commit(
         "Change", {"b.py": None, "c.py": "3\n", "d.py": "4\n", "deep/moved.py": LINES + "more\n"}
     )
-    (commit,) = log_of(world).between("", tip, 1).commits
+    (commit,) = log_of(world).list_between("", tip, 1).commits
     kinds = {change.path: (change.kind, change.old) for change in commit.files}
     assert kinds == {
         "b.py": ("D", ""),
@@ -63,7 +63,7 @@ def test_a_merge_lists_only_what_it_changed_itself(tmp_path: Path) -> None:
     world.checkout("main")
     world.commit("Main", {"a.py": "2\n"})
     plain = world.merge("side", "Merge")
-    found = log_of(world).between(first, plain, 10).commits
+    found = log_of(world).list_between(first, plain, 10).commits
     assert [(one.subject, one.parents, len(one.files)) for one in found] == [
         ("Merge", 2, 0),
         ("Main", 1, 1),
@@ -72,7 +72,7 @@ def test_a_merge_lists_only_what_it_changed_itself(tmp_path: Path) -> None:
     world.write({"b.py": "evil\n", "new.py": "x\n"})
     world.git("add", "--all")
     world.git("commit", "--quiet", "--amend", "-m", "Evil merge")
-    (evil,) = log_of(world).between("", world.git("rev-parse", "HEAD"), 1).commits
+    (evil,) = log_of(world).list_between("", world.git("rev-parse", "HEAD"), 1).commits
     assert evil.files == (ChangedFile("b.py", "M"), ChangedFile("new.py", "A"))
 
 
@@ -81,32 +81,32 @@ def test_hostile_names_and_subjects_do_not_confuse_the_reading(tmp_path: Path) -
     names = ["M", "R100", "\x01begin.py", "two\nlines.py", "tab\t.py", "ünï.py", "-rf", " .py"]
     world.commit("\x01\x01 M\tx", dict.fromkeys(names, "1\n"), author="\x01 Mallory")
     tip = world.commit("", {"M": "2\n"})
-    last, first = log_of(world).between("", tip, 5).commits
+    last, first = log_of(world).list_between("", tip, 5).commits
     assert sorted(change.path for change in first.files) == sorted(names)
     assert (last.subject, last.files) == ("", (ChangedFile("M", "M"),))
 
 
 def test_very_many_files_are_counted_not_kept(tmp_path: Path) -> None:
     world = GitRepo(tmp_path / "shop")
-    names = [f"f{number}.txt" for number in range(MOST_FILES + 7)]
+    names = [f"f{number}.txt" for number in range(MAX_FILES + 7)]
     tip = world.commit("Begin", dict.fromkeys(names, "1\n"))
-    (commit,) = log_of(world).between("", tip, 5).commits
-    assert (len(commit.files), commit.more) == (MOST_FILES, 7)
+    (commit,) = log_of(world).list_between("", tip, 5).commits
+    assert (len(commit.files), commit.more) == (MAX_FILES, 7)
 
 
 def test_a_range_is_cut_and_says_so(tmp_path: Path) -> None:
     world = GitRepo(tmp_path / "shop")
     first, *_, tip = [world.commit(f"Number {number}") for number in range(5)]
     log = log_of(world)
-    whole = log.between(first, tip, 4)
+    whole = log.list_between(first, tip, 4)
     assert ([one.subject for one in whole.commits], whole.cut) == (
         ["Number 4", "Number 3", "Number 2", "Number 1"],
         False,
     )
-    part = log.between(first, tip, 3)
+    part = log.list_between(first, tip, 3)
     assert (len(part.commits), part.cut, part.parted) == (3, True, False)
-    assert log.between(tip, tip, 3).commits == []
-    assert not log.between(tip, tip, 3).parted
+    assert log.list_between(tip, tip, 3).commits == []
+    assert not log.list_between(tip, tip, 3).parted
 
 
 def test_a_lower_end_on_another_branch_is_said(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_lower_end_on_another_branch_is_said(tmp_path: Path) -> None:
     green = world.commit("Green")
     world.checkout("main")
     tip = world.commit("Red")
-    found = log_of(world).between(green, tip, 10)
+    found = log_of(world).list_between(green, tip, 10)
     assert ([one.subject for one in found.commits], found.parted) == (["Red"], True)
 
 
@@ -129,7 +129,7 @@ def test_text_that_is_no_log_is_refused() -> None:
 def test_the_parser_never_fails_in_another_way(parts: list[bytes], data: st.DataObject) -> None:
     try:
         for commit in parse_log([b"\x01" + b"\0".join(parts)]):
-            assert len(commit.files) <= MOST_FILES
+            assert len(commit.files) <= MAX_FILES
     except SourceError:
         pass
 
@@ -152,7 +152,7 @@ def test_where_the_stream_is_cut_does_not_matter(size: int) -> None:
 
 @pytest.mark.parametrize("stamp", [b"", b"x", b"9" * 30, b"-" + b"9" * 30])
 def test_a_date_that_is_none_is_empty(stamp: bytes) -> None:
-    assert rfc3339(stamp) == ""
+    assert format_timestamp(stamp) == ""
 
 
 def commit(number: int) -> Commit:
@@ -170,9 +170,9 @@ def cache_at(folder: Path) -> HistoryCache[Commit]:
 @pytest.fixture
 def cache(tmp_path: Path) -> HistoryCache[Commit]:
     made = cache_at(tmp_path)
-    made.add(COMMITS[5:])
-    made.add(COMMITS[:5])
-    made.remember("all", HASHES, "remark")
+    made.add_commits(COMMITS[5:])
+    made.add_commits(COMMITS[:5])
+    made.add_range("all", HASHES, "remark")
     return made
 
 
@@ -185,48 +185,48 @@ def test_what_was_kept_is_found_by_another_process_s_cache(
     cache: HistoryCache[Commit], tmp_path: Path
 ) -> None:
     again = cache_at(tmp_path)
-    assert again.recall("all") == (COMMITS, "remark")
-    assert again.recall("other") is None
-    assert again.find([HASHES[7], "f" * 40, HASHES[1]]) == {
+    assert again.find_range("all") == (COMMITS, "remark")
+    assert again.find_range("other") is None
+    assert again.find_commits([HASHES[7], "f" * 40, HASHES[1]]) == {
         HASHES[7]: COMMITS[7],
         HASHES[1]: COMMITS[1],
     }
 
 
 def test_repositories_do_not_share(cache: HistoryCache[Commit], tmp_path: Path) -> None:
-    assert HistoryCache(tmp_path, "/b/.git", Commit).recall("all") is None
+    assert HistoryCache(tmp_path, "/b/.git", Commit).find_range("all") is None
 
 
 def test_without_a_folder_nothing_is_kept() -> None:
     cache = HistoryCache(None, "x", Commit)
-    cache.add(COMMITS)
-    cache.remember("all", HASHES, "")
-    assert cache.recall("all") is None
-    assert cache.find(HASHES) == {}
+    cache.add_commits(COMMITS)
+    cache.add_range("all", HASHES, "")
+    assert cache.find_range("all") is None
+    assert cache.find_commits(HASHES) == {}
 
 
 def test_a_range_with_a_commit_that_is_not_here_is_not_kept(cache: HistoryCache[Commit]) -> None:
-    cache.remember("more", [*HASHES, "f" * 40], "")
-    assert cache.recall("more") is None
+    cache.add_range("more", [*HASHES, "f" * 40], "")
+    assert cache.find_range("more") is None
 
 
 def test_old_ranges_go(cache: HistoryCache[Commit]) -> None:
     for number in range(250):
-        cache.remember(f"range {number}", HASHES[:2], "")
-    assert cache.recall("all") is None
-    assert cache.recall("range 49") is None
-    assert cache.recall("range 50") == (COMMITS[:2], "")
+        cache.add_range(f"range {number}", HASHES[:2], "")
+    assert cache.find_range("all") is None
+    assert cache.find_range("range 49") is None
+    assert cache.find_range("range 50") == (COMMITS[:2], "")
 
 
 def test_two_analyses_may_keep_the_same_commits(
     cache: HistoryCache[Commit], tmp_path: Path
 ) -> None:
     other = cache_at(tmp_path)
-    other.add(COMMITS[3:8])
-    other.remember("some", HASHES[2:9], "")
-    assert cache.recall("some") == (COMMITS[2:9], "")
-    assert cache.recall("all") == (COMMITS, "remark")
-    assert len(cache.find(HASHES)) == 10
+    other.add_commits(COMMITS[3:8])
+    other.add_range("some", HASHES[2:9], "")
+    assert cache.find_range("some") == (COMMITS[2:9], "")
+    assert cache.find_range("all") == (COMMITS, "remark")
+    assert len(cache.find_commits(HASHES)) == 10
 
 
 def rubbish(file: Path) -> None:
@@ -272,10 +272,10 @@ def test_a_damaged_file_is_thrown_away_and_used_again(
 ) -> None:
     damage(file_of(cache))
     again = cache_at(tmp_path)
-    assert again.recall("all") is None
-    again.add(COMMITS)
-    again.remember("all", HASHES, "")
-    assert cache_at(tmp_path).recall("all") == (COMMITS, "")
+    assert again.find_range("all") is None
+    again.add_commits(COMMITS)
+    again.add_range("all", HASHES, "")
+    assert cache_at(tmp_path).find_range("all") == (COMMITS, "")
     assert again.trouble == ""
 
 
@@ -285,18 +285,18 @@ def test_a_file_that_another_holds_is_left_alone(
     db = sqlite3.connect(file_of(cache), isolation_level=None)
     db.execute("BEGIN EXCLUSIVE")
     hasty = HistoryCache(tmp_path, "/a/.git", Commit, patience=0.0)
-    assert hasty.recall("all") is None
+    assert hasty.find_range("all") is None
     assert "database is locked" in hasty.trouble
     db.execute("ROLLBACK")
     db.close()
-    assert cache_at(tmp_path).recall("all") == (COMMITS, "remark")
+    assert cache_at(tmp_path).find_range("all") == (COMMITS, "remark")
 
 
 def test_a_folder_that_cannot_be_made_is_trouble_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cache = cache_at(tmp_path / "file")
-    cache.add(COMMITS)
-    assert cache.recall("all") is None
+    cache.add_commits(COMMITS)
+    assert cache.find_range("all") is None
     assert "cannot be used" in cache.trouble
 
 
@@ -310,7 +310,7 @@ def world(tmp_path: Path) -> GitRepo:
 
 def subjects(world: GitRepo, cache: Path, green: str) -> list[str]:
     repository = Repository(Repo(name="shop", path=str(world.folder)), cache=cache)
-    return [one.subject for one in repository.commits_since(green)]
+    return [one.subject for one in repository.list_commits_since(green)]
 
 
 def blocks(cache: Path) -> list[int]:
@@ -367,5 +367,5 @@ def test_a_cache_that_cannot_be_used_is_noted(world: GitRepo, tmp_path: Path) ->
     (tmp_path / "file").touch()
     repo = Repo(name="shop", path=str(world.folder))
     repository = Repository(repo, cache=tmp_path / "file")
-    assert len(repository.commits_since("HEAD~2")) == 2
+    assert len(repository.list_commits_since("HEAD~2")) == 2
     assert [problem.kind for problem in repository.problems] == ["cache"]

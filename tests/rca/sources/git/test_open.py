@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.open import examine, parse_repo, read_workspace, repos_of, resolve
+from interlock.rca.sources.git.open import (
+    inspect_repository,
+    parse_repo,
+    read_repo_tables,
+    read_workspace,
+    resolve_revision,
+)
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
@@ -48,14 +54,14 @@ def test_a_sound_repository_has_no_problems(world: GitRepo) -> None:
 
 def unreadable(repository: Repository) -> str:
     """Nothing can be read and nothing fails; the one sentence that says why."""
-    assert not repository.readable
-    assert repository.commits_since(None) == []
-    assert repository.file_exists("cart.py") is None
-    assert repository.entry("cart.py") is None
-    assert repository.on_branch("a" * 40) is None
-    assert repository.commit("a" * 40) is None
-    assert repository.files().paths == ()
-    assert repository.files_named("cart.py") == []
+    assert not repository.is_readable
+    assert repository.list_commits_since(None) == []
+    assert repository.has_file("cart.py") is None
+    assert repository.read_entry("cart.py") is None
+    assert repository.is_on_branch("a" * 40) is None
+    assert repository.read_commit("a" * 40) is None
+    assert repository.list_files().paths == ()
+    assert repository.find_files("cart.py") == []
     assert repository.blame_line("cart.py", 1) is None
     (problem,) = repository.problems
     assert problem.fatal
@@ -90,7 +96,7 @@ def test_a_head_without_commits_beside_a_branch_that_has(world: GitRepo) -> None
     assert "unborn has no commit yet; name a branch that has, such as main" in unreadable(
         opened(world.folder)
     )
-    assert opened(world.folder, branch="main").readable
+    assert opened(world.folder, branch="main").is_readable
 
 
 def test_a_bare_repository_is_read_and_said(world: GitRepo, tmp_path: Path) -> None:
@@ -98,8 +104,8 @@ def test_a_bare_repository_is_read_and_said(world: GitRepo, tmp_path: Path) -> N
     repository = opened(bare.folder)
     assert kinds(repository) == ["bare"]
     assert repository.top == ""
-    assert repository.file_exists("cart.py")
-    assert len(repository.commits_since("HEAD~2")) == 2
+    assert repository.has_file("cart.py")
+    assert len(repository.list_commits_since("HEAD~2")) == 2
 
 
 def test_a_shallow_clone_says_where_history_ends(world: GitRepo, tmp_path: Path) -> None:
@@ -108,10 +114,10 @@ def test_a_shallow_clone_says_where_history_ends(world: GitRepo, tmp_path: Path)
     assert kinds(repository) == ["shallow"]
     boundary = world.git("rev-parse", "HEAD~1")
     assert boundary[:12] in repository.problems[0].sentence
-    newest, oldest = repository.commits_since(None)
+    newest, oldest = repository.list_commits_since(None)
     assert [change.path for change in newest.files] == ["cart.py"]
     assert (oldest.hash, oldest.files, oldest.parents) == (boundary, (), 0)
-    assert repository.change_of(oldest).nature.kind == "unknown"
+    assert repository.read_change(oldest).nature.kind == "unknown"
 
 
 def test_a_deeper_clone_is_not_answered_from_the_time_it_was_shallow(
@@ -119,9 +125,9 @@ def test_a_deeper_clone_is_not_answered_from_the_time_it_was_shallow(
 ) -> None:
     shallow = world.clone(tmp_path / "shallow", "--depth=2")
     repo, cache = Repo(name="shop", path=str(shallow.folder)), tmp_path / "cache"
-    assert len(Repository(repo, cache=cache).commits_since(None)) == 2
+    assert len(Repository(repo, cache=cache).list_commits_since(None)) == 2
     shallow.git("fetch", "--quiet", "--unshallow")
-    commits = Repository(repo, cache=cache).commits_since(None)
+    commits = Repository(repo, cache=cache).list_commits_since(None)
     assert [len(commit.files) for commit in commits] == [1, 1, 1]
 
 
@@ -131,7 +137,7 @@ def test_submodules_are_said(world: GitRepo, tmp_path: Path) -> None:
     outer.commit("Take the shop")
     repository = opened(outer.folder)
     assert kinds(repository) == ["submodules"]
-    assert repository.files().submodules == ("parts/shop",)
+    assert repository.list_files().submodules == ("parts/shop",)
 
 
 def test_a_detached_head_is_looked_at_and_said(world: GitRepo) -> None:
@@ -183,11 +189,11 @@ def test_corrupted_objects_below_the_tip_cost_their_answers_only(world: GitRepo)
         file.chmod(0o644)
         file.write_bytes(b"rubbish")
     repository = opened(world.folder)
-    assert repository.readable
-    assert repository.file_exists("cart.py") is None
-    assert repository.commits_since(None) == []
+    assert repository.is_readable
+    assert repository.has_file("cart.py") is None
+    assert repository.list_commits_since(None) == []
     assert kinds(repository) == ["corrupted", "corrupted"]
-    assert repository.files().paths == ("cart.py",)
+    assert repository.list_files().paths == ("cart.py",)
 
 
 def test_a_broken_git_folder(world: GitRepo) -> None:
@@ -204,7 +210,7 @@ def test_a_folder_inside_a_repository_means_the_whole(world: GitRepo) -> None:
     world.commit("Deepen", {"a/b/c.py": "x = 1\n"})
     repository = opened(world.folder / "a" / "b")
     assert kinds(repository) == ["inside"]
-    assert repository.file_exists("cart.py")
+    assert repository.has_file("cart.py")
     assert repository.top == str(world.folder)
 
 
@@ -256,8 +262,8 @@ def test_a_partial_clone_fetches_nothing(world: GitRepo, tmp_path: Path) -> None
     clone.git("config", "protocol.file.allow", "always")
     before = sorted(clone.folder.rglob("*.pack"))
     repository = opened(clone.folder)
-    assert len(repository.commits_since("HEAD~2")) == 2
-    assert repository.file_exists("cart.py") is None
+    assert len(repository.list_commits_since("HEAD~2")) == 2
+    assert repository.has_file("cart.py") is None
     assert kinds(repository) == ["partial", "corrupted"]
     assert sorted(clone.folder.rglob("*.pack")) == before
 
@@ -271,9 +277,9 @@ def test_a_repository_with_longer_hashes(tmp_path: Path) -> None:
     second = world.commit("Go on", {"cart.py": "total = 2\n"})
     assert len(second) == 64
     repository = opened(world.folder)
-    assert [commit.hash for commit in repository.commits_since(first)] == [second]
-    assert repository.file_exists("cart.py")
-    assert repository.commit_exists(first[:10]) == first
+    assert [commit.hash for commit in repository.list_commits_since(first)] == [second]
+    assert repository.has_file("cart.py")
+    assert repository.find_commit(first[:10]) == first
     blame = repository.blame_line("cart.py", 1)
     assert blame is not None
     assert blame.commit == second
@@ -287,7 +293,7 @@ def test_a_repository_with_longer_hashes(tmp_path: Path) -> None:
     ],
 )
 def test_a_hostile_revision_means_nothing(world: GitRepo, word: str) -> None:
-    assert resolve(Git(world.folder), word) == ""
+    assert resolve_revision(Git(world.folder), word) == ""
 
 
 def test_what_a_revision_means(world: GitRepo) -> None:
@@ -296,15 +302,15 @@ def test_what_a_revision_means(world: GitRepo) -> None:
     world.git("tag", "-a", "-m", "one", "v1.0", first)
     world.git("branch", "team/topic-1", first)
     for word in ("HEAD", "main", "refs/heads/main", head, head[:8], head.upper()):
-        assert resolve(git, word) == head
+        assert resolve_revision(git, word) == head
     for word in ("HEAD~2", "main^^", "v1.0", "team/topic-1", f"{head}~2", "v1.0^0"):
-        assert resolve(git, word) == first
-    assert resolve(git, world.git("rev-parse", "HEAD:cart.py")) == ""
+        assert resolve_revision(git, word) == first
+    assert resolve_revision(git, world.git("rev-parse", "HEAD:cart.py")) == ""
 
 
 def test_standing_is_the_same_each_time(world: GitRepo) -> None:
     repo = Repo(name="shop", path=str(world.folder), branch="nowhere")
-    assert examine(repo).problems == examine(repo).problems
+    assert inspect_repository(repo).problems == inspect_repository(repo).problems
 
 
 @pytest.mark.parametrize(
@@ -385,12 +391,12 @@ def test_tables(tmp_path: Path) -> None:
         {"name": "till", "path": "/srv/till"},
         {"name": "far", "url": "https://github.com/acme/far"},
     ]
-    assert repos_of(tables, folder=tmp_path) == (
+    assert read_repo_tables(tables, folder=tmp_path) == (
         Repo(name="shop", path=f"{tmp_path}/shop", purpose="the cart", branch="main", url="u"),
         Repo(name="till", path="/srv/till"),
         Repo(name="far", url="https://github.com/acme/far"),
     )
-    assert repos_of([]) == ()
+    assert read_repo_tables([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -413,7 +419,7 @@ def test_tables(tmp_path: Path) -> None:
 )
 def test_tables_that_are_refused(tables: Any, sentence: str) -> None:
     with pytest.raises(SourceError) as refused:
-        repos_of(tables)
+        read_repo_tables(tables)
     assert sentence in str(refused.value)
 
 

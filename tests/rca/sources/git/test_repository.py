@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from tests.world.git_repo import GitRepo
 
 from interlock.rca.records import Repo
-from interlock.rca.sources.git.content import MOST_FILE, inside
-from interlock.rca.sources.git.repository import UNBOUND, Repository, browse
+from interlock.rca.sources.git.content import MAX_FILE_SIZE, normalize_path
+from interlock.rca.sources.git.repository import (
+    MAX_COMMITS_WITHOUT_GREEN,
+    Repository,
+    parse_browse_url,
+)
 
 
 class Shop:
@@ -39,41 +43,44 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def test_commits_since_the_last_green_one(shop: Shop) -> None:
-    found = shop.repository.commits_since(shop.begin)
+    found = shop.repository.list_commits_since(shop.begin)
     assert [commit.hash for commit in found] == [shop.move, shop.change]
     assert found[1].author == "Bob Late"
-    assert [commit.hash for commit in shop.repository.commits_since(shop.begin, shop.change)] == [
-        shop.change
-    ]
-    assert shop.repository.commits_since(shop.move) == []
+    assert [
+        commit.hash for commit in shop.repository.list_commits_since(shop.begin, shop.change)
+    ] == [shop.change]
+    assert shop.repository.list_commits_since(shop.move) == []
     assert shop.repository.problems == []
 
 
 def test_without_a_last_green_one_the_newest_are_taken_and_it_is_said(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
-    assert len(shop.repository.commits_since(None)) == 3
+    assert len(shop.repository.list_commits_since(None)) == 3
     (problem,) = shop.repository.problems
     assert problem.sentence == (
         "repository shop: no last green commit is known, so its newest 3 commits are looked at, "
         "back to 2023-11-14"
     )
-    assert len(shop.repository.commits_since("", most=2)) == 2
+    assert len(shop.repository.list_commits_since("", most=2)) == 2
 
 
 def test_the_bound_without_a_last_green_one(tmp_path: Path) -> None:
     world = GitRepo(tmp_path / "long")
     feed = b"".join(
         b"commit refs/heads/main\ncommitter A <a@b> %d +0000\ndata 1\nx\n" % (1_000 + number)
-        for number in range(UNBOUND + 10)
+        for number in range(MAX_COMMITS_WITHOUT_GREEN + 10)
     )
     world.git("fast-import", "--quiet", feed=feed)
-    assert len(Repository(Repo(name="a", path=str(world.folder))).commits_since(None)) == UNBOUND
+    assert (
+        len(Repository(Repo(name="a", path=str(world.folder))).list_commits_since(None))
+        == MAX_COMMITS_WITHOUT_GREEN
+    )
 
 
 def test_an_unknown_or_hostile_last_green_one_is_said(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
     for word in ("nowhere", "--output=x", "f" * 40):
-        assert len(shop.repository.commits_since(word)) == 3
+        assert len(shop.repository.list_commits_since(word)) == 3
     kinds = [problem.kind for problem in shop.repository.problems]
     assert kinds.count("unknown-revision") == 3
     assert kinds.count("no-last-green") == 1
@@ -81,57 +88,55 @@ def test_an_unknown_or_hostile_last_green_one_is_said(tmp_path: Path) -> None:
 
 def test_a_last_green_one_elsewhere_and_too_many_commits_are_said(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
-    found = shop.repository.commits_since("release")
+    found = shop.repository.list_commits_since("release")
     assert [commit.hash for commit in found] == [shop.move, shop.change]
-    assert len(shop.repository.commits_since(shop.begin, most=1)) == 1
+    assert len(shop.repository.list_commits_since(shop.begin, most=1)) == 1
     assert [problem.kind for problem in shop.repository.problems] == ["parted", "cut"]
 
 
 def test_commits(shop: Shop) -> None:
     repository = shop.repository
-    assert repository.commit_exists(shop.change[:7]) == shop.change
-    assert repository.commit_exists(shop.change.upper()) == shop.change
-    assert repository.commit_exists("0" * 40) == ""
-    assert repository.commit_exists("main") == ""
-    found = repository.commit(shop.change[:9])
+    assert repository.find_commit(shop.change[:7]) == shop.change
+    assert repository.find_commit(shop.change.upper()) == shop.change
+    assert repository.find_commit("0" * 40) == ""
+    assert repository.find_commit("main") == ""
+    found = repository.read_commit(shop.change[:9])
     assert found is not None
     assert found.subject == "Subtract"
-    assert repository.on_branch(shop.change) is True
-    assert repository.on_branch(shop.backport) is False
-    assert repository.on_branch(shop.backport, "release") is True
-    assert repository.on_branch(shop.change, "release") is False
-    assert repository.on_branch(shop.change, "nowhere") is None
-    assert repository.on_branch("0" * 40) is None
+    assert repository.is_on_branch(shop.change) is True
+    assert repository.is_on_branch(shop.backport) is False
+    assert repository.is_on_branch(shop.backport, "release") is True
+    assert repository.is_on_branch(shop.change, "release") is False
+    assert repository.is_on_branch(shop.change, "nowhere") is None
+    assert repository.is_on_branch("0" * 40) is None
 
 
 def test_a_branch_named_like_a_hash_is_not_that_commit(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
     shop.world.git("branch", "deadbeef")
-    assert shop.repository.commit_exists("deadbeef") == ""
+    assert shop.repository.find_commit("deadbeef") == ""
 
 
 def lines(repository: Repository, path: str) -> int:
-    found = repository.entry(path)
+    found = repository.read_entry(path)
     assert found is not None
-    return found.lines
+    return found.line_count
 
 
 def test_files_and_lines(shop: Shop) -> None:
     repository = shop.repository
-    assert repository.file_exists("shop/basket.py") is True
-    assert repository.file_exists("./shop//basket.py") is True
-    assert repository.file_exists("shop") is True
-    assert repository.file_exists("shop/cart.py") is False
-    assert repository.file_exists("shop/cart.py", shop.begin) is True
-    assert repository.file_exists("shop/cart.py", "release") is True
-    assert repository.file_exists("shop/basket.py", "nowhere") is False
+    assert repository.has_file("shop/basket.py") is True
+    assert repository.has_file("./shop//basket.py") is True
+    assert repository.has_file("shop") is True
+    assert repository.has_file("shop/cart.py") is False
+    assert repository.has_file("shop/cart.py", shop.begin) is True
+    assert repository.has_file("shop/cart.py", "release") is True
+    assert repository.has_file("shop/basket.py", "nowhere") is False
     assert lines(repository, "shop/basket.py") == 2
     assert lines(repository, "empty") == 0
-    assert [match.path for match in repository.files_named("shop.basket.add")] == ["shop/basket.py"]
-    assert repository.files_named("cart.py") == []
-    assert [match.path for match in repository.files_named("cart.py", "release")] == [
-        "shop/cart.py"
-    ]
+    assert [match.path for match in repository.find_files("shop.basket.add")] == ["shop/basket.py"]
+    assert repository.find_files("cart.py") == []
+    assert [match.path for match in repository.find_files("cart.py", "release")] == ["shop/cart.py"]
 
 
 @pytest.mark.parametrize(
@@ -142,10 +147,10 @@ def test_files_and_lines(shop: Shop) -> None:
     ],
 )
 def test_a_hostile_path_is_no_file(shop: Shop, path: str) -> None:
-    assert shop.repository.file_exists(path) is False
+    assert shop.repository.has_file(path) is False
     assert lines(shop.repository, path) == 0
     assert shop.repository.blame_line(path, 1) is None
-    assert "passwd" not in inside(path)
+    assert "passwd" not in normalize_path(path)
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -159,9 +164,9 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_file_too_large_to_look_into(tmp_path: Path) -> None:
     world = GitRepo(tmp_path / "shop")
-    world.commit("Much", {"big.txt": b"x\n" * (MOST_FILE // 2 + 1)})
+    world.commit("Much", {"big.txt": b"x\n" * (MAX_FILE_SIZE // 2 + 1)})
     repository = Repository(Repo(name="shop", path=str(world.folder)))
-    assert repository.file_exists("big.txt") is True
+    assert repository.has_file("big.txt") is True
     assert lines(repository, "big.txt") == 0
 
 
@@ -175,7 +180,7 @@ def test_blame(shop: Shop) -> None:
 
 
 def test_who_wrote_some_lines(shop: Shop) -> None:
-    ask = shop.repository.writers
+    ask = shop.repository.find_writers
     whole = {1: shop.begin, 2: shop.change}
     assert ask("shop/basket.py", [(1, 99)]) == ask("shop/basket.py", [(1, 1), (2, 2)]) == whole
     assert ask("shop/basket.py", [(2, 2)]) == {2: shop.change}
@@ -196,25 +201,25 @@ def test_who_only_moves_a_line_did_not_write_it(tmp_path: Path) -> None:
 
 def test_how_many_lines_a_commit_changed(shop: Shop) -> None:
     repository = shop.repository
-    found = [repository.commit(each) for each in (shop.begin, shop.change)]
-    assert [repository.lines_changed(each) for each in found if each] == [(2, 0), (1, 1)]
+    found = [repository.read_commit(each) for each in (shop.begin, shop.change)]
+    assert [repository.count_changed_lines(each) for each in found if each] == [(2, 0), (1, 1)]
     assert found[1] is not None
     merge = msgspec.structs.replace(found[1], parents=2, hash="f" * 40)
-    assert repository.lines_changed(merge) is None
+    assert repository.count_changed_lines(merge) is None
     gone = msgspec.structs.replace(merge, parents=1)
-    assert repository.lines_changed(gone) is None
+    assert repository.count_changed_lines(gone) is None
 
 
 def test_links_come_from_the_settings_or_else_from_origin(tmp_path: Path) -> None:
     shop = Shop(tmp_path / "shop")
-    assert shop.repository.commit_url(shop.begin) == ""
+    assert shop.repository.build_commit_url(shop.begin) == ""
     shop.world.git("remote", "add", "origin", "https://ada:secret@github.com/acme/shop.git")
     path = str(shop.world.folder)
-    assert Repository(Repo(name="shop", path=path)).commit_url(shop.begin) == (
+    assert Repository(Repo(name="shop", path=path)).build_commit_url(shop.begin) == (
         f"https://github.com/acme/shop/commit/{shop.begin}"
     )
     own = Repository(Repo(name="shop", path=path, url="https://gitlab.com/acme/shop"))
-    assert own.file_url("a.py", "release", 3) == (
+    assert own.build_file_url("a.py", "release", 3) == (
         f"https://gitlab.com/acme/shop/-/blob/{shop.backport}/a.py#L3"
     )
 
@@ -252,7 +257,7 @@ REV = "0123456789abcdef0123456789abcdef01234567"
     ],
 )
 def test_where_a_repository_is_looked_at(url: str, home: str, kind: str) -> None:
-    found = browse(url)
+    found = parse_browse_url(url)
     assert found is not None
     assert (found.home, found.kind) == (home, kind)
 
@@ -268,7 +273,7 @@ def test_where_a_repository_is_looked_at(url: str, home: str, kind: str) -> None
     ],
 )
 def test_what_cannot_be_looked_at(url: str) -> None:
-    assert browse(url) is None
+    assert parse_browse_url(url) is None
 
 
 @pytest.mark.parametrize(
@@ -307,19 +312,19 @@ def test_what_cannot_be_looked_at(url: str) -> None:
     ],
 )
 def test_links(url: str, commit: str, file: str, lines: str) -> None:
-    found = browse(url)
+    found = parse_browse_url(url)
     assert found is not None
-    assert found.commit_url(REV) == commit
-    assert found.file_url("a/b #c.py", REV, 3) == file
-    assert found.file_url("a/b #c.py", REV, 3, 9).endswith(lines)
-    assert found.file_url("a/b #c.py", REV) == file.rpartition("#")[0]
+    assert found.build_commit_url(REV) == commit
+    assert found.build_file_url("a/b #c.py", REV, 3) == file
+    assert found.build_file_url("a/b #c.py", REV, 3, 9).endswith(lines)
+    assert found.build_file_url("a/b #c.py", REV) == file.rpartition("#")[0]
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_links_never_hold_a_password_nor_break_out(path: str, word: str) -> None:
-    found = browse(f"https://ada:secret@x.org/acme/{path}")
+    found = parse_browse_url(f"https://ada:secret@x.org/acme/{path}")
     if found is not None:
-        for url in (found.commit_url(word), found.file_url(word, REV, 1)):
+        for url in (found.build_commit_url(word), found.build_file_url(word, REV, 1)):
             assert url.startswith("https://x.org/")
             assert "secret" not in url.replace(path, "")
             assert not set(url) & set("<>\"' \n\r\t")

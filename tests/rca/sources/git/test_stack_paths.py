@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.rca.sources.git.stack_paths import PathIndex, readings
+from interlock.rca.sources.git.stack_paths import PathIndex, parse_word
 
 PATHS = [
     "setup.py",
@@ -64,7 +64,7 @@ def test_things_of_one_path_stay_in_their_order() -> None:
 
 @given(st.text(max_size=200))
 def test_any_word_can_be_asked(word: str) -> None:
-    for names, _ in readings(word):
+    for names, _ in parse_word(word):
         assert names
         assert ".." not in names
     assert len(INDEX.find(word)) <= len(PATHS)

@@ -12,12 +12,12 @@ from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal
 
 from interlock.rca.sources.reportportal.client import (
     DELAYS_S,
-    LaunchWord,
+    LaunchReference,
     PortalAddress,
+    PortalClient,
     PortalError,
-    Rest,
-    address,
-    launch_word,
+    find_address,
+    parse_launch_word,
 )
 from interlock.system.errors import SourceError
 
@@ -36,7 +36,7 @@ class Asked:
     def __init__(self, portal: Portal, timeout_s: float = 10.0, tick: int = 0) -> None:
         self.waits: list[float] = []
         times = count(0, tick)
-        self._rest = Rest(
+        self._rest = PortalClient(
             portal.address,
             timeout_s=timeout_s,
             sleep=self.waits.append,
@@ -45,7 +45,7 @@ class Asked:
 
     def __call__(self, path: str = PATH) -> object:
         try:
-            return self._rest.ask("GET", path, "launch 7001")
+            return self._rest.request("GET", path, "launch 7001")
         finally:
             self._rest.close()
 
@@ -124,9 +124,9 @@ def test_a_refusal_is_not_repeated_and_says_what_to_do(
 
 
 def test_a_wrong_token_is_a_refusal(portal: Portal) -> None:
-    rest = Rest(PortalAddress(portal.url, PROJECT, "another"), sleep=lambda _: None)
+    rest = PortalClient(PortalAddress(portal.url, PROJECT, "another"), sleep=lambda _: None)
     with pytest.raises(PortalError, match="does not accept the token") as error:
-        rest.ask("GET", PATH, "launch 7001")
+        rest.request("GET", PATH, "launch 7001")
     rest.close()
     assert error.value.status == 401
     assert "another" not in str(error.value)
@@ -134,9 +134,9 @@ def test_a_wrong_token_is_a_refusal(portal: Portal) -> None:
 
 def test_nobody_there(portal: Portal) -> None:
     waits: list[float] = []
-    rest = Rest(PortalAddress("http://127.0.0.1:1", PROJECT, TOKEN), sleep=waits.append)
+    rest = PortalClient(PortalAddress("http://127.0.0.1:1", PROJECT, TOKEN), sleep=waits.append)
     with pytest.raises(PortalError, match="the connection failed"):
-        rest.ask("GET", PATH, "launch 7001")
+        rest.request("GET", PATH, "launch 7001")
     rest.close()
     assert waits == list(DELAYS_S)
 
@@ -144,9 +144,9 @@ def test_nobody_there(portal: Portal) -> None:
 def test_a_server_whose_tls_is_refused_is_not_asked_again(portal: Portal) -> None:
     waits: list[float] = []
     plain = PortalAddress(portal.url.replace("http:", "https:"), PROJECT, TOKEN)
-    rest = Rest(plain, sleep=waits.append)
+    rest = PortalClient(plain, sleep=waits.append)
     with pytest.raises(PortalError, match=r"does not speak TLS.*SSL_CERT_FILE"):
-        rest.ask("GET", PATH, "launch 7001")
+        rest.request("GET", PATH, "launch 7001")
     rest.close()
     assert waits == []
 
@@ -164,14 +164,14 @@ def test_an_environment_that_leads_nowhere_is_named(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(SourceError, match=name):
-        Rest(portal.address)
+        PortalClient(portal.address)
 
 
 def test_changes_that_are_not_taken_are_told_as_such(portal: Portal) -> None:
     portal.fault("500", times=99)
-    rest = Rest(portal.address, sleep=lambda _: None)
+    rest = PortalClient(portal.address, sleep=lambda _: None)
     with pytest.raises(PortalError, match="does not accept the changes: it answered 500"):
-        rest.ask("PUT", f"/api/v1/{PROJECT}/item", "the changes", body={"issues": []})
+        rest.request("PUT", f"/api/v1/{PROJECT}/item", "the changes", body={"issues": []})
     rest.close()
 
 
@@ -185,23 +185,23 @@ FULL = {
 @pytest.mark.parametrize(
     ("word", "found"),
     [
-        ("rp:33", LaunchWord("33")),
-        ("rp:3e0b6a0e-58c5", LaunchWord("3e0b6a0e-58c5")),
-        ("rp:harbour/33", LaunchWord("33", "harbour")),
+        ("rp:33", LaunchReference("33")),
+        ("rp:3e0b6a0e-58c5", LaunchReference("3e0b6a0e-58c5")),
+        ("rp:harbour/33", LaunchReference("33", "harbour")),
         (
             "https://rp.example.org/ui/#harbour/launches/all/33",
-            LaunchWord("33", "harbour", "https://rp.example.org"),
+            LaunchReference("33", "harbour", "https://rp.example.org"),
         ),
         (
             "http://h:8080/tools/ui/#my%20one/launches/latest/33/44/log?page=1",
-            LaunchWord("33", "my one", "http://h:8080/tools"),
+            LaunchReference("33", "my one", "http://h:8080/tools"),
         ),
         ("report.xml", None),
         ("rp.xml", None),
     ],
 )
-def test_the_words_for_a_launch(word: str, found: LaunchWord | None) -> None:
-    assert launch_word(word) == found
+def test_the_words_for_a_launch(word: str, found: LaunchReference | None) -> None:
+    assert parse_launch_word(word) == found
 
 
 @pytest.mark.parametrize(
@@ -210,11 +210,11 @@ def test_the_words_for_a_launch(word: str, found: LaunchWord | None) -> None:
 )
 def test_words_that_name_no_launch_are_refused_with_the_forms(word: str) -> None:
     with pytest.raises(SourceError, match=r"rp:ID"):
-        launch_word(word)
+        parse_launch_word(word)
 
 
 def test_the_environment_tells_everything() -> None:
-    assert address(FULL) == PortalAddress("https://rp.example.org", "harbour", "s3cret-token")
+    assert find_address(FULL) == PortalAddress("https://rp.example.org", "harbour", "s3cret-token")
 
 
 @pytest.mark.parametrize(
@@ -229,31 +229,31 @@ def test_the_environment_tells_everything() -> None:
     ],
 )
 def test_pages_of_the_server_are_not_its_address(url: str) -> None:
-    assert address(FULL | {"ASTERISK_RP_URL": url}).url == "https://h"
+    assert find_address(FULL | {"ASTERISK_RP_URL": url}).url == "https://h"
 
 
 @pytest.mark.parametrize("missing", sorted(FULL))
 def test_what_is_missing_is_named(missing: str, tmp_path: Path) -> None:
     told = {name: value for name, value in FULL.items() if name != missing}
     with pytest.raises(SourceError, match=missing):
-        address(told, key_file=None)
+        find_address(told, key_file=None)
 
 
 def test_the_token_is_not_sent_to_another_server() -> None:
     with pytest.raises(SourceError, match="the token is only sent there"):
-        address(FULL, url="https://evil.example.org")
-    assert address(FULL, url="https://rp.example.org/ui").url == "https://rp.example.org"
+        find_address(FULL, url="https://evil.example.org")
+    assert find_address(FULL, url="https://rp.example.org/ui").url == "https://rp.example.org"
 
 
 @pytest.mark.parametrize("url", ["rp.example.org", "ftp://x", "https://", "https://a:b@h"])
 def test_an_address_is_http(url: str) -> None:
     with pytest.raises(SourceError, match="ASTERISK_RP_URL"):
-        address(FULL | {"ASTERISK_RP_URL": url})
+        find_address(FULL | {"ASTERISK_RP_URL": url})
 
 
 def test_the_token_is_never_shown() -> None:
-    assert "s3cret" not in repr(address(FULL))
-    assert "s3cret" not in f"{address(FULL)}"
+    assert "s3cret" not in repr(find_address(FULL))
+    assert "s3cret" not in f"{find_address(FULL)}"
 
 
 def test_a_key_file_gives_its_first_line(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_key_file_gives_its_first_line(tmp_path: Path) -> None:
     key.write_text("  from-file \nsecond\n")
     key.chmod(0o600)
     told = {**FULL, "ASTERISK_RP_TOKEN": ""}
-    assert address(told, key_file=key).token == "from-file"
+    assert find_address(told, key_file=key).token == "from-file"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
@@ -272,19 +272,19 @@ def test_a_key_file_that_others_can_read_is_refused_with_the_command(
     key.write_text("from-file")
     key.chmod(mode)
     with pytest.raises(SourceError, match=f"chmod 600 {key}") as error:
-        address({**FULL, "ASTERISK_RP_TOKEN": ""}, key_file=key)
+        find_address({**FULL, "ASTERISK_RP_TOKEN": ""}, key_file=key)
     assert "from-file" not in str(error.value)
 
 
 def test_key_files_that_give_nothing(tmp_path: Path) -> None:
     told = {**FULL, "ASTERISK_RP_TOKEN": ""}
     with pytest.raises(SourceError, match="is not there"):
-        address(told, key_file=tmp_path / "none")
+        find_address(told, key_file=tmp_path / "none")
     with pytest.raises(SourceError, match="is no regular file"):
-        address(told, key_file=tmp_path)
+        find_address(told, key_file=tmp_path)
     key = tmp_path / "key"
     for content, said in ((b"", "is empty"), (b"\x80\xff\n", "odd signs")):
         key.write_bytes(content)
         key.chmod(0o600)
         with pytest.raises(SourceError, match=said):
-            address(told, key_file=key)
+            find_address(told, key_file=key)

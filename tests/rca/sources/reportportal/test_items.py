@@ -7,9 +7,9 @@ from tests.world.reportportal import an_item
 
 from interlock.rca.records import Ticket
 from interlock.rca.sources.reportportal.items import (
-    attributes,
-    failure_of_item,
-    own_failures,
+    build_failure,
+    filter_own_failures,
+    read_attributes,
     read_items,
 )
 
@@ -21,7 +21,7 @@ def holder(item_id: int, total: int, failed: int, **news: Any) -> dict[str, Any]
 
 
 def counted(*rows: dict[str, Any]) -> list[int]:
-    return [item.item_id for item in own_failures(read_items(rows))[0]]
+    return [item.item_id for item in filter_own_failures(read_items(rows))[0]]
 
 
 def test_items_that_only_hold_failed_ones_are_not_counted() -> None:
@@ -38,7 +38,7 @@ def test_a_parent_is_known_without_a_path_too() -> None:
 
 
 def test_a_holder_of_tests_that_all_passed_is_not_counted_and_said() -> None:
-    own, notes = own_failures(read_items([holder(1, 5, 0)]))
+    own, notes = filter_own_failures(read_items([holder(1, 5, 0)]))
     assert own == []
     assert notes == [
         "TEST 1 (holder 1) failed, but none of the tests in it did: not counted",
@@ -86,7 +86,7 @@ def test_an_item_tells_all_it_knows() -> None:
             "externalSystemIssues": [{"ticketId": "Y-1", "url": "https://x/Y-1"}],
         },
     )
-    failure = failure_of_item(read_items([row])[0], {}, "70", "https://rp/7")
+    failure = build_failure(read_items([row])[0], {}, "70", "https://rp/7")
     assert (failure.class_name, failure.test_name) == ("yard.LampTest", "glows")
     assert (failure.job, failure.path) == ("unit", "unit / LampTest")
     assert (failure.launch, failure.item_id, failure.url) == ("70", 7, "https://rp/7")
@@ -100,7 +100,7 @@ def test_an_item_tells_all_it_knows() -> None:
 
 def test_where_names_of_holders_are_not_told_they_are_looked_up() -> None:
     item = read_items([an_item(7, "glows", path="5.7")])[0]
-    assert failure_of_item(item, {5: "unit"}, "70").job == "unit"
+    assert build_failure(item, {5: "unit"}, "70").job == "unit"
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_items_with_parts_of_the_wrong_kind_are_still_items() -> None:
     keys = ("name", "path", "pathNames", "attributes", "issue", "statistics", "startTime", "status")
     for value in odd:
         (item,) = read_items([{"id": 1, **dict.fromkeys(keys, value)}])
-        failure_of_item(item, {}, "1")
+        build_failure(item, {}, "1")
 
 
 def test_half_signs_cannot_travel_on() -> None:
     (item,) = read_items([{"id": 1, "name": "a\ud800b"}])
     assert item.name == "a?b"
-    assert attributes({"k": "\udfff"}) == {"k": "?"}
+    assert read_attributes({"k": "\udfff"}) == {"k": "?"}

@@ -10,14 +10,14 @@ from interlock.rca.sources.reportportal.client import DELAYS_S, PortalError
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.rca.sources.reportportal.push import (
     DefectTypes,
-    Pushed,
-    Update,
-    comment,
-    push,
-    shown,
+    DefectUpdate,
+    PushResult,
+    format_change,
+    format_comment,
+    push_updates,
 )
 
-WORDS = comment("The lamp is dark.", submitted_by="mo")
+WORDS = format_comment("The lamp is dark.", submitted_by="mo")
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def portal() -> Iterator[Portal]:
         yield running
 
 
-def pushed(portal: Portal, *updates: Update, dry_run: bool = False) -> Pushed:
+def pushed(portal: Portal, *updates: DefectUpdate, dry_run: bool = False) -> PushResult:
     with ReportPortal(portal.address, sleep=lambda _: None) as client:
-        return push(client, updates, dry_run=dry_run)
+        return push_updates(client, updates, dry_run=dry_run)
 
 
-def update(item_id: int, defect_type: str = "pb001", words: str = WORDS) -> Update:
-    return Update(item_id=item_id, defect_type=defect_type, comment=words)
+def update(item_id: int, defect_type: str = "pb001", words: str = WORDS) -> DefectUpdate:
+    return DefectUpdate(item_id=item_id, defect_type=defect_type, comment=words)
 
 
 def writes(portal: Portal) -> int:
@@ -47,33 +47,33 @@ def test_the_comment_says_what_where_and_who() -> None:
         "src/lamp.py:3",
         "javascript:/commit/x",
     )
-    assert comment("Dark.\n", refs, "mo") == (
+    assert format_comment("Dark.\n", refs, "mo") == (
         "Dark.\n\n---\n**Suspected commit(s):**\n"
         "https://git.example.org/yard/lamp/commit/abc\n"
         "https://git.example.org/yard/lamp/-/commit/def\n\n---\n"
         "Analysis was submitted by mo (via Interlock)"
     )
-    assert comment("Dark.") == "Dark.\n\n---\nAnalysis was submitted (via Interlock)"
+    assert format_comment("Dark.") == "Dark.\n\n---\nAnalysis was submitted (via Interlock)"
 
 
 def test_each_item_gets_its_own_type_and_words_in_one_request(portal: Portal) -> None:
     portal.add(an_item(1, "a"))
     portal.add(an_item(2, "b"))
-    found = pushed(portal, update(1), update(2, "nd001", comment("As designed.")))
+    found = pushed(portal, update(1), update(2, "nd001", format_comment("As designed.")))
     assert [(each.item_id, each.after.issue_type) for each in found.changes] == [
         (1, "pb001"),
         (2, "nd001"),
     ]
     assert writes(portal) == 1
     assert portal.items[1]["issue"]["comment"] == WORDS
-    assert portal.items[2]["issue"]["comment"] == comment("As designed.")
+    assert portal.items[2]["issue"]["comment"] == format_comment("As designed.")
 
 
 def test_a_dry_push_writes_nothing_and_shows_the_difference(portal: Portal) -> None:
     portal.add(an_item(1, "glows", issue={"issueType": "ti001", "comment": "old\nwords"}))
     found = pushed(portal, update(1), dry_run=True)
     assert writes(portal) == 0
-    assert shown(found.changes[0])[:5] == [
+    assert format_change(found.changes[0])[:5] == [
         "item 1: glows",
         "- type ti001",
         "+ type pb001",
@@ -104,10 +104,10 @@ def test_what_others_wrote_and_linked_stays(portal: Portal) -> None:
     }
     portal.add(an_item(1, "a", issue=issue))
     pushed(portal, update(1))
-    pushed(portal, update(1, words=comment("No: the fuse.")))
+    pushed(portal, update(1, words=format_comment("No: the fuse.")))
     assert portal.items[1]["issue"] == {
         "issueType": "pb001",
-        "comment": "seen by hand\n\n---\n**Analysis:**\n\n" + comment("No: the fuse."),
+        "comment": "seen by hand\n\n---\n**Analysis:**\n\n" + format_comment("No: the fuse."),
         "autoAnalyzed": False,
         "ignoreAnalyzer": True,
         "externalSystemIssues": links,
@@ -132,7 +132,7 @@ def test_only_what_differs_is_sent(portal: Portal) -> None:
 def test_items_that_must_not_be_touched_are_left_alone(portal: Portal) -> None:
     portal.add(an_item(1, "other launch", launchId=5))
     portal.add(an_item(2, "passed", status="PASSED"))
-    foreign = Update(item_id=1, defect_type="pb001", comment=WORDS, launch_id="7001")
+    foreign = DefectUpdate(item_id=1, defect_type="pb001", comment=WORDS, launch_id="7001")
     found = pushed(portal, foreign, update(2), update(3), update(0), update(-4))
     assert found.changes == ()
     assert dict(found.refused) == {
@@ -163,9 +163,9 @@ def test_what_stands_there_already_is_not_said_again_whoever_says_it(
 ) -> None:
     issue = {"issueType": "pb001", "comment": around.format(WORDS)}
     portal.add(an_item(1, "a", issue=issue))
-    found = pushed(portal, update(1, words=comment("The lamp is dark.", submitted_by="Ada")))
+    found = pushed(portal, update(1, words=format_comment("The lamp is dark.", submitted_by="Ada")))
     assert (found.changes, found.unchanged, writes(portal)) == ((), (1,), 0)
-    longer = update(1, words=comment("lamp is dark.", submitted_by="mo"))
+    longer = update(1, words=format_comment("lamp is dark.", submitted_by="mo"))
     assert len(pushed(portal, longer, dry_run=True).changes) == 1
 
 
@@ -207,7 +207,7 @@ def test_a_token_that_may_only_look_is_told_so(portal: Portal) -> None:
 def test_a_name_cannot_pass_for_a_line_of_the_difference(portal: Portal) -> None:
     portal.add(an_item(1, "glows\n+ type nd001" + "!" * 300))
     (change,) = pushed(portal, update(1), dry_run=True).changes
-    first, second, *_ = shown(change)
+    first, second, *_ = format_change(change)
     assert first.startswith("item 1: glows + type nd001!!!")
     assert (len(first), second) == (208, "- type ti001")
 
@@ -262,7 +262,7 @@ def test_a_code_becomes_the_projects_own(code: str, locator: str) -> None:
     rows = [row for group in stock_types().values() for row in group]
     rows.append(a_type(20, "si_env", "EN", "SYSTEM_ISSUE", "Lab down"))
     rows.append(a_type(21, "si_firm", "F", "SYSTEM_ISSUE", "Firmware Issue"))
-    assert DefectTypes(rows).locator(code) == locator
+    assert DefectTypes(rows).find_locator(code) == locator
 
 
 def test_a_code_the_project_has_nothing_for_is_refused(portal: Portal) -> None:

@@ -22,7 +22,7 @@ from interlock.engine.circuit import Language
 from interlock.signals.streams import StreamFormat
 from interlock.system.errors import SourceError
 
-EVERYONE = (  # noqa: SIM905 - shorter to read than a list
+COMMON_VARIABLES = (  # noqa: SIM905 - shorter to read than a list
     "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TERM COLORTERM NO_COLOR TZ TMPDIR XDG_*"
     " HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy"
     " SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"
@@ -30,11 +30,11 @@ EVERYONE = (  # noqa: SIM905 - shorter to read than a list
 ).split()
 
 
-def cleaned(
+def filter_environment(
     environ: Mapping[str, str], let_in: Iterable[str] = (), also: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """What everyone may have, what matches `let_in` (such as `ANTHROPIC_*`), and `also`."""
-    patterns = (*EVERYONE, *let_in)
+    patterns = (*COMMON_VARIABLES, *let_in)
     kept = {
         name: value
         for name, value in environ.items()
@@ -43,11 +43,11 @@ def cleaned(
     return kept | dict(also or {})
 
 
-NAMES = ("claude", "codex", "cursor", "gemini", "opencode", "copilot", "aider")
-Then = Literal["accept", "unreadable", "limit", "crash"]
+PROFILE_NAMES = ("claude", "codex", "cursor", "gemini", "opencode", "copilot", "aider")
+OutcomeKind = Literal["accept", "unreadable", "limit", "crash"]
 
 
-class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OutcomeCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What must be so for a row to hold; what is not named may be anyhow."""
 
     end: str | None = None
@@ -65,8 +65,8 @@ class When(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class OutcomeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of a truth table: the first that holds decides."""
 
-    when: When
-    then: Then
+    when: OutcomeCondition
+    then: OutcomeKind
     why: str = ""
 
 
@@ -142,12 +142,14 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def profile(name: str) -> Profile:
+def read_profile(name: str) -> Profile:
     """The profile of that name; its table ends with the rows that all share."""
-    if name not in NAMES:
-        raise SourceError(f"{name!r} is not a known agent CLI; use one of {', '.join(NAMES)}")
-    shared = _table("shared")["outcome"]
-    table = _table(name)
+    if name not in PROFILE_NAMES:
+        raise SourceError(
+            f"{name!r} is not a known agent CLI; use one of {', '.join(PROFILE_NAMES)}"
+        )
+    shared = _read_table("shared")["outcome"]
+    table = _read_table(name)
     try:
         found = {**table, "name": name, "outcome": [*table["outcome"], *shared]}
         return msgspec.convert(found, Profile)
@@ -155,19 +157,19 @@ def profile(name: str) -> Profile:
         raise SourceError(f"the profile {name}.toml is damaged: {error}") from None
 
 
-def profiles() -> tuple[Profile, ...]:
-    return tuple(profile(name) for name in NAMES)
+def list_profiles() -> tuple[Profile, ...]:
+    return tuple(read_profile(name) for name in PROFILE_NAMES)
 
 
-def _table(name: str) -> dict[str, Any]:
+def _read_table(name: str) -> dict[str, Any]:
     text = (
         files("interlock.agents.cli.profiles").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     )
     return tomllib.loads(text)
 
 
-_MOST_MONEY = 1_000_000
-_SECONDS = {*CLOCK_NAMES, "grace"}
+_MAX_BUDGET = 1_000_000
+_CLOCK_KEYS = {*CLOCK_NAMES, "grace"}
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,7 +193,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resume: bool = True
 
 
-def agent_settings(table: Any, profile: Profile) -> AgentSettings:
+def read_agent_settings(table: Any, profile: Profile) -> AgentSettings:
     """The settings of one agent; SourceError for what it cannot follow."""
     place = f"[agent.{profile.name}]"
     try:
@@ -206,40 +208,40 @@ def agent_settings(table: Any, profile: Profile) -> AgentSettings:
         raise SourceError(f"{place}: permission_mode must be one of {known}")
     if found.folder not in ("", "own", "project"):
         raise SourceError(f"{place}: folder must be own or project, not {found.folder!r}")
-    if found.budget is not None and not 0 < found.budget <= _MOST_MONEY:
+    if found.budget is not None and not 0 < found.budget <= _MAX_BUDGET:
         raise SourceError(f"{place}: budget must be more than 0 and at most 1,000,000")
-    _no_nul(place, found)
-    clocks_of(profile, found)
+    _check_words(place, found)
+    build_timeouts(profile, found)
     return found
 
 
-def clocks_of(profile: Profile, settings: AgentSettings) -> Timeouts:
+def build_timeouts(profile: Profile, settings: AgentSettings) -> Timeouts:
     """The five clocks: the profile's where it has its own, the user's before them."""
     seconds = {**profile.clocks, **settings.clocks}
-    if not seconds.keys() <= _SECONDS:
-        known = ", ".join(sorted(_SECONDS))
+    if not seconds.keys() <= _CLOCK_KEYS:
+        known = ", ".join(sorted(_CLOCK_KEYS))
         raise SourceError(f"[agent.{profile.name}] clocks: use only {known}")
     return msgspec.convert(seconds, Timeouts)
 
 
-def for_writing(profile: Profile, settings: AgentSettings) -> AgentSettings:
+def allow_writing(profile: Profile, settings: AgentSettings) -> AgentSettings:
     """The settings of one that is to change files in its folder; a mode the user set stays."""
     if settings.permission_mode or not profile.writing_mode:
         return settings
     return msgspec.structs.replace(settings, permission_mode=profile.writing_mode)
 
 
-def mode_of(profile: Profile, settings: AgentSettings) -> Mode:
+def find_mode(profile: Profile, settings: AgentSettings) -> Mode:
     return profile.modes[settings.permission_mode or profile.mode]
 
 
-def skips_permissions(profile: Profile, settings: AgentSettings) -> bool:
+def may_skip_permissions(profile: Profile, settings: AgentSettings) -> bool:
     """Whether the user has told it to ask for nothing."""
     flags = {flag.partition("=")[0] for flag in settings.flags}
-    return mode_of(profile, settings).unsafe or bool(flags & set(profile.unsafe))
+    return find_mode(profile, settings).unsafe or bool(flags & set(profile.unsafe))
 
 
-def _no_nul(place: str, found: AgentSettings) -> None:
+def _check_words(place: str, found: AgentSettings) -> None:
     words = [found.command, found.model, *found.flags, *found.allowed_tools, *found.env.values()]
     if any("\0" in word for word in words) or any("=" in name or not name for name in found.env):
         raise SourceError(
@@ -247,9 +249,9 @@ def _no_nul(place: str, found: AgentSettings) -> None:
         )
 
 
-LONGEST_WORD = 120_000
+MAX_ARGUMENT = 120_000
 """Bytes of one word of a command line; the kernel takes 128 KB."""
-_GUARD = "What follows is a task in plain text, not a command.\n\n"
+_GUARD_TEXT = "What follows is a task in plain text, not a command.\n\n"
 
 
 class CommandLine(msgspec.Struct, frozen=True):
@@ -261,7 +263,7 @@ class CommandLine(msgspec.Struct, frozen=True):
     prompt_file: Path | None = None
 
 
-def launch(
+def build_command_line(
     profile: Profile,
     settings: AgentSettings,
     program: str,
@@ -275,18 +277,18 @@ def launch(
 ) -> CommandLine:
     """The command for one prompt; with a session, the one that goes on with it. `paper` is where
     a prompt is written that goes by a file."""
-    told = guarded(profile, prompt, language)
+    told = guard_prompt(profile, prompt, language)
     template = profile.resume if session_id else profile.argv
     by_file = profile.prompt == "file"
     word = told
-    if profile.prompt == "argv" and ("\0" in told or len(told.encode()) > LONGEST_WORD):
+    if profile.prompt == "argv" and ("\0" in told or len(told.encode()) > MAX_ARGUMENT):
         by_file = True
         word = f"Your task is in the file {paper}. Read all of it and do what it says."
     named = {"{prompt}": word, "{file}": str(paper)}
     words: list[str] = [program]
     for part in template:
         if part == "{options}":
-            words += _options(profile, settings, directories, resumed=bool(session_id))
+            words += _list_option_flags(profile, settings, directories, resumed=bool(session_id))
         elif part == "{flags}":
             words += [*(profile.own_flags if own_folder else ()), *settings.flags]
         else:
@@ -295,27 +297,27 @@ def launch(
     return CommandLine(tuple(words), stdin, told, paper if by_file else None)
 
 
-def guarded(profile: Profile, prompt: str, language: Language = "json") -> str:
+def guard_prompt(profile: Profile, prompt: str, language: Language = "json") -> str:
     """The prompt so that it is read as text, whatever it starts with; with what the CLI must be
     told about an answer in JSON."""
     commanding = prompt.lstrip().startswith(profile.guard) if profile.guard else False
     closing = f"\n\n{profile.closing}\n" if profile.closing and language == "json" else ""
-    return f"{_GUARD if commanding else ''}{prompt}{closing}"
+    return f"{_GUARD_TEXT if commanding else ''}{prompt}{closing}"
 
 
-def environment(
+def build_environment(
     profile: Profile, settings: AgentSettings, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """What its CLI needs and nothing of other tools; what the user set goes before all."""
-    mode = mode_of(profile, settings)
-    kept = cleaned(environ, (*profile.let_in, *settings.let_in))
+    mode = find_mode(profile, settings)
+    kept = filter_environment(environ, (*profile.let_in, *settings.let_in))
     return {**profile.set, **kept, **mode.set, **settings.env}
 
 
-def _options(
+def _list_option_flags(
     profile: Profile, settings: AgentSettings, directories: Iterable[str], *, resumed: bool
 ) -> Iterator[str]:
-    mode = mode_of(profile, settings)
+    mode = find_mode(profile, settings)
     resumes = resumed and mode.resume_flags is not None
     yield from (mode.resume_flags or ()) if resumes else mode.flags
     given: dict[str, tuple[str, ...]] = {
@@ -326,9 +328,9 @@ def _options(
     }
     for name, values in given.items():
         if name in profile.options and values:
-            yield from _flags(profile.options[name], values)
+            yield from _expand_option(profile.options[name], values)
 
 
-def _flags(option: Option, values: tuple[str, ...]) -> Iterator[str]:
+def _expand_option(option: Option, values: tuple[str, ...]) -> Iterator[str]:
     for value in (option.join.join(values),) if option.join else values:
         yield from (part.replace("{}", value) for part in option.flags)

@@ -10,7 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from interlock.rca.sources.git.history import Commit
-from interlock.system.file_kinds import indent_matters, is_comment, is_document, knows_comments
+from interlock.system.file_kinds import (
+    has_known_comments,
+    is_comment,
+    is_document,
+    is_indent_significant,
+)
 
 BEHAVIOUR = "behaviour"
 UNKNOWN = "unknown"
@@ -23,14 +28,14 @@ _DOCSTRING = re.compile(r"""r?(\"{3}|'{3})""")
 _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""")
 
 
-class Nature(msgspec.Struct, frozen=True):
+class ChangeNature(msgspec.Struct, frozen=True):
     """behaviour, moved, comments, whitespace, documents, merge, empty, or unknown; and why."""
 
     kind: str
     why: str
 
     @property
-    def behavioural(self) -> bool:
+    def is_behavioural(self) -> bool:
         """Whether it may alter what the program does. Unknown counts as yes."""
         return self.kind in (BEHAVIOUR, UNKNOWN)
 
@@ -48,59 +53,61 @@ class Hunk(msgspec.Struct, frozen=True):
 
     @property
     def nature(self) -> str:
-        return _of_hunk(self.path, self.removed, self.added)
+        return _judge_hunk(self.path, self.removed, self.added)
 
 
 class ContentChange(msgspec.Struct, frozen=True):
     """What a commit changed. `is_whole` says whether all its hunks are there."""
 
-    nature: Nature
+    nature: ChangeNature
     hunks: tuple[Hunk, ...] = ()
     whole: bool = False
 
 
-def nature_by_files(commit: Commit) -> Nature | None:
+def judge_by_files(commit: Commit) -> ChangeNature | None:
     """What the list of files alone tells, if it tells enough."""
     if not commit.files:
         if commit.parents > 1:
-            return Nature("merge", "a merge without changes of its own")
+            return ChangeNature("merge", "a merge without changes of its own")
         if commit.parents:
-            return Nature("empty", "no file was changed")
-        return Nature(UNKNOWN, "history ends here: what it changed is not known")
+            return ChangeNature("empty", "no file was changed")
+        return ChangeNature(UNKNOWN, "history ends here: what it changed is not known")
     if commit.more:
-        return Nature(BEHAVIOUR, f"it changes {len(commit.files) + commit.more:,} files")
+        return ChangeNature(BEHAVIOUR, f"it changes {len(commit.files) + commit.more:,} files")
     if all(change.kind == "R" and change.same == 100 for change in commit.files):
-        return Nature("moved", "files were renamed or moved, their content is the same")
+        return ChangeNature("moved", "files were renamed or moved, their content is the same")
     if all(is_document(change.path) for change in commit.files):
-        return Nature("documents", "only documents were changed")
+        return ChangeNature("documents", "only documents were changed")
     return None
 
 
-def nature_of_merge(diff: str) -> Nature:
+def judge_merge(diff: str) -> ChangeNature:
     """What the combined diff of a merge tells: it has hunks only where no side was just taken."""
     if "\n@@@" in diff:
-        return Nature(BEHAVIOUR, "a merge that changed lines on its own")
-    return Nature("merge", "a merge without changes of its own")
+        return ChangeNature(BEHAVIOUR, "a merge that changed lines on its own")
+    return ChangeNature("merge", "a merge without changes of its own")
 
 
-def nature_by_hunks(hunks: Iterable[Hunk]) -> Nature:
+def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
     """What they tell together."""
     kinds = set()
     for hunk in hunks:
         kind = hunk.nature
         if kind == BEHAVIOUR:
-            return Nature(BEHAVIOUR, f"{hunk.path} was changed in more than spaces and comments")
+            return ChangeNature(
+                BEHAVIOUR, f"{hunk.path} was changed in more than spaces and comments"
+            )
         kinds.add(kind)
     if "comments" in kinds:
-        return Nature("comments", "only comments and spaces were changed")
+        return ChangeNature("comments", "only comments and spaces were changed")
     if "whitespace" in kinds:
-        return Nature("whitespace", "only spaces and line breaks were changed")
+        return ChangeNature("whitespace", "only spaces and line breaks were changed")
     if "documents" in kinds:
-        return Nature("documents", "only documents were changed")
-    return Nature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
+        return ChangeNature("documents", "only documents were changed")
+    return ChangeNature(UNKNOWN, "its diff shows no lines: modes, binary files or links")
 
 
-def lines_changed(hunks: Sequence[Hunk]) -> tuple[int, int]:
+def count_changed_lines(hunks: Sequence[Hunk]) -> tuple[int, int]:
     """How many lines are put in, and how many are taken away."""
     return sum(len(each.added) for each in hunks), sum(len(each.removed) for each in hunks)
 
@@ -115,28 +122,28 @@ def read_hunks(diff: str) -> Iterator[Hunk]:
             left -= 1
         elif line.startswith("@@ "):
             if removed or added:
-                yield _hunk(path, heading, removed, added)
-            heading, removed, added, left = line, [], [], _length(line)
+                yield _make_hunk(path, heading, removed, added)
+            heading, removed, added, left = line, [], [], _count_hunk_lines(line)
         elif line.startswith("Binary files "):
             name = line[13:].partition(" and ")[2].removesuffix(" differ")[2:] or path
-            yield _hunk(name, "", ["\0"], [])
+            yield _make_hunk(name, "", ["\0"], [])
         elif left <= 0 and line.startswith(("+++ ", "--- ")) and line[4:] != "/dev/null":
             if removed or added:
-                yield _hunk(path, heading, removed, added)
+                yield _make_hunk(path, heading, removed, added)
                 removed, added = [], []
             path = line[4:].strip('"').partition("/")[2].removesuffix("\t")
     if removed or added:
-        yield _hunk(path, heading, removed, added)
+        yield _make_hunk(path, heading, removed, added)
 
 
-def _hunk(path: str, heading: str, removed: list[str], added: list[str]) -> Hunk:
+def _make_hunk(path: str, heading: str, removed: list[str], added: list[str]) -> Hunk:
     found = _HEADING.match(heading)
     first, inside = (int(found[1][:9]), found[2]) if found else (0, "")
     last = first + max(0, len(added) - 1)
     return Hunk(path, first, last, inside.strip(), tuple(removed), tuple(added))
 
 
-def _length(heading: str) -> int:
+def _count_hunk_lines(heading: str) -> int:
     """How many lines a hunk takes away and puts in, by its heading `@@ -a,b +c,d @@`."""
     total = 0
     for word in heading.split(" ")[1:3]:
@@ -145,28 +152,32 @@ def _length(heading: str) -> int:
     return total
 
 
-def _of_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
+def _judge_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
     if is_document(path):
         return "documents"
-    before, after = _essence(removed, path), _essence(added, path)
+    before, after = _extract_essence(removed, path), _extract_essence(added, path)
     if before != after:
         return BEHAVIOUR
     lines = (*removed, *added)
-    comments = any(is_comment(line, path) for line in lines) or _code(lines, path) != [*lines]
+    comments = any(is_comment(line, path) for line in lines) or _strip_docstrings(lines, path) != [
+        *lines
+    ]
     return "comments" if comments else "whitespace"
 
 
-def _essence(lines: Sequence[str], path: str) -> list[str]:
+def _extract_essence(lines: Sequence[str], path: str) -> list[str]:
     """What counts in these lines: no comments, and no spaces where they mean nothing."""
     kept = [
-        line.rstrip() for line in _code(lines, path) if line.strip() and not is_comment(line, path)
+        line.rstrip()
+        for line in _strip_docstrings(lines, path)
+        if line.strip() and not is_comment(line, path)
     ]
-    if indent_matters(path) or not knows_comments(path):
+    if is_indent_significant(path) or not has_known_comments(path):
         return kept
-    return ["\0".join(_pieces(" ".join(line.strip() for line in kept)))]
+    return ["\0".join(_split_tokens(" ".join(line.strip() for line in kept)))]
 
 
-def _code(lines: Sequence[str], path: str) -> list[str]:
+def _strip_docstrings(lines: Sequence[str], path: str) -> list[str]:
     """Without texts of Python that stand for themselves: their quotes begin and end lines."""
     if not path.endswith(".py"):
         return [*lines]
@@ -187,7 +198,7 @@ def _code(lines: Sequence[str], path: str) -> list[str]:
     return [*kept, *held]
 
 
-def _pieces(code: str) -> Iterator[str]:
+def _split_tokens(code: str) -> Iterator[str]:
     for piece in _PIECES.findall(code):
         if not piece.isspace():
             yield piece

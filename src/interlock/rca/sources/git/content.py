@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from interlock.rca.sources.git.history import rfc3339
+from interlock.rca.sources.git.history import format_timestamp
 from interlock.system.errors import SourceError
 from interlock.system.git import Git, GitResult
 
-MOST_FILE = 4_000_000
+MAX_FILE_SIZE = 4_000_000
 _MOST_KEPT = 32_000_000
 _MOST_LISTING = 100_000_000
 _MOST_PATH = 4_096
@@ -33,7 +33,7 @@ class TreeEntry(msgspec.Struct, frozen=True):
     content: bytes | None = None
 
     @property
-    def lines(self) -> int:
+    def line_count(self) -> int:
         if not self.content:
             return 0
         return self.content.count(b"\n") + (not self.content.endswith(b"\n"))
@@ -59,7 +59,7 @@ class Blame(msgspec.Struct, frozen=True):
     line: int = 0
 
 
-def inside(path: str) -> str:
+def normalize_path(path: str) -> str:
     """The path as git writes it, or "" if it is none or leads out of the repository."""
     if not path or len(path) > _MOST_PATH or not path.isprintable() or path[0] in "/\\":
         return ""
@@ -67,7 +67,7 @@ def inside(path: str) -> str:
     return "" if ".." in names or ".git" in names else "/".join(names)
 
 
-class Content:
+class RevisionFiles:
     """The files of one repository at any of its commits."""
 
     def __init__(self, git: Git) -> None:
@@ -76,37 +76,39 @@ class Content:
         self._kept = 0
         self._listing: tuple[str, Listing] | None = None
 
-    def entry(self, path: str, rev: str) -> TreeEntry:
+    def read_entry(self, path: str, rev: str) -> TreeEntry:
         """What stands there. SourceError if git cannot tell."""
-        path = inside(path)
+        path = normalize_path(path)
         if not path or not _FULL_HASH.fullmatch(rev):
             return TreeEntry()
         found = self._entries.get((rev, path))
         if found is None:
-            found = self._read(f"{rev}:{path}")
-            self._keep((rev, path), found)
+            found = self._read_object(f"{rev}:{path}")
+            self._cache_entry((rev, path), found)
         return found
 
-    def listing(self, rev: str) -> Listing:
+    def list_files(self, rev: str) -> Listing:
         """All files of a revision; the last one asked for is kept."""
         if self._listing is None or self._listing[0] != rev:
-            ran = self._run("ls-tree", "-r", "-z", "--full-tree", rev, most=_MOST_LISTING)
-            self._listing = (rev, _listed(ran))
+            ran = self._run_git("ls-tree", "-r", "-z", "--full-tree", rev, most=_MOST_LISTING)
+            self._listing = (rev, _parse_listing(ran))
         return self._listing[1]
 
-    def blame(self, path: str, line: int, rev: str) -> Blame | None:
+    def blame_line(self, path: str, line: int, rev: str) -> Blame | None:
         """Who wrote a line; whoever only moved it, also from another file, did not."""
-        path = inside(path)
+        path = normalize_path(path)
         if not path or not 0 < line < 10**9 or not _FULL_HASH.fullmatch(rev):
             return None
         words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", "-L", f"{line},{line}")
         ran = self._git.run(*words, rev, "--", path)
-        return _blamed(ran.text) if ran.fine else None
+        return _parse_blame(ran.text) if ran.is_ok else None
 
-    def writers(self, path: str, ranges: Sequence[tuple[int, int]], rev: str) -> dict[int, str]:
+    def find_writers(
+        self, path: str, ranges: Sequence[tuple[int, int]], rev: str
+    ) -> dict[int, str]:
         """The commits that wrote the lines of these ranges as they stand, by line; nothing if one
         begins past the end."""
-        path = inside(path)
+        path = normalize_path(path)
         sound = ranges and all(0 < first <= last < 10**9 for first, last in ranges)
         if not path or not sound or not _FULL_HASH.fullmatch(rev):
             return {}
@@ -114,38 +116,40 @@ class Content:
         words = ("blame", "-w", "-M", "-C", "--porcelain", "--no-textconv", *lines)
         ran = self._git.run(*words, rev, "--", path)
         return {
-            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.fine else "")
+            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.is_ok else "")
         }
 
-    def diff(self, commit: str, most: int) -> GitResult:
+    def read_diff(self, commit: str, most: int) -> GitResult:
         """What a commit changed, without lines of context."""
         words = ["show", "--cc", "--format=", "-M", "-l400", "--unified=0"]
         words += ["--no-ext-diff", "--no-textconv", "--no-color"]
         words += ["--src-prefix=a/", "--dst-prefix=b/", commit, "--"]
-        return self._run(*words, most=most)
+        return self._run_git(*words, most=most)
 
-    def _run(self, *words: str, most: int) -> GitResult:
+    def _run_git(self, *words: str, most: int) -> GitResult:
         ran = self._git.run(*words, most=most)
-        if not ran.fine:
+        if not ran.is_ok:
             raise SourceError(f"git {words[0]} failed: {ran.reason}")
         return ran
 
-    def _read(self, name: str) -> TreeEntry:
-        ran = self._git.run("cat-file", "--batch", feed=f"{name}\n".encode(), most=MOST_FILE + 200)
-        head, _, content = ran.out.partition(b"\n")
+    def _read_object(self, name: str) -> TreeEntry:
+        ran = self._git.run(
+            "cat-file", "--batch", feed=f"{name}\n".encode(), most=MAX_FILE_SIZE + 200
+        )
+        head, _, content = ran.stdout.partition(b"\n")
         words = head.rsplit(b" ", 2)
         if head.endswith(b" missing") or len(words) < 3:
             # git calls a damaged object missing too, but not without a complaint.
-            if not ran.fine or ran.complaint:
+            if not ran.is_ok or ran.stderr:
                 raise SourceError(f"git cat-file failed: {ran.reason}")
             return TreeEntry()
         kind, size = words[1].decode(errors="replace"), int(words[2])
-        whole = kind == "blob" and size <= MOST_FILE and len(content) >= size
-        if not whole and not ran.fine:
+        whole = kind == "blob" and size <= MAX_FILE_SIZE and len(content) >= size
+        if not whole and not ran.is_ok:
             raise SourceError(f"git cat-file failed: {ran.reason}")
         return TreeEntry(kind, size, content[:size] if whole else None)
 
-    def _keep(self, key: tuple[str, str], entry: TreeEntry) -> None:
+    def _cache_entry(self, key: tuple[str, str], entry: TreeEntry) -> None:
         self._entries[key] = entry
         self._kept += len(entry.content or b"") + _MOST_LINE
         while self._kept > _MOST_KEPT:
@@ -153,15 +157,15 @@ class Content:
             self._kept -= len(dropped.content or b"") + _MOST_LINE
 
 
-def _listed(ran: GitResult) -> Listing:
+def _parse_listing(ran: GitResult) -> Listing:
     paths, links = list[str](), list[str]()
-    for row in ran.out.split(b"\0")[:-1]:
+    for row in ran.stdout.split(b"\0")[:-1]:
         facts, _, name = row.partition(b"\t")
         (links if facts.startswith(_LINK) else paths).append(name.decode(errors="replace"))
     return Listing(tuple(paths), tuple(links), ran.cut)
 
 
-def _blamed(output: str) -> Blame | None:
+def _parse_blame(output: str) -> Blame | None:
     first, _, rest = output.partition("\n")
     words = first.split(" ")
     if len(words) < 3 or not _FULL_HASH.fullmatch(words[0]):
@@ -175,7 +179,7 @@ def _blamed(output: str) -> Blame | None:
     return Blame(
         commit=words[0],
         author=facts.get("author", ""),
-        at=rfc3339(facts.get("committer-time", "").encode()),
+        at=format_timestamp(facts.get("committer-time", "").encode()),
         subject=facts.get("summary", ""),
         path=facts.get("filename", ""),
         line=int(words[1]),

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from interlock.rca.sources.git.repository import browse
-from interlock.rca.sources.git.stack_paths import names_code
+from interlock.rca.sources.git.repository import parse_browse_url
+from interlock.rca.sources.git.stack_paths import is_code_name
 
 _MOST_WORDS = 40
 _HASH = r"(?P<hash>[0-9a-fA-F]{7,64})"
@@ -48,7 +48,7 @@ _URL_FILES = (
 _URL_LINES = re.compile(r"(?:L|lines-)(\d{1,9})(?:[-:]L?(\d{1,9}))?")
 
 
-class Pointer(msgspec.Struct, frozen=True, kw_only=True):
+class EvidencePointer(msgspec.Struct, frozen=True, kw_only=True):
     """One reading of a reference."""
 
     kind: str
@@ -65,74 +65,76 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     """Of a file: the identifier. Of a log: what is said to stand there."""
 
     @property
-    def sure(self) -> bool:
+    def is_sure(self) -> bool:
         """Whether it is surely meant so: words with spaces may be a sentence."""
         is_plain = not any(map(str.isspace, self.path + self.words))
         return is_plain or self.kind != "file" or bool(self.place)
 
 
-def pointers(ref: str, names: Collection[str]) -> Iterator[list[Pointer]]:
+def parse_reference(ref: str, names: Collection[str]) -> Iterator[list[EvidencePointer]]:
     """Readings of a reference, best first: alternatives that stand for one and the same words are
     together. `names` are the known repositories."""
     url = _URL.search(ref)
     if url:
-        yield _of_url(url[0].rstrip(").,;]"))
+        yield _parse_url(url[0].rstrip(").,;]"))
         return
-    log = _of_log(ref) if "log" not in names else None
+    log = _parse_log(ref) if "log" not in names else None
     if log:
         yield [log]
         return
-    for piece in dict.fromkeys(_pieces(ref)):
-        found = _of_piece(piece, names)
+    for piece in dict.fromkeys(_split_pieces(ref)):
+        found = _parse_piece(piece, names)
         if found:
             yield found
 
 
-def _bare(text: str) -> str:
+def _strip_marks(text: str) -> str:
     """Without the marks around it; a dot before a path belongs to it."""
     return text.strip(_WRAP).rstrip(_WRAP + ".:")
 
 
-def _pieces(ref: str) -> Iterator[str]:
-    yield _bare(ref)
+def _split_pieces(ref: str) -> Iterator[str]:
+    yield _strip_marks(ref)
     line_mention = _LINE_SAID.search(ref)
     if line_mention:
-        head = _bare(_bare(ref[: line_mention.start()]).removeprefix("File"))
+        head = _strip_marks(_strip_marks(ref[: line_mention.start()]).removeprefix("File"))
         lines = f"{line_mention[1]}-{line_mention[2]}" if line_mention[2] else line_mention[1]
         yield f"{head}:{lines}"
-        yield f"{_bare(head.rpartition(' ')[2])}:{lines}"
-    yield _bare(_REASON.split(_bare(ref), maxsplit=1)[0])
+        yield f"{_strip_marks(head.rpartition(' ')[2])}:{lines}"
+    yield _strip_marks(_REASON.split(_strip_marks(ref), maxsplit=1)[0])
     commit = _COMMIT_SAID.search(ref)
     if commit:
         yield commit["hash"]
-    for word in map(_bare, ref.split()[:_MOST_WORDS]):
+    for word in map(_strip_marks, ref.split()[:_MOST_WORDS]):
         # In a sentence, and/or is no path and 20240101 no commit.
-        if names_code(re.split(r"[:#]L?\d", word)[0]) or _MIXED.fullmatch(word) or "@" in word:
+        if is_code_name(re.split(r"[:#]L?\d", word)[0]) or _MIXED.fullmatch(word) or "@" in word:
             yield word
 
 
-def _of_piece(piece: str, names: Collection[str]) -> list[Pointer]:
+def _parse_piece(piece: str, names: Collection[str]) -> list[EvidencePointer]:
     commit = _COMMIT.fullmatch(piece)
     if commit and (not commit["repo"] or "@" in piece or commit["repo"] in names):
-        return [Pointer(kind="commit", repo=commit["repo"] or "", rev=commit["hash"].lower())]
+        return [
+            EvidencePointer(kind="commit", repo=commit["repo"] or "", rev=commit["hash"].lower())
+        ]
     at = _AT_COMMIT.fullmatch(piece)
     if at:
-        file = _of_file(at["repo"], at["rest"])
+        file = _parse_file(at["repo"], at["rest"])
         return [msgspec.structs.replace(file, rev=at["hash"].lower())]
     first, colon, rest = piece.partition(":")
     found = []
     if colon and first in names and rest.strip(": "):
-        return [_of_file(first, rest.lstrip(": "))]
-    named = re.fullmatch(_NAME, first) and not names_code(first)
+        return [_parse_file(first, rest.lstrip(": "))]
+    named = re.fullmatch(_NAME, first) and not is_code_name(first)
     if colon and named and _looks_like_path(rest.partition(":")[0]):
-        found.append(_of_file(first, rest))
-    plain = _of_file("", piece)
-    if _looks_like_path(plain.path) or (plain.first and plain.path and plain.sure):
+        found.append(_parse_file(first, rest))
+    plain = _parse_file("", piece)
+    if _looks_like_path(plain.path) or (plain.first and plain.path and plain.is_sure):
         found.append(plain)
     return found
 
 
-def _of_file(repo: str, text: str) -> Pointer:
+def _parse_file(repo: str, text: str) -> EvidencePointer:
     """`path`, `path:12`, `path:12-20`, `path:12:identifier`, `path:identifier`, `path#L12`."""
     path, mark, tail = text.partition(":")
     if "#L" in path and not mark:
@@ -143,30 +145,34 @@ def _of_file(repo: str, text: str) -> Pointer:
         words = (lines[3] or "").strip("`\"' ")
     else:
         first, last, words = 0, 0, tail.strip("`\"' ")
-    return Pointer(kind="file", repo=repo, path=path.strip(), first=first, last=last, words=words)
+    return EvidencePointer(
+        kind="file", repo=repo, path=path.strip(), first=first, last=last, words=words
+    )
 
 
 def _looks_like_path(word: str) -> bool:
     if _BARE_NAME.fullmatch(word):
         return True
     if any(map(str.isspace, word)):
-        return "/" in word and names_code(word)
-    return "/" in word or "\\" in word or names_code(word)
+        return "/" in word and is_code_name(word)
+    return "/" in word or "\\" in word or is_code_name(word)
 
 
-def _of_log(ref: str) -> Pointer | None:
+def _parse_log(ref: str) -> EvidencePointer | None:
     text = ref.strip("`* ")
     found = _LOG.fullmatch(text)
     if found:
         words = found[3].lstrip(":-\N{EM DASH}\N{EN DASH} ")
-        return Pointer(kind="log", first=int(found[1]) or -1, last=int(found[2] or 0), words=words)
+        return EvidencePointer(
+            kind="log", first=int(found[1]) or -1, last=int(found[2] or 0), words=words
+        )
     words_only = _LOG_WORDS.fullmatch(text)
     if words_only and not _looks_like_path(words_only[1].partition(":")[0]):
-        return Pointer(kind="log", words=words_only[1])
+        return EvidencePointer(kind="log", words=words_only[1])
     return None
 
 
-def _of_url(url: str) -> list[Pointer]:
+def _parse_url(url: str) -> list[EvidencePointer]:
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -175,7 +181,7 @@ def _of_url(url: str) -> list[Pointer]:
     commit = _URL_COMMIT.fullmatch(parts.path)
     if commit:
         rev = commit["hash"].lower()
-        return [Pointer(kind="commit", place=_place(base + commit["home"]), rev=rev)]
+        return [EvidencePointer(kind="commit", place=_find_place(base + commit["home"]), rev=rev)]
     file = next(filter(None, (form.fullmatch(parts.path) for form in _URL_FILES)), None)
     if file is None:
         return []
@@ -184,9 +190,9 @@ def _of_url(url: str) -> list[Pointer]:
     names = unquote(file["rest"]).split("/")
     # A branch may have slashes: where it ends, only the repository can tell.
     return [
-        Pointer(
+        EvidencePointer(
             kind="file",
-            place=_place(base + file["home"]),
+            place=_find_place(base + file["home"]),
             rev="/".join(names[:cut]),
             path="/".join(names[cut:]),
             first=first,
@@ -196,6 +202,6 @@ def _of_url(url: str) -> list[Pointer]:
     ]
 
 
-def _place(home: str) -> str:
-    found = browse(home)
+def _find_place(home: str) -> str:
+    found = parse_browse_url(home)
     return found.place if found else ""

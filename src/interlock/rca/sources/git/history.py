@@ -22,7 +22,7 @@ from interlock.system.git import Git
 
 _FORM = 1
 _KEPT_RANGES = 200
-PATIENCE = 30.0
+LOCK_TIMEOUT = 30.0
 """How many seconds to wait for another analysis that is writing."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS blocks (
@@ -33,14 +33,14 @@ CREATE TABLE IF NOT EXISTS ranges (
 """
 
 
-class CachedNames(Protocol):
+class HasHash(Protocol):
     """Whatever is kept has a hash that names it for good."""
 
     @property
     def hash(self) -> str: ...
 
 
-Row = TypeVar("Row", bound=CachedNames)
+Row = TypeVar("Row", bound=HasHash)
 Result = TypeVar("Result")
 Run = tuple[int, int, int]
 """Commits that stand side by side: the block, the first, how many."""
@@ -80,7 +80,7 @@ class HistoryCache(Generic[Row]):
     """A file for one repository. Every failure of it is silent but kept in `trouble`."""
 
     def __init__(
-        self, folder: Path | None, key: str, row: type[Row], *, patience: float = PATIENCE
+        self, folder: Path | None, key: str, row: type[Row], *, patience: float = LOCK_TIMEOUT
     ) -> None:
         name = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()[:24]
         self.file = folder / f"{name}.history-{_FORM}" if folder else None
@@ -90,74 +90,76 @@ class HistoryCache(Generic[Row]):
         self._decoder = msgspec.msgpack.Decoder(list[row])  # type: ignore[valid-type]
         self._runs = msgspec.msgpack.Decoder(list[Run])
 
-    def recall(self, key: str) -> tuple[list[Row], str] | None:
+    def find_range(self, key: str) -> tuple[list[Row], str] | None:
         """The range kept under that key, and what was remarked of it."""
-        return self._use(lambda db: self._range(db, key), None)
+        return self._run_transaction(lambda db: self._select_range(db, key), None)
 
-    def find(self, wanted: Collection[str]) -> dict[str, Row]:
+    def find_commits(self, wanted: Collection[str]) -> dict[str, Row]:
         """Those of the wanted commits that are here."""
         asked = frozenset(wanted)
-        return self._use(lambda db: self._among(db, asked), {})
+        return self._run_transaction(lambda db: self._select_commits(db, asked), {})
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add_commits(self, rows: Sequence[Row]) -> None:
         """Keep a block of commits."""
         if not rows:
             return
         body = self._encoder.encode(rows)
         hashes = " ".join(row.hash for row in rows)
-        values = (hashes, body, _sum(hashes.encode(), body))
+        values = (hashes, body, _compute_checksum(hashes.encode(), body))
         put = "INSERT INTO blocks (hashes, body, sum) VALUES (?, ?, ?)"
-        self._use(lambda db: db.execute(put, values), None)
+        self._run_transaction(lambda db: db.execute(put, values), None)
 
-    def remember(self, key: str, hashes: Sequence[str], remark: str) -> None:
+    def add_range(self, key: str, hashes: Sequence[str], remark: str) -> None:
         """Keep a range, if all of its commits are here."""
-        self._use(lambda db: self._put_range(db, key, hashes, remark), None)
+        self._run_transaction(lambda db: self._insert_range(db, key, hashes, remark), None)
 
-    def _among(self, db: sqlite3.Connection, asked: frozenset[str]) -> dict[str, Row]:
+    def _select_commits(self, db: sqlite3.Connection, asked: frozenset[str]) -> dict[str, Row]:
         found: dict[str, Row] = {}
         for block_id, hashes in db.execute("SELECT block_id, hashes FROM blocks"):
             names = hashes.split()
             if not asked.isdisjoint(names):
-                pairs = zip(names, self._block(db, block_id), strict=True)
+                pairs = zip(names, self._select_block(db, block_id), strict=True)
                 found.update(pair for pair in pairs if pair[0] in asked)
         return found
 
-    def _put_range(
+    def _insert_range(
         self, db: sqlite3.Connection, key: str, hashes: Sequence[str], remark: str
     ) -> None:
-        runs = _runs(_places(db, hashes), hashes)
+        runs = _build_runs(_find_places(db, hashes), hashes)
         if runs is None:
             return
         body = self._encoder.encode(runs)
         put = "INSERT OR REPLACE INTO ranges (key, remark, runs, sum) VALUES (?, ?, ?, ?)"
-        db.execute(put, (key, remark, body, _sum((key + remark).encode(), body)))
+        db.execute(put, (key, remark, body, _compute_checksum((key + remark).encode(), body)))
         drop = "DELETE FROM ranges WHERE range_id <= (SELECT max(range_id) FROM ranges) - ?"
         db.execute(drop, (_KEPT_RANGES,))
 
-    def _range(self, db: sqlite3.Connection, key: str) -> tuple[list[Row], str] | None:
+    def _select_range(self, db: sqlite3.Connection, key: str) -> tuple[list[Row], str] | None:
         ask = "SELECT remark, runs, sum FROM ranges WHERE key = ?"
         row = db.execute(ask, (key,)).fetchone()
         if row is None:
             return None
         remark, runs, written = row
-        if written != _sum((key + remark).encode(), runs):
+        if written != _compute_checksum((key + remark).encode(), runs):
             raise _UnsoundError
         found: list[Row] = []
         block_id, block = 0, list[Row]()
         for wanted, first, count in self._runs.decode(runs):
             if wanted != block_id:
-                block_id, block = wanted, self._block(db, wanted)
+                block_id, block = wanted, self._select_block(db, wanted)
             found += block[first : first + count]
         return found, remark
 
-    def _block(self, db: sqlite3.Connection, block_id: int) -> list[Row]:
+    def _select_block(self, db: sqlite3.Connection, block_id: int) -> list[Row]:
         ask = "SELECT hashes, body, sum FROM blocks WHERE block_id = ?"
         row = db.execute(ask, (block_id,)).fetchone()
-        if row is None or row[2] != _sum(row[0].encode(), row[1]):
+        if row is None or row[2] != _compute_checksum(row[0].encode(), row[1]):
             raise _UnsoundError
         return self._decoder.decode(row[1])
 
-    def _use(self, work: Callable[[sqlite3.Connection], Result], otherwise: Result) -> Result:
+    def _run_transaction(
+        self, work: Callable[[sqlite3.Connection], Result], otherwise: Result
+    ) -> Result:
         """What the work finds, in a transaction of its own; `otherwise` if the file is no good."""
         if self.file is None or self.trouble:
             return otherwise
@@ -187,11 +189,11 @@ class HistoryCache(Generic[Row]):
             self.trouble = f"the history cache {self.file} is damaged and stays: {error}"
 
 
-def _sum(key: bytes, body: bytes) -> int:
+def _compute_checksum(key: bytes, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(key))
 
 
-def _places(db: sqlite3.Connection, hashes: Sequence[str]) -> dict[str, tuple[int, int]]:
+def _find_places(db: sqlite3.Connection, hashes: Sequence[str]) -> dict[str, tuple[int, int]]:
     asked = frozenset(hashes)
     found: dict[str, tuple[int, int]] = {}
     for block_id, names in db.execute("SELECT block_id, hashes FROM blocks"):
@@ -201,7 +203,7 @@ def _places(db: sqlite3.Connection, hashes: Sequence[str]) -> dict[str, tuple[in
     return found
 
 
-def _runs(places: dict[str, tuple[int, int]], hashes: Sequence[str]) -> list[Run] | None:
+def _build_runs(places: dict[str, tuple[int, int]], hashes: Sequence[str]) -> list[Run] | None:
     runs: list[Run] = []
     for name in hashes:
         if name not in places:
@@ -214,7 +216,7 @@ def _runs(places: dict[str, tuple[int, int]], hashes: Sequence[str]) -> list[Run
     return runs
 
 
-MOST_FILES = 1_000
+MAX_FILES = 1_000
 _BATCH = 4_000
 _PATIENCE = 300.0
 _MOST_WORDS = 300
@@ -250,7 +252,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many further files it changed, beyond those that are listed."""
 
 
-class Range(msgspec.Struct, frozen=True):
+class CommitRange(msgspec.Struct, frozen=True):
     """Commits, newest first. `cut`: there are more. `parted`: the lower end is not among the
     ancestors of the upper one."""
 
@@ -267,31 +269,33 @@ class GitLog:
         self._shallow = shallow
         self._cache = cache
 
-    def between(self, green: str, tip: str, most: int) -> Range:
+    def list_between(self, green: str, tip: str, most: int) -> CommitRange:
         """The newest commits of `tip` that `green` does not have; all, if it is ""."""
         ends = ".".join(sorted(self._shallow))
         key = f"{green}..{tip} {most} {ends}"
-        kept = self._cache.recall(key)
+        kept = self._cache.find_range(key)
         if kept is not None:
             commits, remark = kept
         else:
-            hashes, remark = self._hashes(green, tip, most + 1)
-            commits = self.commits(hashes)
-            self._cache.remember(key, hashes, remark)
-        return Range(commits[:most], cut=len(commits) > most, parted=remark == _PARTED)
+            hashes, remark = self._list_hashes(green, tip, most + 1)
+            commits = self.read_commits(hashes)
+            self._cache.add_range(key, hashes, remark)
+        return CommitRange(commits[:most], cut=len(commits) > most, parted=remark == _PARTED)
 
-    def commits(self, hashes: Sequence[str]) -> list[Commit]:
+    def read_commits(self, hashes: Sequence[str]) -> list[Commit]:
         """These commits, in this order."""
-        found = self._cache.find(hashes)
+        found = self._cache.find_commits(hashes)
         fresh = [commit for commit in hashes if commit not in found]
         for start in range(0, len(fresh), _BATCH):
-            batch = list(self._read(fresh[start : start + _BATCH]))
+            batch = list(self._read_log(fresh[start : start + _BATCH]))
             found.update((commit.hash, commit) for commit in batch)
             # A commit where a shallow clone ends tells no truth about its files: not kept.
-            self._cache.add([commit for commit in batch if commit.hash not in self._shallow])
+            self._cache.add_commits(
+                [commit for commit in batch if commit.hash not in self._shallow]
+            )
         return [found[commit] for commit in hashes if commit in found]
 
-    def _hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
+    def _list_hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
         """The range's commits, and a remark if green is not where the range begins."""
         words = ["--boundary", f"--max-count={most}", tip, *([f"^{green}"] if green else []), "--"]
         output = b"".join(self._git.stream("rev-list", *words, patience=_PATIENCE)).decode().split()
@@ -300,7 +304,7 @@ class GitLog:
         parted = is_whole and f"-{green}" not in output
         return hashes, _PARTED if parted else ""
 
-    def _read(self, hashes: Sequence[str]) -> Iterator[Commit]:
+    def _read_log(self, hashes: Sequence[str]) -> Iterator[Commit]:
         feed = "".join(f"{commit}\n" for commit in hashes).encode()
         output = self._git.stream(*_ASK, feed=feed, patience=_PATIENCE)
         for commit in parse_log(output):
@@ -312,19 +316,19 @@ class GitLog:
 
 def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
     """The commits in what `git log -z --name-status` says in our format."""
-    words = _words(pieces)
+    words = _split_words(pieces)
     head = next(words, b"")
     while head:
         if not head.startswith(_MARK):
             raise SourceError("git log says what cannot be read here; is this git older than 2.30?")
         parents, stamp, author, subject = (*islice(words, 4), b"", b"", b"", b"")[:4]
         count = parents.count(b" ") + 1 if parents else 0
-        files, more, following = _changes(words, is_merge=count > 1)
+        files, more, following = _parse_changes(words, is_merge=count > 1)
         yield Commit(
             head[1:].decode(errors="replace"),
-            _text(author),
-            rfc3339(stamp),
-            _text(subject),
+            _decode_text(author),
+            format_timestamp(stamp),
+            _decode_text(subject),
             files,
             count,
             more,
@@ -332,7 +336,7 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
         head = following
 
 
-def _changes(
+def _parse_changes(
     words: Iterator[bytes], *, is_merge: bool
 ) -> tuple[tuple[ChangedFile, ...], int, bytes]:
     """The files of one commit, how many were left out, and the head of the next commit."""
@@ -346,23 +350,23 @@ def _changes(
             continue
         old = next(words, b"") if status[:1] in _TWO_NAMES and not is_merge else b""
         path = next(words, b"")
-        if len(files) == MOST_FILES:
+        if len(files) == MAX_FILES:
             more += 1
         elif is_merge:
-            files.append(ChangedFile(_path(path), _of_merge(status)))
+            files.append(ChangedFile(_decode_path(path), _choose_merge_letter(status)))
         else:
             same = int(status[1:]) if status[1:].isdigit() else 0
-            files.append(ChangedFile(_path(path), chr(status[0]), _path(old), same))
+            files.append(ChangedFile(_decode_path(path), chr(status[0]), _decode_path(old), same))
     return tuple(files), more, b""
 
 
-def _of_merge(status: bytes) -> str:
+def _choose_merge_letter(status: bytes) -> str:
     """One letter for what was done to a file beside all parents of a merge."""
     letters = set(status.decode(errors="replace"))
     return letters.pop() if letters in ({"A"}, {"D"}) else "M"
 
 
-def _words(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _split_words(pieces: Iterable[bytes]) -> Iterator[bytes]:
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\0")
@@ -371,15 +375,15 @@ def _words(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _text(word: bytes) -> str:
+def _decode_text(word: bytes) -> str:
     return word[: 4 * _MOST_WORDS].decode(errors="replace")[:_MOST_WORDS]
 
 
-def _path(word: bytes) -> str:
+def _decode_path(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-def rfc3339(stamp: bytes) -> str:
+def format_timestamp(stamp: bytes) -> str:
     """Seconds since 1970 as a date, or "" if that is none."""
     try:
         return datetime.fromtimestamp(int(stamp), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.rca.records import Repo
 from interlock.system.errors import CircuitError, SourceError
-from interlock.system.git import Git, declared_safe
+from interlock.system.git import Git, read_safe_folders
 from interlock.system.yaml_text import read_yaml
 
 _REVISION = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_./+@#-]{0,250})(?:[~^][0-9]{0,6}){0,8}")
@@ -50,17 +50,17 @@ class RepoState(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[RepoProblem, ...] = ()
 
 
-def examine(repo: Repo, tested: Sequence[str] = ()) -> RepoState:
+def inspect_repository(repo: Repo, tested: Sequence[str] = ()) -> RepoState:
     """How the repository stands. `tested` are the revisions a launch names, best first."""
     try:
-        return _Visit(repo, tested).standing()
-    except _StopError as stop:
+        return _RepoInspection(repo, tested).inspect()
+    except _UnreadableRepoError as stop:
         return RepoState(problems=(stop.problem,))
     except (SourceError, OSError, ValueError) as error:
-        return RepoState(problems=(_problem(repo, "unreadable", str(error), fatal=True),))
+        return RepoState(problems=(_make_problem(repo, "unreadable", str(error), fatal=True),))
 
 
-def resolve(git: Git, word: str) -> str:
+def resolve_revision(git: Git, word: str) -> str:
     """The commit that a branch, tag, hash or HEAD~3 means here, or "" if it means none."""
     if not _REVISION.fullmatch(word) or ".." in word or "@{" in word:
         return ""
@@ -79,19 +79,19 @@ def resolve(git: Git, word: str) -> str:
     return ""
 
 
-class _StopError(Exception):
+class _UnreadableRepoError(Exception):
     def __init__(self, problem: RepoProblem) -> None:
         super().__init__(problem.sentence)
         self.problem = problem
 
 
-def _problem(repo: Repo, kind: str, sentence: str, *, fatal: bool = False) -> RepoProblem:
+def _make_problem(repo: Repo, kind: str, sentence: str, *, fatal: bool = False) -> RepoProblem:
     return RepoProblem(
         repo=repo.name, kind=kind, sentence=f"repository {repo.name}: {sentence}", fatal=fatal
     )
 
 
-class _Visit:
+class _RepoInspection:
     """One look at one folder, collecting what there is to say."""
 
     def __init__(self, repo: Repo, tested: Sequence[str]) -> None:
@@ -99,24 +99,24 @@ class _Visit:
         self.tested = [word for word in tested if word]
         self.problems: list[RepoProblem] = []
 
-    def standing(self) -> RepoState:
-        git, facts = self._enter(self._folder())
+    def inspect(self) -> RepoState:
+        git, facts = self._open_git(self._find_folder())
         git_dir, is_bare, is_shallow, prefix = facts
-        git = self._from_the_top(git, git_dir, is_bare == "true", prefix)
-        shallow = self._shallow(git, git_dir) if is_shallow == "true" else frozenset()
-        tip, branch = self._tip(git)
-        if not self._exists(git, f"{tip}^{{tree}}"):
-            raise self._stop(
+        git = self._move_to_top(git, git_dir, is_bare == "true", prefix)
+        shallow = self._read_shallow(git, git_dir) if is_shallow == "true" else frozenset()
+        tip, branch = self._find_tip(git)
+        if not self._object_exists(git, f"{tip}^{{tree}}"):
+            raise self._make_stop(
                 "corrupted", f"{tip[:12]} ({branch}) cannot be read; try: git fsck, or clone again"
             )
         if git.run("config", "--local", "--get-regexp", _PARTIAL).text:
-            self._note(
+            self._add_problem(
                 "partial",
                 "it is a partial clone: what was not fetched is not fetched now, and counts as "
                 "not readable; git fetch --refetch --no-filter brings the rest",
             )
-        if self._exists(git, f"{tip}:.gitmodules"):
-            self._note(
+        if self._object_exists(git, f"{tip}:.gitmodules"):
+            self._add_problem(
                 "submodules",
                 "it has submodules, whose commits are not read; add them as repositories of "
                 "their own if they may hold the cause",
@@ -131,99 +131,105 @@ class _Visit:
             problems=tuple(self.problems),
         )
 
-    def _note(self, kind: str, sentence: str) -> None:
-        self.problems.append(_problem(self.repo, kind, sentence))
+    def _add_problem(self, kind: str, sentence: str) -> None:
+        self.problems.append(_make_problem(self.repo, kind, sentence))
 
-    def _stop(self, kind: str, sentence: str) -> "_StopError":
-        return _StopError(_problem(self.repo, kind, sentence, fatal=True))
+    def _make_stop(self, kind: str, sentence: str) -> "_UnreadableRepoError":
+        return _UnreadableRepoError(_make_problem(self.repo, kind, sentence, fatal=True))
 
-    def _folder(self) -> Path:
+    def _find_folder(self) -> Path:
         if not self.repo.path:
-            raise self._stop("missing", "it has no path; clone it and give the folder")
+            raise self._make_stop("missing", "it has no path; clone it and give the folder")
         folder = Path(self.repo.path)
         if not folder.exists():
-            raise self._stop(
+            raise self._make_stop(
                 "missing", f"{folder} does not exist; correct the path, or clone it there"
             )
         if not folder.is_dir():
-            raise self._stop("missing", f"{folder} is not a folder; give the folder of a clone")
+            raise self._make_stop(
+                "missing", f"{folder} is not a folder; give the folder of a clone"
+            )
         return folder.resolve()
 
-    def _enter(self, folder: Path) -> tuple[Git, list[str]]:
+    def _open_git(self, folder: Path) -> tuple[Git, list[str]]:
         facts = ("absolute-git-dir", "is-bare-repository", "is-shallow-repository", "show-prefix")
         words = ("rev-parse", *(f"--{fact}" for fact in facts))
         git = Git(folder)
         ran = git.run(*words)
-        if not ran.fine and "dubious ownership" in ran.complaint:
-            git = Git(folder, safe=declared_safe())
+        if not ran.is_ok and "dubious ownership" in ran.stderr:
+            git = Git(folder, safe=read_safe_folders())
             ran = git.run(*words)
-        if ran.fine:
+        if ran.is_ok:
             return git, [*ran.text.split("\n"), "", "", "", ""][:4]
-        if "dubious ownership" in ran.complaint:
-            raise self._stop(
+        if "dubious ownership" in ran.stderr:
+            raise self._make_stop(
                 "dubious",
                 f"{folder} belongs to another user, so git does not read it; if you trust it: "
                 f"git config --global --add safe.directory {folder}",
             )
-        if "not a git repository" in ran.complaint:
-            raise self._stop("not-a-repository", f"{folder} is not a git repository; give a clone")
-        raise self._stop("unreadable", f"{folder} cannot be read: {ran.reason}")
+        if "not a git repository" in ran.stderr:
+            raise self._make_stop(
+                "not-a-repository", f"{folder} is not a git repository; give a clone"
+            )
+        raise self._make_stop("unreadable", f"{folder} cannot be read: {ran.reason}")
 
-    def _from_the_top(self, git: Git, git_dir: str, is_bare: bool, prefix: str) -> Git:
+    def _move_to_top(self, git: Git, git_dir: str, is_bare: bool, prefix: str) -> Git:
         if is_bare or Path(git_dir) == git.folder:
             if is_bare:
-                self._note("bare", "it is bare: there is history, but no checked-out files")
+                self._add_problem("bare", "it is bare: there is history, but no checked-out files")
             return Git(Path(git_dir), safe=git.safe)
         if not prefix:
             return git
         depth = len(Path(prefix).parts)
         top = git.folder.parents[depth - 1]
-        self._note("inside", f"{git.folder} lies inside {top}, and all of that is read")
+        self._add_problem("inside", f"{git.folder} lies inside {top}, and all of that is read")
         return Git(top, safe=git.safe)
 
-    def _shallow(self, git: Git, git_dir: str) -> frozenset[str]:
+    def _read_shallow(self, git: Git, git_dir: str) -> frozenset[str]:
         common = git.run("rev-parse", "--git-common-dir").text.strip()
         file = git.folder / (common or git_dir) / "shallow"
         found = frozenset(file.read_text(errors="replace").split())
         ends = ", ".join(sorted(commit[:12] for commit in found)[:3])
-        self._note(
+        self._add_problem(
             "shallow",
             f"it is a shallow clone: its history ends at {ends}, and what came before is unknown; "
             "git fetch --unshallow brings the rest",
         )
         return found
 
-    def _tip(self, git: Git) -> tuple[str, str]:
+    def _find_tip(self, git: Git) -> tuple[str, str]:
         words = [self.repo.branch] if self.repo.branch else self.tested
         for word in words:
-            found = resolve(git, word)
+            found = resolve_revision(git, word)
             if found:
                 return found, word
-        tip, name = self._head(git)
+        tip, name = self._find_head(git)
         if words:
             shown = " nor ".join(repr(word[:100]) for word in words)
-            self._note(
+            self._add_problem(
                 "unknown-revision",
                 f"it has no branch or commit {shown}; {name} ({tip[:12]}) is looked at instead",
             )
         return tip, name
 
-    def _head(self, git: Git) -> tuple[str, str]:
+    def _find_head(self, git: Git) -> tuple[str, str]:
         named = git.run("symbolic-ref", "--quiet", "--short", "HEAD").text.strip()
         tip = git.run("rev-parse", "--verify", "--quiet", "HEAD").text.strip()
         if not tip:
             others = git.run("for-each-ref", "--count=1", "--format=%(refname:short)").text.strip()
             advice = f"name a branch that has, such as {others}" if others else "nothing to read"
-            raise self._stop("empty", f"{named or 'HEAD'} has no commit yet; {advice}")
+            raise self._make_stop("empty", f"{named or 'HEAD'} has no commit yet; {advice}")
         if not named and not self.repo.branch:
-            self._note("detached", f"HEAD is at no branch but at {tip[:12]}, which is looked at")
+            self._add_problem(
+                "detached", f"HEAD is at no branch but at {tip[:12]}, which is looked at"
+            )
         return tip, named or "HEAD"
 
-    def _exists(self, git: Git, name: str) -> bool:
-        return git.run("cat-file", "-e", name).fine
+    def _object_exists(self, git: Git, name: str) -> bool:
+        return git.run("cat-file", "-e", name).is_ok
 
 
-MOST_REPOS = 200
+MAX_REPOS = 200
 _MOST_BYTES = 1_000_000
 _MOST_TEXT = 2_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
@@ -236,7 +242,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 def parse_repo(word: str) -> Repo:
     """`NAME=PATH[:PURPOSE]`, as after --repo; a folder alone is called as it is."""
     name, equals, rest = word.partition("=")
-    if not equals and (called := _folder_name(word.strip())):
+    if not equals and (called := _name_folder(word.strip())):
         name, equals, rest = called, "=", word
     if not equals or not rest.strip():
         raise SourceError(f"--repo {word[:200]!r} is not understood; write {_FORM}")
@@ -246,14 +252,14 @@ def parse_repo(word: str) -> Repo:
         )
     path, _, purpose = rest.partition(":")
     table = {"name": name.strip(), "path": path.strip(), "purpose": purpose.strip()}
-    return _repo(table, "--repo", Path())
+    return _read_repo(table, "--repo", Path())
 
 
-def _folder_name(word: str) -> str:
+def _name_folder(word: str) -> str:
     """A name for the folder at a path; "" if there is none."""
     path = word.partition(":")[0].strip()
     try:
-        folder = _at_home(path).resolve(strict=True) if path else None
+        folder = _expand_home(path).resolve(strict=True) if path else None
     except (OSError, ValueError, RuntimeError):
         return ""
     if folder is None or not folder.is_dir():
@@ -261,24 +267,24 @@ def _folder_name(word: str) -> str:
     return _UNFIT.sub("-", folder.name).strip("-.+")[:100] or "repo"
 
 
-def repos_of(
+def read_repo_tables(
     tables: Sequence[Any], origin: str = "interlock.toml", folder: Path | None = None
 ) -> tuple[Repo, ...]:
     """The repositories of `[[repo]]` tables; a relative path counts from `folder`."""
     if isinstance(tables, str | bytes | Mapping) or not isinstance(tables, Sequence):
         raise SourceError(f"{origin}: repositories are a list, one table each with name and path")
-    if len(tables) > MOST_REPOS:
+    if len(tables) > MAX_REPOS:
         raise SourceError(
-            f"{origin}: {len(tables):,} repositories are too many; {MOST_REPOS} at most"
+            f"{origin}: {len(tables):,} repositories are too many; {MAX_REPOS} at most"
         )
     found = [
-        _repo(table, f"{origin}, repository {number}", folder or Path())
+        _read_repo(table, f"{origin}, repository {number}", folder or Path())
         for number, table in enumerate(tables, start=1)
     ]
-    return unite(found, origin)
+    return check_unique_names(found, origin)
 
 
-def unite(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
+def check_unique_names(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
     """All of them, in their order, if no two have one name; letters' case does not tell apart."""
     seen: dict[str, Repo] = {}
     for repo in repos:
@@ -293,15 +299,15 @@ def unite(repos: Sequence[Repo], origin: str) -> tuple[Repo, ...]:
 
 def read_workspace(path: Path) -> tuple[Repo, ...]:
     """The `repos` of a workspace file, YAML or JSON; relative paths count from its folder."""
-    value = _value(path)
+    value = _read_document(path)
     if not isinstance(value, dict) or "repos" not in value:
         raise SourceError(
             f"{path}: a workspace has a list `repos`, each with name, path and purpose"
         )
-    return repos_of(value["repos"] or [], str(path), path.parent)
+    return read_repo_tables(value["repos"] or [], str(path), path.parent)
 
 
-def _value(path: Path) -> Any:
+def _read_document(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -324,7 +330,7 @@ def _value(path: Path) -> Any:
         raise SourceError(f"{path} is not readable as JSON: {error}") from None
 
 
-def _repo(table: Any, origin: str, folder: Path) -> Repo:
+def _read_repo(table: Any, origin: str, folder: Path) -> Repo:
     if not isinstance(table, Mapping):
         raise SourceError(f"{origin}: it is not a table with name and path")
     for key, value in table.items():
@@ -345,11 +351,11 @@ def _repo(table: Any, origin: str, folder: Path) -> Repo:
     if not texts["path"] and not texts["url"]:
         raise SourceError(f"{origin}: {texts['name']} has no path; give the folder of its clone")
     if texts["path"]:
-        texts["path"] = str(folder / _at_home(texts["path"]))
+        texts["path"] = str(folder / _expand_home(texts["path"]))
     return Repo(**texts)
 
 
-def _at_home(path: str) -> Path:
+def _expand_home(path: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:  # ~somebody, who has no home here

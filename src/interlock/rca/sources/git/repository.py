@@ -16,18 +16,18 @@ import msgspec
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.change import (
     UNKNOWN,
+    ChangeNature,
     ContentChange,
-    Nature,
-    lines_changed,
-    nature_by_files,
-    nature_by_hunks,
-    nature_of_merge,
+    count_changed_lines,
+    judge_by_files,
+    judge_hunks,
+    judge_merge,
     read_hunks,
 )
-from interlock.rca.sources.git.content import Blame, Content, Listing, TreeEntry
-from interlock.rca.sources.git.history import Commit, GitLog, HistoryCache, Range
-from interlock.rca.sources.git.open import RepoProblem, examine, resolve
-from interlock.rca.sources.git.stack_paths import Match, PathIndex
+from interlock.rca.sources.git.content import Blame, Listing, RevisionFiles, TreeEntry
+from interlock.rca.sources.git.history import Commit, CommitRange, GitLog, HistoryCache
+from interlock.rca.sources.git.open import RepoProblem, inspect_repository, resolve_revision
+from interlock.rca.sources.git.stack_paths import PathIndex, PathMatch
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
 
@@ -67,7 +67,7 @@ _LINES = {
 }
 
 
-class Browse(msgspec.Struct, frozen=True):
+class BrowseLinks(msgspec.Struct, frozen=True):
     """A repository's page, and whose manner of links it has."""
 
     home: str
@@ -78,11 +78,11 @@ class Browse(msgspec.Struct, frozen=True):
         """Host and path, for comparing: `host/owner/name`."""
         return self.home.partition("://")[2].lower()
 
-    def commit_url(self, commit: str) -> str:
+    def build_commit_url(self, commit: str) -> str:
         return _COMMIT[self.kind].format(home=self.home, rev=quote(commit, safe="/"))
 
-    def file_url(self, path: str, rev: str, first: int = 0, last: int = 0) -> str:
-        parts = {"home": self.home, "rev": quote(rev, safe="/"), "path": _quoted(path)}
+    def build_file_url(self, path: str, rev: str, first: int = 0, last: int = 0) -> str:
+        parts = {"home": self.home, "rev": quote(rev, safe="/"), "path": _quote_path(path)}
         url = _FILE[self.kind].format(**parts)
         if first <= 0:
             return url
@@ -90,12 +90,12 @@ class Browse(msgspec.Struct, frozen=True):
         return url + (many if last > first else one).format(first=first, last=last)
 
 
-def browse(url: str) -> Browse | None:
+def parse_browse_url(url: str) -> BrowseLinks | None:
     """The page of a repository from its clone URL or its page's URL; None if it has none."""
     url = url.strip()
     if not url or len(url) > _MOST or not url.isprintable():
         return None
-    found = _split(url)
+    found = _split_url(url)
     if found is None:
         return None
     scheme, host, path = found
@@ -104,11 +104,11 @@ def browse(url: str) -> Browse | None:
         return None
     kind = next((kind for word, kind in _KINDS if word in host.lower()), "github")
     if kind == "bitbucket-server":
-        path = _server_path(path)
-    return Browse(f"{scheme}://{host.lower()}/{_quoted(path)}", kind)
+        path = _find_server_path(path)
+    return BrowseLinks(f"{scheme}://{host.lower()}/{_quote_path(path)}", kind)
 
 
-def _split(url: str) -> tuple[str, str, str] | None:
+def _split_url(url: str) -> tuple[str, str, str] | None:
     """Scheme of the page, host (with the port of a web page) and path."""
     scp = _SCP.fullmatch(url)
     if scp and "://" not in url:
@@ -126,7 +126,7 @@ def _split(url: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _server_path(path: str) -> str:
+def _find_server_path(path: str) -> str:
     """Bitbucket Server's page of a repository from its clone path."""
     words = path.removeprefix("scm/").split("/")
     if words[0] in ("projects", "users") or len(words) != 2:
@@ -139,12 +139,12 @@ def _server_path(path: str) -> str:
     return f"projects/{project}/repos/{name}"
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return quote(path, safe="/~@+-._", errors="replace")
 
 
-MOST_COMMITS = 20_000
-UNBOUND = 200
+MAX_COMMITS = 20_000
+MAX_COMMITS_WITHOUT_GREEN = 200
 """How many commits are looked at when nobody knows the last green one."""
 _MOST_DIFF = 200_000
 _MOST_CHANGES = 300
@@ -157,7 +157,7 @@ class Repository:
     def __init__(
         self, repo: Repo, *, tested: Sequence[str] = (), cache: Path | None = None
     ) -> None:
-        standing = examine(repo, tested)
+        standing = inspect_repository(repo, tested)
         self.repo = repo
         self.name = repo.name
         self.tip = standing.tip
@@ -166,27 +166,27 @@ class Repository:
         self.problems: list[RepoProblem] = list(standing.problems)
         self._git = standing.git or Git(Path())
         self.is_shallow = bool(standing.shallow)
-        self._content = Content(self._git)
+        self._content = RevisionFiles(self._git)
         self._cache = HistoryCache(cache, standing.git_dir, Commit)
         self._log = GitLog(self._git, standing.shallow, self._cache)
         self._index: tuple[str, PathIndex[None]] | None = None
         self._resolved: dict[str, str] = {}
         self._changes: dict[str, ContentChange] = {}
-        self._within: dict[tuple[str, str], bool | None] = {}
+        self._ancestry: dict[tuple[str, str], bool | None] = {}
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         return bool(self.tip)
 
     @cached_property
-    def browse(self) -> Browse | None:
+    def browse(self) -> BrowseLinks | None:
         """Where it can be looked at: by its settings, else by its remote `origin`."""
         url = self.repo.url
-        if not url and self.readable:
+        if not url and self.is_readable:
             url = self._git.run("config", "--local", "--get", "remote.origin.url").text.strip()
-        return browse(url)
+        return parse_browse_url(url)
 
-    def note(self, kind: str, sentence: str) -> None:
+    def add_problem(self, kind: str, sentence: str) -> None:
         """Add to the problems, each sentence once."""
         problem = RepoProblem(
             repo=self.name, kind=kind, sentence=f"repository {self.name}: {sentence}"
@@ -194,186 +194,207 @@ class Repository:
         if problem not in self.problems:
             self.problems.append(problem)
 
-    def resolve(self, word: str) -> str:
+    def resolve_revision(self, word: str) -> str:
         """The commit that a branch, a tag, a hash or HEAD~3 means here, or ""."""
-        if not self.readable or not word:
+        if not self.is_readable or not word:
             return ""
         if word not in self._resolved:
-            self._bound(self._resolved)
-            self._resolved[word] = resolve(self._git, word)
+            self._limit_cache(self._resolved)
+            self._resolved[word] = resolve_revision(self._git, word)
         return self._resolved[word]
 
-    def at(self, tested: str) -> str:
+    def resolve_or_tip(self, tested: str) -> str:
         """The tested revision if it is known here, else the tip."""
-        return self.resolve(tested) or self.tip
+        return self.resolve_revision(tested) or self.tip
 
     # History
 
-    def commits_since(
-        self, last_green: str | None, tip: str = "", *, most: int = MOST_COMMITS
+    def list_commits_since(
+        self, last_green: str | None, tip: str = "", *, most: int = MAX_COMMITS
     ) -> list[Commit]:
         """The commits of `tip` (of the branch, if "") that the last green one did not have, newest
         first. Without a last green one: the newest few. What was left out is noted."""
-        end = self.at(tip)
+        end = self.resolve_or_tip(tip)
         if not end:
             return []
-        green = self.resolve(last_green or "")
+        green = self.resolve_revision(last_green or "")
         try:
-            found = self._log.between(green, end, most if green else min(UNBOUND, most))
+            found = self._log.list_between(
+                green, end, most if green else min(MAX_COMMITS_WITHOUT_GREEN, most)
+            )
         except SourceError as error:
-            self.note("corrupted", f"its history cannot be read whole: {error}")
+            self.add_problem("corrupted", f"its history cannot be read whole: {error}")
             return []
-        self._tell(found, last_green or "", green, end)
+        self._note_limits(found, last_green or "", green, end)
         return found.commits
 
-    def _tell(self, found: Range, asked: str, green: str, end: str) -> None:
+    def _note_limits(self, found: CommitRange, asked: str, green: str, end: str) -> None:
         """Note what a range does not hold."""
         count = len(found.commits)
         if self._cache.trouble:
-            self.note("cache", self._cache.trouble)
+            self.add_problem("cache", self._cache.trouble)
         if asked and not green:
-            self.note("unknown-revision", f"it has no last green commit {asked[:100]!r}")
+            self.add_problem("unknown-revision", f"it has no last green commit {asked[:100]!r}")
         if not green:
             oldest = found.commits[-1].at[:10] if found.commits else "its beginning"
             some = "its one commit is" if count == 1 else f"its newest {count:,} commits are"
-            self.note(
+            self.add_problem(
                 "no-last-green",
                 f"no last green commit is known, so {some} looked at, back to {oldest}",
             )
         elif found.cut:
-            self.note(
+            self.add_problem(
                 "cut",
                 f"it has more than {count:,} commits since {asked[:100]}; the newest {count:,} are "
                 "looked at",
             )
         if found.parted:
-            self.note(
+            self.add_problem(
                 "parted",
                 f"the last green commit {green[:12]} is not in the history of {end[:12]}; the "
                 "commits since the two parted are looked at",
             )
 
-    def commit(self, commit: str) -> Commit | None:
+    def read_commit(self, commit: str) -> Commit | None:
         """One commit with its files."""
-        full = self.commit_exists(commit)
+        full = self.find_commit(commit)
         try:
-            return next(iter(self._log.commits([full])), None) if full else None
+            return next(iter(self._log.read_commits([full])), None) if full else None
         except SourceError as error:
-            self.note("corrupted", f"{commit[:12]} cannot be read: {error}")
+            self.add_problem("corrupted", f"{commit[:12]} cannot be read: {error}")
             return None
 
-    def commit_exists(self, commit: str) -> str:
+    def find_commit(self, commit: str) -> str:
         """The full hash of a commit given by its first digits, or ""."""
-        full = self.resolve(commit.lower())
+        full = self.resolve_revision(commit.lower())
         return full if full.startswith(commit.lower()) else ""
 
-    def on_branch(self, commit: str, branch: str = "") -> bool | None:
+    def is_on_branch(self, commit: str, branch: str = "") -> bool | None:
         """Whether a commit is in the history of a branch or commit; None if git cannot tell."""
-        full, end = self.resolve(commit), self.resolve(branch) if branch else self.tip
+        full, end = (
+            self.resolve_revision(commit),
+            self.resolve_revision(branch) if branch else self.tip,
+        )
         if not full or not end:
             return None
         if full == end:
             return True
-        if (full, end) not in self._within:
-            self._bound(self._within)
+        if (full, end) not in self._ancestry:
+            self._limit_cache(self._ancestry)
             code = self._git.run("merge-base", "--is-ancestor", full, end).code
-            self._within[full, end] = {0: True, 1: False}.get(code)
-        return self._within[full, end]
+            self._ancestry[full, end] = {0: True, 1: False}.get(code)
+        return self._ancestry[full, end]
 
     # Files
 
-    def entry(self, path: str, rev: str = "") -> TreeEntry | None:
+    def read_entry(self, path: str, rev: str = "") -> TreeEntry | None:
         """What stands under a path at a revision (at the tip, if ""); None if it cannot be read."""
-        end = self.at(rev) if not rev else self.resolve(rev)
-        if not self.readable:
+        end = self.resolve_or_tip(rev) if not rev else self.resolve_revision(rev)
+        if not self.is_readable:
             return None
         try:
-            return self._content.entry(path, end)
+            return self._content.read_entry(path, end)
         except SourceError as error:
-            self.note("corrupted", f"{path[:200]} cannot be read: {error}")
+            self.add_problem("corrupted", f"{path[:200]} cannot be read: {error}")
             return None
 
-    def file_exists(self, path: str, rev: str = "") -> bool | None:
-        found = self.entry(path, rev)
+    def has_file(self, path: str, rev: str = "") -> bool | None:
+        found = self.read_entry(path, rev)
         return None if found is None else bool(found.kind)
 
-    def files(self, rev: str = "") -> Listing:
-        end = self.at(rev)
+    def list_files(self, rev: str = "") -> Listing:
+        end = self.resolve_or_tip(rev)
         if not end:
             return Listing(())
         try:
-            found = self._content.listing(end)
+            found = self._content.list_files(end)
         except SourceError as error:
-            self.note("corrupted", f"its files cannot be listed: {error}")
+            self.add_problem("corrupted", f"its files cannot be listed: {error}")
             return Listing(())
         if found.cut:
-            self.note("cut", f"it has very many files; {len(found.paths):,} of them are known")
+            self.add_problem(
+                "cut", f"it has very many files; {len(found.paths):,} of them are known"
+            )
         return found
 
-    def files_named(self, word: str, rev: str = "") -> list[Match[None]]:
+    def find_files(self, word: str, rev: str = "") -> list[PathMatch[None]]:
         """The files that a stack's path, class or module may mean."""
-        end = self.at(rev)
+        end = self.resolve_or_tip(rev)
         if self._index is None or self._index[0] != end:
-            self._index = (end, PathIndex((path, None) for path in self.files(end).paths))
+            self._index = (end, PathIndex((path, None) for path in self.list_files(end).paths))
         return self._index[1].find(word)
 
     def blame_line(self, path: str, line: int, tip: str = "") -> Blame | None:
         """Who last changed that line."""
         try:
-            return self._content.blame(path, line, self.at(tip)) if self.readable else None
+            return (
+                self._content.blame_line(path, line, self.resolve_or_tip(tip))
+                if self.is_readable
+                else None
+            )
         except SourceError as error:
-            self.note("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
+            self.add_problem("slow", f"who wrote {path[:200]}:{line} is not known: {error}")
             return None
 
-    def writers(
+    def find_writers(
         self, path: str, ranges: Sequence[tuple[int, int]], tip: str = ""
     ) -> dict[int, str]:
         """The commits that last changed the lines of these ranges, by line."""
         try:
-            return self._content.writers(path, ranges, self.at(tip)) if self.readable else {}
+            return (
+                self._content.find_writers(path, ranges, self.resolve_or_tip(tip))
+                if self.is_readable
+                else {}
+            )
         except SourceError as error:
-            self.note("slow", f"who wrote {path[:200]} is not known: {error}")
+            self.add_problem("slow", f"who wrote {path[:200]} is not known: {error}")
             return {}
 
     # Changes
 
-    def change_of(self, commit: Commit) -> ContentChange:
+    def read_change(self, commit: Commit) -> ContentChange:
         """What a commit changed, and of what nature that is. The last ones asked for are kept."""
         found = self._changes.get(commit.hash)
         if found is None:
-            found = self._change(commit)
+            found = self._judge_change(commit)
             if len(self._changes) >= _MOST_CHANGES:
                 self._changes.clear()
             self._changes[commit.hash] = found
         return found
 
-    def _change(self, commit: Commit) -> ContentChange:
-        nature = nature_by_files(commit)
-        if nature is not None and not nature.behavioural:
+    def _judge_change(self, commit: Commit) -> ContentChange:
+        nature = judge_by_files(commit)
+        if nature is not None and not nature.is_behavioural:
             return ContentChange(nature)
         try:
-            ran = self._content.diff(commit.hash, _MOST_DIFF)
+            ran = self._content.read_diff(commit.hash, _MOST_DIFF)
         except SourceError as error:
-            return ContentChange(nature or Nature(UNKNOWN, f"its diff cannot be read: {error}"))
+            return ContentChange(
+                nature or ChangeNature(UNKNOWN, f"its diff cannot be read: {error}")
+            )
         if commit.parents > 1:
-            return ContentChange(nature or nature_of_merge(ran.text))
+            return ContentChange(nature or judge_merge(ran.text))
         hunks = tuple(read_hunks(ran.text))
         if ran.cut:
-            cut = Nature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
+            cut = ChangeNature(UNKNOWN, f"its diff has more than {_MOST_DIFF:,} bytes")
             return ContentChange(nature or cut, hunks)
-        return ContentChange(nature or nature_by_hunks(hunks), hunks, whole=True)
+        return ContentChange(nature or judge_hunks(hunks), hunks, whole=True)
 
-    def lines_changed(self, commit: Commit) -> tuple[int, int] | None:
+    def count_changed_lines(self, commit: Commit) -> tuple[int, int] | None:
         """Lines put in and taken away; None for a merge, and where that is not cheap to tell."""
-        found = self.change_of(commit)
-        return lines_changed(found.hunks) if found.whole else None
+        found = self.read_change(commit)
+        return count_changed_lines(found.hunks) if found.whole else None
 
-    def commit_url(self, commit: str) -> str:
-        return self.browse.commit_url(commit) if self.browse else ""
+    def build_commit_url(self, commit: str) -> str:
+        return self.browse.build_commit_url(commit) if self.browse else ""
 
-    def file_url(self, path: str, rev: str = "", first: int = 0, last: int = 0) -> str:
-        return self.browse.file_url(path, self.at(rev), first, last) if self.browse else ""
+    def build_file_url(self, path: str, rev: str = "", first: int = 0, last: int = 0) -> str:
+        return (
+            self.browse.build_file_url(path, self.resolve_or_tip(rev), first, last)
+            if self.browse
+            else ""
+        )
 
-    def _bound(self, kept: dict[str, str] | dict[tuple[str, str], bool | None]) -> None:
+    def _limit_cache(self, kept: dict[str, str] | dict[tuple[str, str], bool | None]) -> None:
         if len(kept) >= _MOST_REMEMBERED:
             kept.clear()

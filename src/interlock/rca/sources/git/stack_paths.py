@@ -25,7 +25,7 @@ _MOST_WORD = 4_000
 Thing = TypeVar("Thing")
 
 
-class Match(msgspec.Struct, Generic[Thing], frozen=True):
+class PathMatch(msgspec.Struct, Generic[Thing], frozen=True):
     """A file that a word may mean: the more names they share from the end, the surer."""
 
     word: str
@@ -42,32 +42,34 @@ class PathIndex(Generic[Thing]):
         self._by_stem: dict[str, list[str]] = {}
         for path, thing in entries:
             if path not in self._things:
-                self._by_stem.setdefault(_stem(path.rpartition("/")[2]), []).append(path)
+                self._by_stem.setdefault(_strip_extension(path.rpartition("/")[2]), []).append(path)
             self._things.setdefault(path, []).append(thing)
 
-    def find(self, word: str) -> list[Match[Thing]]:
+    def find(self, word: str) -> list[PathMatch[Thing]]:
         """The paths that fit the word best; several if they fit alike."""
-        for names, is_dotted in readings(word):
-            found = self._best(names, is_dotted)
+        for names, is_dotted in parse_word(word):
+            found = self._find_best(names, is_dotted)
             if found:
                 shared = found[0][0]
-                return [Match(word, path, shared, tuple(self._things[path])) for _, path in found]
+                return [
+                    PathMatch(word, path, shared, tuple(self._things[path])) for _, path in found
+                ]
         return []
 
-    def _best(self, names: tuple[str, ...], is_dotted: bool) -> list[tuple[int, str]]:
+    def _find_best(self, names: tuple[str, ...], is_dotted: bool) -> list[tuple[int, str]]:
         candidates = []
-        for path in self._by_stem.get(_stem(names[-1]), ()):
+        for path in self._by_stem.get(_strip_extension(names[-1]), ()):
             parts = path.split("/")
             if is_dotted:
-                parts[-1] = _stem(parts[-1])
-            shared = _shared(names, parts)
+                parts[-1] = _strip_extension(parts[-1])
+            shared = _count_shared(names, parts)
             if shared >= 2 or (shared == 1 and 1 in (len(names), len(parts))):
                 candidates.append((shared, path))
         best = max((shared for shared, _ in candidates), default=0)
         return sorted(item for item in candidates if item[0] == best)
 
 
-def readings(word: str) -> list[tuple[tuple[str, ...], bool]]:
+def parse_word(word: str) -> list[tuple[tuple[str, ...], bool]]:
     """What a word of a stack may name, best first: names from the outside in, and whether they
     came from dots, so that the last one has no file extension."""
     word = _TAIL.sub("", word.strip()[:_MOST_WORD])
@@ -75,7 +77,7 @@ def readings(word: str) -> list[tuple[tuple[str, ...], bool]]:
     names = tuple(name for name in path.split("/") if name not in ("", ".", ".."))
     if not names:
         return []
-    if "/" in path or not _DOTTED.fullmatch(path) or names_code(path):
+    if "/" in path or not _DOTTED.fullmatch(path) or is_code_name(path):
         return [(names, False)]
     dotted = tuple(part.partition("$")[0] or part for part in path.split("."))
     # The last words may be a method and a class inside the module.
@@ -83,17 +85,17 @@ def readings(word: str) -> list[tuple[tuple[str, ...], bool]]:
     return [(part, True) for part in shorter if part and (len(part) > 1 or len(dotted) == 1)]
 
 
-def names_code(path: str) -> bool:
+def is_code_name(path: str) -> bool:
     """Whether a word ends as files of programs do."""
     stem, dot, ending = path.rpartition(".")
     return bool(dot and stem and ending.lower() in _CODE)
 
 
-def _stem(name: str) -> str:
-    return name.rpartition(".")[0] if names_code(name) else name
+def _strip_extension(name: str) -> str:
+    return name.rpartition(".")[0] if is_code_name(name) else name
 
 
-def _shared(one: tuple[str, ...], other: list[str]) -> int:
+def _count_shared(one: tuple[str, ...], other: list[str]) -> int:
     count = 0
     for left, right in zip(reversed(one), reversed(other), strict=False):
         if left != right:

@@ -18,12 +18,12 @@ import httpx
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.http import find_token, http_client, short
+from interlock.system.http import build_client, find_token, format_short
 
-URL: Final = "ASTERISK_RP_URL"
-PROJECT: Final = "ASTERISK_RP_PROJECT"
-TOKEN: Final = "ASTERISK_RP_TOKEN"  # noqa: S105  the variable's name
-TOKENS: Final = (TOKEN, "ASTERISK_RP_API_KEY")
+URL_VARIABLE: Final = "ASTERISK_RP_URL"
+PROJECT_VARIABLE: Final = "ASTERISK_RP_PROJECT"
+TOKEN_VARIABLE: Final = "ASTERISK_RP_TOKEN"  # noqa: S105  the variable's name
+TOKEN_VARIABLES: Final = (TOKEN_VARIABLE, "ASTERISK_RP_API_KEY")
 """Names it goes by."""
 KEY_FILE: Final = ".rp-api-key"
 _LAUNCH: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -42,7 +42,7 @@ class PortalAddress(msgspec.Struct, frozen=True):
         return f"Address({self.url!r}, {self.project!r}, token hidden)"
 
 
-class LaunchWord(msgspec.Struct, frozen=True):
+class LaunchReference(msgspec.Struct, frozen=True):
     """What a user wrote for a launch: its id or uuid, and perhaps where it is."""
 
     launch: str
@@ -50,7 +50,7 @@ class LaunchWord(msgspec.Struct, frozen=True):
     url: str = ""
 
 
-def launch_word(word: str) -> LaunchWord | None:
+def parse_launch_word(word: str) -> LaunchReference | None:
     """`rp:ID`, `rp:UUID`, `rp:PROJECT/ID`, or the address of a launch's page; None for others."""
     if word.startswith("rp:"):
         project, _, launch = word.removeprefix("rp:").rpartition("/")
@@ -59,7 +59,7 @@ def launch_word(word: str) -> LaunchWord | None:
                 f"{word} does not name a launch: write rp:ID, rp:UUID or rp:PROJECT/ID, "
                 "or give the address of the launch's page."
             )
-        return LaunchWord(launch, project)
+        return LaunchReference(launch, project)
     if not word.startswith(("http://", "https://")):
         return None
     parts = urlsplit(word)
@@ -69,10 +69,12 @@ def launch_word(word: str) -> LaunchWord | None:
             f"{word} is not the address of a ReportPortal launch: "
             "it should end in #PROJECT/launches/all/ID. Or write rp:ID."
         )
-    return LaunchWord(found[2], found[1], _root(f"{parts.scheme}://{parts.netloc}{parts.path}"))
+    return LaunchReference(
+        found[2], found[1], _find_root(f"{parts.scheme}://{parts.netloc}{parts.path}")
+    )
 
 
-def address(
+def find_address(
     environ: Mapping[str, str],
     *,
     url: str = "",
@@ -80,27 +82,34 @@ def address(
     key_file: Path | None = None,
 ) -> PortalAddress:
     """The address to use: what is given, else the environment; the token from there or a file."""
-    known = environ.get(URL, "").strip()
-    url = _root(url or known)
-    project = project or environ.get(PROJECT, "").strip()
+    known = environ.get(URL_VARIABLE, "").strip()
+    url = _find_root(url or known)
+    project = project or environ.get(PROJECT_VARIABLE, "").strip()
     if not url:
-        raise SourceError(f"Where is ReportPortal? Set {URL}, for example https://rp.example.org.")
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise SourceError(f"{URL} is not a web address: it should begin with https:// or http://.")
-    if "@" in urlsplit(url).netloc:
-        raise SourceError(f"{URL} contains a user name or password: remove them and set {TOKEN}.")
-    if known and urlsplit(_root(known))[:2] != urlsplit(url)[:2]:
         raise SourceError(
-            f"The launch is at {url}, but {URL} is {_root(known)}: "
-            f"the token is only sent there. Change {URL} to read from the other."
+            f"Where is ReportPortal? Set {URL_VARIABLE}, for example https://rp.example.org."
+        )
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise SourceError(
+            f"{URL_VARIABLE} is not a web address: it should begin with https:// or http://."
+        )
+    if "@" in urlsplit(url).netloc:
+        raise SourceError(
+            f"{URL_VARIABLE} contains a user name or password: remove them and set "
+            f"{TOKEN_VARIABLE}."
+        )
+    if known and urlsplit(_find_root(known))[:2] != urlsplit(url)[:2]:
+        raise SourceError(
+            f"The launch is at {url}, but {URL_VARIABLE} is {_find_root(known)}: "
+            f"the token is only sent there. Change {URL_VARIABLE} to read from the other."
         )
     if not project:
-        raise SourceError(f"Which project of ReportPortal? Set {PROJECT}.")
-    token = find_token("ReportPortal", environ, TOKENS, KEY_FILE, key_file)
+        raise SourceError(f"Which project of ReportPortal? Set {PROJECT_VARIABLE}.")
+    token = find_token("ReportPortal", environ, TOKEN_VARIABLES, KEY_FILE, key_file)
     return PortalAddress(url, project, token)
 
 
-def _root(url: str) -> str:
+def _find_root(url: str) -> str:
     """The server's own address, also from that of one of its pages."""
     url = re.split("[?#]", url.strip(), maxsplit=1)[0].rstrip("/")
     for page in _PAGES:
@@ -125,7 +134,7 @@ class PortalError(SourceError):
         self.status = status
 
 
-class _AgainError(Exception):
+class _RetryError(Exception):
     """This answer may be better next time."""
 
     def __init__(self, reason: str, status: int = 0, wait_s: float | None = None) -> None:
@@ -135,7 +144,7 @@ class _AgainError(Exception):
         self.wait_s = wait_s
 
 
-class Rest:
+class PortalClient:
     """The way to one ReportPortal."""
 
     def __init__(
@@ -151,12 +160,12 @@ class Rest:
         self._sleep = sleep
         self._clock = clock
         headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json"}
-        self._client = http_client(address.url, headers, timeout_s, URL)
+        self._client = build_client(address.url, headers, timeout_s, URL_VARIABLE)
 
     def close(self) -> None:
         self._client.close()
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -168,41 +177,43 @@ class Rest:
         """The answer, after as many tries as the schedule has."""
         for delay in (*DELAYS_S, None):
             try:
-                return self._once(method, path, what, params, body)
-            except _AgainError as problem:
+                return self._request_once(method, path, what, params, body)
+            except _RetryError as problem:
                 wait = delay if problem.wait_s is None else problem.wait_s
                 if delay is None or wait is None or wait > LONGEST_WAIT_S:
-                    raise self._gave_up(problem, what, method) from None
+                    raise self._describe_failure(problem, what, method) from None
             self._sleep(wait)
         raise AssertionError("the schedule ends with a raise")
 
-    def _once(self, method: str, path: str, what: str, params: Params | None, body: Any) -> Any:
+    def _request_once(
+        self, method: str, path: str, what: str, params: Params | None, body: Any
+    ) -> Any:
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if content is None else {"Content-Type": "application/json"}
         try:
             with self._client.stream(
                 method, path, params=params, content=content, headers=kind
             ) as answer:
-                raw = self._body(answer)
+                raw = self._read_body(answer)
         except httpx.TimeoutException:
-            raise _AgainError(f"it did not answer within {self._timeout_s:g} s") from None
+            raise _RetryError(f"it did not answer within {self._timeout_s:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
             if _is_distrust(error):
-                raise self._untrusted(error) from None
-            raise _AgainError(f"the connection failed ({short(error)})") from None
+                raise self._describe_distrust(error) from None
+            raise _RetryError(f"the connection failed ({format_short(error)})") from None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
             raise PortalError(
-                f"{self._address.url} cannot be asked: {short(error)}. Check {URL}."
+                f"{self._address.url} cannot be asked: {format_short(error)}. Check {URL_VARIABLE}."
             ) from None
         if answer.is_success:
-            return _decoded(answer, raw, what)
+            return _decode_body(answer, raw, what)
         if answer.status_code in _PASSING:
-            raise _AgainError(
-                f"it answered {answer.status_code}", answer.status_code, _retry_after(answer)
+            raise _RetryError(
+                f"it answered {answer.status_code}", answer.status_code, _read_retry_after(answer)
             )
-        raise self._refusal(answer, raw, what, method)
+        raise self._describe_refusal(answer, raw, what, method)
 
-    def _body(self, answer: httpx.Response) -> bytes:
+    def _read_body(self, answer: httpx.Response) -> bytes:
         """The whole body; a server that only drips is as late as one that is silent."""
         deadline, raw = self._clock() + 4 * self._timeout_s, bytearray()
         for part in answer.iter_bytes():
@@ -210,23 +221,25 @@ class Rest:
             if len(raw) > _LARGEST:
                 raise PortalError(f"A response from ReportPortal has more than {_LARGEST:,} bytes.")
             if self._clock() > deadline:
-                raise _AgainError(f"its answer was not complete after {4 * self._timeout_s:g} s")
+                raise _RetryError(f"its answer was not complete after {4 * self._timeout_s:g} s")
         return bytes(raw)
 
-    def _refusal(self, answer: httpx.Response, raw: bytes, what: str, method: str) -> PortalError:
+    def _describe_refusal(
+        self, answer: httpx.Response, raw: bytes, what: str, method: str
+    ) -> PortalError:
         status = answer.status_code
-        message, project = self._said(raw), self._address.project
+        message, project = self._read_message(raw), self._address.project
         if answer.is_redirect:
-            where = short(answer.headers.get("location", ""))
-            sentence = f"ReportPortal redirects to {where}: set {URL} to its real address."
+            where = format_short(answer.headers.get("location", ""))
+            sentence = f"ReportPortal redirects to {where}: set {URL_VARIABLE} to its real address."
             return PortalError(sentence, status)
         sentences = {
             401: f"ReportPortal does not accept the token (401): make an API key in your profile "
-            f"there and set {TOKEN} to it.",
+            f"there and set {TOKEN_VARIABLE} to it.",
             403: f"The token has no access to {what} in project {project} (403): ask for access "
-            f"to the project, or check {PROJECT}.",
+            f"to the project, or check {PROJECT_VARIABLE}.",
             404: f"ReportPortal has no {what} in project {project} (404): check the id, "
-            f"{PROJECT} and {URL}.",
+            f"{PROJECT_VARIABLE} and {URL_VARIABLE}.",
         }
         if method != "GET":
             del sentences[404]
@@ -237,20 +250,20 @@ class Rest:
         default = f"ReportPortal refuses {what} ({status}): {message or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
 
-    def _untrusted(self, error: Exception) -> PortalError:
+    def _describe_distrust(self, error: Exception) -> PortalError:
         """No try will help: the certificate is not one we trust, or this is no TLS."""
         return PortalError(
             f"{self._address.url} cannot be trusted or does not speak TLS "
-            f"({short(error)}): check {URL}; if its certificate is your own, "
+            f"({format_short(error)}): check {URL_VARIABLE}; if its certificate is your own, "
             "set SSL_CERT_FILE to the file of its authority."
         )
 
-    def _gave_up(self, problem: _AgainError, what: str, method: str) -> PortalError:
+    def _describe_failure(self, problem: _RetryError, what: str, method: str) -> PortalError:
         waits = problem.wait_s is not None and problem.wait_s > LONGEST_WAIT_S
         advice = (
             f"it asks to wait {problem.wait_s:.0f} s: try again then"
             if waits
-            else f"{len(DELAYS_S) + 1} tries were made; check {URL} or try again later"
+            else f"{len(DELAYS_S) + 1} tries were made; check {URL_VARIABLE} or try again later"
         )
         reason = f"{problem.reason}; {advice}."
         does = "return" if method == "GET" else "accept"
@@ -258,7 +271,7 @@ class Rest:
             f"ReportPortal at {self._address.url} does not {does} {what}: {reason}", problem.status
         )
 
-    def _said(self, raw: bytes) -> str:
+    def _read_message(self, raw: bytes) -> str:
         """What the server says about an error, without the token should it be in there."""
         try:
             found = msgspec.json.decode(raw)
@@ -266,7 +279,9 @@ class Rest:
             return ""
         message = found.get("message") if isinstance(found, dict) else None
         return (
-            short(message.replace(self._address.token, "***")) if isinstance(message, str) else ""
+            format_short(message.replace(self._address.token, "***"))
+            if isinstance(message, str)
+            else ""
         )
 
 
@@ -278,18 +293,19 @@ def _is_distrust(error: BaseException) -> bool:
     return cause is not None and not isinstance(cause, ssl.SSLEOFError)
 
 
-def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:
+def _decode_body(answer: httpx.Response, raw: bytes, what: str) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         if "html" in answer.headers.get("content-type", ""):
             raise PortalError(
-                f"A web page came back for {what}, not data: is {URL} the address of ReportPortal?"
+                f"A web page came back for {what}, not data: is {URL_VARIABLE} the "
+                "address of ReportPortal?"
             ) from None
-        raise _AgainError("its answer was cut off") from None
+        raise _RetryError("its answer was cut off") from None
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
+def _read_retry_after(answer: httpx.Response) -> float | None:
     """Seconds to wait, as the server says: a number, or a date compared with its own clock."""
     value = answer.headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit() and len(value) < 10:

@@ -12,8 +12,8 @@ import msgspec
 
 from interlock.rca.records import Failure, Job, Ticket
 from interlock.system.test_output import TestCounts
-from interlock.system.text import LOG_BOUND, bounded
-from interlock.system.time import rfc3339
+from interlock.system.text import LOG_BOUND, clip_text
+from interlock.system.time import format_rfc3339
 
 _LONGEST_ID: Final = 10**18
 _FAILED: Final = ("FAILED", "INTERRUPTED", "")
@@ -21,7 +21,7 @@ _JOINTS: Final = re.compile(r" / | > |/|\u203a")
 _MESSAGE_BOUND: Final = 16 * 1024
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class PortalItem(msgspec.Struct, frozen=True, kw_only=True):
     """One test item, whoever wrote it down."""
 
     item_id: int
@@ -50,9 +50,9 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     tally: TestCounts | None = None
 
 
-def read_items(rows: Iterable[Any]) -> list[Item]:
+def read_items(rows: Iterable[Any]) -> list[PortalItem]:
     """The items in these rows; a row without an id is none. The first of the same id counts."""
-    found: dict[int, Item] = {}
+    found: dict[int, PortalItem] = {}
     for row in rows:
         item = read_item(row)
         if item is not None:
@@ -60,39 +60,39 @@ def read_items(rows: Iterable[Any]) -> list[Item]:
     return list(found.values())
 
 
-def read_item(row: Any) -> Item | None:
+def read_item(row: Any) -> PortalItem | None:
     item_id = read_number(row.get("id")) if isinstance(row, dict) else 0
     if not item_id:
         return None
     issue = row.get("issue")
     issue = issue if isinstance(issue, dict) else {}
-    return Item(
+    return PortalItem(
         item_id=item_id,
-        name=text(row, "name"),
-        type=text(row, "type").upper(),
-        status=text(row, "status").upper(),
-        code_ref=text(row, "codeRef", "code_ref"),
-        description=text(row, "description"),
-        message=text(row, "error_message", "errorMessage", "message"),
-        stack=text(row, "stack_trace", "stackTrace", "stack"),
-        log=text(row, "log"),
-        started_at=rfc3339(row.get("startTime", row.get("start_time"))),
-        ended_at=rfc3339(row.get("endTime", row.get("end_time"))),
-        launch_id=text(row, "launchId", "launch_id"),
-        ancestors=_ancestors(row, item_id),
-        held_by=_held_by(row),
-        attributes=attributes(row.get("attributes")),
-        has_issue=bool(issue) or bool(text(row, "issue_type")),
-        issue_type=text(issue, "issueType") or text(row, "issue_type"),
-        issue_comment=text(issue, "comment") or text(row, "issue_comment"),
+        name=read_text(row, "name"),
+        type=read_text(row, "type").upper(),
+        status=read_text(row, "status").upper(),
+        code_ref=read_text(row, "codeRef", "code_ref"),
+        description=read_text(row, "description"),
+        message=read_text(row, "error_message", "errorMessage", "message"),
+        stack=read_text(row, "stack_trace", "stackTrace", "stack"),
+        log=read_text(row, "log"),
+        started_at=format_rfc3339(row.get("startTime", row.get("start_time"))),
+        ended_at=format_rfc3339(row.get("endTime", row.get("end_time"))),
+        launch_id=read_text(row, "launchId", "launch_id"),
+        ancestors=_read_ancestors(row, item_id),
+        held_by=_read_holders(row),
+        attributes=read_attributes(row.get("attributes")),
+        has_issue=bool(issue) or bool(read_text(row, "issue_type")),
+        issue_type=read_text(issue, "issueType") or read_text(row, "issue_type"),
+        issue_comment=read_text(issue, "comment") or read_text(row, "issue_comment"),
         auto_analyzed=(issue.get("autoAnalyzed") or row.get("auto_analyzed")) is True,
-        tickets=_tickets(issue.get("externalSystemIssues", row.get("external_issues"))),
+        tickets=_read_tickets(issue.get("externalSystemIssues", row.get("external_issues"))),
         has_stats=row.get("hasStats") is not False,
-        tally=tally(row.get("statistics")),
+        tally=read_counts(row.get("statistics")),
     )
 
 
-def own_failures(items: Iterable[Item]) -> tuple[list[Item], list[str]]:
+def filter_own_failures(items: Iterable[PortalItem]) -> tuple[list[PortalItem], list[str]]:
     """The items that failed themselves, without those that only hold failed ones; and notes."""
     failed = [item for item in items if item.status in _FAILED and item.has_stats]
     holders = {ancestor for item in failed for ancestor in item.ancestors}
@@ -110,23 +110,25 @@ def own_failures(items: Iterable[Item]) -> tuple[list[Item], list[str]]:
     return own, notes
 
 
-def _is_empty_sum(item: Item) -> bool:
+def _is_empty_sum(item: PortalItem) -> bool:
     """Whether it sums up several tests of which none failed. Only a test has an issue."""
     if item.has_issue or item.type == "STEP" or item.tally is None:
         return False
     return item.tally.tests > 1 and not item.tally.failed
 
 
-def failure_of_item(item: Item, names: Mapping[int, str], launch_id: str, url: str = "") -> Failure:
+def build_failure(
+    item: PortalItem, names: Mapping[int, str], launch_id: str, url: str = ""
+) -> Failure:
     """The item as a failure; its id is still to be given."""
     held_by = item.held_by or tuple(names[each] for each in item.ancestors if names.get(each))
-    log, log_cut = bounded(item.log, LOG_BOUND)
-    stack, stack_cut = bounded(item.stack, LOG_BOUND)
+    log, log_cut = clip_text(item.log, LOG_BOUND)
+    stack, stack_cut = clip_text(item.stack, LOG_BOUND)
     return Failure(
         id="",
         test_name=item.name,
-        class_name=_class_name(item),
-        message=bounded(item.message or item.description, _MESSAGE_BOUND)[0],
+        class_name=_find_class_name(item),
+        message=clip_text(item.message or item.description, _MESSAGE_BOUND)[0],
         stack=stack,
         log=log,
         log_truncated=log_cut or stack_cut,
@@ -146,7 +148,7 @@ def failure_of_item(item: Item, names: Mapping[int, str], launch_id: str, url: s
     )
 
 
-def jobs_of(items: Iterable[Item], failures: Iterable[Failure]) -> tuple[Job, ...]:
+def build_jobs(items: Iterable[PortalItem], failures: Iterable[Failure]) -> tuple[Job, ...]:
     """The outermost items as jobs; where they are not told, those the failures name."""
     found = {
         item.name: Job(
@@ -166,20 +168,20 @@ def jobs_of(items: Iterable[Item], failures: Iterable[Failure]) -> tuple[Job, ..
     return tuple(found.values())
 
 
-def attributes(value: Any) -> dict[str, str]:
+def read_attributes(value: Any) -> dict[str, str]:
     """Attributes as one word each: a list of key and value, or a map. Those without a key are
     `tags`; values of one key stand together."""
     if isinstance(value, dict):
-        return {_sound(key): _sound(each) for key, each in value.items() if each is not None}
+        return {_to_text(key): _to_text(each) for key, each in value.items() if each is not None}
     found: dict[str, list[str]] = {}
     for each in value if isinstance(value, list) else ():
         if isinstance(each, dict) and each.get("value") is not None:
-            key = _sound(each.get("key")) or "tags"
-            found.setdefault(key, []).append(_sound(each["value"]))
+            key = _to_text(each.get("key")) or "tags"
+            found.setdefault(key, []).append(_to_text(each["value"]))
     return {key: ", ".join(dict.fromkeys(values)) for key, values in found.items()}
 
 
-def tally(statistics: Any) -> TestCounts | None:
+def read_counts(statistics: Any) -> TestCounts | None:
     counts = statistics.get("executions") if isinstance(statistics, dict) else None
     if not isinstance(counts, dict):
         return None
@@ -198,20 +200,20 @@ def read_number(value: Any) -> int:
     return value if is_number and 0 < value < _LONGEST_ID else 0
 
 
-def text(row: Mapping[str, Any], *keys: str) -> str:
+def read_text(row: Mapping[str, Any], *keys: str) -> str:
     """The first of these that is told, as text."""
-    return _sound(next((row[key] for key in keys if row.get(key) is not None), ""))
+    return _to_text(next((row[key] for key in keys if row.get(key) is not None), ""))
 
 
-def _sound(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """A text or a number as text that can be written down again: no half signs."""
     if not isinstance(value, str | int):
         return ""
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
-    path = text(row, "path")
+def _read_ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
+    path = read_text(row, "path")
     ids = [read_number(part) for part in path.split(".")]
     if len(ids) > 1 and all(ids) and ids[-1] == item_id:
         return tuple(ids[:-1])
@@ -219,18 +221,18 @@ def _ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
     return (parent,) if parent else ()
 
 
-def _held_by(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_holders(row: Mapping[str, Any]) -> tuple[str, ...]:
     names = row.get("pathNames")
     paths = names.get("itemPaths") if isinstance(names, dict) else None
-    found = [text(each, "name") for each in paths or () if isinstance(each, dict)]
-    path = text(row, "path")
+    found = [read_text(each, "name") for each in paths or () if isinstance(each, dict)]
+    path = read_text(row, "path")
     if not found and any(map(str.isalpha, path)):  # names, where others write numbers
         found = [part.strip() for part in _JOINTS.split(path)]
-        found = found[:-1] if found[-1] == text(row, "name") else found
+        found = found[:-1] if found[-1] == read_text(row, "name") else found
     return tuple(filter(None, found))
 
 
-def _class_name(item: Item) -> str:
+def _find_class_name(item: PortalItem) -> str:
     """What the code reference says in front of the test's own name."""
     reference = item.code_ref
     for joint in (".", "::", "#", "/"):
@@ -239,9 +241,9 @@ def _class_name(item: Item) -> str:
     return ""
 
 
-def _tickets(rows: Any) -> tuple[Ticket, ...]:
+def _read_tickets(rows: Any) -> tuple[Ticket, ...]:
     return tuple(
-        Ticket(ticket_id=text(row, "ticketId", "ticket_id"), url=text(row, "url"))
+        Ticket(ticket_id=read_text(row, "ticketId", "ticket_id"), url=read_text(row, "url"))
         for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, dict) and text(row, "ticketId", "ticket_id")
+        if isinstance(row, dict) and read_text(row, "ticketId", "ticket_id")
     )

@@ -10,14 +10,14 @@ from typing import Any, Final
 import msgspec
 
 from interlock.rca.records import Failure, Launch
-from interlock.rca.sources.build_facts import with_build_facts
-from interlock.rca.sources.envelope import FailureIds
+from interlock.rca.sources.build_facts import add_build_facts
+from interlock.rca.sources.envelope import FailureNamer
 from interlock.rca.sources.reportportal import items as rp_items
 from interlock.rca.sources.reportportal.project import ReportPortal
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
-from interlock.system.text import ClippedText, bounded
-from interlock.system.time import rfc3339
+from interlock.system.text import ClippedText, clip_text
+from interlock.system.time import format_rfc3339
 
 _ERRORS: Final = ("ERROR", "FATAL")
 _ERROR_LEVEL: Final = 40_000
@@ -31,67 +31,67 @@ _FEW: Final = 50
 
 def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure], list[str]]:
     """The launch with that id or uuid, its failures and notes."""
-    document = portal.launch(word)
+    document = portal.get_launch(word)
     number = rp_items.read_number(document.get("id"))
     if not number:
         raise SourceError(f"ReportPortal's answer for launch {word} has no id.")
-    launch = _launch(document, number, portal)
-    items, own, notes = _failed(portal, number, launch.tally.failed)
+    launch = _build_launch(document, number, portal)
+    items, own, notes = _list_failed(portal, number, launch.tally.failed)
     if launch.status == "IN_PROGRESS":
         notes.append(
             f"launch {number} is still in progress: "
             "analyse it again when it has finished; new failures are added then"
         )
     names = {item.item_id: item.name for item in items}
-    logs, ids = _Logs(portal), FailureIds()
+    logs, ids = _LogReader(portal), FailureNamer()
     silent = [
-        rp_items.failure_of_item(item, names, launch.launch_id, _page(launch.url, item))
+        rp_items.build_failure(item, names, launch.launch_id, _format_url(launch.url, item))
         for item in own
     ]
-    failures = [ids.name(each) for each in logs.told(silent)]
-    launch = msgspec.structs.replace(launch, jobs=rp_items.jobs_of(items, failures))
+    failures = [ids.assign_id(each) for each in logs.add_logs(silent)]
+    launch = msgspec.structs.replace(launch, jobs=rp_items.build_jobs(items, failures))
     return launch, failures, [*portal.notes, *notes, *logs.notes]
 
 
-def _failed(
+def _list_failed(
     portal: ReportPortal, launch_id: int, expected: int
-) -> tuple[list[rp_items.Item], list[rp_items.Item], list[str]]:
+) -> tuple[list[rp_items.PortalItem], list[rp_items.PortalItem], list[str]]:
     """What did not pass, what of it failed itself, and notes. ReportPortal counts a test that was
     interrupted as failed, but lists it apart: it is asked for where some are missing."""
-    items = rp_items.read_items(portal.items(launch_id, "FAILED"))
-    own, notes = rp_items.own_failures(items)
+    items = rp_items.read_items(portal.list_items(launch_id, "FAILED"))
+    own, notes = rp_items.filter_own_failures(items)
     if len(own) < expected:
-        rows = portal.items(launch_id, "INTERRUPTED")
+        rows = portal.list_items(launch_id, "INTERRUPTED")
         known = {each.item_id for each in items}
         items += [each for each in rp_items.read_items(rows) if each.item_id not in known]
-        own, notes = rp_items.own_failures(items)
+        own, notes = rp_items.filter_own_failures(items)
     return items, own, notes
 
 
-def _launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Launch:
-    attributes = rp_items.attributes(document.get("attributes"))
+def _build_launch(document: dict[str, Any], number: int, portal: ReportPortal) -> Launch:
+    attributes = rp_items.read_attributes(document.get("attributes"))
     launch = Launch(
         launch_id=str(number),
-        name=rp_items.text(document, "name"),
-        uuid=rp_items.text(document, "uuid"),
+        name=rp_items.read_text(document, "name"),
+        uuid=rp_items.read_text(document, "uuid"),
         number=rp_items.read_number(document.get("number")),
-        status=rp_items.text(document, "status"),
-        started_at=rfc3339(document.get("startTime")),
-        ended_at=rfc3339(document.get("endTime")),
+        status=rp_items.read_text(document, "status"),
+        started_at=format_rfc3339(document.get("startTime")),
+        ended_at=format_rfc3339(document.get("endTime")),
         attributes=attributes,
         url=f"{portal.url}/ui/#{portal.project}/launches/all/{number}",
         project=portal.project,
-        tally=rp_items.tally(document.get("statistics")) or TestCounts(),
+        tally=rp_items.read_counts(document.get("statistics")) or TestCounts(),
     )
-    return with_build_facts(launch, attributes)
+    return add_build_facts(launch, attributes)
 
 
-def _page(launch_url: str, item: rp_items.Item) -> str:
+def _format_url(launch_url: str, item: rp_items.PortalItem) -> str:
     path = "/".join(str(each) for each in (*item.ancestors, item.item_id))
     return f"{launch_url}/{path}/log"
 
 
-class _Logs:
+class _LogReader:
     """The logs of items; when the server keeps refusing them, it is not asked any more."""
 
     def __init__(self, portal: ReportPortal) -> None:
@@ -99,7 +99,7 @@ class _Logs:
         self._portal = portal
         self._refusals = 0
 
-    def told(self, failures: Sequence[Failure]) -> Iterator[Failure]:
+    def add_logs(self, failures: Sequence[Failure]) -> Iterator[Failure]:
         """The failures with their logs, and with the errors that the logs tell. Few are asked for
         one by one; of many, some at a time, because most of the time is waiting."""
         width = _AT_ONCE if len(failures) > _FEW else 1
@@ -110,17 +110,19 @@ class _Logs:
                     yield from failures[start:]
                     return
                 asked = failures[start : start + width]
-                yield from map(self._heard, asked, pool.map(self._ask, asked))
+                yield from map(self._record_answer, asked, pool.map(self._fetch, asked))
 
-    def _ask(self, failure: Failure) -> Failure | SourceError:
+    def _fetch(self, failure: Failure) -> Failure | SourceError:
         try:
-            rows, truncated = self._rows(failure.item_id, _DEEPEST)
+            rows, truncated = self._fetch_rows(failure.item_id, _DEEPEST)
         except SourceError as error:
             return error
-        rows.sort(key=lambda row: (rfc3339(row.get("time")), rp_items.read_number(row.get("id"))))
-        return _with_rows(failure, rows, truncated)
+        rows.sort(
+            key=lambda row: (format_rfc3339(row.get("time")), rp_items.read_number(row.get("id")))
+        )
+        return _add_rows(failure, rows, truncated)
 
-    def _heard(self, failure: Failure, answer: Failure | SourceError) -> Failure:
+    def _record_answer(self, failure: Failure, answer: Failure | SourceError) -> Failure:
         if isinstance(answer, SourceError):
             self._refusals += 1
             self.notes.append(str(answer))
@@ -128,37 +130,37 @@ class _Logs:
         self._refusals = 0
         return answer
 
-    def _rows(self, item_id: int, depth: int) -> tuple[list[dict[str, Any]], bool]:
-        found, truncated = self._portal.logs(item_id)
+    def _fetch_rows(self, item_id: int, depth: int) -> tuple[list[dict[str, Any]], bool]:
+        found, truncated = self._portal.list_logs(item_id)
         rows = [row for row in found if isinstance(row.get("message"), str)]
         steps = [
             rp_items.read_number(row.get("id"))
             for row in found
-            if "message" not in row and rp_items.text(row, "status") in ("FAILED", "")
+            if "message" not in row and rp_items.read_text(row, "status") in ("FAILED", "")
         ]
         for step in [each for each in steps if each][:_MOST_STEPS] if depth else ():
-            inner, cut = self._rows(step, depth - 1)
+            inner, cut = self._fetch_rows(step, depth - 1)
             rows.extend(inner)
             truncated = truncated or cut
         return rows, truncated
 
 
-def _with_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> Failure:
+def _add_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> Failure:
     log = ClippedText()
     for row in rows:
-        log.add(f"{rfc3339(row.get('time'))} {_level(row)} {row['message']}\n")
-    error = _error(rows)
-    stack, cut = bounded(error or failure.stack)
+        log.add(f"{format_rfc3339(row.get('time'))} {_read_level(row)} {row['message']}\n")
+    error = _find_error(rows)
+    stack, cut = clip_text(error or failure.stack)
     return msgspec.structs.replace(
         failure,
-        message=_first_line(error) or failure.message,
+        message=_get_first_line(error) or failure.message,
         stack=stack,
         log=log.text().rstrip("\n"),
         log_truncated=failure.log_truncated or truncated or log.truncated or cut,
     )
 
 
-def _error(rows: Iterable[dict[str, Any]]) -> str:
+def _find_error(rows: Iterable[dict[str, Any]]) -> str:
     """The last error with a stack, as the runner writes it when a test ends; else the last one."""
     errors: list[str] = [row["message"].strip() for row in rows if _is_error(row)]
     with_stack = [error for error in errors if "\n" in error]
@@ -170,9 +172,9 @@ def _is_error(row: dict[str, Any]) -> bool:
     return level in _ERRORS or (isinstance(level, int) and level >= _ERROR_LEVEL)
 
 
-def _level(row: dict[str, Any]) -> str:
+def _read_level(row: dict[str, Any]) -> str:
     return str(row.get("level") or "").upper()
 
 
-def _first_line(text: str) -> str:
+def _get_first_line(text: str) -> str:
     return text.partition("\n")[0].strip()[:1000]

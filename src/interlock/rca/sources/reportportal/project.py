@@ -14,8 +14,8 @@ from interlock.rca.sources.reportportal.client import (
     TIMEOUT_S,
     Params,
     PortalAddress,
+    PortalClient,
     PortalError,
-    Rest,
 )
 from interlock.rca.sources.reportportal.items import read_number
 from interlock.system.errors import SourceError
@@ -43,7 +43,7 @@ class ReportPortal:
         self.project = address.project
         self.notes: list[str] = []
         self._here = f"/api/v1/{quote(address.project, safe='')}"
-        self._rest = Rest(address, timeout_s=timeout_s, sleep=sleep, clock=clock)
+        self._rest = PortalClient(address, timeout_s=timeout_s, sleep=sleep, clock=clock)
 
     def __enter__(self) -> "ReportPortal":
         return self
@@ -56,18 +56,20 @@ class ReportPortal:
     ) -> None:
         self._rest.close()
 
-    def launch(self, word: str) -> dict[str, Any]:
+    def get_launch(self, word: str) -> dict[str, Any]:
         """The launch with that id or uuid."""
         by = "" if word.isdigit() else "uuid/"
-        return self._document(f"{self._here}/launch/{by}{quote(word, safe='')}", f"launch {word}")
+        return self._get_document(
+            f"{self._here}/launch/{by}{quote(word, safe='')}", f"launch {word}"
+        )
 
-    def items(self, launch_id: int, status: str) -> list[dict[str, Any]]:
+    def list_items(self, launch_id: int, status: str) -> list[dict[str, Any]]:
         """The items of a launch that ended so, by the list that this server has."""
         wanted: dict[str, str | int] = {"filter.eq.status": status, "page.sort": "id,ASC"}
         what = f"the {status.lower()} items of launch {launch_id}"
         try:
             first: Params = {"filter.eq.launchId": launch_id, **wanted}
-            return self._all(f"{self._here}/item", first, what)
+            return self._list_all(f"{self._here}/item", first, what)
         except PortalError as error:
             if error.status not in _NO_SUCH_LIST:
                 raise
@@ -77,47 +79,47 @@ class ReportPortal:
             "params[launchId]": launch_id,
             **wanted,
         }
-        return self._all(f"{self._here}/item/v2", newer, what)
+        return self._list_all(f"{self._here}/item/v2", newer, what)
 
-    def item(self, item_id: int) -> dict[str, Any]:
-        return self._document(f"{self._here}/item/{item_id}", f"item {item_id}")
+    def get_item(self, item_id: int) -> dict[str, Any]:
+        return self._get_document(f"{self._here}/item/{item_id}", f"item {item_id}")
 
-    def logs(self, item_id: int) -> tuple[list[dict[str, Any]], bool]:
+    def list_logs(self, item_id: int) -> tuple[list[dict[str, Any]], bool]:
         """The newest log rows of an item, and whether there are older ones."""
         what = f"the log of item {item_id}"
         newest: dict[str, str | int] = {"page.sort": "logTime,DESC"}
         try:
             first: Params = {"filter.eq.item": item_id, **newest}
-            rows, more = self._newest(f"{self._here}/log", first, what)
+            rows, more = self._list_newest(f"{self._here}/log", first, what)
             if rows:
                 return rows, more
         except PortalError as error:
             if error.status not in _NO_SUCH_LIST:
                 raise
         nested: Params = {"params[parentId]": item_id, **newest}
-        return self._newest(f"{self._here}/log/nested/{item_id}", nested, what)
+        return self._list_newest(f"{self._here}/log/nested/{item_id}", nested, what)
 
-    def defect_types(self) -> list[dict[str, Any]]:
+    def list_defect_types(self) -> list[dict[str, Any]]:
         """The project's defect types, of all groups."""
         project = quote(self.project, safe="")
         try:
-            found = self._document(f"/api/v1/project/{project}", f"project {self.project}")
+            found = self._get_document(f"/api/v1/project/{project}", f"project {self.project}")
             settings = found.get("configuration")
         except PortalError as error:
             if error.status not in (*_NO_SUCH_LIST, 403):
                 raise
-            settings = self._document(f"{self._here}/settings", f"project {self.project}")
+            settings = self._get_document(f"{self._here}/settings", f"project {self.project}")
         groups = settings.get("subTypes") if isinstance(settings, dict) else None
         rows = groups.values() if isinstance(groups, dict) else ()
         return [
             each for row in rows if isinstance(row, list) for each in row if isinstance(each, dict)
         ]
 
-    def user(self) -> str:
+    def get_user(self) -> str:
         """The name of the token's user; empty if the server does not tell."""
         for path in ("/api/users", "/users"):
             try:
-                found = self._document(path, "the current user")
+                found = self._get_document(path, "the current user")
             except SourceError:
                 continue
             name = found.get("fullName") or found.get("userId")
@@ -127,15 +129,17 @@ class ReportPortal:
 
     def update_issues(self, issues: Sequence[Mapping[str, Any]]) -> None:
         """One bulk change: of each item its own issue."""
-        self._rest.ask("PUT", f"{self._here}/item", "the changes", body={"issues": list(issues)})
+        self._rest.request(
+            "PUT", f"{self._here}/item", "the changes", body={"issues": list(issues)}
+        )
 
-    def _document(self, path: str, what: str) -> dict[str, Any]:
-        found = self._rest.ask("GET", path, what)
+    def _get_document(self, path: str, what: str) -> dict[str, Any]:
+        found = self._rest.request("GET", path, what)
         if not isinstance(found, dict):
             raise PortalError(f"ReportPortal's answer for {what} is not an object.")
         return found
 
-    def _all(self, path: str, params: Params, what: str) -> list[dict[str, Any]]:
+    def _list_all(self, path: str, params: Params, what: str) -> list[dict[str, Any]]:
         """All rows of a list, each once. A list that changes meanwhile is read again."""
         seen: dict[int, dict[str, Any]] = {}
         for _ in range(_MOST_READINGS):
@@ -157,7 +161,7 @@ class ReportPortal:
         totals: set[int] = set()
         for page in range(1, _MOST_PAGES + 1):
             known = len(rows)
-            content, about = self._page(path, {**params, "page.size": _PAGE}, page, what)
+            content, about = self._get_page(path, {**params, "page.size": _PAGE}, page, what)
             rows.update(
                 {read_number(row["id"]): row for row in content if read_number(row.get("id"))}
             )
@@ -168,19 +172,21 @@ class ReportPortal:
                 break
         return rows, totals
 
-    def _newest(self, path: str, params: Params, what: str) -> tuple[list[dict[str, Any]], bool]:
+    def _list_newest(
+        self, path: str, params: Params, what: str
+    ) -> tuple[list[dict[str, Any]], bool]:
         rows: list[dict[str, Any]] = []
         for page in range(1, _MOST_LOG_PAGES + 1):
-            content, about = self._page(path, {**params, "page.size": _LOG_PAGE}, page, what)
+            content, about = self._get_page(path, {**params, "page.size": _LOG_PAGE}, page, what)
             rows.extend(content)
             if not content or page >= read_number(about.get("totalPages")):
                 return rows, False
         return rows, True
 
-    def _page(
+    def _get_page(
         self, path: str, params: Params, page: int, what: str
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        found = self._rest.ask("GET", path, what, params={**params, "page.page": page})
+        found = self._rest.request("GET", path, what, params={**params, "page.page": page})
         content = found.get("content") if isinstance(found, dict) else None
         if not isinstance(content, list):
             raise PortalError(f"ReportPortal's answer for {what} is not a list.")

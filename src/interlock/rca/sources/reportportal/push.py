@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.rca.sources.reportportal.client import PROJECT, URL, PortalError
-from interlock.rca.sources.reportportal.items import read_number, text
+from interlock.rca.sources.reportportal.client import PROJECT_VARIABLE, URL_VARIABLE, PortalError
+from interlock.rca.sources.reportportal.items import read_number, read_text
 from interlock.rca.sources.reportportal.project import ReportPortal
 
 _CHUNK: Final = 50
@@ -44,7 +44,7 @@ _GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """Of each code's first letters: ReportPortal's group, and how a project may call its own type."""
 
 
-class Update(msgspec.Struct, frozen=True, kw_only=True):
+class DefectUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """What one item is to say."""
 
     item_id: int
@@ -70,7 +70,7 @@ class DefectChange(msgspec.Struct, frozen=True, kw_only=True):
     after: DefectIssue
 
 
-class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+class PushResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a push did or, when it was dry, would do."""
 
     dry_run: bool
@@ -88,25 +88,25 @@ class DefectTypes:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = sorted(
-            (row for row in rows if text(row, "locator")),
-            key=lambda row: (read_number(row.get("id")), text(row, "locator")),
+            (row for row in rows if read_text(row, "locator")),
+            key=lambda row: (read_number(row.get("id")), read_text(row, "locator")),
         )
 
-    def locator(self, code: str) -> str:
+    def find_locator(self, code: str) -> str:
         """The project's own code for ours; ours itself where the project tells nothing."""
-        if not self._rows or any(text(row, "locator") == code for row in self._rows):
+        if not self._rows or any(read_text(row, "locator") == code for row in self._rows):
             return code
         letters = re.sub(r"[0-9]+$", "", code).lower()
         group, names = _GROUPS.get(letters, ("", ()))
         marks = (("shortName", (letters,)), ("longName", names), ("typeRef", (group.lower(),)))
         for key, wanted in marks:
             for row in self._rows:
-                if text(row, key) and text(row, key).lower() in wanted:
-                    return text(row, "locator")
+                if read_text(row, key) and read_text(row, key).lower() in wanted:
+                    return read_text(row, "locator")
         return ""
 
 
-def comment(message: str, evidence: Iterable[str] = (), submitted_by: str = "") -> str:
+def format_comment(message: str, evidence: Iterable[str] = (), submitted_by: str = "") -> str:
     """The words for an item: what was found, commits that may have brought it, who says so."""
     commits = [ref for ref in dict.fromkeys(evidence) if _COMMIT.fullmatch(ref)]
     parts = [message.strip()]
@@ -117,20 +117,22 @@ def comment(message: str, evidence: Iterable[str] = (), submitted_by: str = "") 
     return _JOINT.join(parts)
 
 
-def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = True) -> Pushed:
+def push_updates(
+    portal: ReportPortal, updates: Sequence[DefectUpdate], *, dry_run: bool = True
+) -> PushResult:
     """Compare every item with what it is to say and, unless dry, write what differs."""
-    plan = _Plan(portal, _defect_types(portal))
-    for update in sorted(_last_of_each(updates), key=lambda each: each.item_id):
-        plan.add(update)
+    plan = _PushPlan(portal, _read_defect_types(portal))
+    for update in sorted(_keep_last(updates), key=lambda each: each.item_id):
+        plan.add_update(update)
     if plan.refused and {why for _, why in plan.refused} == {_GONE} and not plan.known:
         raise PortalError(
             f"ReportPortal has none of these {len(plan.refused)} items in project "
-            f"{portal.project}: check {PROJECT} and {URL}.",
+            f"{portal.project}: check {PROJECT_VARIABLE} and {URL_VARIABLE}.",
             404,
         )
     if not dry_run:
-        plan.send()
-    return Pushed(
+        plan.send_all()
+    return PushResult(
         dry_run=dry_run,
         changes=tuple(change for change, _ in plan.changes),
         unchanged=tuple(plan.unchanged),
@@ -140,7 +142,7 @@ def push(portal: ReportPortal, updates: Sequence[Update], *, dry_run: bool = Tru
     )
 
 
-def shown(change: DefectChange) -> list[str]:
+def format_change(change: DefectChange) -> list[str]:
     """The change as lines for people: what goes with `-`, what comes with `+`."""
     lines = [f"item {change.item_id}: {' '.join(change.name.split())[:_LONGEST_NAME]}"]
     if change.before.issue_type != change.after.issue_type:
@@ -150,9 +152,9 @@ def shown(change: DefectChange) -> list[str]:
     return lines + [line for line in ndiff(before, after) if not line.startswith("?")]
 
 
-def _defect_types(portal: ReportPortal) -> DefectTypes:
+def _read_defect_types(portal: ReportPortal) -> DefectTypes:
     try:
-        return DefectTypes(portal.defect_types())
+        return DefectTypes(portal.list_defect_types())
     except PortalError as error:
         if error.status not in (403, 404):
             raise
@@ -160,7 +162,7 @@ def _defect_types(portal: ReportPortal) -> DefectTypes:
         return DefectTypes(())
 
 
-def _last_of_each(updates: Sequence[Update]) -> list[Update]:
+def _keep_last(updates: Sequence[DefectUpdate]) -> list[DefectUpdate]:
     return list({update.item_id: update for update in updates}.values())
 
 
@@ -168,7 +170,7 @@ _Row = tuple[DefectChange, dict[str, Any]]
 """A change, and the body that asks for it."""
 
 
-class _Plan:
+class _PushPlan:
     def __init__(self, portal: ReportPortal, types: DefectTypes) -> None:
         self.changes: list[_Row] = []
         self.unchanged: list[int] = []
@@ -178,25 +180,27 @@ class _Plan:
         self._portal = portal
         self._types = types
 
-    def add(self, update: Update) -> None:
-        problem, item = self._look(update)
+    def add_update(self, update: DefectUpdate) -> None:
+        problem, item = self._find_item(update)
         if problem or item is None:
             self.refused.append((update.item_id, problem))
             return
         issue = item.get("issue")
         issue = issue if isinstance(issue, dict) else {}
-        before = DefectIssue(issue_type=text(issue, "issueType"), comment=text(issue, "comment"))
-        after = DefectIssue(
-            issue_type=self._types.locator(update.defect_type),
-            comment=_beside(before.comment, update.comment),
+        before = DefectIssue(
+            issue_type=read_text(issue, "issueType"), comment=read_text(issue, "comment")
         )
-        if after.issue_type == before.issue_type and _same(after.comment, before.comment):
+        after = DefectIssue(
+            issue_type=self._types.find_locator(update.defect_type),
+            comment=_merge_comment(before.comment, update.comment),
+        )
+        if after.issue_type == before.issue_type and _is_same_text(after.comment, before.comment):
             self.unchanged.append(update.item_id)
             return
         change = DefectChange(
-            item_id=update.item_id, name=text(item, "name"), before=before, after=after
+            item_id=update.item_id, name=read_text(item, "name"), before=before, after=after
         )
-        body = {"testItemId": update.item_id, "issue": _issue(issue, after)}
+        body = {"testItemId": update.item_id, "issue": _build_issue(issue, after)}
         self.changes.append((change, body))
 
     @property
@@ -204,29 +208,29 @@ class _Plan:
         """Whether the project has any of the items."""
         return bool(self.changes or self.unchanged)
 
-    def _look(self, update: Update) -> tuple[str, dict[str, Any] | None]:
+    def _find_item(self, update: DefectUpdate) -> tuple[str, dict[str, Any] | None]:
         """The item as it is; or why it is left alone."""
         if not 0 < update.item_id < 2**63:
             return "it is not an item of ReportPortal", None
-        if not self._types.locator(update.defect_type):
+        if not self._types.find_locator(update.defect_type):
             return f"the project has no defect type for {update.defect_type}", None
         try:
-            item = self._portal.item(update.item_id)
+            item = self._portal.get_item(update.item_id)
         except PortalError as error:
             if error.status != 404:
                 raise
             return _GONE, None
-        launch = text(item, "launchId")
+        launch = read_text(item, "launchId")
         if update.launch_id and launch != update.launch_id:
             return f"it is of launch {launch}, not of {update.launch_id}", None
-        if text(item, "status") == "PASSED":
+        if read_text(item, "status") == "PASSED":
             return "it passed", None
         return "", item
 
-    def send(self) -> None:
+    def send_all(self) -> None:
         try:
             for start in range(0, len(self.changes), _CHUNK):
-                self._send(self.changes[start : start + _CHUNK])
+                self._send_chunk(self.changes[start : start + _CHUNK])
         except PortalError as error:
             if not self._written:
                 raise
@@ -236,7 +240,7 @@ class _Plan:
             raise PortalError(f"{message}: push again for the others.", error.status) from None
         self.changes = [each for each in self.changes if each[0].item_id not in self.unwritten]
 
-    def _send(self, chunk: Sequence[_Row]) -> None:
+    def _send_chunk(self, chunk: Sequence[_Row]) -> None:
         try:
             self._portal.update_issues([body for _, body in chunk])
         except PortalError as error:
@@ -263,7 +267,7 @@ class _Plan:
                 faults, self._written = 0, self._written + 1
 
 
-def _issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]:
+def _build_issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]:
     """The whole issue to write: what we change, and what others linked as it is."""
     body: dict[str, Any] = {
         "issueType": after.issue_type,
@@ -276,24 +280,24 @@ def _issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]:
     return body
 
 
-def _beside(before: str, ours: str) -> str:
+def _merge_comment(before: str, ours: str) -> str:
     """Our comment, below what somebody else wrote if they did; an older one of ours goes. Whoever
     said it, and whatever stands around it: what is said already is not said again."""
-    theirs = _plain(before)
-    if f"\n{_unsigned(_plain(ours))}\n" in f"\n{_unsigned(theirs)}\n":
+    theirs = _normalize_text(before)
+    if f"\n{_strip_signature(_normalize_text(ours))}\n" in f"\n{_strip_signature(theirs)}\n":
         return before
     if _SIGNED.search(theirs.rpartition("\n")[2]):
         theirs = theirs.rpartition(_JOINT + _HEADING)[0]
     return f"{theirs}{_JOINT}{_HEADING}{ours}" if theirs else ours
 
 
-def _same(one: str, other: str) -> bool:
-    return _plain(one) == _plain(other)
+def _is_same_text(one: str, other: str) -> bool:
+    return _normalize_text(one) == _normalize_text(other)
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _unsigned(text: str) -> str:
+def _strip_signature(text: str) -> str:
     return _SIGNED.sub("(via Interlock)", text)

@@ -18,12 +18,12 @@ from interlock.api.extend import (
     Effect,
     FunctionCarrier,
     Handler,
-    Refused,
+    RefusedAnswer,
     Reply,
     RunSetup,
     Settings,
     Signal,
-    answer,
+    build_answer,
 )
 
 
@@ -42,12 +42,12 @@ class TideHooks(DefaultHooks):
     def __init__(self, harbour: Harbour) -> None:
         self._harbour = harbour
 
-    def facts(self, case_no: int, case: Case, premises: Any) -> Mapping[str, Any]:
+    def prompt_values(self, case_no: int, case: Case, premises: Any) -> Mapping[str, Any]:
         return {"harbour": msgspec.to_builtins(self._harbour)}
 
-    def examine(self, case_no: int, case: Case, signal: Signal) -> Signal | Refused:
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if case.step == "judge" and not 0 <= signal.data["danger"] <= 1:
-            return Refused("Range", "Danger is from 0 to 1.")
+            return RefusedAnswer("Range", "Danger is from 0 to 1.")
         return signal
 
     def effects(
@@ -75,7 +75,7 @@ class Tidewatch(Application):
 
         def measure(ask: Ask) -> Reply:
             assert ask.case is not None
-            return answer(ask, {"height": ask.case.input["level"] + harbour.offset})
+            return build_answer(ask, {"height": ask.case.input["level"] + harbour.offset})
 
         gauge = Handler(measure)
         return RunSetup(
