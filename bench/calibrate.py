@@ -85,7 +85,7 @@ def replays(folder: Path) -> tuple[int, int, float]:
     bench = TuningBench(circuit, found, benchmark.closing_steps)
     began = time.monotonic()
     for point in tried:
-        bench.trial(point)
+        bench.try_point(point)
     return len(tried), len(found), time.monotonic() - began
 
 

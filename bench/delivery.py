@@ -154,7 +154,7 @@ async def _worked(
 def _said(ask: Ask) -> str:
     name = ask.case_id
     if ask.role == "developer":
-        (Path(ask.premises.folder) / f"{name}.txt").write_text("done\n")
+        (Path(ask.execution.folder) / f"{name}.txt").write_text("done\n")
         return f"READY_FOR_REVIEW: {name}\n\nFiles Modified:\n- {name}.txt: new\n"
     if ask.role == "critic":
         return f"REVIEW_PASSED: {name}\n\nFiles Reviewed:\n- {name}.txt\n"

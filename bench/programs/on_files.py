@@ -76,7 +76,7 @@ async def work(arguments: argparse.Namespace) -> object:
         journal.committed = {}
         desk = FileCarrier(arguments.folder / "runs", clock, mode=arguments.watch)
         loop = RunLoop(journal, circuit, Schedule(circuit.roles), {"worker": desk}, clock)
-        loop.take_up(
+        loop.restore(
             load_cases(connection, circuit, run_id), load_open_dispatches(connection, run_id), {}
         )
         if arguments.job == "idle":

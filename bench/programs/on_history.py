@@ -17,7 +17,7 @@ def main() -> None:
     folder, cache, since = sys.argv[1:]
     started = time.monotonic()
     repository = Repository(Repo(name="long", path=folder), cache=Path(cache))
-    commits = repository.commits_since(since, most=10**6)
+    commits = repository.list_commits_since(since, most=10**6)
     took = time.monotonic() - started
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     print(json.dumps({"read_s": took, "rss_mb": rss, "commits": len(commits)}))

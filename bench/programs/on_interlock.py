@@ -114,7 +114,7 @@ async def work(session: Session) -> None:
                 dict.fromkeys(circuit.roles, carrier),
                 SystemClock(),
             )
-            loop.take_up(
+            loop.restore(
                 load_cases(connection, circuit, run_id),
                 load_open_dispatches(connection, run_id),
                 load_holds(connection, circuit, run_id),

@@ -91,14 +91,14 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
             super().__init__(world)
             self.out: set[int] = set()
 
-        def room(self) -> int:
+        def free_capacity(self) -> int:
             return 1 - len(self.out)
 
         def send(self, asks: Sequence[Ask]) -> None:
             self.out |= {ask.dispatch_id for ask in asks}
             super().send(asks)
 
-        def settled(self, dispatch_id: int, error: str = "") -> None:
+        def settle(self, dispatch_id: int, error: str = "") -> None:
             self.out.discard(dispatch_id)
             super().settle(dispatch_id, error)
 

@@ -50,7 +50,7 @@ class PromptSandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        context.turn()
+        context.count_turn()
         return super().call(context, function, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
