@@ -214,6 +214,8 @@ async def test_a_program_that_is_killed_goes_on_under_the_same_id(
     assert first.stdout is not None
     first.stdout.close()
     assert seen.status == "interrupted"
+    assert project.runs("interrupted") == [seen]
+    assert project.runs("running") == []
     before = [str(event) for event in seen.events()]
     assert len(before) >= 1
 

@@ -24,7 +24,7 @@ from interlock.api import inspect
 from interlock.api.base import ProjectBase
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
-from interlock.api.run import Run, RunWork
+from interlock.api.run import Run, RunWork, read_status
 from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
@@ -192,7 +192,9 @@ class Project(ProjectBase):
             return []
         with self.read() as connection:
             found = list_runs(connection)
-        return [Run(self, each.run_id) for each in found if status in (None, each.status)]
+        if status is not None:
+            found = [each for each in found if read_status(each, self.db) == status]
+        return [Run(self, each.run_id) for each in found]
 
     # Questions.
 

@@ -195,8 +195,7 @@ class Run:
     def status(self) -> str:
         """How the run stands: a status of `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""
-        status = self._read_record().status
-        return status if status != "running" or find_writer(self._project.db) else "interrupted"
+        return read_status(self._read_record(), self._project.db)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -339,6 +338,11 @@ class EventStream:
         found, busy = self._run._read_events(self._after)  # noqa: SLF001 - the same module
         self._after = found[-1].seq if found else self._after
         return found, busy
+
+
+def read_status(run: RunRecord, db: Path) -> str:
+    """How a run stands. The journal cannot know that the process at work has died."""
+    return "interrupted" if run.status == "running" and find_writer(db) is None else run.status
 
 
 def _build_event(line: JournalLine) -> Event:
