@@ -91,7 +91,7 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
             super().__init__(world)
             self.out: set[int] = set()
 
-        def room(self) -> int:
+        def free_capacity(self) -> int:
             return 1 - len(self.out)
 
         def send(self, asks: Sequence[Ask]) -> None:

@@ -186,7 +186,6 @@ def test_the_order_of_a_case_s_fields_is_no_other_input(project: interlock.Proje
         ([{"id": "a b"}], "'a b' is no case id"),
         ([{"id": "C1", "after": ["C1"]}], "C1"),
     ],
-    ids=str,
 )
 def test_cases_that_cannot_be_used_are_told(
     project: interlock.Project, cases: Any, sentence: str
@@ -218,7 +217,6 @@ def test_values_that_json_has_a_form_for_are_taken(project: interlock.Project) -
         ({"agents": AGENTS, "slots": {"critic": 0}}, SourceError, "give at least 1"),
         ({"agents": AGENTS, "budget": {"tokns": 1}}, interlock.InterlockError, "tokns"),
     ],
-    ids=lambda each: str(each)[:40],
 )
 def test_arguments_that_cannot_be_used_are_told(
     project: interlock.Project, given: dict[str, Any], error: type[Exception], sentence: str

@@ -68,7 +68,7 @@ class Ticking(Echo):
 
 
 class Brittle(Echo):
-    def settled(self, dispatch_id: int, error: str = "") -> None:
+    def settle(self, dispatch_id: int, error: str = "") -> None:
         self._out.remove(dispatch_id)
 
 

@@ -89,7 +89,6 @@ def test_without_a_scripted_human_it_stops_at_the_gate() -> None:
         (Silence(), "timeout"),
         (Delay(301, "Too late."), "timeout"),
     ],
-    ids=str,
 )
 def test_an_entry_of_a_script_is_what_comes_back(entry: Any, signal: str) -> None:
     trial = run_cases(CIRCUIT, RAIN, Script({**GOOD, "author": [entry, "Rain."]}))
