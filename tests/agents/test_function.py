@@ -98,7 +98,7 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
             self.out |= {ask.dispatch_id for ask in asks}
             super().send(asks)
 
-        def settled(self, dispatch_id: int, error: str = "") -> None:
+        def settle(self, dispatch_id: int, error: str = "") -> None:
             self.out.discard(dispatch_id)
             super().settle(dispatch_id, error)
 

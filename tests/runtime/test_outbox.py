@@ -134,7 +134,7 @@ class Login:
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
 
-    def account(self, role: str) -> str:
+    def account_of(self, role: str) -> str:
         return self._account
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -384,7 +384,7 @@ class Ferry:
     def start(self, deliver: Deliver) -> None:
         self._inside.start(deliver)
 
-    def room(self) -> int:
+    def free_capacity(self) -> int:
         return 0 if self._aboard else self.size
 
     def send(self, asks: Sequence[Ask]) -> None:

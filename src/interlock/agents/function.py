@@ -240,10 +240,12 @@ class Handler:
             self.fallback.start(deliver)
 
     def free_capacity(self) -> int:
-        return self.fallback.room() if isinstance(self.fallback, HasCapacity) else sys.maxsize
+        return (
+            self.fallback.free_capacity() if isinstance(self.fallback, HasCapacity) else sys.maxsize
+        )
 
     def account_of(self, role: str) -> str:
-        return self.fallback.account(role) if isinstance(self.fallback, SharesAccount) else ""
+        return self.fallback.account_of(role) if isinstance(self.fallback, SharesAccount) else ""
 
     def keeps_answers(self) -> bool:
         return self.fallback is None or (
