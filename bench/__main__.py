@@ -62,7 +62,7 @@ def measure(programs: tuple[Program, ...], scale: Scale) -> Contest:
         contest.measure_limits(number, scale.limit_s)
         for task in one_round(programs, number, scale):
             contest.run(task)
-    contest.measure_help(times=10)
+    contest.measure_start_up(times=10)
     contest.measure_reading(times=scale.rounds)
     contest.measure_files(times=scale.file_rounds, idle_s=scale.idle_s)
     shutil.rmtree(WORKDIR, ignore_errors=True)

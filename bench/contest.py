@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import (
@@ -68,17 +68,22 @@ class Contest:
         }
         self.samples.append(Sample("disk", "limits", number, values))
 
-    def measure_help(self, times: int) -> None:
-        interlock = Path(sys.executable).parent / "interlock"
+    def measure_start_up(self, times: int) -> None:
+        """How long a user waits before anything happens: at the shell, and in Python."""
+        help_page = [Path(sys.executable).parent / "interlock", "--help"]
+        self._time("help", "help_s", help_page, times)
+        self._time("import", "import_s", [sys.executable, "-c", "import interlock"], times)
+
+    def _time(self, measure: str, metric: str, words: Sequence[str | Path], times: int) -> None:
         for number in range(1, times + 1):
             started = time.monotonic()
             try:
-                subprocess.run([interlock, "--help"], check=True, capture_output=True, timeout=60)
+                subprocess.run(words, check=True, capture_output=True, timeout=60)
             except (OSError, subprocess.SubprocessError) as error:
-                self._say(f"interlock --help: does not run ({error})")
+                self._say(f"{measure}: does not run ({error})")
                 return
-            values = {"help_s": time.monotonic() - started}
-            self.samples.append(Sample("interlock", "help", number, values))
+            values = {metric: time.monotonic() - started}
+            self.samples.append(Sample("interlock", measure, number, values))
 
     def measure_reading(self, times: int) -> None:
         for number in range(1, times + 1):

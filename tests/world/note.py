@@ -1,8 +1,12 @@
 """The note of the README: write, judge, ask a person, send. For tests of the door for Python."""
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from interlock.agents.function import Dispatch
+from interlock.api.project import Project
+from interlock.api.run import Run
 
 NOTE = """\
 circuit: note
@@ -28,6 +32,8 @@ rules:
   - {at: send, to: sent}
 otherwise: {to: dropped, why: Nothing good came of it.}
 """
+PATIENCE = 60
+"""Seconds after which a run that does not settle has failed."""
 RAIN = [{"id": "C1", "topic": "rain"}]
 
 
@@ -44,3 +50,19 @@ async def mailer(dispatch: Dispatch) -> dict[str, Any]:
 
 
 AGENTS: dict[str, Any] = {"author": author, "critic": judge, "mailer": mailer}
+
+
+def approve(project: Project, run: Run) -> None:
+    """Say yes to everything that waits."""
+    for question in project.inbox(run):
+        project.answer(question, "approve", by="reviewer")
+
+
+def until(going: threading.Event) -> Callable[[Dispatch], str]:
+    """An author who answers when the test lets him."""
+
+    def wait(dispatch: Dispatch) -> str:
+        going.wait(PATIENCE)
+        return author(dispatch)
+
+    return wait

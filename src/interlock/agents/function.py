@@ -44,25 +44,25 @@ _LOG = logging.getLogger(__name__)
 
 
 class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a function is asked: one step of one case, for the so-manieth time."""
+    """What an agent is asked: one attempt at one step of one case."""
 
     id: int
-    """The number of this dispatch in the journal; after a restart it may come a second time."""
+    """Its number in the journal. After a restart, the same dispatch may come a second time."""
     case: Mapping[str, Any]
     """The case as it was started, with its `id`. A copy: changing it changes nothing."""
     case_id: str
     step: str
     role: str
     attempt: int
-    """1 for the first time this step is asked about this case."""
+    """1 the first time that this step is asked about this case, then 2, and so on."""
     prompt: str
-    """The step's prompt, rendered; it says also what was wrong with the last attempt."""
+    """The step's prompt, rendered. It also says what was wrong with the last attempt."""
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema of the answer, where the step has a shape."""
+    """The JSON Schema of the answer, if the step has one."""
     deadline: float | None = None
     """When the step times out, in seconds since the epoch."""
     context: Mapping[str, Any] = {}
-    """What earlier steps of the case have left, as the prompt sees it. A copy as well."""
+    """What earlier steps of the case have left, as the prompt sees it. A copy, too."""
 
 
 Returned = str | Mapping[str, Any] | msgspec.Struct | Reply
@@ -240,10 +240,12 @@ class Handler:
             self.fallback.start(deliver)
 
     def free_capacity(self) -> int:
-        return self.fallback.room() if isinstance(self.fallback, HasCapacity) else sys.maxsize
+        return (
+            self.fallback.free_capacity() if isinstance(self.fallback, HasCapacity) else sys.maxsize
+        )
 
     def account_of(self, role: str) -> str:
-        return self.fallback.account(role) if isinstance(self.fallback, SharesAccount) else ""
+        return self.fallback.account_of(role) if isinstance(self.fallback, SharesAccount) else ""
 
     def keeps_answers(self) -> bool:
         return self.fallback is None or (

@@ -40,29 +40,32 @@ class Circuit(msgspec.Struct, frozen=True):
 
     @classmethod
     def load(cls, name: str | Path, project: Path = Path()) -> "Circuit":
-        """The circuit of that name, of the project or installed; or in the file of that path."""
+        """Load a circuit by its name, from the project or an installed package, or from the file
+        of a path that ends in .yaml."""
         bundle = find_circuit(str(name), project)
         return cls(bundle, bundle.open())
 
     @classmethod
     def parse(cls, text: str, file: str = "circuit.yaml") -> "Circuit":
-        """A circuit from the text of its table, prompts written in place."""
+        """Make a circuit from YAML text that holds its prompts."""
         bundle = Bundle(file, text)
         return cls(bundle, bundle.open())
 
     @property
     def name(self) -> str:
+        """The circuit's name."""
         return self.source.circuit.name
 
     def verify(self) -> VerifyReport:
-        """All findings about the circuit and its prompts; `sound` says whether it may be run."""
+        """Prove the circuit: all findings about it and its prompts. A report that is not `sound`
+        means that the circuit cannot be run."""
         return verify_source(self.source)
 
     def with_thresholds(
         self, usual: Mapping[str, Any], given: Mapping[str, Any]
     ) -> "tuple[Circuit, dict[str, Any]]":
-        """The circuit with other thresholds, and those. Of the `usual` ones of a project, those
-        count that the circuit has; of the `given` ones, all must be the circuit's."""
+        """The circuit with other thresholds, and the changes. A project's `usual` thresholds count
+        where the circuit has them; all that are `given` must be the circuit's."""
         own = self.source.circuit
         known = {name: value for name, value in usual.items() if name in own.thresholds}
         changes = check_thresholds(own, known) | check_thresholds(own, given)

@@ -77,14 +77,16 @@ class PreparedAnswer(msgspec.Struct, frozen=True):
 
 
 class SavedAnswer(msgspec.Struct, frozen=True):
-    """An answer that was left where it is found."""
+    """An answer that was checked and saved."""
 
     question_id: int | str
     run_id: int
     taken_now: bool
-    """Whether somebody is there who takes it."""
+    """Whether a process is at work that takes it now."""
     also: Sequence[int]
+    """Other questions that it settles, too."""
     then: str
+    """What happens next, in a sentence."""
 
 
 class LateAnswer(msgspec.Struct, frozen=True):
@@ -295,18 +297,20 @@ GATE: Final = "gate"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One question. What it is about the case is empty for a question about the run itself."""
+    """A question that waits for a person. `case_id` is empty if it is about the run itself."""
 
     question_id: int | str
     kind: str
-    """gate, query, permission; or what is asked about a run, as budget."""
+    """`gate`, `query`, `permission`, or what is asked about a run, such as `budget`."""
     run_id: int
     case_id: str
     step: str
     asked_at: float
     prompt: str
     options: tuple[str, ...] = ()
+    """The decisions that it takes, if they are known."""
     answer_saved: bool = False
+    """Whether an answer is saved that nobody has taken yet."""
 
 
 def list_questions(connection: Connection, path: Path) -> list[Question]:

@@ -55,7 +55,7 @@ class CaseLife(msgspec.Struct, frozen=True):
         return "\n".join(self.format())
 
     def format(self, *, prompts: bool = False) -> Iterator[str]:
-        """The life as lines for people; the prompts only if asked for."""
+        """The life as lines of text; with `prompts`, the prompts too."""
         case = self.case
         yield (
             f"case {case.case_id} of run {case.run_id}, "

@@ -24,7 +24,7 @@ from interlock.api import inspect
 from interlock.api.base import ProjectBase
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
-from interlock.api.run import Run, RunWork
+from interlock.api.run import Run, RunWork, read_status
 from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
@@ -43,9 +43,10 @@ AgentLike = str | Carrier | Callable[..., Any]
 
 
 class Project(ProjectBase):
-    """A folder with an interlock.toml, or without one, and its database.
+    """A project: a folder, its settings and circuits, and the database of its runs.
 
-    A context manager: leaving it stops what still works, without losing anything.
+    Use it as a context manager. Leaving it stops whatever is still at work, and loses nothing. `db`
+    names another database than the project's own; `clock` replaces the system's time in tests.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Project(ProjectBase):
 
     @classmethod
     def temporary(cls, *, clock: Clock | None = None) -> Self:
-        """A project in a folder of its own, removed when it is left."""
+        """A project in a temporary folder, which is removed when the project is closed."""
         folder = Path(tempfile.mkdtemp(prefix="interlock-"))
         made = cls(folder, db=folder / DATABASE, clock=clock)  # whatever INTERLOCK_DB says
         made._remove = folder
@@ -82,7 +83,7 @@ class Project(ProjectBase):
         self.close()
 
     def close(self) -> None:
-        """Stop what works in this program. What was decided is kept; `resume` goes on."""
+        """Stop whatever this program works on. Every decision is kept, and `resume` continues."""
         self._closed = True
         for work in self._works.values():
             work.stop(now=True)
@@ -108,8 +109,12 @@ class Project(ProjectBase):
     ) -> Run:
         """Start cases through a circuit and return at once; the work goes on in the background.
 
-        With an `id`, starting the same again gives the same run: one that was interrupted goes on,
-        one that is over is only returned. Another input under the same id is refused.
+        `circuit` is a name, the path of a YAML file, or a `Circuit`. Each case is a dict with an
+        `id`; `agents` says who answers, by role. `set` changes thresholds, `budget` limits what the
+        run may spend, `slots` how many of a role work at once, `parallel` how many in all.
+
+        With an `id`, the same input is the same run: if it was interrupted, it continues; if it is
+        over, it is only returned. Other input under the same id is refused.
         """
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         changed, changes = own.with_thresholds(self.settings.thresholds, set or {})
@@ -152,8 +157,8 @@ class Project(ProjectBase):
         *,
         agents: Mapping[str, AgentLike] | AgentLike | None = None,
     ) -> Run:
-        """Go on with an unfinished run: the newest, if none is named. Python functions that
-        answered in another process have to be given again."""
+        """Continue an unfinished run, by default the newest. Functions that answered in another
+        process have to be given again; agents named by words are remembered."""
         with self.read() as connection:
             found = self.find_run(connection, _read_number(run))
         busy = self._find_busy()
@@ -176,23 +181,25 @@ class Project(ProjectBase):
         return self._start_work(begin, agents)
 
     def run(self, run: int | str | None = None) -> Run:
-        """A run by its number or id; the newest, if none is named."""
+        """Find a run by its number or id; by default, the newest."""
         with self.read() as connection:
             found = self.find_run(connection, run)
         return Run(self, found.run_id)
 
     def runs(self, status: str | None = None) -> list[Run]:
-        """All runs, the oldest first; only those that stand so, if a status is named."""
+        """All runs, oldest first; with `status`, only the runs that have it."""
         if not self.db.exists():
             return []
         with self.read() as connection:
             found = list_runs(connection)
-        return [Run(self, each.run_id) for each in found if status in (None, each.status)]
+        if status is not None:
+            found = [each for each in found if read_status(each, self.db) == status]
+        return [Run(self, each.run_id) for each in found]
 
     # Questions.
 
     def inbox(self, run: "Run | int | str | None" = None) -> list[Question]:
-        """What waits for a person, the oldest first; in one run, if it is named."""
+        """The questions that wait for a person, oldest first; with `run`, only those of one run."""
         if not self.db.exists():
             return []
         with self.read() as connection:
@@ -210,8 +217,9 @@ class Project(ProjectBase):
         fields: Mapping[str, Any] | None = None,
         group: bool | None = None,
     ) -> SavedAnswer:
-        """Answer a question. A question that is settled already, or asked anew since it was seen,
-        is refused. With `group`, the answer counts for all questions that belong together."""
+        """Answer a question, in the name of `by`. An answer is checked before it is saved, and one
+        that comes too late is refused. `fields` fills in further fields of the answer; `group` says
+        whether it counts for all questions that belong together; by default, the circuit does."""
         number = question.question_id if isinstance(question, Question) else question
         given = AnswerRequest(
             str(number), decision, note, dict(fields or {}), by, inbox_.find_user(), group
@@ -221,8 +229,8 @@ class Project(ProjectBase):
     # Looking.
 
     def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
-        """The life of a case: what was asked, what came back, what was decided and why. In the
-        newest run that has it, if none is named."""
+        """The life of a case: what was asked, what came back, what was decided and why; by default
+        in the newest run that has the case."""
         with self.read() as connection:
             return inspect.explain_case(connection, case, self._find_number(connection, run))
 
@@ -232,13 +240,14 @@ class Project(ProjectBase):
         set: Mapping[str, Any] | None = None,  # noqa: A002 - as the flag --set
         case: str = "",
     ) -> list[ReplayedCase]:
-        """Decide a recorded run again with other thresholds: where would each case have gone?"""
+        """Decide a recorded run again with other thresholds, without asking anybody: where would
+        each case have gone?"""
         with self.read() as connection:
             number = self._find_number(connection, run)
             return inspect.replay_run(connection, number, set or {}, case)
 
     def report(self, run: "Run | int | str | None" = None) -> str:
-        """What the run's application found, as Markdown; of any other run, its cases."""
+        """The report of the run's application, as Markdown; for a plain circuit, its cases."""
         with self.read() as connection:
             return inspect.report_run(connection, self.find_run(connection, _read_number(run)))
 

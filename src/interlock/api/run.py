@@ -36,10 +36,10 @@ _FOR_PEOPLE = ("waiting", "budget")
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One decision: what came back for a case, and where it went."""
+    """One decision: what came back for a case, and where the case went."""
 
     seq: int
-    """Its place in the journal: `events(after=seq)` goes on behind it."""
+    """Its place in the journal; `events(after=seq)` continues after it."""
     at: float
     case_id: str
     step: str
@@ -50,7 +50,7 @@ class Event(msgspec.Struct, frozen=True):
     rule: str
     dispatch_id: int
     text: str
-    """The same in one line."""
+    """The event in one line; `str(event)` gives the same."""
 
     def __str__(self) -> str:
         return self.text
@@ -159,7 +159,10 @@ class RunWork:
 
 
 class Run:
-    """A handle on a run. `await run` is `run.wait()` in async code."""
+    """A handle on a run. In async code, `await run` does what `run.wait()` does.
+
+    Handles are cheap, and all handles of a run are equal: `project.run("monday")` gives another.
+    """
 
     def __init__(self, project: "Project", number: int) -> None:
         self._project = project
@@ -185,37 +188,37 @@ class Run:
 
     @property
     def id(self) -> int | str:
-        """What the run was started under; its number, if it was given no id."""
+        """The id that the run was started with; its number, if it has none."""
         return msgspec.convert(self._read_record().options, RunConfig).id or self.number
 
     @property
     def status(self) -> str:
-        """As in RunResult; `running` while somebody works on it, `interrupted` if nobody does."""
-        status = self._read_record().status
-        return status if status != "running" or find_writer(self._project.db) else "interrupted"
+        """How the run stands: a status of `RunResult`, `running` while a process works on it, or
+        `interrupted` if that process died."""
+        return read_status(self._read_record(), self._project.db)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cases stand where: by end, or by status while they are open."""
+        """The number of cases by their end, or by their status while they are open."""
         with self._project.read() as connection:
             return dict(count_ends(connection, self.number))
 
     def cases(self, status: str | None = None) -> list[CaseSummary]:
-        """The cases, in their order; only those `open`, `ended` or `stuck`, if one is named."""
+        """The cases, in order; with `status`, only those that are `open`, `ended` or `stuck`."""
         with self._project.read() as connection:
             found = list_cases(connection, self.number)
         return [each for each in found if status in (None, each.status)]
 
     def events(self, after: int = 0) -> "EventStream":
-        """Every decision, from the first or `after` one; ends when the run is settled: it is over,
-        or only people can move it on. An iterator, in async code an async one. Where people have
-        answered meanwhile, the run goes on first, as with `wait`."""
+        """Every decision behind `after`, as it is committed, for `for` and `async for`. Ends when
+        the run is settled: it is over, or only people can move it on. If people have answered since
+        it last stopped, it continues first."""
         return EventStream(self, after)
 
     def wait(self, timeout: float | None = None) -> RunResult:
-        """Return when the run is settled: it is over, or only people can move it on. Where people
-        have answered meanwhile, the run goes on first. TimeoutError after so many seconds; the
-        work goes on all the same."""
+        """Return when the run is settled: it is over, or only people can move it on. If people have
+        answered since it last stopped, it continues first. TimeoutError if it takes longer than
+        `timeout` seconds; the work goes on all the same."""
         deadline = None if timeout is None else time.monotonic() + timeout
         self._resume_if_answered()
         while True:
@@ -249,7 +252,8 @@ class Run:
             return _build_result(connection, find_run(connection, self.number))
 
     def stop(self, *, now: bool = False) -> None:
-        """Stop the work in this process. What was decided is kept; `resume` goes on."""
+        """Stop the work on this run: once the answers that are out have come in, or `now`. Every
+        decision is kept, and `resume` continues."""
         work = self._work
         if work is None:
             raise StateError(
@@ -260,11 +264,11 @@ class Run:
         work.join()
 
     def resume(self) -> "Run":
-        """Go on with this run, with the agents it had: `Project.resume`."""
+        """Continue this run with the agents it had. The same as `Project.resume(run)`."""
         return self._project.resume(self)
 
     def explain(self, case: str) -> CaseLife:
-        """The life of a case of this run; print it, or read its fields."""
+        """The life of a case of this run: print it, or read its fields."""
         return self._project.explain(case, self)
 
     def _read_record(self) -> RunRecord:
@@ -334,6 +338,11 @@ class EventStream:
         found, busy = self._run._read_events(self._after)  # noqa: SLF001 - the same module
         self._after = found[-1].seq if found else self._after
         return found, busy
+
+
+def read_status(run: RunRecord, db: Path) -> str:
+    """How a run stands. The journal cannot know that the process at work has died."""
+    return "interrupted" if run.status == "running" and find_writer(db) is None else run.status
 
 
 def _build_event(line: JournalLine) -> Event:

@@ -73,7 +73,7 @@ class NoDisplay:
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """How the work on a run came out."""
+    """How a run stands when the work on it has ended."""
 
     run_id: int
     status: RunStatus
@@ -83,9 +83,11 @@ class RunResult(msgspec.Struct, frozen=True):
     circuit: Circuit
     stopped_by: signal.Signals | None = None
     written_out: tuple[str, ...] = ()
-    """What waits for an answer by hand, a line each."""
+    """Steps that wait for an answer by hand, a line each."""
     notes: tuple[str, ...] = ()
+    """What the application wants the user to know."""
     hooks: CaseHooks | None = None
+    """The application's code, as it was at the end."""
 
 
 def load_circuit(run: Run) -> Circuit:

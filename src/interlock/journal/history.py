@@ -63,7 +63,7 @@ _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class CaseSummary(msgspec.Struct, frozen=True):
-    """A case as its row shows it."""
+    """A case and where it stands."""
 
     case_no: int
     case_id: str
