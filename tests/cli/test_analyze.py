@@ -405,7 +405,7 @@ def test_two_analyses_at_once_on_one_store(world: World) -> None:
         (("*.nope",), "*.nope matches no file"),
         (("rp:12",), "Set ASTERISK_RP_URL"),
         (("http://x/y",), "is not the address of a ReportPortal launch"),
-        (("red.xml", "--agent", "oracle"), "'oracle' names no agent; use basic"),
+        (("red.xml", "--agent", "oracle"), "'oracle' names no agent; use exec:COMMAND"),
         (("red.xml", "--agent", "pilot=basic"), "no step has the role 'pilot'"),
         (("red.xml", "--last-green", "app=HEAD"), "repositories are none; name one with --repo"),
         (("red.xml", "--set", "beer=6"), "rca has no threshold 'beer'"),

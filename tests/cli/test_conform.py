@@ -120,7 +120,7 @@ def test_list_shows_every_scenario() -> None:
         ((), "name the watcher's command after --"),
         (("--", "nosuchwatcher"), "there is no command 'nosuchwatcher' to run"),
         (("--only", "none", "--", "true"), "--only 'none': there is one-step, several-steps"),
-        (("--timeout", "0", "--", "true"), "'0' is no duration"),
+        (("--timeout", "0", "--", "true"), "'0' is not a duration"),
         (("--junit", "/nowhere/x.xml", "--", "true"), "/nowhere/x.xml cannot be written"),
         (("--nosuch", "--", "true"), "--nosuch"),
     ],

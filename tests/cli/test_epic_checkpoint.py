@@ -196,7 +196,7 @@ def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
     assert (found["fell_back"], found["checkpoint"]["generation"]) == (True, 1)
     said = do(world, "show")
     assert said.code == 0
-    assert "epic-3.json is damaged: the file is no valid JSON" in said.err
+    assert "epic-3.json is damaged: it is not valid JSON" in said.err
     assert said.err.endswith("epic-3.json.1 is used\n")
 
 

@@ -131,7 +131,11 @@ def test_a_door_is_closed_with_the_run(waiting: Waiting) -> None:
         (("--hitl", "github", "--hook", "harbour"), SECRET, "write PORT or HOST:PORT"),
         (("--hitl", "github", "--hook", "127.0.0.1:"), SECRET, "write PORT or HOST:PORT"),
         (("--hitl", "github", "--hook", "70000"), SECRET, "a port from 0 to 65535"),
-        (("--hitl", "github", "--hook", "no.such.host.invalid:0"), SECRET, "another with --hook"),
+        (
+            ("--hitl", "github", "--hook", "no.such.host.invalid:0"),
+            SECRET,
+            "another address with --hook",
+        ),
     ],
 )
 def test_a_door_that_cannot_be_is_refused_before_anything_is_begun(

@@ -128,7 +128,7 @@ def test_cursor_takes_an_answer_that_lies_in_its_place(begun: World) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "the file is no valid JSON"),
+        ("{", "it is not valid JSON"),
         ('{"dispatch_id": 7, "data": {}}', "it answers dispatch 7, and 1 is open; nothing was"),
         (json.dumps(TRIAGE), "Answer lacks the field 'match'. Nothing was saved"),
     ],

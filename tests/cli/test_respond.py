@@ -221,8 +221,8 @@ def test_what_another_parent_has_claimed_is_left_to_it(desk: Desk) -> None:
     [
         ("import sys; sys.exit('no tokens left')", "crash: exit code 1: no tokens left"),
         ("print('Sure! Here it is')", "the agent must print one JSON object: "),
-        ("print('[1]')", "the agent must print one JSON object: the file holds a list"),
-        ("print('')", "the agent must print one JSON object: the file is empty"),
+        ("print('[1]')", "the agent must print one JSON object: it holds a list"),
+        ("print('')", "the agent must print one JSON object: it is empty"),
         ('print(\'{"dispatch_id": 9, "data": {}}\')', "the agent answered dispatch 9, not 7"),
         ('print(\'{"dispatch_id": "7", "data": {}}\')', "the agent's own wrapper is wrong: "),
         ("import time; time.sleep(600)", "timeout: no answer within 0.5 s"),
@@ -379,7 +379,7 @@ def test_signals_that_come_later_are_answered(desk: Desk) -> None:
         ((), "who answers? Say it with --agent exec:COMMAND"),
         (("--agent", "nobody"), "'nobody' names no agent"),
         (("--agent", "exec:nosuchcommand"), "there is no command 'nosuchcommand' to run"),
-        (("--agent", "exec:true", "--timeout", "soon"), "'soon' is no duration"),
+        (("--agent", "exec:true", "--timeout", "soon"), "'soon' is not a duration"),
         (
             ("--agent", "exec:true", "/etc/hostname"),
             "/etc/hostname is neither a folder nor a signal.json",

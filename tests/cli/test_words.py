@@ -36,16 +36,13 @@ WRONG = [
     (
         ("--agent", "scout=gpt:4"),
         (
-            "'gpt:4' names no agent; use basic, acp:…, exec:…, script:… "
-            "or a name of 'interlock agents'"
+            "'gpt:4' names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "
+            "'interlock agents' lists"
         ),
     ),
     (
         ("--agent", "exec:"),
-        (
-            "'exec:' names no agent; use basic, acp:…, exec:…, script:… "
-            "or a name of 'interlock agents'"
-        ),
+        "exec: there is no command '' to run",
     ),
     (("--agent", "basic"), "the built-in analyst answers only for rca, not for triage"),
     (("--agent", "exec:nobody"), "exec:nobody: there is no command 'nobody' to run"),

@@ -24,7 +24,8 @@ CREW = """\
 B: {write: [{raw: "ü?", delay: 2s}, {answer: {words: 6}}]}
 """
 SENTENCE = (
-    "Answer with one JSON object and nothing else (JSON is malformed: invalid character (byte 0))."
+    "Answer with one JSON object and nothing else "
+    "(it is not valid JSON: invalid character (byte 0))."
 )
 
 

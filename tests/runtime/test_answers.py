@@ -86,14 +86,14 @@ def test_taken(content: bytes, signal: Signal) -> None:
             b'{"mark": 1} and more',
             "Malformed",
             "Answer with one JSON object and nothing else "
-            "(it is no valid JSON: trailing characters (byte 13)).",
+            "(it is not valid JSON: trailing characters (byte 13)).",
             id="trailing garbage",
         ),
         pytest.param(
             b'{"mark": NaN}',
             "Malformed",
             "Answer with one JSON object and nothing else "
-            "(it is no valid JSON: NaN is no JSON number).",
+            "(it is not valid JSON: NaN is no JSON number).",
             id="NaN",
         ),
         pytest.param(

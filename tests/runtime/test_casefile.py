@@ -81,11 +81,11 @@ def test_bad_ids(tmp_path: Path, name: str) -> None:
         ),
         pytest.param(
             '{"id": "A"}\n{"id": "A',
-            f":2: it is no valid JSON: Input data was truncated; {HINT}",
+            f":2: it is not valid JSON: Input data was truncated; {HINT}",
             id="cut off",
         ),
         pytest.param(
-            "id: A", f":1: it is no valid JSON: invalid character (byte 0); {HINT}", id="no JSON"
+            "id: A", f":1: it is not valid JSON: invalid character (byte 0); {HINT}", id="no JSON"
         ),
         pytest.param('["A"]', f":1: it holds a list, not an object; {HINT}", id="an array"),
         pytest.param(

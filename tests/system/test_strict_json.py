@@ -120,7 +120,7 @@ def test_whatever_comes_it_is_a_value_or_a_reason(content: bytes) -> None:
         (b'{"a": "\xff"}', "not-utf8", "it is not UTF-8: invalid start byte"),
         (b"[1]", "not-an-object", "it holds a list, not an object"),
         (b"true", "not-an-object", "it holds a boolean, not an object"),
-        (b'{"a": 1,}', "invalid-json", "it is no valid JSON: "),
+        (b'{"a": 1,}', "invalid-json", "it is not valid JSON: "),
         (b'{"a": 1, "a": 1}', "duplicate-key", "'a' is written twice"),
         (nested(MAX_DEPTH + 1), "too-deep", DEEP),
     ],

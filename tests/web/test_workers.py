@@ -219,4 +219,4 @@ def test_a_place_that_is_taken(world: World) -> None:
         port = server.url.rpartition(":")[2]
         told = world.say("serve", "--port", port)
     assert told.code == 2
-    assert "Address already in use; choose another with --host and --port" in told.err
+    assert "Address already in use; choose another address with --host and --port" in told.err

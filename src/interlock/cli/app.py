@@ -24,7 +24,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "init": ("init", "Set a project up."),
         "analyze": ("rca", "Find the causes of failing tests."),
         "deliver": ("delivery", "Carry out a plan: written, reviewed, audited, proven, merged."),
-        "epic": ("epic", "Epics: long work over many sessions."),
+        "epic": ("epic epic_checkpoint", "Epics: long work over many sessions."),
         "calibrate": ("calibrate", "Measure an agent against failures whose causes are known."),
     },
     "Runs": {
@@ -70,7 +70,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
     },
 }
-"""Every verb as --help shows it: by group, with the module that has it and its first sentence."""
+"""Every verb as --help shows it: by group, with the modules that have it and its first sentence."""
 
 
 class ExitCode(IntEnum):
@@ -97,7 +97,8 @@ class _Verbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         for group in VERBS.values():
             if cmd_name in group:
-                import_module(f"interlock.cli.{group[cmd_name][0]}")
+                for module in group[cmd_name][0].split():
+                    import_module(f"interlock.cli.{module}")
                 # Verbs are registered when their module is loaded, after this group was built.
                 return typer.main.get_group(app).commands[cmd_name]
         return None

@@ -124,7 +124,7 @@ def _explain_error(content: bytes, error: ValueError) -> Problem:
         return _TOO_DEEP
     except ValueError:
         pass
-    return Problem("invalid-json", f"it is no valid JSON: {why}")
+    return Problem("invalid-json", f"it is not valid JSON: {why}")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -112,7 +112,7 @@ def a_link(path: Path) -> None:
 
 
 INVALID = [
-    ("partial", content(b'{"dispatch_id": 1, "da'), "no valid JSON"),
+    ("partial", content(b'{"dispatch_id": 1, "da'), "not valid JSON"),
     ("empty", content(b""), "it is empty"),
     ("huge", content(b" " * (MAX_ARTIFACT + 1)), f"more than {MAX_ARTIFACT:,} bytes"),
     ("binary", content(b"\x80\x00\xff\xfe"), "not UTF-8"),
@@ -133,7 +133,7 @@ INVALID = [
         "half a surrogate pair",
     ),
     ("a deep pit", content(b'{"data":' + b"[" * 200_000), "nested deeper than"),
-    ("markdown", content(b'```json\n{"dispatch_id": 1, "data": {}}\n```'), "no valid JSON"),
+    ("markdown", content(b'```json\n{"dispatch_id": 1, "data": {}}\n```'), "not valid JSON"),
 ]
 
 

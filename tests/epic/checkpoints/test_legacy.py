@@ -204,7 +204,7 @@ def test_fields_nobody_knows_are_kept() -> None:
     [
         (b"", "it is empty"),
         (b"\n", "it is empty"),
-        (b"{", "no valid JSON"),
+        (b"{", "not valid JSON"),
         (b"[]", "not an object"),
         (b"null", "not an object"),
         (b"\xff{}", "not UTF-8"),
@@ -215,7 +215,7 @@ def test_fields_nobody_knows_are_kept() -> None:
         (b'{"a": 1e999}', "a number is out of range"),
         (b'{"a": NaN}', "NaN is no JSON number"),
         (b'{"a": 99999999999999999999}', "64 bits"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "no valid JSON"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not valid JSON"),
         (b'{"a":' + b"[" * 100 + b"]" * 100 + b"}", "nested deeper"),
         (b'{"a":' + b"[" * 200_000, "nested deeper"),
         (b'{"epic": "' + b"x" * (1 << 20) + b'"}', "more than 1,048,576 bytes"),

@@ -73,7 +73,7 @@ def test_respond_passes_everything() -> None:
         ("first_id", EVERY - ONE_DISPATCH, "the artifact has dispatch_id 4102"),
         again("first_only", EVERY - ONE_DISPATCH, "no artifact was written"),
         ("fragile", {"partial-signal"}, "the watcher ended with exit code 1, saying: "),
-        again("garbage", EVERY, "was destroyed: the file is no valid JSON"),
+        again("garbage", EVERY, "was destroyed: it is not valid JSON"),
         again("new_status", EVERY, "it was rewritten with "),
         again("finisher", EVERY, "it was rewritten with status done"),
         ("vandal", EVERY, "signal.json was destroyed: the file is gone"),

@@ -1,7 +1,7 @@
 """The carrier `file`: a signal in the case's folder asks, an artifact beside it answers (seed 000).
 
 `PendingFile` is one open dispatch: it follows the life of its signal (waiting, processing, done,
-error), looks twice at an artifact that is no valid JSON, and writes a signal again that was
+error), looks twice at an artifact that is not valid JSON, and writes a signal again that was
 replaced by nonsense. `FileCarrier` knows which dispatches are open and when to look; an artifact
 written while nobody looked is found when its dispatch is sent again after a restart.
 `ManualCarrier` writes the same files, but nobody waits: the answer is saved by a later command.
@@ -56,7 +56,7 @@ from interlock.system.folder_watch import FolderWatch, Mode
 from interlock.system.strict_json import Problem, read_object
 
 SECOND_LOOK_AFTER = 1.0
-"""Seconds between the two looks at a file that is no valid JSON."""
+"""Seconds between the two looks at a file that is not valid JSON."""
 _MAX_ERROR = 2_000
 _MAX_REFUSALS = 50
 """Refusals journaled for one dispatch; whoever writes more nonsense adds nothing new."""
