@@ -98,7 +98,7 @@ Commands:
   analyze    Find the causes of failing tests.
   report     Write the report of a suite anew, as it stands.
   push       Tell ReportPortal what was reviewed.
-  calibrate  Run a scenario whose truth is known and score the agent.
+  calibrate  Run a scenario with known answers and score the agent.
 """
 ANALYST = """\
 Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...

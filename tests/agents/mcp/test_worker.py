@@ -272,7 +272,7 @@ async def test_a_question_to_a_human(world: World) -> None:
             ({**held, "question": " "}, "Ask something: the question is empty."),
             (
                 {**held, "lease": "x", "question": "?"},
-                "This is no lease of dispatch 1; use its own.",
+                "This is not a lease of dispatch 1; use its own.",
             ),
             ({**held, "question": "?", "options": [""]}, "Give at most 12 options"),
         ]:
