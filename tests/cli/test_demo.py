@@ -30,7 +30,8 @@ def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) ->
         f"The small world is in {world.folder / 'demo'}: look around, try your own.",
     ):
         assert line in first.out.splitlines()
-    assert re.search(r"^run 1: done; 3 DONE; \d+ dispatches$", first.out, re.MULTILINE)
+    resumed = first.out.partition("$ interlock resume\n")[2]
+    assert resumed.startswith("1184\n3 failures, 1 cause: 1 product bug (3 failures). It is new.")
     assert re.search(r"^floats +13 .* product 13/13 +#1 ", first.out, re.MULTILINE)
     killed = re.search(r"killed \(SIGKILL\) after (\d+) decisions", first.out)
     assert killed is not None
