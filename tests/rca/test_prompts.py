@@ -59,7 +59,7 @@ def poisoned(kind: Any, text: str) -> Any:
         return (poisoned(parts[0], text),) * 3
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind)
-        values = {name: poisoned(each, text) for name, each in hints.items()}
+        values = {name: poisoned(each, text) for name, each in hints.items() if name != "__test__"}
         values |= {name: f"https://x.example/{text}" for name in values if name.endswith("url")}
         return kind(**values)
     return 5 if kind is int else True if kind is bool else None if type(None) in parts else 0.5
