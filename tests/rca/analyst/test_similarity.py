@@ -114,12 +114,11 @@ def test_what_tells_nothing_has_none() -> None:
 def test_another_process_makes_the_same() -> None:
     code = (
         "from tests.rca.analyst.failing import shut; "
-        "from interlock.rca.analyst.similarity import compute_bands; from "
-        "interlock.rca.analyst.similarity import extract_traits; "
+        "from interlock.rca.analyst.similarity import compute_bands, extract_traits; "
     )
     found = [
         subprocess.run(
-            [sys.executable, "-c", code + "print(bands_of(traits(shut(1))))"],
+            [sys.executable, "-c", code + "print(compute_bands(extract_traits(shut(1))))"],
             env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path)) + ":."},
             capture_output=True,
             text=True,

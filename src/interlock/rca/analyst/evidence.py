@@ -114,7 +114,7 @@ def make_excerpt(text: str, most_chars: int) -> tuple[str, bool]:
     if len(text) <= most_chars:
         return text, False
     lines = text.split("\n")
-    room = most_chars
+    room = most_chars - len(_GAP) - 20  # for what is left out after the last line
     kept: list[EvidenceLine] = []
     for line in sorted(choose_evidence(lines), key=lambda line: (-line.score, line.line)):
         size = min(len(line.text), _SHOWN) + len(_GAP) + 20
