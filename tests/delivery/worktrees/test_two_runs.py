@@ -14,18 +14,18 @@ from pathlib import Path
 from interlock.delivery.worktrees.merge_branch import TaskChange
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 source, home, slug = sys.argv[1:]
-opened = DeliveryWorkspace.found(Path(source), Path(home), slug, clock=lambda: 1_700_001_000)
+opened = DeliveryWorkspace.create(Path(source), Path(home), slug, clock=lambda: 1_700_001_000)
 with opened as workspace:
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(5):
-        tree = workspace.tree(f"task-{number}")
+        tree = workspace.open_tree(f"task-{number}")
         (tree.root / "a.txt").write_text(f"{slug} {number}\\n")
         taken = tree.snapshot("Work")
         assert taken.violations == (), taken.violations
         change = TaskChange(task_id=str(number), dispatch_id="1", sha=taken.sha, base=tree.base)
-        workspace.line.merge(change, lambda _: "")
-        said = workspace.line.publish()
+        workspace.merge_branch.merge(change, lambda _: "")
+        said = workspace.merge_branch.publish()
         assert said.is_done, said.sentence
 """
 
