@@ -123,14 +123,19 @@ def write_file(
     `dir_fd` the path is relative to that open folder.
     """
     staged = stage_file(path, data, mode=mode, sync=sync, dir_fd=dir_fd)
+    # Held open over the rename: whoever replaces the file at once is not taken for us.
+    held = os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
-        os.rename(staged, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    except OSError:
-        os.unlink(staged, dir_fd=dir_fd)
-        raise
-    if sync:
-        sync_folder(path.parent, dir_fd=dir_fd)
-    return _stamp(os.stat(path, dir_fd=dir_fd, follow_symlinks=False))
+        try:
+            os.rename(staged, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        except OSError:
+            os.unlink(staged, dir_fd=dir_fd)
+            raise
+        if sync:
+            sync_folder(path.parent, dir_fd=dir_fd)
+        return _stamp(os.fstat(held))
+    finally:
+        os.close(held)
 
 
 def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) -> None:
