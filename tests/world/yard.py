@@ -250,7 +250,7 @@ class Yard:
         )
         foreman = ours.hooks
         assert isinstance(foreman, DeliveryHooks)
-        again = AsyncHandler(_two_times(foreman.labours), foreman.ground.workspace.close)
+        again = AsyncHandler(_two_times(foreman.handlers), foreman.ground.workspace.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = RunSession(
             connection,

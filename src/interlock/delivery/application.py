@@ -38,25 +38,27 @@ class Delivery(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """The workshop is opened, our programs take their places, and the application its own."""
-        agreed = msgspec.convert(terms, DeliveryConfig)
-        plan = load_usable_plan(agreed)
-        shop = DeliveryWorkspace.create(
-            Path(agreed.source),
-            Path(agreed.home),
-            agreed.slug,
-            agreed.base,
-            keep_hooks=agreed.work.hooks,
+        """The workspace is opened, and our own handlers play the roles of `PROGRAMS`."""
+        config = msgspec.convert(terms, DeliveryConfig)
+        plan = load_usable_plan(config)
+        workspace = DeliveryWorkspace.create(
+            Path(config.source),
+            Path(config.home),
+            config.slug,
+            config.base,
+            keep_hooks=config.work.hooks,
         )
-        told = _published(shop)
-        watch = PlanWatch(agreed, plan, load_inputs(connection, run.run_id), clock.now, told.append)
-        ground = TaskEnvironment(shop, agreed, watch.plan)
-        foreman = DeliveryHooks(connection, run.run_id, circuit, ground, watch, clock, told)
-        ours: dict[str, Carrier] = dict.fromkeys(
-            PROGRAMS, AsyncHandler(foreman.labours, shop.close)
+        notes = _publish_again(workspace)
+        watch = PlanWatch(
+            config, plan, load_inputs(connection, run.run_id), clock.now, notes.append
         )
-        timed = _with_timeouts(circuit, agreed.timeouts)
-        return RunSetup(timed, {**carriers, **ours}, foreman, unplaced=PROGRAMS)
+        environment = TaskEnvironment(workspace, config, watch.plan)
+        hooks = DeliveryHooks(connection, run.run_id, circuit, environment, watch, clock, notes)
+        handlers: dict[str, Carrier] = dict.fromkeys(
+            PROGRAMS, AsyncHandler(hooks.handlers, workspace.close)
+        )
+        timed = _set_timeouts(circuit, config.timeouts)
+        return RunSetup(timed, {**carriers, **handlers}, hooks, unplaced=PROGRAMS)
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.delivery.delivering import told_of
@@ -65,16 +67,16 @@ class Delivery(Application):
         return render_markdown(told_of(connection, run))
 
 
-def _published(shop: DeliveryWorkspace) -> list[str]:
-    """What an earlier sitting merged and could not show, as when its branch was checked out; with
-    the reason if it still cannot."""
-    if shop.merge_branch.tip == shop.base:
+def _publish_again(workspace: DeliveryWorkspace) -> list[str]:
+    """Publish what an earlier session merged and could not publish, as when its branch was checked
+    out; the reason if it still cannot be."""
+    if workspace.merge_branch.tip == workspace.base:
         return []
-    published = shop.merge_branch.publish()
+    published = workspace.merge_branch.publish()
     return [] if published.is_done else [published.sentence]
 
 
-def _with_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
+def _set_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
     """The circuit with the time that somebody gives a role."""
     steps = {
         name: msgspec.structs.replace(step, timeout=timeouts.get(step.role, step.timeout))

@@ -64,7 +64,7 @@ class DeliveryHooks:
         inspection = TreeInspection(ground, clock)
         merging = MergeHandler(ground, inspection, self._idle, self.told.append)
         self.checking = CheckHandler(ground, inspection, merging, self._reported_by, self._declared)
-        self.labours = DeliveryHandlers(ground, clock, merging, self.checking, inspection)
+        self.handlers = DeliveryHandlers(ground, clock, merging, self.checking, inspection)
         self._briefs = TaskContextBuilder(ground, self.checking, self.experts)
         self.queues = WaitQueues(terms.work.per_expert, self._at_work)
         self._connection = connection
