@@ -1,5 +1,4 @@
-"""Rewrites the generated pages: circuits, guards, agents, Python, the protocols, MCP
-tools, schemas.
+"""Rewrites the generated pages: circuits, guards, protocols, schemas and the references.
 
 `make docs` runs it; a test keeps what is committed equal to what it would write.
 """
@@ -9,9 +8,11 @@ from pathlib import Path
 import msgspec
 
 from docs.pages.agents import render_agents_page
+from docs.pages.cli import render_cli_page, render_exit_codes_page
 from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
 from docs.pages.python import render_python_page
+from docs.pages.settings import render_settings_page
 from interlock.engine.circuit_file import build_circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
@@ -29,9 +30,12 @@ def pages() -> dict[str, str]:
     for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
     found["circuits/rca-guards.md"] = render_guard_page()
-    found["agents.md"] = render_agents_page()
+    found["reference/agents.md"] = render_agents_page()
+    found["reference/cli.md"] = render_cli_page()
+    found["reference/exit-codes.md"] = render_exit_codes_page()
+    found["reference/mcp-tools.md"] = tools_page()
     found["reference/python.md"] = render_python_page()
-    found["mcp-tools.md"] = tools_page()
+    found["reference/settings.md"] = render_settings_page()
     found |= {f"protocols/{name}": text for name, text in render_pages().items()}
     found |= {f"protocols/schemas/{name}": text for name, text in render_schemas().items()}
     return found

@@ -7,7 +7,7 @@ from interlock.agents.cli.profiles import OutcomeRule, Profile, list_profiles
 _HEAD = """# Agent CLIs
 
 Made by `make docs` from the profiles in `src/interlock/agents/cli/profiles/`. How to use them:
-[drive-agents.md](howto/drive-agents.md).
+[drive-agents.md](../howto/drive-agents.md).
 
 """
 

@@ -40,6 +40,22 @@ def list_names(module: ModuleType) -> dict[str, Any]:
     return {name: getattr(module, name) for name in names if name not in ("testing", *known)}
 
 
+def describe_fields(kind: type) -> dict[str, tuple[str, str]]:
+    """The type and the text of each field of a record, by its name, as they are written."""
+    node = _node(kind)
+    return _describe_fields(node) if isinstance(node, ast.ClassDef) else {}
+
+
+def _describe_fields(node: ast.ClassDef) -> dict[str, tuple[str, str]]:
+    return {
+        _name(each): (
+            ast.unparse(each.annotation) if isinstance(each, ast.AnnAssign) else "",
+            " ".join(_doc_after(node, each).split()),
+        )
+        for each in _fields(node)
+    }
+
+
 def list_signatures(module: ModuleType) -> Iterator[str]:
     """A line for each name and each public member, as a golden file keeps them."""
     for name, thing in list_names(module).items():
@@ -70,13 +86,12 @@ def _render(name: str, thing: Any) -> str:
 
 
 def _render_class(name: str, node: ast.ClassDef) -> Iterator[str]:
-    fields = list(_fields(node))
+    fields = _describe_fields(node)
     if fields:
         yield from ("| Field | Type | |", "|---|---|---|")
-        for each in fields:
-            kind = ast.unparse(each.annotation) if isinstance(each, ast.AnnAssign) else ""
-            about = " ".join(_doc_after(node, each).split())
-            yield f"| `{_name(each)}` | {f'`{_cell(kind)}`' if kind else ''} | {_cell(about)} |"
+        for field, (kind, about) in fields.items():
+            cell = f"`{escape_cell(kind)}`" if kind else ""
+            yield f"| `{field}` | {cell} | {escape_cell(about)} |"
         yield ""
     for method in _methods(node):
         title = name if method.name == "__init__" else f".{method.name}"
@@ -141,7 +156,7 @@ def _doc_after(node: ast.ClassDef, field: ast.stmt) -> str:
     return ""
 
 
-def _cell(text: str) -> str:
+def escape_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 

@@ -77,15 +77,25 @@ class ExitCode(IntEnum):
     """What an exit code means, everywhere."""
 
     DONE = 0
+    """The work is done, and all of it ended well."""
     FAILED = 1
+    """Something outside went wrong; stderr says what, and what to do."""
     USAGE = 2
+    """A flag, an argument, a setting or an input file is wrong."""
     UNHEALTHY = 3
+    """The run is over, but not every case ended well."""
     WAITING = 4
+    """Only a person can move the work on: see `interlock inbox`."""
     BUDGET = 5
+    """A budget is spent."""
     FINDINGS = 6
+    """The check ran and has findings."""
     RATE_LIMITED = 75
+    """An account is rate-limited, and `--on-limit leave` was given."""
     INTERRUPTED = 130
+    """Stopped by Ctrl-C. Run the same command again to continue."""
     TERMINATED = 143
+    """Stopped by SIGTERM. Run the same command again to continue."""
 
 
 class _Verbs(TyperGroup):

@@ -29,36 +29,51 @@ Tables = TypeVar("Tables", bound=msgspec.Struct)
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is told what happens in a run."""
+    """Who is told what happens in a run: a question, an end, a spent budget."""
 
     bell: bool = True
+    """Ring the terminal's bell."""
     command: list[str] = []
+    """A command to run for each notification; it reads JSON on stdin."""
     webhook: str = ""
+    """An address that gets each notification as a signed POST."""
     secret_env: str = "INTERLOCK_WEBHOOK_SECRET"  # noqa: S105 - a variable's name
-    """The environment variable that holds the secret, never the secret itself."""
+    """The environment variable that holds the webhook's secret, never the secret itself."""
 
 
 class RoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who plays a role, with which model, how many at once, and how long each may take."""
+    """Who plays a role."""
 
     agent: str = ""
+    """The agent, as `--agent` names it."""
     model: str = ""
+    """The model that the agent uses; its own default if empty."""
     slots: int | None = None
+    """How many dispatches of the role run at once."""
     timeout: str = ""
+    """How long one dispatch may take; the circuit's timeout if empty."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project may set in interlock.toml; environment and flags go before it."""
 
     db: str | None = None
+    """The database; `.interlock/interlock.db` if absent."""
     parallel: int | None = None
+    """How many dispatches of all roles run at once."""
     agents: dict[str, str] = {}
+    """Who answers each role, as `--agent ROLE=AGENT` says it; the key `""` is for all others."""
     agent: dict[str, dict[str, Any]] = {}
+    """`[agent.NAME]`: changes to the profile of one agent CLI, such as `claude`."""
     slots: dict[str, int] = {}
+    """How many dispatches of each role run at once."""
     budget: dict[str, Any] = {}
+    """Limits as for `--budget`: `dispatches`, `tokens`, `money`, `time`; `[budget.role.NAME]` and
+    `[budget.day]` for one role and for one day."""
     inbox: AnswerPolicy = EVERYBODY
     notify: Notify = Notify()
     thresholds: dict[str, Any] = {}
+    """Values for the thresholds of circuits, as `--set NAME=VALUE` gives them."""
     acp: AcpSettings = AcpSettings()
     roles: dict[str, RoleSettings] = {}
     file: str = FILE

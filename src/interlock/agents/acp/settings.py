@@ -39,19 +39,23 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[acp]` in interlock.toml. All of it is optional."""
+    """How agents that speak the Agent Client Protocol are run."""
 
     permissions: Policy = Policy()
     files: Literal["none", "read", "write"] = "none"
-    """Whether it may read and write files of its work folder through Interlock."""
+    """Whether the agent may read and write files of its work folder through Interlock."""
     permission_timeout: str = "10m"
-    """How long a question to a human waits; then it is a no."""
+    """How long a permission question waits for a human; then it is denied."""
     let_in: tuple[str, ...] = ()
-    """Names of variables of ours that it may see, such as GEMINI_*."""
+    """Environment variables of Interlock's that the agent may see, such as GEMINI_*."""
     env: dict[str, str] = {}
+    """Environment variables to set for the agent."""
     clocks: dict[str, float] = {}
+    """Seconds for the agent's timeouts, by name."""
     folder: Literal["own", "project"] = "own"
+    """Whether the agent works in a folder of its own or in the project's."""
     resume: bool = True
+    """Whether a conversation goes on after a restart, where the agent can load it."""
 
     @property
     def permission_seconds(self) -> float:

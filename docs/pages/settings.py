@@ -1,0 +1,105 @@
+"""The reference page of interlock.toml, from the records that read it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from docs.pages.python import describe_fields, escape_cell
+from interlock.runtime.settings import Settings, list_tables
+
+_HEAD = """\
+# interlock.toml
+
+Made by `make docs` from the records that read the file.
+
+`interlock.toml` lies in the project's folder; everything in it is optional. Environment variables
+(`INTERLOCK_DB`, `INTERLOCK_PARALLEL`) override it, and flags override both. An unknown key is an
+error, so a typo is never silently ignored. Durations are written `90s`, `10m`, `2h` or `7d`.
+
+Packages that [extend Interlock](../extend.md) may read tables of their own.
+"""
+_NOT_SETTINGS = ("file", "written")
+_WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def render_settings_page() -> str:
+    brought = {entry.load() for entry in list_tables().values()}
+    kinds = [Settings, *sorted(brought, key=lambda kind: str(kind.__module__))]
+    parts = [_HEAD, "## Top level", ""]
+    tables: list[tuple[str, Any]] = []
+    parts += ["| key | type | default | |", "|---|---|---|---|"]
+    for kind in kinds:
+        for name, row, struct in _read_fields(kind):
+            if struct is None:
+                parts.append(row)
+            else:
+                tables.append((name, struct))
+    for name, struct in tables:
+        parts += ["", *_render_table(name, *struct)]
+    return "\n".join(parts) + "\n"
+
+
+def _render_table(name: str, struct: type[msgspec.Struct], head: str) -> Iterator[str]:
+    yield f"## {head.format(name)}"
+    yield ""
+    yield (struct.__doc__ or "").strip()
+    yield ""
+    yield from ("| key | type | default | |", "|---|---|---|---|")
+    inner = []
+    for field, row, nested in _read_fields(struct):
+        if nested is None:
+            yield row
+        else:
+            inner.append((f"{name}.{field}", nested))
+    for field, nested in inner:
+        yield ""
+        yield from _render_table(field, *nested)
+
+
+def _read_fields(
+    kind: type[msgspec.Struct],
+) -> Iterator[tuple[str, str, tuple[type[msgspec.Struct], str] | None]]:
+    """Each key with its row; for a key that is a table, also the record of it and its heading."""
+    hints, texts = get_type_hints(kind), describe_fields(kind)
+    for field in msgspec.structs.fields(kind):
+        if field.name in _NOT_SETTINGS:
+            continue
+        kind_text, about = render_type(hints[field.name]), texts[field.name][1]
+        default = "" if field.required else _render_default(field)
+        row = f"| `{field.name}` | {escape_cell(kind_text)} | {default} | {escape_cell(about)} |"
+        yield field.name, row, _find_table(hints[field.name])
+
+
+def render_type(hint: Any) -> str:
+    """A type in TOML's words."""
+    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not type(None)]
+    if origin is Literal:
+        return ", ".join(f"`{json.dumps(part)}`" for part in parts)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(render_type(part) for part in parts))
+    if origin in (list, tuple):
+        return f"list of {render_type(parts[0])}s"
+    if origin in (dict, Mapping):
+        return "table"
+    return _WORDS.get(hint, "any value")
+
+
+def _find_table(hint: Any) -> tuple[type[msgspec.Struct], str] | None:
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return hint, "`[{0}]`"
+    for part in get_args(hint):
+        if isinstance(part, type) and issubclass(part, msgspec.Struct):
+            return part, "`[{0}.NAME]`" if len(get_args(hint)) > 1 else "`[[{0}]]`"
+    return None
+
+
+def _render_default(field: Any) -> str:
+    value = field.default
+    if value is msgspec.NODEFAULT:
+        value = field.default_factory()
+    if value is None or (not value and value is not False and not isinstance(value, int | float)):
+        return ""
+    return f"`{escape_cell(msgspec.json.encode(value).decode())}`"
