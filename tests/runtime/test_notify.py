@@ -20,7 +20,7 @@ from interlock.journal.runs import NewCase
 from interlock.runtime.notify import (
     DELIVERY_SECONDS,
     MAX_DELIVERIES,
-    RETRY_SECONDS,
+    RETRY,
     Notifier,
     WebhookTarget,
 )
@@ -91,12 +91,16 @@ class Post:
     def __init__(self, *answers: Answer) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.url = ""
+        self.tasks: set[asyncio.Task[None]] = set()
         self._answers = list(answers)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
         try:
             await self._answer(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
@@ -148,6 +152,9 @@ async def post(*answers: Answer) -> AsyncIterator[Post]:
         yield made
     finally:
         server.close()
+        for task in made.tasks:
+            task.cancel()
+        await asyncio.gather(*made.tasks)
 
 
 async def until(
@@ -228,12 +235,12 @@ async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
     ("answer", "tries", "problem"),
     [
         pytest.param(
-            status(500), 1 + len(RETRY_SECONDS), "webhook: the address answered 500", id="500"
+            status(500), 1 + len(RETRY.delays), "webhook: the address answered 500", id="500"
         ),
         pytest.param(status(404), 1, "webhook: the address answered 404", id="404"),
         pytest.param(status(301), 1, "webhook: the address answered 301", id="elsewhere"),
-        pytest.param(rude, 1 + len(RETRY_SECONDS), "webhook: RemoteProtocolError", id="nonsense"),
-        pytest.param(silent, 1 + len(RETRY_SECONDS), "webhook: it took too long", id="silent"),
+        pytest.param(rude, 1 + len(RETRY.delays), "webhook: RemoteProtocolError", id="nonsense"),
+        pytest.param(silent, 1 + len(RETRY.delays), "webhook: it took too long", id="silent"),
     ],
 )
 async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, problem: str) -> None:

@@ -9,6 +9,7 @@ address until it is taken, a few times at most. What cannot be delivered is repo
 import asyncio
 import hashlib
 import hmac
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -29,6 +30,12 @@ from interlock.journal.events import (
 from interlock.journal.journal import Inquiry, Pause
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import kill_group
+from interlock.system.retry import (
+    RetrySchedule,
+    TransientError,
+    is_transient,
+    read_retry_after,
+)
 from interlock.system.time import format_clock_time
 
 if TYPE_CHECKING:
@@ -43,13 +50,11 @@ DELIVERY_SECONDS = 10.0
 """Seconds that a command or an address has to take a notification."""
 CLOSE_SECONDS = 5.0
 """Seconds for which the end of a run waits for notifications that are under way."""
-RETRY_SECONDS = (1.0, 5.0)
-"""Seconds before an address is tried again."""
+RETRY = RetrySchedule((1.0, 5.0), longest=30.0)
+"""After how many seconds an address is tried again."""
 MAX_DELIVERIES = 100
 """How many deliveries may be under way; more are dropped."""
 _GATHERED = ("gate", "stuck")
-_FIRST_ERROR_STATUS, _FIRST_RETRY_STATUS = 300, 500
-"""The HTTP status from which on a notification was not taken, and from which on it may yet be."""
 
 
 class EventCollector:
@@ -232,16 +237,21 @@ class Notifier:
             await process.wait()
 
     async def _post(self, client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> None:
-        for delay in (*RETRY_SECONDS, None):
+        for failures in itertools.count(1):
             post = asyncio.ensure_future(_post_once(client, address, body))
-            in_time = await self._is_done_within(post, DELIVERY_SECONDS)
-            problem, again = post.result() if in_time else ("it took too long", True)
+            try:
+                if not await self._is_done_within(post, DELIVERY_SECONDS):
+                    raise TransientError("it took too long")
+                problem, wait = post.result(), None
+            except TransientError as error:
+                problem = error.reason
+                wait = RETRY.find_wait(failures, error.wait_s)
             if not problem or self._over:
                 return  # over: a cancelled request may come back as one that failed
-            if delay is None or not again:
+            if wait is None:
                 self._report(f"webhook: {problem}")
                 return
-            await self._sleep(delay)
+            await self._sleep(wait)
 
     async def _is_done_within(self, work: "asyncio.Future[Any]", seconds: float) -> bool:
         """Whether the work was done in time; else it is given up."""
@@ -252,14 +262,16 @@ class Notifier:
 
         cancel = self._clock.call_at(self._clock.now() + seconds, give_up)
         try:
-            await work
+            await asyncio.wait([work])
         except asyncio.CancelledError:
-            if not late:
-                work.cancel()
-                raise
+            work.cancel()
+            raise
         finally:
             cancel()
-        return not late
+        if late:  # and whatever a cancelled request comes back with does not count
+            return False
+        await work
+        return True
 
     async def _sleep(self, seconds: float) -> None:
         over = asyncio.Event()
@@ -287,22 +299,21 @@ def _build_client() -> "httpx.AsyncClient":
     return httpx.AsyncClient(timeout=None)  # noqa: S113 - the clock is ours
 
 
-async def _post_once(
-    client: "httpx.AsyncClient", address: WebhookTarget, body: bytes
-) -> tuple[str, bool]:
-    """Why the address did not take it, and whether it may yet; nothing if it did. The answer's own
-    body is not read."""
+async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: bytes) -> str:
+    """Why the address refuses it, empty if it does not; TransientError if it may take it later.
+    The answer's own body is not read."""
     import httpx
 
     headers = {"Content-Type": "application/json", **_sign(address, body)}
     try:
         async with client.stream("POST", address.url, content=body, headers=headers) as answer:
-            code = answer.status_code
+            status = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"[:200], True
-    return (
-        "" if code < _FIRST_ERROR_STATUS else f"the address answered {code}"
-    ), code >= _FIRST_RETRY_STATUS
+        raise TransientError(f"{type(error).__name__}: {error}"[:200]) from None
+    problem = f"the address answered {status}"
+    if is_transient(status):
+        raise TransientError(problem, status, read_retry_after(answer.headers))
+    return "" if answer.is_success else problem
 
 
 def build_notifier(

@@ -1,40 +1,141 @@
-"""A client for one server, on the ways that the environment names.
+"""Asking one server by HTTP, and the token it wants.
 
-Knows that proxies and certificates come from the environment, and may be wrong there. Refuses to
-know what is asked.
-
-A token for an outside system: from the environment, or from a key file of its owner alone.
-
-Knows what a token may look like and what to do where there is none. A token is never part of a
-message. Refuses to know what it opens.
+Proxies and certificates come from the environment, and may be wrong there. A request is sent once:
+a failure that may pass is a TransientError (see `retry`), every other one a SourceError. A token
+comes from the environment or from a key file of its owner alone, and is never part of a message.
 """
 
+import ssl
 import stat
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
+import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.retry import TransientError
+
+Params = Mapping[str, str | int]
 
 
-def build_client(
-    url: str, headers: Mapping[str, str], timeout_s: float, setting: str
-) -> httpx.Client:
-    """A client of that server, whose address comes from that `setting`."""
+class HttpClient:
+    """The way to one server, whose address comes from `setting`. What it raises for failures that
+    stay is made by `error`."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        setting: str,
+        timeout_s: float,
+        largest: int,
+        error: Callable[[str], SourceError] = SourceError,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._error = error
+        self._setting = setting
+        self._timeout_s = timeout_s
+        self._largest = largest
+        self._clock = clock
+        try:
+            self._client = httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
+        except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+            raise SourceError(
+                f"The way to {url} is not understood ({format_short(error)}): check {setting}, "
+                "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
+            ) from None
+
+    def close(self) -> None:
+        self._client.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[httpx.Response, bytes]:
+        """One request with `body` as JSON: the response, whatever its status, and its content."""
+        headers = dict(headers or {})
+        content = None if body is None else msgspec.json.encode(body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            with self._client.stream(
+                method, path, params=params, content=content, headers=headers
+            ) as response:
+                return response, self._read_body(response)
+        except httpx.TimeoutException:
+            raise TransientError(f"did not answer within {self._timeout_s:g} s") from None
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            if _is_distrust(error):
+                raise self._error(
+                    f"{self._url} cannot be trusted or does not speak TLS ({format_short(error)}): "
+                    f"check {self._setting}; if its certificate is your own, set SSL_CERT_FILE to "
+                    "the file of its authority."
+                ) from None
+            unreachable = isinstance(error, httpx.ConnectError)
+            reason = "cannot be reached" if unreachable else "broke the connection"
+            raise TransientError(f"{reason} ({format_short(error)})") from None
+        except (httpx.InvalidURL, httpx.HTTPError, UnicodeError) as error:
+            raise self._error(
+                f"{self._url} cannot be asked: {format_short(error)}. Check {self._setting}."
+            ) from None
+
+    def _read_body(self, response: httpx.Response) -> bytes:
+        """The whole body; a server that only drips is as late as one that is silent."""
+        deadline, raw = self._clock() + 4 * self._timeout_s, bytearray()
+        for part in response.iter_bytes():
+            raw += part
+            if len(raw) > self._largest:
+                raise self._error(
+                    f"A response from {self._url} has more than {self._largest:,} bytes."
+                )
+            if self._clock() > deadline:
+                raise TransientError(f"did not finish its answer within {4 * self._timeout_s:g} s")
+        return bytes(raw)
+
+
+def _is_distrust(error: BaseException) -> bool:
+    """Whether TLS itself was refused, and not only broken off."""
+    cause: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None and not isinstance(cause, ssl.SSLEOFError)
+
+
+def decode_json(raw: bytes) -> Any:
+    """What the body says; one that is no JSON was cut off on its way."""
     try:
-        return httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
-    except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
-        raise SourceError(
-            f"The way to {url} is not understood ({format_short(error)}): check {setting}, "
-            "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR."
-        ) from None
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise TransientError("sent an answer that was cut off") from None
 
 
-def format_short(said: object) -> str:
+def is_web_page(response: httpx.Response) -> bool:
+    return "html" in response.headers.get("content-type", "")
+
+
+def read_error_message(raw: bytes, token: str) -> str:
+    """The `message` of a refusal, without the token should it be in there; empty if none."""
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return ""
+    message = found.get("message") if isinstance(found, dict) else None
+    return format_short(message.replace(token, "***")) if isinstance(message, str) else ""
+
+
+def format_short(text: object) -> str:
     """In one line, and not a long one."""
-    return " ".join(str(said).split())[:300]
+    return " ".join(str(text).split())[:300]
 
 
 _LONGEST: Final = 4_096

@@ -120,7 +120,7 @@ def test_silence_and_half_an_answer_may_be_better_next_time(github: Github) -> N
     github.fault("slow")
     github.fault("half")
     rest = GithubRest(github.address, timeout_s=0.2)
-    for said in ("did not answer", "was broken off"):
+    for said in ("did not answer", "was cut off"):
         with pytest.raises(GithubBusyError, match=said):
             rest.get(PATH, "issues")
     rest.close()
@@ -128,7 +128,7 @@ def test_silence_and_half_an_answer_may_be_better_next_time(github: Github) -> N
 
 def test_nobody_there() -> None:
     rest = GithubRest(GithubAddress("http://127.0.0.1:9", REPO, TOKEN), timeout_s=5)
-    with pytest.raises(GithubBusyError, match="connection to GitHub failed"):
+    with pytest.raises(GithubBusyError, match="GitHub cannot be reached"):
         rest.get(PATH, "issues")
     rest.close()
 

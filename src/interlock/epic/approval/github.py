@@ -1,12 +1,8 @@
-"""One question by HTTP to GitHub, and what a refusal means: come later, no right, or no.
+"""GitHub by HTTP: its address and token, entity tags, pages, and what a refusal means.
 
-Knows the token, entity tags, pages and the several ways in which GitHub says that it was asked too
-often. Asks once and never waits: who asks decides when to come again. Refuses to know what for.
-
-Where GitHub is and what opens it: the API's address, the repository, the token.
-
-Knows the environment's names and the key file. The token is never shown: not in a message, not in
-a repr. Refuses to know HTTP.
+A request is sent once and never waits: whoever asks decides when to come again. GitHub says in
+several ways that it was asked too often. The token is never shown, neither in a message nor in a
+repr.
 """
 
 import re
@@ -20,7 +16,15 @@ import httpx
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.http import build_client, find_token, format_short
+from interlock.system.http import (
+    HttpClient,
+    Params,
+    decode_json,
+    find_token,
+    is_web_page,
+    read_error_message,
+)
+from interlock.system.retry import TransientError, is_transient, read_retry_after
 
 URL: Final = "GITHUB_API_URL"
 REPOSITORY: Final = "GITHUB_REPOSITORY"
@@ -68,7 +72,6 @@ _LARGEST: Final = 32 * 1024 * 1024
 _LONGEST_WAIT: Final = 24 * 3600.0
 _NEXT: Final = re.compile(r'<([^<>]{1,2000})>\s*;[^,<]{0,200}\brel="?next"?')
 _LIMITED: Final = re.compile(r"rate limit|abuse|too many requests", re.IGNORECASE)
-Params = Mapping[str, str | int]
 
 
 class GithubError(SourceError):
@@ -115,14 +118,20 @@ class GithubRest:
 
     def __init__(self, address: GithubAddress, *, timeout_s: float = TIMEOUT_S) -> None:
         self._address = address
-        self._timeout_s = timeout_s
         headers = {
             "Authorization": f"Bearer {address.token}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": "2022-11-28",
             "User-Agent": "interlock",
         }
-        self._client = build_client(address.url, headers, timeout_s, URL)
+        self._client = HttpClient(
+            address.url,
+            headers,
+            setting=URL,
+            timeout_s=timeout_s,
+            largest=_LARGEST,
+            error=GithubError,
+        )
 
     @property
     def repo(self) -> str:
@@ -134,10 +143,10 @@ class GithubRest:
     def get(
         self, path: str, what: str, params: Params | None = None, etag: str = ""
     ) -> GithubResponse:
-        return self._ask("GET", path, what, params=params, etag=etag)
+        return self._send("GET", path, what, params=params, etag=etag)
 
     def post(self, path: str, what: str, body: Any) -> Any:
-        return self._ask("POST", path, what, body=body).data
+        return self._send("POST", path, what, body=body).data
 
     def pages(self, first: GithubResponse, what: str) -> Iterator[GithubResponse]:
         """The first page and all that follow it."""
@@ -149,7 +158,7 @@ class GithubRest:
             yield first
         raise GithubError(f"{what} has more than {MOST_PAGES} pages.")
 
-    def _ask(
+    def _send(
         self,
         method: str,
         path: str,
@@ -159,112 +168,82 @@ class GithubRest:
         body: Any = None,
         etag: str = "",
     ) -> GithubResponse:
-        url = path if path.startswith("http") else f"{self._address.url}{path}"
         headers = {"If-None-Match": etag} if etag else {}
-        content = None if body is None else msgspec.json.encode(body)
-        if content is not None:
-            headers["Content-Type"] = "application/json"
         try:
-            with self._client.stream(
-                method, url, params=params, content=content, headers=headers
-            ) as answer:
-                raw = _body(answer)
-        except httpx.TimeoutException:
-            raise GithubBusyError(f"GitHub did not answer within {self._timeout_s:g} s.") from None
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            raise GithubBusyError(
-                f"The connection to GitHub failed: {format_short(error)}."
-            ) from None
-        except (httpx.InvalidURL, httpx.HTTPError, UnicodeError) as error:
-            raise GithubError(
-                f"GitHub cannot be asked: {format_short(error)}. Check {URL}."
-            ) from None
-        return self._answer(answer, raw, what, etag)
+            response, raw = self._client.send(
+                method, path, params=params, body=body, headers=headers
+            )
+            return self._judge(response, raw, what, etag)
+        except TransientError as error:
+            raise GithubBusyError(f"GitHub {error.reason}.", error.status, error.wait_s) from None
 
-    def _answer(self, answer: httpx.Response, raw: bytes, what: str, etag: str) -> GithubResponse:
-        if answer.status_code == 304 and etag:
+    def _judge(self, response: httpx.Response, raw: bytes, what: str, etag: str) -> GithubResponse:
+        if response.status_code == 304 and etag:
             return GithubResponse(None, etag, fresh=False)
-        if not answer.is_success:
-            raise self._refusal(answer, raw, what)
-        data = _decoded(answer, raw, what)
-        return GithubResponse(data, answer.headers.get("etag", ""), self._next(answer))
+        if not response.is_success:
+            raise self._describe_refusal(response, raw, what)
+        if raw and is_web_page(response):
+            raise GithubError(
+                f"A web page came back for {what}, not data: is {URL} the address of an API?"
+            )
+        data = decode_json(raw) if raw else None
+        return GithubResponse(data, response.headers.get("etag", ""), self._find_next(response))
 
-    def _next(self, answer: httpx.Response) -> str:
+    def _find_next(self, response: httpx.Response) -> str:
         """The next page, which must be where the token may be sent."""
-        found = _NEXT.search(answer.headers.get("link", ""))
+        found = _NEXT.search(response.headers.get("link", ""))
         if not found:
             return ""
-        url = str(answer.request.url.join(found[1]))
+        url = str(response.request.url.join(found[1]))
         if urlsplit(url)[:2] != urlsplit(self._address.url)[:2]:
             raise GithubError(f"GitHub's next page is elsewhere: check {URL}.")
         return url
 
-    def _refusal(self, answer: httpx.Response, raw: bytes, what: str) -> GithubError:
-        status, said, repo = answer.status_code, self._said(raw), self._address.repo
-        if status in (403, 429) and _is_limited(answer, said):
-            return GithubBusyError("GitHub was asked too often.", status, _wait(answer))
-        if status in (408, 429) or status >= 500:
-            return GithubBusyError(f"GitHub answered {status}.", status, _wait(answer))
+    def _describe_refusal(self, response: httpx.Response, raw: bytes, what: str) -> GithubError:
+        status, repo = response.status_code, self._address.repo
+        message = read_error_message(raw, self._address.token)
+        if status in (403, 429) and _is_limited(response, message):
+            return GithubBusyError("GitHub was asked too often.", status, _find_wait(response))
+        if is_transient(status):
+            return GithubBusyError(f"GitHub answered {status}.", status, _find_wait(response))
+        reason = message or "no reason given"
         if status == 401:
             return GithubAuthError(f"make a new token and set {TOKENS[0]} to it.", status)
         if status == 403:
-            told = f"the token may not use {what} in {repo} ({said or 'no reason given'})"
-            return GithubAuthError(f"{told}; give it the right to read and write issues.", status)
-        if answer.is_redirect:
+            return GithubAuthError(
+                f"the token may not use {what} in {repo} ({reason}); "
+                "give it the right to read and write issues.",
+                status,
+            )
+        if response.is_redirect:
             return GithubError(f"{repo} has moved: set {REPOSITORY} to its new name.", status)
         if status in (404, 410):
-            told = f"There is no {what} in {repo}, or the token may not see it ({status})"
-            return GithubError(f"{told}: check {REPOSITORY} and {URL}.", status)
-        return GithubError(f"GitHub refuses {what} ({status}): {said or 'no reason given'}", status)
+            return GithubError(
+                f"There is no {what} in {repo}, or the token may not see it ({status}): "
+                f"check {REPOSITORY} and {URL}.",
+                status,
+            )
+        return GithubError(f"GitHub refuses {what} ({status}): {reason}", status)
 
-    def _said(self, raw: bytes) -> str:
+
+def _is_limited(response: httpx.Response, message: str) -> bool:
+    asks_to_wait = "retry-after" in response.headers
+    return _is_spent(response) or asks_to_wait or bool(_LIMITED.search(message))
+
+
+def _is_spent(response: httpx.Response) -> bool:
+    remaining: str = response.headers.get("x-ratelimit-remaining", "")
+    return remaining.strip() == "0"
+
+
+def _find_wait(response: httpx.Response) -> float | None:
+    """Seconds to wait, as GitHub says: outright, or until the limit is lifted, by its own clock."""
+    wait = read_retry_after(response.headers)
+    reset = response.headers.get("x-ratelimit-reset", "").strip()
+    if wait is None and _is_spent(response) and re.fullmatch("[0-9]{1,11}", reset):
         try:
-            found = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return ""
-        message = found.get("message") if isinstance(found, dict) else None
-        return format_short(message.replace(self._address.token, "***")) if message else ""
-
-
-def _body(answer: httpx.Response) -> bytes:
-    raw = bytearray()
-    for part in answer.iter_bytes():
-        raw += part
-        if len(raw) > _LARGEST:
-            raise GithubError(f"An answer of GitHub has more than {_LARGEST:,} bytes.")
-    return bytes(raw)
-
-
-def _decoded(answer: httpx.Response, raw: bytes, what: str) -> Any:
-    try:
-        return msgspec.json.decode(raw) if raw else None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        if "html" in answer.headers.get("content-type", ""):
-            raise GithubError(
-                f"A web page came back for {what}, not data: is {URL} the address of an API?"
-            ) from None
-        raise GithubBusyError(f"GitHub's answer for {what} was broken off.") from None
-
-
-def _is_limited(answer: httpx.Response, said: str) -> bool:
-    spent = answer.headers.get("x-ratelimit-remaining", "").strip() == "0"
-    return spent or "retry-after" in answer.headers or bool(_LIMITED.search(said))
-
-
-def _wait(answer: httpx.Response) -> float | None:
-    """Seconds to wait, as GitHub says: a number, a date, or when the limit is lifted, each
-    compared with GitHub's own clock."""
-    said = answer.headers.get("retry-after", "").strip()
-    reset = answer.headers.get("x-ratelimit-reset", "").strip()
-    spent = answer.headers.get("x-ratelimit-remaining", "").strip() == "0"
-    try:
-        if said.isascii() and said.isdigit() and len(said) < 10:
-            return min(float(said), _LONGEST_WAIT)
-        now = parsedate_to_datetime(answer.headers["date"]).timestamp()
-        if said:
-            return min(max(0.0, parsedate_to_datetime(said).timestamp() - now), _LONGEST_WAIT)
-        if spent and reset.isascii() and reset.isdigit() and len(reset) < 12:
-            return min(max(1.0, float(reset) - now + 1), _LONGEST_WAIT)
-    except (ValueError, TypeError, KeyError, OverflowError):
-        pass
-    return None
+            now = parsedate_to_datetime(response.headers["date"]).timestamp()
+        except (ValueError, TypeError, KeyError, OverflowError):
+            return None
+        wait = max(1.0, float(reset) - now + 1)
+    return None if wait is None else min(wait, _LONGEST_WAIT)

@@ -5,11 +5,10 @@ late, broken or put off; a `Retry-After` is heeded. The token is never shown, ne
 nor in a repr, and is sent to the configured server only.
 """
 
+import itertools
 import re
-import ssl
 import time
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -18,7 +17,16 @@ import httpx
 import msgspec
 
 from interlock.system.errors import SourceError
-from interlock.system.http import build_client, find_token, format_short
+from interlock.system.http import (
+    HttpClient,
+    Params,
+    decode_json,
+    find_token,
+    format_short,
+    is_web_page,
+    read_error_message,
+)
+from interlock.system.retry import RetrySchedule, TransientError, is_transient, read_retry_after
 
 URL_VARIABLE: Final = "ASTERISK_RP_URL"
 PROJECT_VARIABLE: Final = "ASTERISK_RP_PROJECT"
@@ -120,10 +128,8 @@ def _find_root(url: str) -> str:
 TIMEOUT_S: Final = 30.0
 DELAYS_S: Final = (1.0, 2.0, 4.0, 8.0)
 """How long to wait before each further try."""
-LONGEST_WAIT_S: Final = 120.0
+_SCHEDULE: Final = RetrySchedule(DELAYS_S)
 _LARGEST: Final = 64 * 1024 * 1024
-_PASSING: Final = (408, 429, 500, 502, 503, 504)
-Params = Mapping[str, str | int]
 
 
 class PortalError(SourceError):
@@ -132,16 +138,6 @@ class PortalError(SourceError):
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
         self.status = status
-
-
-class _RetryError(Exception):
-    """This answer may be better next time."""
-
-    def __init__(self, reason: str, status: int = 0, wait_s: float | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status = status
-        self.wait_s = wait_s
 
 
 class PortalClient:
@@ -156,11 +152,16 @@ class PortalClient:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = address
-        self._timeout_s = timeout_s
         self._sleep = sleep
-        self._clock = clock
-        headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json"}
-        self._client = build_client(address.url, headers, timeout_s, URL_VARIABLE)
+        self._client = HttpClient(
+            address.url,
+            {"Authorization": f"Bearer {address.token}", "Accept": "application/json"},
+            setting=URL_VARIABLE,
+            timeout_s=timeout_s,
+            largest=_LARGEST,
+            error=PortalError,
+            clock=clock,
+        )
 
     def close(self) -> None:
         self._client.close()
@@ -175,62 +176,40 @@ class PortalClient:
         body: Any = None,
     ) -> Any:
         """The answer, after as many tries as the schedule has."""
-        for delay in (*DELAYS_S, None):
+        for failures in itertools.count(1):
             try:
-                return self._request_once(method, path, what, params, body)
-            except _RetryError as problem:
-                wait = delay if problem.wait_s is None else problem.wait_s
-                if delay is None or wait is None or wait > LONGEST_WAIT_S:
-                    raise self._describe_failure(problem, what, method) from None
+                response, raw = self._client.send(method, path, params=params, body=body)
+                return self._judge(response, raw, what, method)
+            except TransientError as error:
+                wait = _SCHEDULE.find_wait(failures, error.wait_s)
+                if wait is None:
+                    raise self._describe_failure(error, what, method) from None
             self._sleep(wait)
-        raise AssertionError("the schedule ends with a raise")
+        raise AssertionError("the schedule ends")
 
-    def _request_once(
-        self, method: str, path: str, what: str, params: Params | None, body: Any
-    ) -> Any:
-        content = None if body is None else msgspec.json.encode(body)
-        kind = {} if content is None else {"Content-Type": "application/json"}
+    def _judge(self, response: httpx.Response, raw: bytes, what: str, method: str) -> Any:
+        status = response.status_code
+        if is_transient(status):
+            raise TransientError(f"answered {status}", status, read_retry_after(response.headers))
+        if not response.is_success:
+            raise self._describe_refusal(response, raw, what, method)
         try:
-            with self._client.stream(
-                method, path, params=params, content=content, headers=kind
-            ) as answer:
-                raw = self._read_body(answer)
-        except httpx.TimeoutException:
-            raise _RetryError(f"it did not answer within {self._timeout_s:g} s") from None
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            if _is_distrust(error):
-                raise self._describe_distrust(error) from None
-            raise _RetryError(f"the connection failed ({format_short(error)})") from None
-        except (httpx.InvalidURL, httpx.HTTPError) as error:
-            raise PortalError(
-                f"{self._address.url} cannot be asked: {format_short(error)}. Check {URL_VARIABLE}."
-            ) from None
-        if answer.is_success:
-            return _decode_body(answer, raw, what)
-        if answer.status_code in _PASSING:
-            raise _RetryError(
-                f"it answered {answer.status_code}", answer.status_code, _read_retry_after(answer)
-            )
-        raise self._describe_refusal(answer, raw, what, method)
-
-    def _read_body(self, answer: httpx.Response) -> bytes:
-        """The whole body; a server that only drips is as late as one that is silent."""
-        deadline, raw = self._clock() + 4 * self._timeout_s, bytearray()
-        for part in answer.iter_bytes():
-            raw += part
-            if len(raw) > _LARGEST:
-                raise PortalError(f"A response from ReportPortal has more than {_LARGEST:,} bytes.")
-            if self._clock() > deadline:
-                raise _RetryError(f"its answer was not complete after {4 * self._timeout_s:g} s")
-        return bytes(raw)
+            return decode_json(raw)
+        except TransientError:
+            if is_web_page(response):
+                raise PortalError(
+                    f"A web page came back for {what}, not data: is {URL_VARIABLE} the "
+                    "address of ReportPortal?"
+                ) from None
+            raise
 
     def _describe_refusal(
-        self, answer: httpx.Response, raw: bytes, what: str, method: str
+        self, response: httpx.Response, raw: bytes, what: str, method: str
     ) -> PortalError:
-        status = answer.status_code
-        message, project = self._read_message(raw), self._address.project
-        if answer.is_redirect:
-            where = format_short(answer.headers.get("location", ""))
+        status, project = response.status_code, self._address.project
+        message = read_error_message(raw, self._address.token)
+        if response.is_redirect:
+            where = format_short(response.headers.get("location", ""))
             sentence = f"ReportPortal redirects to {where}: set {URL_VARIABLE} to its real address."
             return PortalError(sentence, status)
         sentences = {
@@ -250,68 +229,15 @@ class PortalClient:
         default = f"ReportPortal refuses {what} ({status}): {message or 'it does not say why'}"
         return PortalError(sentences.get(status, default), status)
 
-    def _describe_distrust(self, error: Exception) -> PortalError:
-        """No try will help: the certificate is not one we trust, or this is no TLS."""
-        return PortalError(
-            f"{self._address.url} cannot be trusted or does not speak TLS "
-            f"({format_short(error)}): check {URL_VARIABLE}; if its certificate is your own, "
-            "set SSL_CERT_FILE to the file of its authority."
-        )
-
-    def _describe_failure(self, problem: _RetryError, what: str, method: str) -> PortalError:
-        waits = problem.wait_s is not None and problem.wait_s > LONGEST_WAIT_S
+    def _describe_failure(self, error: TransientError, what: str, method: str) -> PortalError:
         advice = (
-            f"it asks to wait {problem.wait_s:.0f} s: try again then"
-            if waits
+            f"it asks to wait {error.wait_s:.0f} s: try again then"
+            if error.wait_s is not None and error.wait_s > _SCHEDULE.longest
             else f"{len(DELAYS_S) + 1} tries were made; check {URL_VARIABLE} or try again later"
         )
-        reason = f"{problem.reason}; {advice}."
         does = "return" if method == "GET" else "accept"
         return PortalError(
-            f"ReportPortal at {self._address.url} does not {does} {what}: {reason}", problem.status
+            f"ReportPortal at {self._address.url} does not {does} {what}: "
+            f"it {error.reason}; {advice}.",
+            error.status,
         )
-
-    def _read_message(self, raw: bytes) -> str:
-        """What the server says about an error, without the token should it be in there."""
-        try:
-            found = msgspec.json.decode(raw)
-        except (msgspec.DecodeError, RecursionError):
-            return ""
-        message = found.get("message") if isinstance(found, dict) else None
-        return (
-            format_short(message.replace(self._address.token, "***"))
-            if isinstance(message, str)
-            else ""
-        )
-
-
-def _is_distrust(error: BaseException) -> bool:
-    """Whether TLS itself was refused, and not only broken off."""
-    cause: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None and not isinstance(cause, ssl.SSLEOFError)
-
-
-def _decode_body(answer: httpx.Response, raw: bytes, what: str) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        if "html" in answer.headers.get("content-type", ""):
-            raise PortalError(
-                f"A web page came back for {what}, not data: is {URL_VARIABLE} the "
-                "address of ReportPortal?"
-            ) from None
-        raise _RetryError("its answer was cut off") from None
-
-
-def _read_retry_after(answer: httpx.Response) -> float | None:
-    """Seconds to wait, as the server says: a number, or a date compared with its own clock."""
-    value = answer.headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit() and len(value) < 10:
-        return float(value)
-    try:
-        until = parsedate_to_datetime(value)
-        return max(0.0, (until - parsedate_to_datetime(answer.headers["date"])).total_seconds())
-    except (ValueError, TypeError, KeyError):
-        return None

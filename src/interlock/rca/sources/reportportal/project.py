@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 from interlock.rca.sources.reportportal.client import (
     TIMEOUT_S,
-    Params,
     PortalAddress,
     PortalClient,
     PortalError,
 )
 from interlock.rca.sources.reportportal.items import read_number
 from interlock.system.errors import SourceError
+from interlock.system.http import Params
 
 _PAGE: Final = 200
 _LOG_PAGE: Final = 300
