@@ -15,7 +15,6 @@ CATEGORIES = ["product", "automation", "infra", "flake", "firmware", "unknown"]
 def test_category_and_code_map_there_and_back(category: str, code: str) -> None:
     assert TAXONOMY.find_code_of_category(category) == code
     assert TAXONOMY.find_category_of_code(code) == category
-    assert TAXONOMY.find_hints(category) == (code,)
     assert TAXONOMY.explain_word(category) == ""
 
 
@@ -38,20 +37,19 @@ def test_a_code_is_found_by_itself_and_by_its_alias(word: str, code: str | None)
 
 
 @pytest.mark.parametrize(
-    ("word", "category", "hints"),
+    ("word", "category"),
     [
-        ("timeout", "unknown", ("si001", "ab001")),
-        ("assertion", "unknown", ("pb001", "ab001")),
-        ("crash", "unknown", ("pb001", "si001")),
-        ("config", "unknown", ("ab001", "si001")),
-        ("environment", "infra", ("si001",)),
-        ("Infra", "infra", ("si001",)),
-        ("weather", None, ()),
+        ("timeout", "unknown"),
+        ("assertion", "unknown"),
+        ("crash", "unknown"),
+        ("config", "unknown"),
+        ("environment", "infra"),
+        ("Infra", "infra"),
+        ("weather", None),
     ],
 )
-def test_words_of_other_times(word: str, category: str | None, hints: tuple[str, ...]) -> None:
+def test_words_of_other_times(word: str, category: str | None) -> None:
     assert TAXONOMY.find_category(word) == category
-    assert TAXONOMY.find_hints(word) == hints
 
 
 def test_who_uses_a_word_of_the_surface_is_told() -> None:

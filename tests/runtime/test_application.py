@@ -99,7 +99,7 @@ def test_rules_see_an_answer_as_it_was_examined(world: World) -> None:
 
 class Facts(DefaultHooks):
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
         return {"weather": f"rain on {case_no}"}
 

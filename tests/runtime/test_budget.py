@@ -125,7 +125,7 @@ def world(tmp_path: Path) -> World:
 
 
 def asked(world: World) -> list[tuple[int, str]]:
-    """What the treasury asks, and is not answered."""
+    """What the budget asks, and is not answered."""
     with world.reading() as connection:
         return [(each.question_id, each.about) for each in list_open_inquiries(connection)]
 

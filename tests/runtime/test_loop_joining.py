@@ -29,7 +29,7 @@ class Editor(DefaultHooks):
         self._is_time = False
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> dict[str, object]:
         self._is_time = self._is_time or (case.case_id, case.step) == (self._after, "judge")
         return {}

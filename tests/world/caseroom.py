@@ -166,7 +166,7 @@ class Caseroom(World):
                 *(connection, run, ours.circuit, ours.carriers, self.clock),
                 roles=self.circuit.roles,
                 parallel=None,
-                treasury=BudgetQuestion(
+                budget=BudgetQuestion(
                     RunBudget(
                         BudgetLimits(budget or Budget()), BudgetUsage(run.spent), self.clock.time
                     )

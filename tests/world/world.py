@@ -122,7 +122,7 @@ class World:
                 Schedule(roles, places),
                 crews,
                 self.clock,
-                treasury=self._treasury(connection, found, budget, desk=desk),
+                budget=self._budget_question(connection, found, budget, desk=desk),
                 wait_for_humans=wait,
                 wait_for_limits=patient,
                 application=application,
@@ -146,7 +146,7 @@ class World:
         finally:
             self.clock.forget_timers()
 
-    def _treasury(
+    def _budget_question(
         self, connection: Connection, run: Run, budget: Budget | str | None, *, desk: bool
     ) -> BudgetQuestion:
         """Limits for the run as a record, or all kinds in words; what was raised goes before."""

@@ -178,7 +178,7 @@ def _open_session(
         pool.clock,
         roles=pool.roles,
         parallel=pool.parallel,
-        treasury=open_budget(connection, run, pool),
+        budget=open_budget(connection, run, pool),
         by_hand=roles_answered_later(pool.carriers),
         unplaced=setup.unplaced,
         after=msgspec.convert(run.options, RunConfig).after,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.profiles import PROFILE_NAMES
 from interlock.agents.function import PromptlessHandler
 from interlock.agents.registry import MCP
@@ -22,14 +22,13 @@ from interlock.calibrate.campaign import IDEAL_AGENT, Campaign, is_worked_togeth
 from interlock.calibrate.metrics import ScoringRules
 from interlock.calibrate.prices import Prices
 from interlock.calibrate.scorecard import Calibration, CalibrationInfo, score_runs
-from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal, Usage
+from interlock.engine.case import OPEN, Case, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import open_writer
 from interlock.journal.history import list_cases
-from interlock.journal.journal import Effect
-from interlock.journal.runs import NewCase, Run, find_run, list_runs, set_options
+from interlock.journal.runs import Run, find_run, list_runs, set_options
 from interlock.runtime.agent_pool import AgentPool
-from interlock.runtime.application import CaseHooks, DefaultHooks, RunSetup
+from interlock.runtime.application import CaseHooks, DefaultHooks, HooksWrapper, RunSetup
 from interlock.runtime.benchmark import (
     BYTES_PER_TOKEN,
     AnyBenchmark,
@@ -237,49 +236,27 @@ def _change_config(
     return find_run(connection, number)
 
 
-class SequentialCases:
+class SequentialCases(HooksWrapper):
     """Hooks that hold all cases back but the first that is not over: so knowledge grows from case
     to case, as it does over days."""
 
     def __init__(self, hooks: CaseHooks, waiting: Sequence[str]) -> None:
-        self._own = hooks
+        super().__init__(hooks)
         self._waiting = dict.fromkeys(waiting)
         self._turn = next(iter(self._waiting), "")
 
-    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        return self._own.context_for(case_no, case, dispatch_id)
-
-    def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
-    ) -> Mapping[str, Any]:
-        return self._own.prompt_values(case_no, case, premises)
-
-    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
-        return self._own.check_answer(case_no, case, signal)
-
-    def effects(
-        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
-    ) -> Sequence[Effect]:
-        return self._own.effects(case_no, case, decision, data, by)
-
     def must_wait(self, case_no: int, case: Case) -> bool:
-        held = self._own.must_wait(case_no, case)
+        held = self._inner.must_wait(case_no, case)
         if case.status != OPEN:
             self._waiting.pop(case.case_id, None)
         return held or case.case_id != self._turn
 
     def released_cases(self) -> Iterable[str]:
-        yield from self._own.released_cases()
+        yield from self._inner.released_cases()
         first = next(iter(self._waiting), "")
         if first and first != self._turn:
             self._turn = first
             yield first
-
-    def new_cases(self) -> Iterable[NewCase]:
-        return self._own.new_cases()
-
-    def notes(self) -> Iterable[str]:
-        return self._own.notes()
 
 
 class MeteredCarrier:

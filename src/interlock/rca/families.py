@@ -195,20 +195,6 @@ def _describe_review(connection: Connection, look: CaseView) -> str:
     return " ".join(text.split())[:_ABOUT]
 
 
-def list_reviewed_with(connection: Connection, run_id: int, question_id: int) -> dict[int, str]:
-    """The other open questions about the same root cause or, where there is none yet, about the
-    same family: each with its case."""
-    reviews = find_open_reviews(connection, run_id)
-    if question_id not in reviews:
-        return {}
-    key = _make_review_key(connection, reviews[question_id])
-    return {
-        number: look.case_id
-        for number, look in reviews.items()
-        if number != question_id and _make_review_key(connection, look) == key
-    }
-
-
 def _make_review_key(connection: Connection, look: CaseView) -> tuple[str, object]:
     place = find_position(connection, look.case_no)
     if place and place.rca_id:

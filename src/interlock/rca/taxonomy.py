@@ -24,16 +24,8 @@ class Defect(msgspec.Struct, frozen=True):
     meaning: str
 
 
-class Surface(msgspec.Struct, frozen=True):
-    """A word for how a failure looks: it says nothing about where the fault lives."""
-
-    hints: tuple[str, ...]
-    note: str
-
-
-def _make_surface(word: str, *hints: str) -> Surface:
-    says = f"{word!r} says how it looks, not where the fault lives; often {' or '.join(hints)}"
-    return Surface(hints, says)
+def _describe_surface(word: str, *hints: str) -> str:
+    return f"{word!r} says how it looks, not where the fault lives; often {' or '.join(hints)}"
 
 
 _CATEGORIES: Final = {
@@ -57,10 +49,10 @@ _RARE: Final = {"ib003": Defect("infra", "Infrastructure Bug")}
 _ALIASES: Final = {"au001": "ab001", "en001": "si001"}
 _CATEGORY_ALIASES: Final = {"environment": "infra", "system": "infra", "infrastructure": "infra"}
 _SURFACES: Final = {
-    "timeout": _make_surface("timeout", "si001", "ab001"),
-    "assertion": _make_surface("assertion", "pb001", "ab001"),
-    "crash": _make_surface("crash", "pb001", "si001"),
-    "config": _make_surface("config", "ab001", "si001"),
+    "timeout": _describe_surface("timeout", "si001", "ab001"),
+    "assertion": _describe_surface("assertion", "pb001", "ab001"),
+    "crash": _describe_surface("crash", "pb001", "si001"),
+    "config": _describe_surface("config", "ab001", "si001"),
 }
 
 
@@ -72,7 +64,8 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
     read_only: Mapping[str, Defect]
     aliases: Mapping[str, str]
     category_aliases: Mapping[str, str]
-    surfaces: Mapping[str, Surface]
+    surfaces: Mapping[str, str]
+    """Words for how a failure looks, each with a note: they do not say where the fault lives."""
 
     def find_code(self, word: str) -> str | None:
         """The code this word is, by itself or by an alias; None if it is none."""
@@ -98,19 +91,11 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         found = self.find_category(category)
         return _PREFERRED.get(found) if found else None
 
-    def find_hints(self, word: str) -> tuple[str, ...]:
-        """The codes a category, or a word of the surface, suggests; likeliest first."""
-        surface = self.surfaces.get(_normalize(word))
-        if surface:
-            return surface.hints
-        code = self.find_code_of_category(word)
-        return (code,) if code else ()
-
     def explain_word(self, word: str) -> str:
         """What to say to whoever used this word; empty if it is a category of ours."""
         plain = _normalize(word)
         if plain in self.surfaces:
-            return self.surfaces[plain].note
+            return self.surfaces[plain]
         if plain in self.category_aliases:
             return f"{plain!r} is called {self.category_aliases[plain]!r} here"
         return "" if plain in self.categories else "this is not a category"

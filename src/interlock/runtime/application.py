@@ -5,7 +5,7 @@ against the world or plays roles itself brings an `Application`, named after its
 entry-point group `interlock.applications`. The built-in ones are found in the same way. An entry
 that names a package without code is a plain circuit: `circuit.yaml` and its prompts lie there.
 
-Applications are loaded when their circuit is used; what cannot be loaded is told by `doctor`.
+Applications are loaded when their circuit is used; `doctor` reports what cannot be loaded.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ class CaseHooks(Protocol):
         restart, it says the same."""
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
         """More names for the prompt of the step where the case stands."""
 
@@ -56,7 +56,7 @@ class CaseHooks(Protocol):
 
     def must_wait(self, case_no: int, case: Case) -> bool:
         """Whether an open case must wait although nothing in the plan is in its way. Asked once
-        each time it comes to a step; a case that is over is told here, too."""
+        each time it comes to a step; also called once for a case that is over."""
 
     def released_cases(self) -> Iterable[str]:
         """The held cases that need not wait any more."""
@@ -75,7 +75,7 @@ class DefaultHooks:
         return NO_CONTEXT
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
         return {}
 
@@ -98,6 +98,41 @@ class DefaultHooks:
 
     def notes(self) -> Iterable[str]:
         return ()
+
+
+class HooksWrapper:
+    """Hooks that stand before others and add nothing. Override what differs."""
+
+    def __init__(self, inner: CaseHooks) -> None:
+        self._inner = inner
+
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        return self._inner.context_for(case_no, case, dispatch_id)
+
+    def prompt_values(
+        self, case_no: int, case: Case, context: ExecutionContext
+    ) -> Mapping[str, Any]:
+        return self._inner.prompt_values(case_no, case, context)
+
+    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
+        return self._inner.check_answer(case_no, case, signal)
+
+    def effects(
+        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
+    ) -> Sequence[Effect]:
+        return self._inner.effects(case_no, case, decision, data, by)
+
+    def must_wait(self, case_no: int, case: Case) -> bool:
+        return self._inner.must_wait(case_no, case)
+
+    def released_cases(self) -> Iterable[str]:
+        return self._inner.released_cases()
+
+    def new_cases(self) -> Iterable[NewCase]:
+        return self._inner.new_cases()
+
+    def notes(self) -> Iterable[str]:
+        return self._inner.notes()
 
 
 class RunSetup(msgspec.Struct, frozen=True):

@@ -130,7 +130,7 @@ def _shares_of(prefix: str, budget: Budget, spent: Spent) -> dict[str, float]:
 
 
 def describe_low_limit(word: str, share: float) -> str:
-    """What is said of a limit that is nearly or wholly spent."""
+    """A sentence about a limit that is nearly or wholly spent."""
     return f"{share:.0%} of the budget's {word} is spent"
 
 
@@ -310,20 +310,20 @@ _NOT_LIMITS = {"decision", "comment"}
 
 
 class BudgetQuestion:
-    """Asks a person, through `desk`, whether a spent budget is raised. Without a desk nobody is
-    asked. `raise` names new limits, which are kept with the run in the same commit; `stop` leaves
+    """Asks a person whether a spent budget is raised; without an `inbox`, nobody is asked. `raise`
+    names new limits, which are kept with the run in the same commit; `stop` leaves
     it at rest, and it is not asked again about the same limits."""
 
     def __init__(
         self,
         budget: RunBudget,
         words: LimitWords | None = None,
-        desk: Carrier | None = None,
+        inbox: Carrier | None = None,
         last: OpenInquiry | None = None,
     ) -> None:
         self.budget = budget
         self._words: LimitWords = words or {}
-        self._desk = desk
+        self._inbox = inbox
         self._last = last
         self._open: Ask | None = None
         self._to_send = False
@@ -336,9 +336,9 @@ class BudgetQuestion:
     def start(self, deliver: Deliver, writes: TurnWrites) -> None:
         """Go on where the last session left off. If a flag or a new day has answered the question
         in the meantime, that is written down as its answer."""
-        if self._desk is None:
+        if self._inbox is None:
             return
-        self._desk.start(deliver)
+        self._inbox.start(deliver)
         last = self._last
         if last is None or last.answered_at is not None:
             return
@@ -356,7 +356,7 @@ class BudgetQuestion:
     def ask(self, journal: Journal, writes: TurnWrites) -> Inquiry | None:
         """Ask for more, if a limit is spent and nobody said stop to just that; the question."""
         spent = self.budget.spent_limits(writes.at)
-        if self._desk is None or not spent or self._open is not None:
+        if self._inbox is None or not spent or self._open is not None:
             return None
         limits = ", ".join(self._describe(word) for word in spent)
         about = f"run {journal.run_id} has spent its budget ({limits}): raise it, or stop?"
@@ -400,19 +400,19 @@ class BudgetQuestion:
         return None
 
     def publish(self) -> None:
-        """Tell the desk, now that it is committed."""
-        if self._desk is None:
+        """Pass it on to the inbox, now that it is committed."""
+        if self._inbox is None:
             return
         for question_id in self._settled:
-            self._desk.settle(question_id)
+            self._inbox.settle(question_id)
         self._settled = []
         if self._to_send and self._open is not None:
             self._to_send = False
-            self._desk.send([self._open])
+            self._inbox.send([self._open])
 
     async def close(self) -> None:
-        if self._desk is not None:
-            await self._desk.close()
+        if self._inbox is not None:
+            await self._inbox.close()
 
     def _apply(self, question_id: int, reply: Reply, at: float) -> InquiryAnswered:
         """Raise the limits, if that is the answer; ValueError or SourceError if it is none."""
@@ -432,7 +432,7 @@ class BudgetQuestion:
         return InquiryAnswered(question_id, reply.answered_by, reply.content, {"budget": words})
 
     def _put(self, inquiry: Inquiry, run_id: int, at: float) -> None:
-        """The question is open; it goes out with the next `deliver`."""
+        """The question is open; it goes out with the next `publish`."""
         self._open = Ask(
             inquiry.question_id, run_id, "", BUDGET_INQUIRY, 1, HUMAN, inquiry.about, at=at
         )

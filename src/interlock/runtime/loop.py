@@ -199,7 +199,7 @@ class RunLoop:
         carriers: Mapping[str, Carrier],
         clock: Clock,
         *,
-        treasury: BudgetQuestion | None = None,
+        budget: BudgetQuestion | None = None,
         application: CaseHooks | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
@@ -212,7 +212,7 @@ class RunLoop:
         self._circuit = circuit
         self._schedule = schedule
         self._clock = clock
-        self._budget_question = treasury or BudgetQuestion(RunBudget(now=clock.now()))
+        self._budget_question = budget or BudgetQuestion(RunBudget(now=clock.now()))
         self._budget = self._budget_question.budget
         self._wait_for_humans = wait_for_humans
         self._wait_for_limits = wait_for_limits

@@ -8,20 +8,18 @@ from the journal. With `OneRound`, a session gives each case one agent's turn.
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock, ExecutionContext, KeepsAnswers
-from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal
+from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, ignore_notification
-from interlock.journal.journal import Effect, Journal
+from interlock.journal.journal import Journal
 from interlock.journal.runs import (
-    NewCase,
     Run,
     RunStatus,
     load_cases,
@@ -29,7 +27,7 @@ from interlock.journal.runs import (
     load_open_dispatches,
 )
 from interlock.journal.usage import list_newest_pauses
-from interlock.runtime.application import CaseHooks
+from interlock.runtime.application import CaseHooks, HooksWrapper
 from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
 
@@ -47,7 +45,7 @@ class RunSession:
         *,
         roles: Mapping[str, Role],
         parallel: int | None,
-        treasury: BudgetQuestion | None = None,
+        budget: BudgetQuestion | None = None,
         by_hand: Collection[str] = frozenset({HUMAN}),
         unplaced: Collection[str] = frozenset(),
         after: int = 0,
@@ -78,7 +76,7 @@ class RunSession:
             Schedule(roles, parallel, by_hand, unplaced),
             carriers,
             clock,
-            treasury=treasury,
+            budget=budget,
             application=application,
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
@@ -135,16 +133,15 @@ class RunSession:
         self._loop.stop()
 
 
-class OneRound:
+class OneRound(HooksWrapper):
     """Sends every case to an agent at most once; then it rests until the next session.
 
-    Stands before another application and holds cases back. Our own programs and humans are no
-    agents: their roles are `free`, asked as often as it takes, so that what an agent answered is
-    still checked.
+    Our own programs and humans are no agents: their roles are `free`, asked as often as it takes,
+    so that what an agent answered is still checked.
     """
 
     def __init__(self, inner: CaseHooks, circuit: Circuit, free: Collection[str]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._circuit = circuit
         self._free = free
         self._had_turn: set[str] = set()
@@ -166,22 +163,3 @@ class OneRound:
     def _must_rest(self, case_id: str) -> bool:
         role = self._circuit.steps[self._steps[case_id]].role
         return case_id in self._had_turn and role not in self._free
-
-    def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
-    ) -> Mapping[str, Any]:
-        return self._inner.prompt_values(case_no, case, premises)
-
-    def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
-        return self._inner.check_answer(case_no, case, signal)
-
-    def effects(
-        self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
-    ) -> Sequence[Effect]:
-        return self._inner.effects(case_no, case, decision, data, by)
-
-    def new_cases(self) -> Iterable[NewCase]:
-        return self._inner.new_cases()
-
-    def notes(self) -> Iterable[str]:
-        return self._inner.notes()

@@ -7,7 +7,7 @@ import pytest
 from tests.rca.calibration.worlds import FULL, built, small
 
 from interlock.rca.calibration.scenario import find_scenario, list_shipped_scenarios
-from interlock.rca.calibration.scenario_check import check_scenario, is_sound
+from interlock.rca.calibration.scenario_check import check_scenario
 
 Break = Callable[[dict[str, Any]], object]
 
@@ -95,7 +95,7 @@ def test_every_fault_is_found(change: Break, level: str, id_: str) -> None:
     found = check_scenario(built(plain))
     assert (level, id_) in {(each.level, each.id) for each in found}
     assert all(each.message and each.fix for each in found)
-    assert is_sound(found) == (level != "error")
+    assert any(each.level == "error" for each in found) == (level == "error")
 
 
 def test_a_circle_of_three_is_one_finding_that_shows_it() -> None:
@@ -114,7 +114,6 @@ def test_unread_fields_are_notes() -> None:
 @pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_shipped_scenarios_are_sound_and_varied(name: str) -> None:
     scenario, unread = find_scenario(name)
-    assert is_sound(check_scenario(scenario, unread))
     assert {each.id for each in check_scenario(scenario, unread)} <= {"candidate"}
     assert 12 <= len(scenario.cases) <= 60
     hops = {

@@ -22,7 +22,6 @@ from interlock.rca.effects import Closed
 from interlock.rca.knowledge.causes import find_rca
 from interlock.rca.knowledge.suites import (
     CaseBrief,
-    Pipeline,
     Sighting,
     StoredLaunch,
     Suite,
@@ -32,16 +31,11 @@ from interlock.rca.knowledge.suites import (
     find_open_reviews,
     find_position,
     find_suite,
-    find_suite_case,
     has_agreed_cause,
     iterate_case_views,
-    list_cases_by_rca,
     list_launches,
-    list_pipelines,
-    list_regressions,
     list_siblings,
     list_suite_cases,
-    list_suites,
 )
 from interlock.rca.records import Launch
 from interlock.rca.steps import F0, F3, F5, F6
@@ -67,7 +61,6 @@ def test_suites_are_found(world: Inquiry) -> None:
     red, blue = Suite(1, 1, "red", "", "open", at, None), Suite(2, 2, "blue", "", "open", at, None)
     world.open(name="red")
     with world.reading() as connection:
-        assert list_suites(connection)[:2] == [red, blue]
         assert find_suite(connection, suite_id=1) == red
         assert find_suite(connection, run_id=2) == blue
         assert find_suite(connection, name="blue") == blue
@@ -82,12 +75,11 @@ def test_suites_are_found(world: Inquiry) -> None:
         assert find_suite(connection, name="' or 1=1 --") is None
 
 
-def test_pipelines_and_launches(world: Inquiry) -> None:
+def test_launches(world: Inquiry) -> None:
     with world.reading() as connection:
-        assert list_pipelines(connection, 1) == [Pipeline(1, 1, "1.0", "nightly", "", None, None)]
         launch = Launch(launch_id="L2", name="nightly", version="1.0")
         assert list_launches(connection, 2) == [StoredLaunch(2, 2, None, launch)]
-        assert (list_pipelines(connection, 9), list_launches(connection, 9)) == ([], [])
+        assert list_launches(connection, 9) == []
 
 
 def test_a_case_with_all_that_is_known(world: Inquiry) -> None:
@@ -95,8 +87,6 @@ def test_a_case_with_all_that_is_known(world: Inquiry) -> None:
     with world.reading() as connection:
         first, second, third = list_suite_cases(connection, 1)
         cause = find_rca(connection, 1)
-        assert find_suite_case(connection, 1) == first
-        assert find_suite_case(connection, 99) is None
         assert list_suite_cases(connection, 9) == []
         (fourth,) = list_suite_cases(connection, 2)
     assert first == SuiteCase(
@@ -155,8 +145,6 @@ def test_the_little_that_others_need(world: Inquiry) -> None:
         assert [each.case_no for each in list_siblings(connection, 1)] == [1, 2, 3]
         assert [each.case_no for each in list_siblings(connection, 1, 2)] == [1, 2]
         assert list_siblings(connection, 2) == [fourth]
-        assert [each.case_no for each in list_cases_by_rca(connection, 1)] == [1, 2, 4]
-        assert (list_regressions(connection, 1), list_regressions(connection, 2)) == ([], [fourth])
 
 
 @pytest.fixture

@@ -43,10 +43,6 @@ def check_scenario(scenario: Scenario, unread: Sequence[str] = ()) -> tuple[Find
     return tuple(sorted(found, key=lambda each: levels[each.level]))
 
 
-def is_sound(findings: Sequence[Finding]) -> bool:
-    return not any(finding.level == "error" for finding in findings)
-
-
 def _make_finding(id_: str, level: Level, subject: str, message: str, fix: str) -> Finding:
     return Finding(id=id_, level=level, message=message, fix=fix, subject=subject)
 

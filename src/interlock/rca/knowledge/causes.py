@@ -160,20 +160,9 @@ def list_symptoms_by_bands(
     return [SymptomCandidate(each, count) for each, count in found if each]
 
 
-def has_symptom(connection: Connection, symptom_id: int) -> bool:
-    """Whether a case may be linked to it."""
-    return find_symptom(connection, symptom_id) is not None
-
-
 def find_rca(connection: Connection, rca_id: int) -> Rca | None:
     row = _read_row(raw_connection(connection), _RCA_BY_ID, rca_id)
     return read_rca(row) if row else None
-
-
-def has_rca(connection: Connection, rca_id: int) -> bool:
-    """Whether a case may be linked to it: it is there and not archived."""
-    found = find_rca(connection, rca_id)
-    return found is not None and found.status != "archived"
 
 
 def list_rcas(connection: Connection, symptom_id: int) -> list[Rca]:
@@ -264,17 +253,6 @@ def sweep_dormant(connection: Connection, now: float, days: float = DORMANT_AFTE
             "update symptoms set status = 'dormant' where status = 'active' and last_seen_at < ?",
             (now - days * DAY,),
         ).rowcount
-
-
-def set_symptom_status(connection: Connection, symptom_id: int, status: str) -> None:
-    """Somebody says that a symptom is active, dormant or resolved."""
-    if status not in ("active", "dormant", "resolved"):
-        raise StateError(f"a symptom is active, dormant or resolved, never {status[:40]!r}")
-    with transaction(connection) as raw:
-        query = "update symptoms set status = ? where symptom_id = ?"
-        found = is_row_id(symptom_id) and raw.execute(query, (status, symptom_id)).rowcount
-        if not found:
-            raise StoreError(f"there is no symptom {symptom_id}")
 
 
 def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) -> None:

@@ -14,11 +14,6 @@ from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch
 
 _SUITE = "select suite_id, run_id, name, description, status, created_at, closed_at from suites"
-_PIPELINES = (
-    "select c.circuit_id, c.suite_id, v.label, c.name, c.status, c.started_at, c.ended_at"
-    " from circuits c join versions v on v.version_id = c.version_id"
-    " where c.suite_id = ? order by c.circuit_id"
-)
 _LAUNCHES = (
     "select l.launch_id, l.circuit_id, l.rp_launch_id, l.payload from launches l"
     " join circuits c on c.circuit_id = l.circuit_id where c.suite_id = ? order by l.launch_id"
@@ -87,18 +82,6 @@ class Suite(msgspec.Struct, frozen=True):
     """open or closed."""
     created_at: float
     closed_at: float | None
-
-
-class Pipeline(msgspec.Struct, frozen=True):
-    """A CI pipeline of a suite, for one version. Its table is called circuits."""
-
-    circuit_id: int
-    suite_id: int
-    version: str
-    name: str
-    status: str
-    started_at: float | None
-    ended_at: float | None
 
 
 class StoredLaunch(msgspec.Struct, frozen=True):
@@ -188,12 +171,6 @@ class CaseBrief(msgspec.Struct, frozen=True):
     rca_id: int | None
 
 
-def list_suites(connection: Connection) -> list[Suite]:
-    """All of them, the oldest first."""
-    rows = raw_connection(connection).execute(_SUITE + " order by suite_id")
-    return [Suite(*row) for row in rows]
-
-
 def find_suite(
     connection: Connection,
     *,
@@ -216,10 +193,6 @@ def find_suite(
     return Suite(*row) if row else None
 
 
-def list_pipelines(connection: Connection, suite_id: int) -> list[Pipeline]:
-    return [Pipeline(*row) for row in raw_connection(connection).execute(_PIPELINES, (suite_id,))]
-
-
 def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
     """In the order in which they came."""
     rows = raw_connection(connection).execute(_LAUNCHES, (suite_id,))
@@ -236,11 +209,6 @@ def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
     return list(_read_suite_cases(raw_connection(connection).execute(query, (suite_id,))))
 
 
-def find_suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
-    query = _CASES + " where r.case_no = ?"
-    return next(_read_suite_cases(raw_connection(connection).execute(query, (case_no,))), None)
-
-
 def list_siblings(connection: Connection, launch_id: int, most: int = -1) -> list[CaseBrief]:
     """The cases of a launch; at `most` so many, if it is not negative."""
     query = _BRIEFS + " where r.launch_id = ? order by r.case_no limit ?"
@@ -252,18 +220,6 @@ def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBri
     raw = raw_connection(connection)
     rows = (raw.execute(_BRIEFS + " where r.case_no = ?", (each,)).fetchone() for each in case_nos)
     return [CaseBrief(*row) for row in rows if row]
-
-
-def list_cases_by_rca(connection: Connection, rca_id: int) -> list[CaseBrief]:
-    """The cases that have that root cause, in all suites."""
-    query = _BRIEFS + " where r.rca_id = ? order by r.case_no"
-    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (rca_id,))]
-
-
-def list_regressions(connection: Connection, suite_id: int) -> list[CaseBrief]:
-    """The cases of a suite whose symptom came back."""
-    query = _BRIEFS + " where c.suite_id = ? and r.is_regression = 1 order by r.case_no"
-    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (suite_id,))]
 
 
 def _read_suite_cases(rows: Iterator[tuple[Any, ...]]) -> Iterator[SuiteCase]:

@@ -42,7 +42,7 @@ class TideHooks(DefaultHooks):
     def __init__(self, harbour: Harbour) -> None:
         self._harbour = harbour
 
-    def prompt_values(self, case_no: int, case: Case, premises: Any) -> Mapping[str, Any]:
+    def prompt_values(self, case_no: int, case: Case, context: Any) -> Mapping[str, Any]:
         return {"harbour": msgspec.to_builtins(self._harbour)}
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
