@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from interlock.engine.case import Decision, Usage
 from interlock.journal import schema
@@ -39,11 +39,10 @@ _REFUSALS = (
     "select dispatch_id, at, reason, sentence, content from refusals"
     " where run_id = ? order by refusal_id"
 )
-_PROGRESS = (
-    "select c.case_id, c.status, c.state, c.step, c.needs,"
-    " coalesce(d.dispatch_id, 0), coalesce(d.role, ''), coalesce(d.at, 0.0)"
+_CASES = (
+    "select c.case_no, c.case_id, c.run_id, c.status, c.step, c.dispatch_id, c.state, c.needs,"
+    " coalesce(d.role, ''), coalesce(d.at, 0.0)"
     " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
-    " where c.run_id = ? order by c.case_no"
 )
 _COSTS = (
     "select c.case_id, sum(u.tokens), sum(u.money) from"
@@ -72,24 +71,17 @@ class CaseSummary(msgspec.Struct, frozen=True):
     step: str
     dispatch_id: int | None
     state: State
+    needs: tuple[str, ...] = ()
+    """The cases that must end well before it starts."""
+    role: str = ""
+    """Who is asked, if anybody is."""
+    since: float = 0.0
+    """When they were asked; 0 if nobody is."""
 
     @property
     def end(self) -> str:
         """The end it came to; empty while it is open."""
         return self.state.end
-
-
-class CaseProgress(msgspec.Struct, frozen=True):
-    """Where a case stands, as its row says; `role` is who is asked, if anybody is."""
-
-    case_id: str
-    status: str
-    end: str
-    step: str
-    needs: tuple[str, ...] = ()
-    dispatch_id: int = 0
-    role: str = ""
-    since: float = 0.0
 
 
 class RefusalRecord(msgspec.Struct, frozen=True):
@@ -159,18 +151,19 @@ class SettledQuestion(msgspec.Struct, frozen=True):
 
 
 def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
-    cases = schema.cases
-    query = select(cases).where(cases.c.run_id == run_id).order_by(cases.c.case_no)
-    return [_read_summary(row) for row in connection.execute(query)]
+    """Where every case of a run stands, and since when somebody is asked about it."""
+    query = f"{_CASES} where c.run_id = ? order by c.case_no"
+    return [_read_summary(row) for row in raw_connection(connection).execute(query, (run_id,))]
 
 
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
     """That case, in that run or in the newest run that has it."""
-    cases = schema.cases
-    query = select(cases).where(cases.c.case_id == case_id).order_by(cases.c.run_id.desc())
-    if run_id is not None:
-        query = query.where(cases.c.run_id == run_id)
-    row = connection.execute(query.limit(1)).first() if is_row_id(run_id or 0) else None
+    query = f"{_CASES} where c.case_id = ?1 and c.run_id = coalesce(?2, c.run_id)"
+    number = run_id if is_row_id(run_id or 0) else 0
+    found = raw_connection(connection).execute(
+        f"{query} order by c.run_id desc limit 1", (case_id, number)
+    )
+    row = found.fetchone()
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
         raise StoreError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")
@@ -183,25 +176,6 @@ def count_ends(connection: Connection, run_id: int) -> Counter[str]:
     for line in list_cases(connection, run_id):
         found[line.state.end or line.status] += 1
     return found
-
-
-def list_progress(connection: Connection, run_id: int) -> list[CaseProgress]:
-    """Where every case of a run stands, and since when somebody is asked about it."""
-    return [
-        CaseProgress(
-            case_id=case_id,
-            status=status,
-            end=decode_state(state).end,
-            step=step,
-            needs=_decode_names(needs),
-            dispatch_id=dispatch_id,
-            role=role,
-            since=since,
-        )
-        for case_id, status, state, step, needs, dispatch_id, role, since in raw_connection(
-            connection
-        ).execute(_PROGRESS, (run_id,))
-    ]
 
 
 def sum_costs(connection: Connection, run_id: int) -> dict[str, tuple[int, float]]:
@@ -397,13 +371,6 @@ def compute_digest(connection: Connection, run_id: int) -> str:
     return digest.hexdigest()
 
 
-def _read_summary(row: Row[Any]) -> CaseSummary:
-    return CaseSummary(
-        case_no=row.case_no,
-        case_id=row.case_id,
-        run_id=row.run_id,
-        status=row.status,
-        step=row.step,
-        dispatch_id=row.dispatch_id,
-        state=decode_state(row.state),
-    )
+def _read_summary(row: tuple[Any, ...]) -> CaseSummary:
+    *identity, state, needs, role, since = row
+    return CaseSummary(*identity, decode_state(state), _decode_names(needs), role, since)

@@ -1,6 +1,6 @@
 """Root-cause analysis as an application: its configuration, its hooks, its own roles."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.journal.runs import NewCase, Run
+from interlock.journal.runs import Run
 from interlock.rca import briefing
 from interlock.rca.builtin_answers import BuiltinAnalyst
 from interlock.rca.check_answer import check_answer
@@ -94,28 +94,7 @@ class Rca(Application):
         found: dict[str, Any] = msgspec.to_builtins(config)
         return found
 
-    def begin(
-        self,
-        connection: Connection,
-        circuit: Circuit,
-        text: str,
-        cases: Iterable[NewCase],
-        *,
-        source: str,
-        fingerprint: str,
-        options: Mapping[str, Any],
-        at: float,
-    ) -> int:
-        return begin_cases(
-            connection,
-            circuit,
-            text,
-            cases,
-            source=source,
-            fingerprint=fingerprint,
-            options=options,
-            at=at,
-        )
+    begin = staticmethod(begin_cases)
 
     def set_up_run(
         self,

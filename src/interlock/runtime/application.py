@@ -181,29 +181,9 @@ class Application:
         """What a new run is begun with, as the project's settings have it. Stored with the run."""
         return {}
 
-    def begin(
-        self,
-        connection: Connection,
-        circuit: Circuit,
-        text: str,
-        cases: Iterable[NewCase],
-        *,
-        source: str,
-        fingerprint: str,
-        options: Mapping[str, Any],
-        at: float,
-    ) -> int:
-        """Write down a new run of cases that a user listed; returns its number."""
-        return begin_run(
-            connection,
-            circuit,
-            text,
-            cases,
-            source=source,
-            fingerprint=fingerprint,
-            options=options,
-            at=at,
-        )
+    begin = staticmethod(begin_run)
+    """Writes down a new run of cases that a user listed, and returns its number:
+    `begin(connection, circuit, text, cases, *, source, fingerprint, options, at)`."""
 
     def set_up_run(
         self,

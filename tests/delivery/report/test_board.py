@@ -18,15 +18,30 @@ from interlock.delivery.report.board import (
     read_last_sign,
 )
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseProgress
+from interlock.journal.history import CaseSummary
+from interlock.journal.journal import State
+
+
+def summary(
+    name: str,
+    status: str,
+    end: str,
+    step: str,
+    needs: tuple[str, ...] = (),
+    dispatch_id: int | None = None,
+    role: str = "",
+    since: float = 0.0,
+) -> CaseSummary:
+    return CaseSummary(1, name, 1, status, step, dispatch_id, State(end=end), needs, role, since)
+
 
 STANDS = [
-    CaseProgress("a", "ended", "COMPLETE", "MERGE"),
-    CaseProgress("b", "open", "", "CLARIFY", (), 9, "human", 20.0),
-    CaseProgress("c", "open", "", "IMPLEMENT", (), 7, "developer", 10.0),
-    CaseProgress("d", "open", "", "PREPARE", ("c",)),
-    CaseProgress("e", "ended", "FAILED", "CHECK"),
-    CaseProgress("f", "open", "", "PREPARE", ("e",)),
+    summary("a", "ended", "COMPLETE", "MERGE"),
+    summary("b", "open", "", "CLARIFY", (), 9, "human", 20.0),
+    summary("c", "open", "", "IMPLEMENT", (), 7, "developer", 10.0),
+    summary("d", "open", "", "PREPARE", ("c",)),
+    summary("e", "ended", "FAILED", "CHECK"),
+    summary("f", "open", "", "PREPARE", ("e",)),
 ]
 
 
@@ -63,7 +78,7 @@ def test_a_hold_is_a_repair() -> None:
 
 
 def test_many_rows_are_counted_not_kept() -> None:
-    many = [CaseProgress(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
+    many = [summary(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
     found = build_board(1, many, titles={}, agents={}, costs={}, signs={})
     assert (len(found.rows), found.left_out) == (MOST, 5)
 
@@ -93,12 +108,12 @@ def test_the_last_sign_of_life_is_read_from_the_reasons_of_a_standing() -> None:
 
 def stand(
     name: str, *needs: str, end: str = "", role: str = "", status: str = "open"
-) -> CaseProgress:
+) -> CaseSummary:
     status = "ended" if end else status
-    return CaseProgress(name, status, end, "IMPLEMENT", needs, 7 if role else 0, role, 1.0)
+    return summary(name, status, end, "IMPLEMENT", needs, 7 if role else None, role, 1.0)
 
 
-def words(*stands: CaseProgress) -> dict[str, tuple[str, str]]:
+def words(*stands: CaseSummary) -> dict[str, tuple[str, str]]:
     return {name: (each.word, each.why) for name, each in assess_tasks(stands).items()}
 
 

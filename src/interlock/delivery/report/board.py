@@ -20,7 +20,7 @@ from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseProgress, list_lines, list_progress, sum_costs
+from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
 from interlock.journal.runs import load_inputs
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
@@ -34,7 +34,7 @@ class TaskState(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def assess_tasks(stands: Iterable[CaseProgress]) -> dict[str, TaskState]:
+def assess_tasks(stands: Iterable[CaseSummary]) -> dict[str, TaskState]:
     """A place for each task, in their order."""
     rows = {each.case_id: each for each in stands}
     dead = _find_blocked(rows)
@@ -54,7 +54,7 @@ def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = Fa
     return "PAUSED"
 
 
-def _find_blocked(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
+def _find_blocked(rows: Mapping[str, CaseSummary]) -> dict[str, str]:
     """The open tasks that can never start, each with the one that is in its way."""
     after: dict[str, list[str]] = {}
     for name, each in rows.items():
@@ -71,12 +71,12 @@ def _find_blocked(rows: Mapping[str, CaseProgress]) -> dict[str, str]:
     return found
 
 
-def _has_failed(stand: CaseProgress) -> bool:
+def _has_failed(stand: CaseSummary) -> bool:
     return stand.status != OPEN and stand.end != COMPLETE
 
 
 def _assess_task(
-    stand: CaseProgress, rows: Mapping[str, CaseProgress], dead: Mapping[str, str]
+    stand: CaseSummary, rows: Mapping[str, CaseSummary], dead: Mapping[str, str]
 ) -> TaskState:
     if stand.status != OPEN:
         good = stand.end == COMPLETE
@@ -94,7 +94,7 @@ def _assess_task(
     return TaskState("waits", f"comes after {first}" if first else "waits for its turn")
 
 
-def _is_open(stand: CaseProgress | None) -> bool:
+def _is_open(stand: CaseSummary | None) -> bool:
     return stand is not None and stand.status == OPEN
 
 
@@ -161,7 +161,7 @@ class LastSign(msgspec.Struct, frozen=True):
 
 def build_board(
     run_id: int,
-    stands: Sequence[CaseProgress],
+    stands: Sequence[CaseSummary],
     *,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
@@ -188,7 +188,9 @@ def build_board(
         left_out=max(0, len(live) - MOST),
         repairing=holder,
         questions=tuple(
-            BoardQuestion(each.dispatch_id, each.case_id) for each in live if each.role == HUMAN
+            BoardQuestion(each.dispatch_id or 0, each.case_id)
+            for each in live
+            if each.role == HUMAN
         ),
         spent=spent,
     )
@@ -200,7 +202,7 @@ def _count_words(stood: Iterable[TaskState]) -> dict[Word, int]:
 
 
 def _build_row(
-    stand: CaseProgress,
+    stand: CaseSummary,
     place: TaskState,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
@@ -208,7 +210,7 @@ def _build_row(
     signs: Mapping[int, LastSign],
 ) -> BoardRow:
     tokens, money = costs.get(stand.case_id, (0, 0.0))
-    sign = signs.get(stand.dispatch_id)
+    sign = signs.get(stand.dispatch_id or 0)
     return BoardRow(
         task_id=stand.case_id,
         title=titles.get(stand.case_id, ""),
@@ -251,7 +253,7 @@ class BoardReader:
         self._seq = 0
 
     def read(self, spent: Spent = NOTHING, status: str = "running") -> Board:
-        stands = list_progress(self._connection, self._run_id)
+        stands = list_cases(self._connection, self._run_id)
         if len(stands) != len(self._titles):
             given = load_inputs(self._connection, self._run_id)
             self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}

@@ -30,7 +30,7 @@ from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
-from interlock.journal.history import DispatchRecord, list_dispatches, list_progress, sum_costs
+from interlock.journal.history import DispatchRecord, list_cases, list_dispatches, sum_costs
 from interlock.journal.runs import NewCase, Run, load_holds, load_inputs
 from interlock.system.errors import InterlockError
 
@@ -161,7 +161,7 @@ class ReportCollector:
         self, connection: Connection, now: float, title: str = "", notes: Iterable[str] = ()
     ) -> DeliveryReport:
         run, terms = self._run, self._terms
-        stands = list_progress(connection, run.run_id)
+        stands = list_cases(connection, run.run_id)
         stood = assess_tasks(stands)
         holds = load_holds(connection, self._circuit, run.run_id)
         costs = sum_costs(connection, run.run_id)
