@@ -158,11 +158,12 @@ def list_cases(connection: Connection, run_id: int) -> list[CaseSummary]:
 
 def find_case(connection: Connection, case_id: str, run_id: int | None = None) -> CaseSummary:
     """That case, in that run or in the newest run that has it."""
-    query = f"{_CASES} where c.case_id = ?1 and c.run_id = coalesce(?2, c.run_id)"
-    number = run_id if is_row_id(run_id or 0) else 0
-    found = raw_connection(connection).execute(
-        f"{query} order by c.run_id desc limit 1", (case_id, number)
-    )
+    query = f"{_CASES} where c.case_id = ?"
+    wanted: tuple[str | int, ...] = (case_id,)
+    if run_id is not None:
+        query += " and c.run_id = ?"
+        wanted = (case_id, run_id if is_row_id(run_id) else 0)
+    found = raw_connection(connection).execute(f"{query} order by c.run_id desc limit 1", wanted)
     row = found.fetchone()
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
@@ -372,5 +373,16 @@ def compute_digest(connection: Connection, run_id: int) -> str:
 
 
 def _read_summary(row: tuple[Any, ...]) -> CaseSummary:
-    *identity, state, needs, role, since = row
-    return CaseSummary(*identity, decode_state(state), _decode_names(needs), role, since)
+    case_no, case_id, run_id, status, step, dispatch_id, state, needs, role, since = row
+    return CaseSummary(
+        case_no,
+        case_id,
+        run_id,
+        status,
+        step,
+        dispatch_id,
+        decode_state(state),
+        _decode_names(needs),
+        role,
+        since,
+    )
