@@ -1,8 +1,12 @@
 """What is loaded when: a plain run loads no feature, the package itself loads next to nothing."""
 
+import ast
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,25 @@ def test_every_name_is_there_and_nothing_else_is(tmp_path: Path) -> None:
     assert loaded(code, tmp_path)
     with pytest.raises(AssertionError, match="has no attribute 'nonsense'"):
         loaded("import interlock\ninterlock.nonsense", tmp_path)
+
+
+def test_every_imported_package_is_declared() -> None:
+    root = Path(__file__).parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {re.match(r"[\w-]+", each)[0] for group in requirements for each in group}  # type: ignore[index]
+    distributions = packages_distributions()
+    for file in sorted((root / "src").rglob("*.py")):
+        for package in list_imported_packages(file) - sys.stdlib_module_names - {"interlock"}:
+            names = {name.lower() for name in distributions[package]}
+            assert names & {name.lower() for name in declared}, f"{file} imports {package}"
+
+
+def list_imported_packages(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
