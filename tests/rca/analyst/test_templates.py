@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from interlock.rca.analyst.templates import (
     VALUE,
     TemplateMiner,
-    mine_templates,
     read_blocks,
     split_shape,
 )
@@ -27,7 +26,8 @@ NAMED = st.tuples(
 
 
 def texts(*lines: str) -> list[str]:
-    return [text for _, text in mine_templates(["\n".join(lines).encode()])]
+    miner = TemplateMiner()
+    return [miner.get_text(number) for number in miner.add_block("\n".join(lines).encode())]
 
 
 def test_values_are_found_by_their_look() -> None:

@@ -76,7 +76,7 @@ def build_triage_answer(
         "symptom_category": kind.category if skips or kind.category not in _SKIPPED else "unknown",
         "severity": _choose_severity(kind.category, cascade),
         "defect_type_hypothesis": kind.code,
-        "candidate_repos": [each.repo for each in where],
+        "candidate_repos": [candidate.repo for candidate in where],
         "skip_investigation": skips,
         "clock_skew_suspected": bool(skew),
         "cascade_suspected": bool(cascade),
@@ -98,19 +98,23 @@ def build_resolve_answer(
     where: Sequence[RepoCandidate], known: Sequence[str], tried: set[str]
 ) -> dict[str, Any]:
     """The answer to F2. When it comes again, what was tried without success goes last."""
-    fresh = [each for each in where if each.repo not in tried]
+    fresh = [candidate for candidate in where if candidate.repo not in tried]
     chosen = fresh or list(where)
     if chosen:
         best = chosen[0].score
-        chosen = [each for each in chosen if each.score >= 0.8 * best][:2]
+        chosen = [candidate for candidate in chosen if candidate.score >= 0.8 * best][:2]
     else:
         chosen = [
             RepoCandidate(repo=name, score=0, why="nothing points anywhere") for name in known[:1]
         ]
     return {
         "selected_repos": [
-            {"name": each.repo, "focus_paths": list(each.paths[:5]), "reason": each.why}
-            for each in chosen
+            {
+                "name": candidate.repo,
+                "focus_paths": list(candidate.paths[:5]),
+                "reason": candidate.why,
+            }
+            for candidate in chosen
         ],
         "cross_ref_strategy": "what changed since the last green run, beside the stack and the log",
     }
@@ -134,7 +138,7 @@ def build_investigate_answer(
     spot = _find_break(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
     places = list(dict.fromkeys([*([spot] if spot else []), *spots]))[:2]
-    refs += [f"{repo}:{each.path}:{each.line}" for each in places if each.line]
+    refs += [f"{repo}:{place.path}:{place.line}" for place in places if place.line]
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
@@ -238,7 +242,7 @@ def build_correlate_answer(
     if not found:
         reason = "no other cause of this suite looks the same or suspects the same commit"
         return {"is_duplicate": False, "confidence": 0.0, "reasoning": reason}
-    best = max(found, key=lambda each: each[0])
+    best = max(found, key=lambda match: match[0])
     confidence, why, prior = best
     return {
         "is_duplicate": True,

@@ -70,8 +70,8 @@ def extract_message_words(text: str) -> frozenset[str]:
 def find_quotes(text: str) -> list[str]:
     """What a message quotes, the longest first: values that were met or missed."""
     found = {next(filter(None, groups)) for groups in _QUOTED.findall(text[:4_000])}
-    telling = {each for each in found if re.search(r"[A-Za-z]{3}", each)}
-    return sorted(telling, key=lambda each: (-len(each), each))[:10]
+    telling = {quote for quote in found if re.search(r"[A-Za-z]{3}", quote)}
+    return sorted(telling, key=lambda quote: (-len(quote), quote))[:10]
 
 
 def find_missing_names(text: str) -> list[str]:
@@ -96,7 +96,7 @@ def find_excerpt(source: bytes | None, line: int, test_name: str = "") -> Source
     if not 0 < line <= len(lines):
         return SourceExcerpt(line, line, frozenset())
     first, last = _find_start(lines, line - 1), _find_end(lines, line)
-    text = "\n".join(each[:500] for each in lines[first:last])
+    text = "\n".join(row[:500] for row in lines[first:last])
     return SourceExcerpt(
         first + 1, last, stem_words(_WORD.findall(text)), _find_value_rows(lines, first, test_name)
     )
@@ -127,12 +127,14 @@ def _find_end(lines: Sequence[str], line: int) -> int:
 def _find_value_rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
     """Lines of the decorators above a test that hold all values its name tells."""
     named = _NAMED_ROW.search(test_name)
-    values = [each for each in named[1].split("-") if not _COUNTED.fullmatch(each)] if named else []
+    values = (
+        [value for value in named[1].split("-") if not _COUNTED.fullmatch(value)] if named else []
+    )
     found: list[int] = []
     for at in range(first - 1, max(-1, first - 1 - _MOST_ROWS), -1):
         if not lines[at].strip() or not values:
             break
-        if all(each in lines[at] for each in values):
+        if all(value in lines[at] for value in values):
             found.append(at + 1)
     return tuple(found)
 
@@ -289,8 +291,8 @@ def _find_words(lines: Iterable[str]) -> frozenset[str]:
 def _is_only_rename(commit: Commit, brought: frozenset[str]) -> bool:
     renamed = {
         name.rpartition("/")[2].partition(".")[0]
-        for each in commit.files
-        if each.old
-        for name in (each.path, each.old)
+        for change in commit.files
+        if change.old
+        for name in (change.path, change.old)
     }
     return bool(renamed) and brought <= renamed

@@ -100,16 +100,16 @@ class Classifier:
             for weights, bias, call in zip(self._weights, self._bias, called, strict=True)
         ]
         most = max(raw)
-        grown = [math.exp(each - most) for each in raw]
+        grown = [math.exp(score - most) for score in raw]
         total = sum(grown)
-        return [each / total for each in grown]
+        return [score / total for score in grown]
 
     def _find_reasons(self, vector: Vector, kind: int) -> tuple[str, ...]:
         weights = self._weights[kind]
         ranked = sorted(vector, key=lambda part: (-weights[part[0]] * part[1], part[0]))
         only = len(self._kinds) == 1
-        spoke = [self._words[number] for number, _ in ranked if only or weights[number] > 0]
-        return tuple(spoke[:3])
+        reasons = [self._words[number] for number, _ in ranked if only or weights[number] > 0]
+        return tuple(reasons[:3])
 
     def _train(self) -> None:
         counts = Counter(self._labels)

@@ -43,16 +43,21 @@ def cluster_failures(failures: Sequence[Failure]) -> list[str]:
 
 def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
     """Groups of indexes, each rising, in the order of their first members."""
-    order = sorted(range(len(known)), key=lambda at: _make_canonical_key(known[at]))
+    order = sorted(
+        range(len(known)),
+        key=lambda at: (
+            known[at].text,
+            known[at].class_name,
+            known[at].test_name,
+            known[at].message,
+            known[at].lined,
+        ),
+    )
     ranked = [known[at] for at in order]
     groups: dict[int, list[int]] = defaultdict(list)
     for at, head in enumerate(_join_links(ranked)):
         groups[head].append(order[at])
     return sorted(tuple(sorted(members)) for members in groups.values())
-
-
-def _make_canonical_key(known: Traits) -> tuple[str, str, str, str, tuple[str, ...]]:
-    return known.text, known.class_name, known.test_name, known.message, known.lined
 
 
 def _join_links(known: Sequence[Traits]) -> list[int]:
@@ -90,14 +95,16 @@ def _find_links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
     """Pairs that are alike enough, each once, among those that share a band."""
     seen: set[tuple[int, int]] = set()
     for block in _find_blocks(known):
-        pairs = _pair_all(block) if len(block) <= MAX_SMALL_BLOCK else _pair_neighbours(block)
-        for one, other in pairs:
-            if (one, other) in seen:
-                continue
-            seen.add((one, other))
-            found = score_similarity(known[one], known[other])
-            if found >= JOIN_THRESHOLD:
-                yield one, other, found
+        # In canonical order what is alike stands near: of a large block neighbours are enough.
+        reach = len(block) if len(block) <= MAX_SMALL_BLOCK else 1 + NEIGHBOURS
+        for place, one in enumerate(block):
+            for other in block[place + 1 : place + reach]:
+                if (one, other) in seen:
+                    continue
+                seen.add((one, other))
+                score = score_similarity(known[one], known[other])
+                if score >= JOIN_THRESHOLD:
+                    yield one, other, score
         if len(block) > MAX_SMALL_BLOCK:
             yield from _link_to_leaders(block, known)
 
@@ -105,23 +112,10 @@ def _find_links(known: Sequence[Traits]) -> Iterator[tuple[int, int, float]]:
 def _find_blocks(known: Sequence[Traits]) -> Iterable[tuple[int, ...]]:
     """Indexes that share a band. Bands with the same members are one block."""
     sharing: dict[int, list[int]] = defaultdict(list)
-    for at, each in enumerate(known):
-        for band in compute_bands(each):
+    for at, traits in enumerate(known):
+        for band in compute_bands(traits):
             sharing[band].append(at)
     return sorted({tuple(block) for block in sharing.values() if len(block) > 1})
-
-
-def _pair_all(block: Sequence[int]) -> Iterator[tuple[int, int]]:
-    for place, one in enumerate(block):
-        for other in block[place + 1 :]:
-            yield one, other
-
-
-def _pair_neighbours(block: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """In canonical order what is alike stands near."""
-    for place, one in enumerate(block):
-        for other in block[place + 1 : place + 1 + NEIGHBOURS]:
-            yield one, other
 
 
 def _link_to_leaders(

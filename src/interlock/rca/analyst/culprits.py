@@ -79,9 +79,9 @@ class FailureScene:
         for spot, writers in self._writers.items():
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
-        self.test_words = self._read_test_words(rev) | stem_words(
-            re.findall(r"\w+", mentions.test_name)
-        )
+        self.test_words = stem_words(re.findall(r"\w+", mentions.test_name))
+        if self._tests:
+            self.test_words |= self._read_source(self._tests[0], rev).words
         """What the failing test speaks of."""
         self.test_name_parts = split_into_stems(
             re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
@@ -122,11 +122,9 @@ class FailureScene:
 
     def is_break(self, spot: StackLocation) -> bool:
         """Whether it broke there, and is not only on the way."""
-        return not self.is_check and spot.depth == min(each.depth for each in self.locations)
-
-    def _read_test_words(self, rev: str) -> frozenset[str]:
-        """What the failing test speaks of, in its source."""
-        return self._read_source(self._tests[0], rev).words if self._tests else frozenset()
+        return not self.is_check and spot.depth == min(
+            location.depth for location in self.locations
+        )
 
     def find_common_words(self, changed: CommitProfile) -> frozenset[str]:
         """What the failure and the code that was changed are both about."""
@@ -207,7 +205,10 @@ def rank_commits(
         return []
     mentions = collect_mentions(failure)
     paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
-    ranked = {each.candidate: each for each in rank_candidates(mentions, list(paths)[:_MOST_PATHS])}
+    ranked = {
+        candidate.candidate: candidate
+        for candidate in rank_candidates(mentions, list(paths)[:_MOST_PATHS])
+    }
     touched = [lead for commit in commits if (lead := _score_by_files(repository, commit, ranked))]
     touched.sort(key=lambda lead: -lead.score)
     near = touched[:MAX_INSPECTED]
@@ -217,7 +218,7 @@ def rank_commits(
     near = near[:MAX_INSPECTED]
     look = _CommitInspection(failure, mentions, repository, rev, ranked, accused)
     look.read_commits([lead.commit for lead in near])
-    found = [lead for each in near if (lead := look.inspect(each)).score > _CODE]
+    found = [lead for candidate in near if (lead := look.inspect(candidate)).score > _CODE]
     return sorted(found, key=lambda lead: -lead.score) + touched[MAX_INSPECTED:]
 
 
@@ -245,15 +246,15 @@ def _list_code_changes(
     repository: Repository, commits: Sequence[Commit], known: Collection[str], mentions: Mentions
 ) -> Iterator[CulpritLead]:
     """Changes of the product's code that no name or place points at; their words may."""
-    spoken = {
+    languages = {
         detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
     } - {""}
     for commit in commits:
         code = [
             change.path
             for change in commit.files
-            if (tongue := detect_language(change.path))
-            and (not spoken or tongue in spoken)
+            if (language := detect_language(change.path))
+            and (not languages or language in languages)
             and not is_test_name(change.path)
             and not is_auxiliary(change.path)
         ]
@@ -281,13 +282,15 @@ class _CommitInspection:
         self._spread: Counter[str] = Counter()
 
     def read_commits(self, commits: Sequence[Commit]) -> None:
-        self._changed = {each.hash: CommitProfile(self._repository, each) for each in commits}
-        for each in self._changed.values():
+        self._changed = {
+            profile.hash: CommitProfile(self._repository, profile) for profile in commits
+        }
+        for profile in self._changed.values():
             self._spread.update(
-                (self._scene.words & each.words) | self._scene.find_common_words(each)
+                (self._scene.words & profile.words) | self._scene.find_common_words(profile)
             )
-            self._spread.update(f"{name}()" for name in self._scene.test_words & each.functions)
-            self._spread.update(f"{part}-" for part in self._scene.test_name_parts & each.parts)
+            self._spread.update(f"{name}()" for name in self._scene.test_words & profile.functions)
+            self._spread.update(f"{part}-" for part in self._scene.test_name_parts & profile.parts)
 
     def inspect(self, lead: CulpritLead) -> CulpritLead:
         changed = self._changed[lead.commit.hash]

@@ -90,8 +90,8 @@ class _SeenLine(msgspec.Struct):
             score -= 0.2 if _CONSEQUENCE.search(text[:_CUT]) else 0.0
             score -= min(self.repeats, 3) * 0.03
         why = "names a failed test" if self.named else _WHY[self.kind]
-        news = ", not in the good logs" if compared and self.fresh else ""
-        return EvidenceLine(self.at, self.text, round(max(score, 0.01), 3), why + news)
+        suffix = ", not in the good logs" if compared and self.fresh else ""
+        return EvidenceLine(self.at, self.text, round(max(score, 0.01), 3), why + suffix)
 
 
 def hash_known_lines(logs: Iterable[Iterable[str]]) -> frozenset[int]:
@@ -130,8 +130,8 @@ def _join_with_gaps(kept: list[EvidenceLine], total: int) -> str:
     for line in kept:
         if line.line > at + 1:
             parts.append(_format_gap(line.line - at - 1))
-        whole = len(line.text) <= _SHOWN
-        parts.append(line.text if whole else line.text[: _SHOWN - 1] + "…")
+        fits = len(line.text) <= _SHOWN
+        parts.append(line.text if fits else line.text[: _SHOWN - 1] + "…")
         at = line.line
     if at < total:
         parts.append(_format_gap(total - at))
@@ -179,7 +179,9 @@ class _EvidenceChooser:
             self.before_end = above
         self.last.append(line)
         if self._is_wanted(line):
-            self._choose_held_lines(line)
+            if not self.compared and line.kind == LineKind.ERROR and not line.named:
+                for held in self.held:
+                    self._choose(held)
             self._choose(line)
         else:
             self.is_continuing = False
@@ -203,11 +205,6 @@ class _EvidenceChooser:
                 break
             lines.insert(0, line)
         return lines
-
-    def _choose_held_lines(self, line: _SeenLine) -> None:
-        if not self.compared and line.kind == LineKind.ERROR and not line.named:
-            for each in self.held:
-                self._choose(each)
 
     def _names_failed_test(self, raw: str, text: str) -> bool:
         """Whether the line names a failed test; some tools say only on the next that it did."""

@@ -43,7 +43,7 @@ def read_candidates(lines: Lines, file: str) -> dict[str, tuple[str, ...]]:
             listed = []
         if not isinstance(listed, list):
             raise SourceError(f"{place}: `candidates` must be a list of strings")
-        strings = (_read_text(each, "candidates", place) for each in listed)
+        strings = (_read_text(item, "candidates", place) for item in listed)
         found[_read_id(row, place)] = tuple(dict.fromkeys(filter(None, strings)))
     return found
 

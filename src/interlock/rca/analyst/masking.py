@@ -81,7 +81,7 @@ def mask_text(text: str) -> str:
     text = _SCRATCH_NAME.sub("<tmp>", text)
     text = _HEX.sub("<id>", text)
     text = _JUMBLE.sub("<id>", text)
-    return _NUMBER.sub(_mask_number, text)
+    return _NUMBER.sub(lambda found: found["code"] or "<num>", text)
 
 
 def mask_line(line: str) -> str:
@@ -91,16 +91,12 @@ def mask_line(line: str) -> str:
 
 def _mask_path(found: re.Match[str]) -> str:
     """Where a file lies differs from machine to machine; its name does not, except in scratch."""
-    whole = found[0]
-    parts = whole.replace("\\", "/").rstrip("/").rsplit("/", 1)
-    if _SCRATCH.search(whole):
+    path = found[0]
+    parts = path.replace("\\", "/").rstrip("/").rsplit("/", 1)
+    if _SCRATCH.search(path):
         dot = parts[1].rfind(".")
         return "<tmp>" + (parts[1][dot:] if dot > 0 and len(parts[1]) - dot <= 8 else "")
     return f"<path>/{parts[1]}"
-
-
-def _mask_number(found: re.Match[str]) -> str:
-    return found["code"] or "<num>"
 
 
 _MOST_FRAMES = 12

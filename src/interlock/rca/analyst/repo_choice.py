@@ -85,7 +85,7 @@ def judge_by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
     and not the product; one that changed the product's code did break that."""
     if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
         return kind
-    code = [each.path for each in lead.commit.files if not is_document(each.path)]
+    code = [change.path for change in lead.commit.files if not is_document(change.path)]
     if code and all(map(is_test_file, code)):
         why = f"{lead.commit.hash[:12]} changed tests alone"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
@@ -103,8 +103,8 @@ def choose_by_stack(
     if not spots:
         return None
     strength = min(1.0, 0.6 + 0.2 * len(product)) if product else 0.4
-    shown = (product or spots)[0]
-    why = f"the stack leads to {shown.path}:{shown.line}"
+    spot_named = (product or spots)[0]
+    why = f"the stack leads to {spot_named.path}:{spot_named.line}"
     paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
     return RepoCandidate(
         repo=repo.name, score=strength * _weigh_purpose(repo, category), why=why, paths=paths

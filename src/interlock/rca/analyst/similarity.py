@@ -99,7 +99,8 @@ def extract_traits(failure: Failure) -> Traits:
     )
     own = filter_own_frames(find_frames(failure), failure.class_name)[: 4 * MAX_FRAMES]
     words = extract_message(failure)
-    message = words if words or own else _read_log_complaints(failure)
+    # Where a failure has neither message nor stack, its log's complaints speak for it.
+    message = words if words or own else "\n".join(dict.fromkeys(find_complaints(failure.log)[:12]))
     masked_text = " ".join(mask_text(message[: 4 * MAX_MESSAGE_LENGTH]).split())[
         :MAX_MESSAGE_LENGTH
     ]
@@ -188,11 +189,6 @@ def _weigh_text(one: Traits, other: Traits) -> float:
     if one.places and other.places:
         return 1.0
     return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
-
-
-def _read_log_complaints(failure: Failure) -> str:
-    """Where a failure has neither message nor stack, its log's complaints speak for it."""
-    return "\n".join(dict.fromkeys(find_complaints(failure.log)[:12])) if failure.log else ""
 
 
 def _format_lined_frame(frame: Frame) -> str:

@@ -158,7 +158,7 @@ def _clip_lines(text: str) -> list[str]:
 def _split_errors(lines: list[str]) -> Iterator[tuple[str, Trace]]:
     """Each error of the text, with how the text came to it."""
     link, python = "", False
-    head, frames, above, shown = Trace(), list[Frame](), "", ""
+    head, frames, above, function = Trace(), list[Frame](), "", ""
     for line in lines:
         caused, handling = _CAUSED.match(line), _HANDLING.match(line)
         if caused or handling:
@@ -174,11 +174,11 @@ def _split_errors(lines: list[str]) -> Iterator[tuple[str, Trace]]:
             python |= name in ("python", "pytest")
             frame = _add_function(name, frame, above)
             if name == "pytest" and not frame.function:
-                frame = msgspec.structs.replace(frame, function=shown)
+                frame = msgspec.structs.replace(frame, function=function)
             frames.append(frame)
-            shown = ""
-        elif not shown and (begun := _DEF.match(line)):
-            shown = begun[1]
+            function = ""
+        elif not function and (definition := _DEF.match(line)):
+            function = definition[1]
         elif (not head.type or (python and not line.startswith((" ", "\t")))) and (
             found_head := _read_error_head(line)
         ).type:
@@ -267,7 +267,7 @@ def is_library(frame: Frame, class_name: str = "") -> bool:
     scope = f"{frame.scope}."
     if not scope.startswith(LIBRARY_SCOPES):
         return False
-    listed = next(each for each in LIBRARY_SCOPES if scope.startswith(each))
+    listed = next(prefix for prefix in LIBRARY_SCOPES if scope.startswith(prefix))
     return not class_name.startswith(listed.rstrip("./"))
 
 
@@ -305,15 +305,13 @@ def extract_message(failure: Failure) -> str:
     message = failure.message[:_LOOKED_AT]
     known = [line.strip() for line in message.split("\n")]
     more: list[str] = []
-    for spoken in _find_error_lines(failure.stack[:_LOOKED_AT]):
-        line = spoken.removeprefix(failure.type).lstrip(": ")
-        if line and not any(_is_contained(line, other) for other in (*known, *more)):
+    for error_line in _find_error_lines(failure.stack[:_LOOKED_AT]):
+        line = error_line.removeprefix(failure.type).lstrip(": ")
+        if line and not any(
+            line in other or (len(other) >= _LEAST and other in line) for other in (*known, *more)
+        ):
             more.append(line)
     return "\n".join([message, *more] if message else more)
-
-
-def _is_contained(line: str, other: str) -> bool:
-    return line in other or (len(other) >= _LEAST and other in line)
 
 
 def _find_error_lines(stack: str) -> list[str]:

@@ -26,6 +26,7 @@ from interlock.rca.analyst.names import (
 )
 from interlock.rca.analyst.stack import Frame, is_library, is_test, is_test_name
 from interlock.rca.records import Failure
+from interlock.rca.sources.git.stack_paths import count_shared
 
 _TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
@@ -36,12 +37,12 @@ def find_frame_signs(
 ) -> Iterator[Sign]:
     """The product's frames, the innermost first; a test's only where no product's is near."""
     by_leaf: dict[str, list[CulpritCandidate]] = defaultdict(list)
-    for each in known:
-        by_leaf[each.leaf].append(each)
+    for candidate in known:
+        by_leaf[candidate.leaf].append(candidate)
     seen: set[str] = set()
     own = [frame for frame in frames if not is_library(frame, mentions.class_name)]
     for frame in sorted(own, key=is_test):
-        meant = [each.text for each in _match_frame(frame, by_leaf)]
+        meant = [candidate.text for candidate in _match_frame(frame, by_leaf)]
         fresh = [text for text in meant if text not in seen]
         for text in fresh:
             yield sign, text, 1 / (1 + len(seen)) ** 0.7 / len(meant)
@@ -56,7 +57,9 @@ def _match_frame(
     while scope:
         folders, _, leaf = scope.rpartition(".")
         around = tuple(folders.split(".")) if folders else ()
-        fitting = [each for each in by_leaf.get(leaf, ()) if _is_in_package(each, around)]
+        fitting = [
+            candidate for candidate in by_leaf.get(leaf, ()) if _is_in_package(candidate, around)
+        ]
         if fitting:
             return fitting
         scope = scope.rpartition("$")[0]
@@ -64,9 +67,9 @@ def _match_frame(
     stem = file.rpartition(".")[0] or file
     around = tuple(part for part in folders.split("/") if part not in ("", "."))
     written = [
-        each
-        for each in by_leaf.get(stem, ())
-        if detect_language(each.text) == detect_language(file)
+        candidate
+        for candidate in by_leaf.get(stem, ())
+        if detect_language(candidate.text) == detect_language(file)
     ]
     return _find_nearest(written, around) if frame.file else []
 
@@ -82,58 +85,57 @@ def _find_nearest(
     known: Sequence[CulpritCandidate], around: tuple[str, ...]
 ) -> list[CulpritCandidate]:
     """Those whose folders agree longest with where the frame's file lay."""
-    shares = [_count_common_end(each.parts, around) for each in known if each.path]
-    most = max(shares, default=0)
-    return [each for each in known if each.path and _count_common_end(each.parts, around) == most]
-
-
-def _count_common_end(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    count = 0
-    for left, right in zip(reversed(one), reversed(other), strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+    shares = {
+        candidate: count_shared(reversed(candidate.parts), reversed(around))
+        for candidate in known
+        if candidate.path
+    }
+    most = max(shares.values(), default=0)
+    return [candidate for candidate, share in shares.items() if share == most]
 
 
 def find_name_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Tests are named after what they test, and stand beside it."""
-    rare = measure_rarity(each.name for each in known)
+    rare = measure_rarity(candidate.name for candidate in known)
     subjects = _find_subjects(mentions.class_name) | _find_file_subjects(mentions)
     class_words = split_name(mentions.class_name) - COMMON_WORDS
     package = tuple(mentions.class_name.split(".")[:-1])
     words = (
         split_name(mentions.test_name) | extract_words(mentions.message[:1_000])
     ) - COMMON_WORDS
-    meant = [each for each in known if find_subject(each.title).lower() in subjects]
-    beside = [each for each in meant if package and each.parts[-len(package) :] == package]
-    for each in meant:
-        yield "subject", each.text, 1.0 if each in beside or not beside else 0.4
-    for each in known:
-        if shared := class_words & each.name:
-            whole = sum(map(rare, each.name)) + 0.5 * len(class_words - each.name)
-            yield "alike", each.text, sum(map(rare, shared)) / max(whole, 0.1)
-        if shared := words & each.name:
-            whole = sum(map(rare, each.name)) * (2 if len(each.name) == 1 else 1)
-            yield "words", each.text, sum(map(rare, shared)) / max(whole, 0.1)
-        if package and each.parts[-len(package) :] == package:
-            yield "package", each.text, 1.0
-        elif package[:-1] and each.parts == package[:-1]:
-            yield "package", each.text, 0.4
+    meant = [candidate for candidate in known if find_subject(candidate.title).lower() in subjects]
+    beside = [
+        candidate for candidate in meant if package and candidate.parts[-len(package) :] == package
+    ]
+    for candidate in meant:
+        yield "subject", candidate.text, 1.0 if candidate in beside or not beside else 0.4
+    for candidate in known:
+        if shared := class_words & candidate.name:
+            total = sum(map(rare, candidate.name)) + 0.5 * len(class_words - candidate.name)
+            yield "alike", candidate.text, sum(map(rare, shared)) / max(total, 0.1)
+        if shared := words & candidate.name:
+            total = sum(map(rare, candidate.name)) * (2 if len(candidate.name) == 1 else 1)
+            yield "words", candidate.text, sum(map(rare, shared)) / max(total, 0.1)
+        if package and candidate.parts[-len(package) :] == package:
+            yield "package", candidate.text, 1.0
+        elif package[:-1] and candidate.parts == package[:-1]:
+            yield "package", candidate.text, 0.4
 
 
 def _find_subjects(class_name: str) -> frozenset[str]:
     """What a test's class, or the module it is in, is named after."""
     *modules, name = class_name.split(".")
     tests = [module for module in modules if find_subject(module) != module]
-    named = [find_subject(each) for each in (name, *tests)]
-    return frozenset(each.lower() for each in named if each)
+    named = [find_subject(name_part) for name_part in (name, *tests)]
+    return frozenset(name_part.lower() for name_part in named if name_part)
 
 
 def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
     """What the file of the failing test is named after, where the stack never leaves the tests."""
     own = [
-        each for each in mentions.frames if each.file and not is_library(each, mentions.class_name)
+        frame
+        for frame in mentions.frames
+        if frame.file and not is_library(frame, mentions.class_name)
     ]
     files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
     stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
@@ -143,9 +145,9 @@ def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
 
 def find_mention_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     named = set(_IDENTIFIER.findall(f"{mentions.message[:2_000]} {mentions.test_name}"))
-    for each in known:
-        if each.title in named:
-            yield "mention", each.text, 1.0
+    for candidate in known:
+        if candidate.title in named:
+            yield "mention", candidate.text, 1.0
 
 
 Points = Mapping[str, Mapping[str, float]]
@@ -156,26 +158,29 @@ _BEFORE = 1.02
 
 
 def find_coordinate_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
-    for each in known:
-        if weight := mentions.coordinates.get(":".join(each.text.split(":")[:2])):
-            yield "coordinate", each.text, math.log1p(weight)
-        if weight := mentions.archives.get(each.leaf):
-            yield "archive", each.text, math.log1p(weight)
+    for candidate in known:
+        if weight := mentions.coordinates.get(":".join(candidate.text.split(":")[:2])):
+            yield "coordinate", candidate.text, math.log1p(weight)
+        if weight := mentions.archives.get(candidate.leaf):
+            yield "archive", candidate.text, math.log1p(weight)
 
 
 def find_group_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Packages are called like the group of the artefact they come in, and like its name."""
     by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
-    for each in known:
-        by_head[each.parts[:2]].append(each)
+    for candidate in known:
+        by_head[candidate.parts[:2]].append(candidate)
     found: dict[str, float] = defaultdict(float)
     for name, weight in mentions.names.items():
         segments = tuple(name.split("."))
         words = extract_words(name) | {segment.lower() for segment in segments}
-        fits = [(_score_fit(each, segments, words), each) for each in by_head.get(segments[:2], ())]
+        fits = [
+            (_score_fit(candidate, segments, words), candidate)
+            for candidate in by_head.get(segments[:2], ())
+        ]
         best = max((fit for fit, _ in fits), default=0.0)
         if best >= 0.3:
-            chosen = [each.text for fit, each in fits if fit >= 0.95 * best]
+            chosen = [candidate.text for fit, candidate in fits if fit >= 0.95 * best]
             for text in chosen:
                 found[text] += math.log1p(weight) * best / math.sqrt(len(chosen))
     for text, weight in found.items():
@@ -183,11 +188,7 @@ def find_group_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> I
 
 
 def _score_fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: set[str]) -> float:
-    common = 0
-    for left, right in zip(candidate.parts, segments, strict=False):
-        if left != right:
-            break
-        common += 1
+    common = count_shared(candidate.parts, segments)
     own = {part for part in re.split(r"[^a-z0-9]+", candidate.leaf.lower()) if part}
     covered = len(own & words) / len(own) if own else 0.0
     return common / len(candidate.parts) * (0.3 + 0.7 * covered)
@@ -195,39 +196,39 @@ def _score_fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: se
 
 def find_word_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """Complaints speak of a thing in its own words."""
-    rare = measure_rarity(each.words for each in known)
+    rare = measure_rarity(candidate.words for candidate in known)
     inside = {word: mentions.words[word] for word in mentions.words if len(word) > 3}
-    for each in known:
+    for candidate in known:
         total = 0.0
-        for word in each.words:
+        for word in candidate.words:
             weight = mentions.words.get(word, 0.0)
             if not weight and len(word) > 6:
                 weight = 0.5 * max((inside[part] for part in inside if part in word), default=0.0)
             total += math.log1p(weight) * rare(word)
         if total:
-            yield "log words", each.text, total / (1 + 0.15 * len(each.words))
+            yield "log words", candidate.text, total / (1 + 0.15 * len(candidate.words))
 
 
 def find_download_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
-    for each in known:
-        if each.leaf in mentions.downloads.dependencies:
-            yield "depended", each.text, 1.0
-        if each.leaf in mentions.downloads.last_dependencies:
-            yield "last", each.text, 1.0
-        if mentions.about_versions and each.leaf in mentions.downloads.version_managers:
-            yield "managing", each.text, 1.0
+    for candidate in known:
+        if candidate.leaf in mentions.downloads.dependencies:
+            yield "depended", candidate.text, 1.0
+        if candidate.leaf in mentions.downloads.last_dependencies:
+            yield "last", candidate.text, 1.0
+        if mentions.about_versions and candidate.leaf in mentions.downloads.version_managers:
+            yield "managing", candidate.text, 1.0
 
 
 def find_contested_signs(
     mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
 ) -> Iterator[Sign]:
     """What is spoken of is likelier if the build asked for several versions of it."""
-    for each in known:
-        if each.leaf in mentions.downloads.dependencies & mentions.downloads.contested:
+    for candidate in known:
+        if candidate.leaf in mentions.downloads.dependencies & mentions.downloads.contested:
             yield (
                 "contested",
-                each.text,
-                min(1.0, _sum_mention_points(points[each.text]) / _SPOKEN_OF),
+                candidate.text,
+                min(1.0, _sum_mention_points(points[candidate.text]) / _SPOKEN_OF),
             )
 
 
@@ -238,14 +239,14 @@ def find_first_signs(
     stands before them, if it is spoken of at least half as much."""
     order = mentions.downloads.order
     groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
-    for each in known:
-        if each.leaf in mentions.downloads.dependencies and each.leaf in order:
-            groups[each.parts].append(each)
+    for candidate in known:
+        if candidate.leaf in mentions.downloads.dependencies and candidate.leaf in order:
+            groups[candidate.parts].append(candidate)
     for group in groups.values():
-        first = min(group, key=lambda each: order[each.leaf]).text
-        most = max(_sum_mention_points(points[each.text]) for each in group)
+        first = min(group, key=lambda candidate: order[candidate.leaf]).text
+        most = max(_sum_mention_points(points[candidate.text]) for candidate in group)
         if len(group) > 1 and _sum_mention_points(points[first]) >= most / 2 > 0:
-            best = max(sum(points[each.text].values()) for each in group)
+            best = max(sum(points[candidate.text].values()) for candidate in group)
             yield "first", first, max(0.0, _BEFORE * best - sum(points[first].values()))
 
 
@@ -295,15 +296,15 @@ def rank_candidates(mentions: Mentions, candidates: Iterable[str]) -> list[Ranke
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for sign, text, share in _find_signs(mentions, known):
         points[text][sign] += POINTS[sign] * share
-    coordinates = [each for each in known if each.coordinate]
+    coordinates = [candidate for candidate in known if candidate.coordinate]
     for look in (find_contested_signs, find_first_signs):
         for sign, text, share in list(look(mentions, coordinates, points)):
             points[text][sign] += POINTS[sign] * share
-    spoken = {
+    languages = {
         detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
     } - {""}
     ranked = [
-        _score_candidate(text, found, spoken)
+        _score_candidate(text, found, languages)
         for text, found in points.items()
         if any(found.values())
     ]
@@ -311,11 +312,11 @@ def rank_candidates(mentions: Mentions, candidates: Iterable[str]) -> list[Ranke
     return ranked[:MAX_RANKED]
 
 
-def _score_candidate(text: str, found: dict[str, float], spoken: set[str]) -> RankedSuspect:
+def _score_candidate(text: str, found: dict[str, float], languages: set[str]) -> RankedSuspect:
     total = sum(found.values())
     if is_test_name(text):
         total *= 0.5
-    if "/" in text and spoken and detect_language(text) not in {"", *spoken}:
+    if "/" in text and languages and detect_language(text) not in {"", *languages}:
         total *= 0.5
     strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
@@ -324,12 +325,12 @@ def _score_candidate(text: str, found: dict[str, float], spoken: set[str]) -> Ra
 
 def _find_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
     """(sign, candidate, share of its points) for all that speaks against somebody."""
-    if coordinates := [each for each in known if each.coordinate]:
+    if coordinates := [candidate for candidate in known if candidate.coordinate]:
         yield from find_coordinate_signs(mentions, coordinates)
         yield from find_group_signs(mentions, coordinates)
         yield from find_word_signs(mentions, coordinates)
         yield from find_download_signs(mentions, coordinates)
-    if plain := [each for each in known if not each.coordinate]:
+    if plain := [candidate for candidate in known if not candidate.coordinate]:
         yield from find_frame_signs("frame", mentions.frames, mentions, plain)
         yield from find_frame_signs("log frame", mentions.other_frames, mentions, plain)
         yield from find_name_signs(mentions, plain)

@@ -8,7 +8,7 @@ in a block is judged together. A number never changes its words, and memory is b
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import BinaryIO
 
 VALUE = "<*>"
@@ -64,7 +64,7 @@ def split_shape(shape: str) -> tuple[str, ...]:
     if "=" in text:
         text = _SETTING.sub("=" + VALUE, text)
     if _BRACKETS.search(text):
-        text = _QUOTED.sub(_empty_quotes, text)
+        text = _QUOTED.sub(lambda found: found[0][0] + VALUE + found[0][-1], text)
     text = _SAID.sub(VALUE, text)
     if "0" in text:
         text = _NUMBERS.sub(VALUE, text)
@@ -72,9 +72,9 @@ def split_shape(shape: str) -> tuple[str, ...]:
         text = _LIST.sub(VALUE, _MAP.sub(VALUE, text))
     words: list[str] = []
     for word in text.split(None, _WORDS)[:_WORDS]:
-        whole = _GLUED.sub(VALUE, _ENDPOINT.sub("", word)) if VALUE in word else word
-        if whole != VALUE or not words or words[-1] != VALUE:
-            words.append(whole)
+        masked = _GLUED.sub(VALUE, _ENDPOINT.sub("", word)) if VALUE in word else word
+        if masked != VALUE or not words or words[-1] != VALUE:
+            words.append(masked)
     return tuple(words)
 
 
@@ -82,10 +82,6 @@ def _replace_member(found: re.Match[str]) -> str:
     """A member of a JSON object, as a setting; what is said stays."""
     name, value = found[1], found[2]
     return f"{name}={value if name in _SAYING else VALUE} "
-
-
-def _empty_quotes(found: re.Match[str]) -> str:
-    return found[0][0] + VALUE + found[0][-1]
 
 
 Words = tuple[str, ...]
@@ -161,10 +157,7 @@ def merge_values(pattern: Words) -> Words:
 
 def insert_value(pattern: Words, at: int) -> Words:
     """The pattern with a value at one place; values that meet become one."""
-    before, after = pattern[:at], pattern[at + 1 :]
-    if before[-1:] == (VALUE,):
-        before = before[:-1]
-    return (*before, VALUE, *(after[1:] if after[:1] == (VALUE,) else after))
+    return merge_values((*pattern[:at], VALUE, *pattern[at + 1 :]))
 
 
 def are_values(seen: Collection[str], before: str | None, *, alone: bool = True) -> bool:
@@ -385,11 +378,3 @@ def read_blocks(file: BinaryIO, size: int = BLOCK_SIZE) -> Iterator[bytes]:
         rest = rest[:_LINE_LIMIT]
     if rest:
         yield rest
-
-
-def mine_templates(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """The template's number and words for each line of blocks of whole lines."""
-    miner = TemplateMiner()
-    for block in blocks:
-        for number in miner.add_block(block):
-            yield number, miner.get_text(number)

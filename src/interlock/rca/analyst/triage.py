@@ -109,7 +109,7 @@ def load_rules() -> tuple[tuple[TriageRule, re.Pattern[str]], ...]:
     text = files("interlock.rca.analyst").joinpath("rules.yaml").read_text(encoding="utf-8")
     rows = msgspec.yaml.decode(text, type=tuple[TriageRule, ...])
     return tuple(
-        (row, re.compile("|".join(f"(?:{each})" for each in row.patterns), re.IGNORECASE))
+        (row, re.compile("|".join(f"(?:{pattern})" for pattern in row.patterns), re.IGNORECASE))
         for row in rows
     )
 
@@ -127,10 +127,10 @@ def triage_failure(failure: Failure) -> TriageResult:
     total = sum(grown.values()) + math.exp(_DOUBT)
     best = min(grown, key=lambda category: (-grown[category], category))
     chance = round(grown[best] / total, 4)
-    spoke = tuple(text for _, category, text in sorted(reasons) if category == best)
+    supporting = tuple(text for _, category, text in sorted(reasons) if category == best)
     if chance < MIN_CHANCE:
-        return TriageResult(UNKNOWN, chance, spoke)
-    return TriageResult(best, chance, spoke)
+        return TriageResult(UNKNOWN, chance, supporting)
+    return TriageResult(best, chance, supporting)
 
 
 def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
@@ -153,23 +153,21 @@ def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
 
 
 def _collect_texts(failure: Failure) -> Mapping[str, str]:
+    # Of a test's own short log every complaint counts with its details; of a long one the loudest.
+    is_short = failure.log.count("\n") < _SHORT_LOG
+    lines = find_complaint_blocks(failure.log) if is_short else find_loudest(failure.log)
     return {
         "type": failure.type[:1_000],
         "message": strip_colours(extract_message(failure)[:_LOOKED_AT]),
         "stack": strip_colours(failure.stack[:_LOOKED_AT]),
-        "log": "\n".join(_pick_log_lines(failure.log)) if failure.log else "",
+        "log": "\n".join(lines),
         "attributes": " ".join(f"{key}={failure.attributes[key]}" for key in failure.attributes),
     }
 
 
-def _pick_log_lines(log: str) -> list[str]:
-    """Of a test's own short log all that is told with a complaint; of a long one the loudest."""
-    return find_complaint_blocks(log) if log.count("\n") < _SHORT_LOG else find_loudest(log)
-
-
 def _judge_frames(failure: Failure) -> str:
     owners = [find_owner(frame, failure.class_name) for frame in find_frames(failure)]
-    own = [each for each in owners if each != "library"]
+    own = [owner for owner in owners if owner != "library"]
     if not own:
         return ""
     if own[0] == "product":

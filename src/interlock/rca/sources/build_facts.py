@@ -69,8 +69,8 @@ def add_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
         for field, names in _NAMES.items()
     }
     found["branch"] = found["branch"].removeprefix("refs/heads/").removeprefix("origin/")
-    news = {name: value for name, value in found.items() if value and not getattr(launch, name)}
-    return msgspec.structs.replace(launch, **news)
+    fresh = {name: value for name, value in found.items() if value and not getattr(launch, name)}
+    return msgspec.structs.replace(launch, **fresh)
 
 
 def _normalize_name(name: str) -> str:

@@ -145,9 +145,9 @@ class _ZipMember(RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1, /) -> bytes:
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
         try:
-            part = self._stream.read(min(size, 1 << 20) if size >= 0 else 1 << 20)
+            part = self._stream.read(min(len(buffer), 1 << 20))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise SourceError(f"{self._label} cannot be unpacked: {error}.") from None
         self._done += len(part)
@@ -155,10 +155,6 @@ class _ZipMember(RawIOBase):
             raise SourceError(
                 f"{self._label} unpacks to far more than it should: refused as a zip bomb."
             )
-        return part
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        part = self.read(len(buffer))
         buffer[: len(part)] = part
         return len(part)
 
@@ -184,10 +180,10 @@ def list_members(path: Path, label: str) -> tuple[list[SourceEntry], list[str]]:
     notes: list[str] = []
     fit = list(_filter_members(infos, label, notes))
     folders: dict[str, dict[str, SourceEntry]] = {}
-    leaves = [_make_entry(path, label, info, folders) for info in fit]
-    for leaf in leaves:
-        folders.setdefault(leaf.folder, {})[leaf.name] = leaf
-    return sorted(leaves, key=lambda leaf: leaf.label), notes
+    entries = [_make_entry(path, label, info, folders) for info in fit]
+    for entry in entries:
+        folders.setdefault(entry.folder, {})[entry.name] = entry
+    return sorted(entries, key=lambda entry: entry.label), notes
 
 
 def _filter_members(

@@ -139,8 +139,8 @@ def read_envelope(raw: bytes, name: str) -> tuple[Launch, list[Failure], list[st
     ]
     jobs = rp_items.build_jobs(items, failures)
     tally = rp_items.read_counts(document.get("statistics")) or TestCounts(failed=len(own) + lost)
-    whole = msgspec.structs.replace(launch, jobs=jobs, tally=tally)
-    return whole, failures, [f"{name}: {each}" for each in notes]
+    complete = msgspec.structs.replace(launch, jobs=jobs, tally=tally)
+    return complete, failures, [f"{name}: {note}" for note in notes]
 
 
 def _read_launch(document: dict[str, Any], content: str) -> Launch:

@@ -66,11 +66,11 @@ class JUnitReport:
     def damage(self) -> list[str]:
         """Where the report is broken or cut, or tells of failures that it does not show: what stood
         there is lost."""
-        return [*self._notes, *(f"{self.name}: {each}" for each in self._elements.unshown)]
+        return [*self._notes, *(f"{self.name}: {note}" for note in self._elements.unshown)]
 
     @property
     def notes(self) -> list[str]:
-        notes = [*self._notes, *(f"{self.name}: {each}" for each in self._elements.notes)]
+        notes = [*self._notes, *(f"{self.name}: {note}" for note in self._elements.notes)]
         if self._breaks > 1:
             notes.append(f"{self.name}: broken in {self._breaks} places; the rest was read")
         return [*self._text.notes, *notes]

@@ -17,6 +17,7 @@ from interlock.rca.sources.build_facts import filter_facts
 from interlock.rca.sources.envelope import FailureNamer
 from interlock.rca.sources.xml_repair import restore_escapes
 from interlock.system.test_output import TestCounts
+from interlock.system.test_output.counts import add_counts
 from interlock.system.text import LOG_BOUND, ClippedText, clip_text
 from interlock.system.time import add_seconds, format_rfc3339
 
@@ -39,8 +40,10 @@ def pick_telling_line(message: str, body: str, test_name: str) -> str:
     if shouted := _SHOUTED.findall(body):
         return str(shouted[-1]).strip()[:_LONGEST]
     lines = [line.strip() for line in body.split("\n", _MOST_LINES)[:_MOST_LINES]]
-    news = (line for line in lines if not _NO_NEWS.match(line) and not _is_bare(line, test_name))
-    return (next(news, "") or message or lines[0])[:_LONGEST]
+    candidates = (
+        line for line in lines if not _NO_NEWS.match(line) and not _is_bare(line, test_name)
+    )
+    return (next(candidates, "") or message or lines[0])[:_LONGEST]
 
 
 def _is_bare(text: str, test_name: str) -> bool:
@@ -113,14 +116,14 @@ def build_failure(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Fa
     """The case as a failure; its id is still to be given."""
     held_by = list(suites)
     log = restore_escapes(case.log.text()).strip("\n")
-    stack, cut = clip_text("\n\n".join(filter(None, (_read_body(each) for each in case.results))))
+    stack, cut = clip_text("\n\n".join(filter(None, (_read_body(part) for part in case.results))))
     at = format_rfc3339(case.attributes.get("timestamp", ""))
     seconds = _parse_seconds(case.attributes.get("time", ""))
     return Failure(
         id="",
         test_name=case.test_name,
         class_name=case.class_name,
-        type=restore_escapes(next((each.type for each in case.results if each.type), "")),
+        type=restore_escapes(next((part.type for part in case.results if part.type), "")),
         message=_build_message(case.results, case.test_name),
         stack=stack,
         log=log,
@@ -129,18 +132,18 @@ def build_failure(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Fa
         ended_at=add_seconds(at, seconds) if at else "",
         attributes=_collect_attributes(case, held_by, log),
         job=job,
-        path=" / ".join(each.name for each in held_by if each.name),
+        path=" / ".join(part.name for part in held_by if part.name),
         file=restore_escapes(
             _find_nearest(case, held_by, "file") or _find_nearest(case, held_by, "filepath")
         ),
-        line=_parse_number(case.attributes.get("line", "")),
+        line=_parse_count(case.attributes, "line"),
     )
 
 
 def _build_message(results: Iterable[JUnitResult], test_name: str) -> str:
     messages = (
-        pick_telling_line(restore_escapes(each.message.strip()), _read_body(each), test_name)
-        for each in results
+        pick_telling_line(restore_escapes(result.message.strip()), _read_body(result), test_name)
+        for result in results
     )
     return clip_text("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]
 
@@ -152,11 +155,10 @@ def _read_body(result: JUnitResult) -> str:
 def _collect_attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> dict[str, str]:
     found = filter_facts(case.properties)
     found["result"] = case.results[0].kind
-    for name in ("time", "hostname"):
-        if value := (
-            case.attributes.get(name) if name == "time" else _find_nearest(case, suites, name)
-        ):
-            found[name] = restore_escapes(value)[:200]
+    if took := case.attributes.get("time"):
+        found["time"] = restore_escapes(took)[:200]
+    if host := _find_nearest(case, suites, "hostname"):
+        found["hostname"] = restore_escapes(host)[:200]
     if case.reruns:
         found["reruns"] = str(case.reruns)
     attached = list(dict.fromkeys(_ATTACHMENT.findall(log)))[:_MOST_ATTACHMENTS]
@@ -166,7 +168,7 @@ def _collect_attributes(case: JUnitCase, suites: list[JUnitSuite], log: str) -> 
 
 
 def _find_nearest(case: JUnitCase, suites: list[JUnitSuite], name: str) -> str:
-    holders = (case.attributes, *(each.attributes for each in reversed(suites)))
+    holders = (case.attributes, *(suite.attributes for suite in reversed(suites)))
     return next((holder[name] for holder in holders if holder.get(name)), "")
 
 
@@ -175,10 +177,6 @@ def _parse_seconds(text: str) -> float:
         return float(text.replace(",", ""))
     except ValueError:
         return -1.0
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 _RERUNS: Final = ("rerunFailure", "rerunError")
@@ -222,12 +220,7 @@ class JUnitElements:
 
     @property
     def tally(self) -> TestCounts:
-        tallies = [job.tally for job in self.jobs.values()]
-        return TestCounts(
-            tests=sum(each.tests for each in tallies),
-            failed=sum(each.failed for each in tallies),
-            skipped=sum(each.skipped for each in tallies),
-        )
+        return add_counts(job.tally for job in self.jobs.values())
 
     def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
@@ -308,8 +301,8 @@ class JUnitElements:
         if self._claimed and not self._failed:
             self.unshown.append(f"it counts {self._claimed} failed tests and shows none of them")
         if self.flaky:
-            shown = ", ".join(self.flaky[:5]) + (", …" if len(self.flaky) > 5 else "")
-            self.notes.append(f"passed only when run again: {len(self.flaky)} ({shown})")
+            names = ", ".join(self.flaky[:5]) + (", …" if len(self.flaky) > 5 else "")
+            self.notes.append(f"passed only when run again: {len(self.flaky)} ({names})")
 
     def forget_position(self) -> None:
         """The text broke off: what comes next begins outside every case."""
@@ -398,11 +391,8 @@ class JUnitElements:
         old = self.jobs.get(name) or Job(
             name=name, started_at=started, ended_at=_compute_end(started, suite.attributes)
         )
-        tally = TestCounts(
-            tests=old.tally.tests + suite.tests,
-            failed=old.tally.failed + suite.failed,
-            skipped=old.tally.skipped + suite.skipped,
-        )
+        own = TestCounts(tests=suite.tests, failed=suite.failed, skipped=suite.skipped)
+        tally = add_counts((old.tally, own))
         status = "FAILED" if tally.failed else "PASSED"
         self.jobs[name] = msgspec.structs.replace(old, tally=tally, status=status)
 

@@ -22,7 +22,7 @@ from interlock.rca.sources.envelope import FailureNamer
 from interlock.rca.sources.junit import JUnitReport
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
-from interlock.system.test_output.counts import read_lines, strip_console
+from interlock.system.test_output.counts import add_counts, read_lines, strip_console
 from interlock.system.test_output.failures import read_log
 from interlock.system.text import clip_text
 
@@ -91,7 +91,7 @@ class _BreakReader:
     def _match_complaint(self, text: str) -> bool:
         self.typed = _TYPED.match(text)
         if not self.typed:
-            found = next((hit for each in _COMPLAINTS if (hit := each.match(text))), None)
+            found = next((hit for pattern in _COMPLAINTS if (hit := pattern.match(text))), None)
             self.complaint = found["said"] if found else ""
             if not found and not self.ended and (end := _ENDED.match(text)):
                 self.ended = end["said"]
@@ -122,11 +122,11 @@ def is_log_name(name: str) -> bool:
 
 def find_log_beside(report: SourceEntry) -> SourceEntry | None:
     """The log of the same stem or, in the same folder, of a usual name; None if there is none."""
-    around = {name.lower(): leaf for name, leaf in report.neighbours().items()}
+    around = {name.lower(): entry for name, entry in report.neighbours().items()}
     stem = report.stem.lower()
     short = stem.removeprefix("test-")
     stems = (stem, short, f"{stem}-output", f"{short}-output", *_USUAL)
-    names = (f"{each}{ending}" for each in stems for ending in _ENDINGS)
+    names = (f"{name_stem}{ending}" for name_stem in stems for ending in _ENDINGS)
     return next((around[name] for name in names if name in around), None)
 
 
@@ -203,7 +203,7 @@ def _assign_lines(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[in
         if names:
             current, until = names, max(at + _AFTER, *(last[name] for name in names))
             first = max(0, at - _BEFORE)
-            owners[first:] = [each or names for each in owners[first:]]
+            owners[first:] = [owner or names for owner in owners[first:]]
         owners.append(current if at < until else frozenset())
     parts: dict[str, list[int]] = {}
     for at, names in enumerate(owners):
@@ -236,13 +236,13 @@ class LaunchBuilder:
         self._ids = FailureNamer()
         self._known: set[_Same] = set()
 
-    def add_report(self, leaf: SourceEntry) -> None:
-        with leaf.open() as opened:
+    def add_report(self, entry: SourceEntry) -> None:
+        with entry.open() as opened:
             stream = HashingStream(opened)
-            report = JUnitReport(cast("BinaryIO", stream), leaf.name)
+            report = JUnitReport(cast("BinaryIO", stream), entry.name)
             failures = list(report)
             digest = stream.finish_digest()
-        if not self._is_new(leaf, digest):
+        if not self._is_new(entry, digest):
             return
         self._reports += 1
         self._notes += report.notes
@@ -251,35 +251,41 @@ class LaunchBuilder:
         for name, value in report.properties.items():
             self._properties.setdefault(name, value)
         flaky = report.passed_later
-        failures = [_mark_flaky(each) if each.id in flaky else each for each in failures]
+        failures = [
+            _mark_flaky(failure) if failure.id in flaky else failure for failure in failures
+        ]
         if flaky:
-            self._notes.append(f"{leaf.label}: {len(flaky)} failed tests passed when run again")
-        repeated = self._add_fresh(self._add_log_beside(leaf, failures))
+            self._notes.append(f"{entry.label}: {len(flaky)} failed tests passed when run again")
+        repeated = self._add_fresh(self._add_log_beside(entry, failures))
         if repeated:
             number = repeated.total()
-            self._notes.append(f"{leaf.label}: {number} failures stand in an earlier report too")
+            self._notes.append(f"{entry.label}: {number} failures stand in an earlier report too")
         self._add_jobs(report.jobs, repeated)
 
-    def add_log(self, leaf: SourceEntry) -> None:
+    def add_log(self, entry: SourceEntry) -> None:
         """Read only if there are no reports: beside one, a log is a help and not a source."""
-        self._logs.append(leaf)
+        self._logs.append(entry)
 
-    def add_failures(self, leaf: SourceEntry, failures: Iterable[Failure]) -> None:
-        with leaf.open() as opened:
-            if not self._is_new(leaf, HashingStream(opened).finish_digest()):
+    def add_failures(self, entry: SourceEntry, failures: Iterable[Failure]) -> None:
+        with entry.open() as opened:
+            if not self._is_new(entry, HashingStream(opened).finish_digest()):
                 return
         found = list(failures)
-        self._failures += [self._ids.keep_id(each) for each in found]
+        self._failures += [self._ids.keep_id(failure) for failure in found]
         tally = TestCounts(tests=len(found), failed=len(found))
-        self._add_jobs([Job(name=leaf.stem, status="FAILED", tally=tally)])
+        self._add_jobs([Job(name=entry.stem, status="FAILED", tally=tally)])
 
     def build(self) -> tuple[Launch, list[Failure], list[str]] | None:
         """The launch, its failures and notes; None if nothing was there to read."""
         if self._reports:
-            self._use_given_logs()
-        if not self._reports or not (self._failures or self._test_count):
-            for leaf in self._logs:
-                self._read_log(leaf)
+            # A log that the user named together with reports belongs to all of them.
+            for entry in self._logs:
+                if entry.is_given:
+                    self._failures = self._add_log_parts(entry, self._failures)
+        has_tests = any(job.tally.tests for job in self._jobs.values())
+        if not self._reports or not (self._failures or has_tests):
+            for entry in self._logs:
+                self._read_log(entry)
         if not self._digests:
             return None
         content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
@@ -287,7 +293,7 @@ class LaunchBuilder:
         if not (self._reports or self._failures or launch.tally.tests or launch.tally.failed):
             self.lost.append(_format_not_understood(self._places))
             return None
-        failures = [msgspec.structs.replace(each, launch=content) for each in self._failures]
+        failures = [msgspec.structs.replace(failure, launch=content) for failure in self._failures]
         notes = [*self._notes, *self._note_logs()]
         if not failures:
             what = "failures" if launch.tally.tests else "tests"
@@ -309,7 +315,7 @@ class LaunchBuilder:
             started_at=min((job.started_at for job in jobs if job.started_at), default=""),
             ended_at=max((job.ended_at for job in jobs if job.ended_at), default=""),
             attributes=filter_facts(self._properties),
-            tally=_sum_counts(job.tally for job in jobs),
+            tally=add_counts(job.tally for job in jobs),
             jobs=jobs,
         )
         return add_build_facts(launch, self._properties)
@@ -318,15 +324,15 @@ class LaunchBuilder:
         """The file's name if there is one file, else the name of the folder."""
         if len(self._places) == 1:
             return self._places[0].stem
-        folders = {leaf.folder.partition("!")[0] for leaf in self._places}
+        folders = {entry.folder.partition("!")[0] for entry in self._places}
         return PurePath(os.path.commonpath(map(os.path.abspath, folders))).stem or "launch"
 
-    def _is_new(self, leaf: SourceEntry, digest: str) -> bool:
+    def _is_new(self, entry: SourceEntry, digest: str) -> bool:
         if digest in self._digests:
-            self._notes.append(f"{leaf.label}: the same as {self._digests[digest]}: read once")
+            self._notes.append(f"{entry.label}: the same as {self._digests[digest]}: read once")
             return False
-        self._digests[digest] = leaf.label
-        self._places.append(leaf)
+        self._digests[digest] = entry.label
+        self._places.append(entry)
         return True
 
     def _add_fresh(self, failures: Iterable[Failure]) -> Counter[str]:
@@ -353,19 +359,19 @@ class LaunchBuilder:
                 failed=job.tally.failed - again,
                 skipped=job.tally.skipped,
             )
-            tally = _sum_counts((old.tally if old else TestCounts(), added))
+            tally = add_counts((old.tally if old else TestCounts(), added))
             status = "FAILED" if tally.failed else job.status
             self._jobs[job.name] = msgspec.structs.replace(old or job, tally=tally, status=status)
 
-    def _add_log_beside(self, leaf: SourceEntry, failures: list[Failure]) -> list[Failure]:
+    def _add_log_beside(self, entry: SourceEntry, failures: list[Failure]) -> list[Failure]:
         """The failures; those without a log get their part of the one that lies beside."""
-        if all(each.log for each in failures):
+        if all(failure.log for failure in failures):
             return failures
-        log = find_log_beside(leaf)
+        log = find_log_beside(entry)
         return failures if log is None else self._add_log_parts(log, failures)
 
     def _add_log_parts(self, log: SourceEntry, failures: list[Failure]) -> list[Failure]:
-        bare = [each for each in failures if not each.log]
+        bare = [failure for failure in failures if not failure.log]
         try:
             if not bare or log.detect_kind() != "log":
                 return failures
@@ -375,52 +381,42 @@ class LaunchBuilder:
             self._notes.append(f"skipped: {error}")
             return failures
         self._beside[log.label] = self._beside.get(log.label, 0) + len(bare)
-        return [each if each.log else _add_log_part(each, parts) for each in failures]
+        return [failure if failure.log else _add_log_part(failure, parts) for failure in failures]
 
-    def _use_given_logs(self) -> None:
-        """A log that the user named together with reports belongs to all of them."""
-        for leaf in self._logs:
-            if leaf.is_given:
-                self._failures = self._add_log_parts(leaf, self._failures)
-
-    @property
-    def _test_count(self) -> int:
-        return sum(job.tally.tests for job in self._jobs.values())
-
-    def _read_log(self, leaf: SourceEntry) -> None:
-        with leaf.open() as opened:
+    def _read_log(self, entry: SourceEntry) -> None:
+        with entry.open() as opened:
             stream = HashingStream(opened)
             found = read_log(read_lines(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
             digest = stream.finish_digest()
-        if not self._is_new(leaf, digest):
+        if not self._is_new(entry, digest):
             return
-        failures = [build_failure(each) for each in found.failures]
+        failures = [build_failure(failure) for failure in found.failures]
         if not failures and (found.tally.failed or not found.tally.tests):
-            failures = self._find_broken_run(leaf, found.tally)
+            failures = self._find_broken_run(entry, found.tally)
         elif found.tally.failed > len(failures):
             counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
-            self._notes.append(f"{leaf.label}: {counts}")
+            self._notes.append(f"{entry.label}: {counts}")
         self._failures += [
-            self._ids.assign_id(msgspec.structs.replace(each, job=each.job or leaf.stem))
-            for each in failures
+            self._ids.assign_id(msgspec.structs.replace(failure, job=failure.job or entry.stem))
+            for failure in failures
         ]
         status = "FAILED" if found.tally.failed or failures else "PASSED"
-        self._add_jobs([Job(name=leaf.stem, status=status, tally=found.tally)])
+        self._add_jobs([Job(name=entry.stem, status=status, tally=found.tally)])
 
-    def _find_broken_run(self, leaf: SourceEntry, tally: TestCounts) -> list[Failure]:
+    def _find_broken_run(self, entry: SourceEntry, tally: TestCounts) -> list[Failure]:
         """The run itself as one failure, where its log names no test but says that it broke."""
-        with leaf.open() as opened:
+        with entry.open() as opened:
             found = find_break(read_lines(opened))
         counted = (
             f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
         )
         if found is None:
-            self._notes += [f"{leaf.label}: {counted}"] if tally.failed else []
+            self._notes += [f"{entry.label}: {counted}"] if tally.failed else []
             return []
-        self._notes.append(f"{leaf.label}: {counted}; the run itself is taken as one failure")
+        self._notes.append(f"{entry.label}: {counted}; the run itself is taken as one failure")
         log = "\n".join(found.lines)
         return [
-            Failure(id="", test_name=leaf.stem, type=found.type, message=found.message, log=log)
+            Failure(id="", test_name=entry.stem, type=found.type, message=found.message, log=log)
         ]
 
 
@@ -446,12 +442,3 @@ def _make_identity(failure: Failure) -> _Same:
     texts = failure.message, failure.stack
     mark = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
     return failure.job, failure.class_name, failure.test_name, failure.at, mark
-
-
-def _sum_counts(tallies: Iterable[TestCounts]) -> TestCounts:
-    found = list(tallies)
-    return TestCounts(
-        tests=sum(each.tests for each in found),
-        failed=sum(each.failed for each in found),
-        skipped=sum(each.skipped for each in found),
-    )

@@ -52,15 +52,17 @@ class _EntrySearch:
 
     def find_matching(self, word: str) -> tuple[list[SourceEntry], list[str]]:
         found = _drop_duplicates(glob.glob(word, recursive=True))  # noqa: PTH207  may be absolute
-        leaves: list[SourceEntry] = []
+        entries: list[SourceEntry] = []
         notes: list[str] = []
         for path in map(Path, found):
-            more, more_notes = self.find_in_folder(path) if path.is_dir() else self.find_file(path)
-            leaves += more
-            notes += more_notes
+            added, added_notes = (
+                self.find_in_folder(path) if path.is_dir() else self.find_file(path)
+            )
+            entries += added
+            notes += added_notes
         if not found:
             raise SourceError(f"{word} matches no file: check the pattern, and quote it.")
-        return leaves, notes
+        return entries, notes
 
     def find_file(self, path: Path) -> tuple[list[SourceEntry], list[str]]:
         try:
@@ -73,24 +75,24 @@ class _EntrySearch:
             ) from None
         if not stat.S_ISREG(mode):
             raise SourceError(f"{path} is not a regular file: save its content and give that file.")
-        leaf = self._make_entry(path, is_given=True)
-        with leaf.open() as stream:
+        source = self._make_entry(path, is_given=True)
+        with source.open() as stream:
             is_zip = stream.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
-        return entry.list_members(path, str(path)) if is_zip else ([leaf], [])
+        return entry.list_members(path, str(path)) if is_zip else ([source], [])
 
     def find_in_folder(self, folder: Path) -> tuple[list[SourceEntry], list[str]]:
-        leaves: list[SourceEntry] = []
+        entries: list[SourceEntry] = []
         notes: list[str] = []
         for path in _walk_folder(folder):
-            if len(leaves) >= _MOST_FILES:
-                return leaves, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
+            if len(entries) >= _MOST_FILES:
+                return entries, [f"{folder}: only its first {_MOST_FILES:,} files were looked at"]
             if path.suffix.lower() == ".zip":
-                more, more_notes = _find_reports(path)
-                leaves += more
-                notes += more_notes
+                added, added_notes = _find_reports(path)
+                entries += added
+                notes += added_notes
             else:
-                leaves.append(self._make_entry(path, is_given=False))
-        return leaves, notes
+                entries.append(self._make_entry(path, is_given=False))
+        return entries, notes
 
     def _make_entry(self, path: Path, *, is_given: bool) -> SourceEntry:
         return SourceEntry(
@@ -105,13 +107,13 @@ class _EntrySearch:
     def _find_logs(self, folder: Path) -> Mapping[str, SourceEntry]:
         if folder not in self._logs:
             try:
-                found = sorted(each for each in folder.iterdir() if is_log_name(each.name))
+                found = sorted(path for path in folder.iterdir() if is_log_name(path.name))
             except OSError:
                 found = []
             self._logs[folder] = {
-                each.name: self._make_entry(each, is_given=False)
-                for each in found
-                if each.is_file()
+                path.name: self._make_entry(path, is_given=False)
+                for path in found
+                if path.is_file()
             }
         return self._logs[folder]
 
@@ -119,11 +121,11 @@ class _EntrySearch:
 def _find_reports(path: Path) -> tuple[list[SourceEntry], list[str]]:
     """A zip that nobody named counts if it holds reports: traces and packages are zips, too."""
     try:
-        leaves, notes = entry.list_members(path, str(path))
+        entries, notes = entry.list_members(path, str(path))
     except SourceError as error:
         return [], [str(error)]
-    has_reports = any(leaf.name.lower().endswith(".xml") for leaf in leaves)
-    return (leaves, notes) if has_reports else ([], [])
+    has_reports = any(member.name.lower().endswith(".xml") for member in entries)
+    return (entries, notes) if has_reports else ([], [])
 
 
 def _drop_duplicates(paths: list[str]) -> list[str]:
@@ -197,16 +199,16 @@ class _SourceReader:
             self._add_launch(read_launch(portal, place.launch))
 
     def read_word(self, word: str) -> None:
-        leaves, notes = find_entries(word)
+        entries, notes = find_entries(word)
         self._notes += notes
         self._passed_over += notes
         foreign = 0
-        for leaf in leaves:
-            if leaf.label in self._seen:
+        for source in entries:
+            if source.label in self._seen:
                 continue
-            self._seen.add(leaf.label)
+            self._seen.add(source.label)
             try:
-                foreign += not self._read_entry(leaf)
+                foreign += not self._read_entry(source)
             except SourceError as error:
                 self._problems.append(str(error))
         if foreign:
@@ -218,12 +220,12 @@ class _SourceReader:
             launch, failures, notes = gathered
             self._launches.append(SourceLaunch(launch, failures, notes))
         self._check_complete([*self._problems, *self._passed_over, *self._builder.lost])
-        all_notes = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
+        all_notes = [*self._notes, *(f"skipped: {item}" for item in self._problems)]
         first, *others = self._launches
         first = msgspec.structs.replace(first, notes=[*all_notes, *first.notes])
         return [
-            msgspec.structs.replace(each, notes=_limit_notes(each.notes))
-            for each in (first, *others)
+            msgspec.structs.replace(item, notes=_limit_notes(item.notes))
+            for item in (first, *others)
         ]
 
     def _check_complete(self, lost: list[str]) -> None:
@@ -240,36 +242,36 @@ class _SourceReader:
         if lost:
             raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
 
-    def _read_entry(self, leaf: SourceEntry) -> bool:
+    def _read_entry(self, source: SourceEntry) -> bool:
         """Whether it was something of ours."""
-        kind = leaf.detect_kind()
+        kind = source.detect_kind()
         if kind == "junit":
-            self._builder.add_report(leaf)
+            self._builder.add_report(source)
         elif kind == "log":
-            self._builder.add_log(leaf)
-        elif kind == "envelope" and leaf.is_given:
-            with leaf.open() as stream:
-                self._add_launch(read_envelope(stream.read(1 << 27), leaf.label))
+            self._builder.add_log(source)
+        elif kind == "envelope" and source.is_given:
+            with source.open() as stream:
+                self._add_launch(read_envelope(stream.read(1 << 27), source.label))
         elif kind == "failures":
-            self._read_lines(leaf)
-        elif kind == "xml" and not leaf.is_given:
+            self._read_lines(source)
+        elif kind == "xml" and not source.is_given:
             return False
-        elif kind == "zip" and not leaf.is_given:
-            self._notes.append(f"{leaf.label}: an archive in an archive is not opened; unpack it")
-        elif leaf.is_given:
-            raise SourceError(f"{leaf.label} {_ODD[kind]}.")
+        elif kind == "zip" and not source.is_given:
+            self._notes.append(f"{source.label}: an archive in an archive is not opened; unpack it")
+        elif source.is_given:
+            raise SourceError(f"{source.label} {_ODD[kind]}.")
         return True
 
-    def _read_lines(self, leaf: SourceEntry) -> None:
-        with leaf.open() as stream:
-            failures, notes = read_failures(read_lines(stream, 1 << 26), leaf.label)
+    def _read_lines(self, source: SourceEntry) -> None:
+        with source.open() as stream:
+            failures, notes = read_failures(read_lines(stream, 1 << 26), source.label)
         self._notes += notes
-        loose = [each for each in failures if not each.launch]
+        loose = [failure for failure in failures if not failure.launch]
         if loose:
-            self._builder.add_failures(leaf, loose)
-        for launch_id in dict.fromkeys(each.launch for each in failures if each.launch):
+            self._builder.add_failures(source, loose)
+        for launch_id in dict.fromkeys(failure.launch for failure in failures if failure.launch):
             ids = FailureNamer()
-            own = [ids.keep_id(each) for each in failures if each.launch == launch_id]
+            own = [ids.keep_id(failure) for failure in failures if failure.launch == launch_id]
             launch = Launch(launch_id=launch_id, name=launch_id, status="FAILED")
             self._add_launch((launch, own, []))
 
@@ -277,7 +279,7 @@ class _SourceReader:
         launch, failures, notes = read
         if not failures:
             notes = [*notes, f"launch {launch.launch_id}: it has no failures"]
-        if any(each.launch.launch_id == launch.launch_id for each in self._launches):
+        if any(known.launch.launch_id == launch.launch_id for known in self._launches):
             self._notes.append(f"launch {launch.launch_id} was named twice: read once")
             return
         self._launches.append(SourceLaunch(launch, failures, notes))

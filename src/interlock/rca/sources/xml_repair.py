@@ -189,11 +189,14 @@ def salvage_results(raw: bytes) -> list[SalvagedResult]:
 def _read_tag(raw: bytes, at: int) -> tuple[dict[str, str], int]:
     """The attributes of a tag, and where it ends; quotes may be missing, the end may be too."""
     window = raw[at : at + _LONGEST_TAG]
-    whole = _REST.match(window)
-    end = whole.end() if whole else window.find(b">") + 1 or len(window)
+    complete = _REST.match(window)
+    end = complete.end() if complete else window.find(b">") + 1 or len(window)
     text = window[:end].decode("utf-8", "replace")
-    named = {each[1]: html.unescape(each[2] or each[3] or "") for each in _ATTRIBUTE.finditer(text)}
-    if whole is None and (last := _OPEN_ATTRIBUTE.search(text)):
+    named = {
+        attribute[1]: html.unescape(attribute[2] or attribute[3] or "")
+        for attribute in _ATTRIBUTE.finditer(text)
+    }
+    if complete is None and (last := _OPEN_ATTRIBUTE.search(text)):
         named.setdefault(last[1], html.unescape(last[2]))
     return named, at + end
 

@@ -59,7 +59,6 @@ def unreadable(repository: Repository) -> str:
     assert repository.has_file("cart.py") is None
     assert repository.read_entry("cart.py") is None
     assert repository.is_on_branch("a" * 40) is None
-    assert repository.read_commit("a" * 40) is None
     assert repository.list_files().paths == ()
     assert repository.find_files("cart.py") == []
     assert repository.blame_line("cart.py", 1) is None

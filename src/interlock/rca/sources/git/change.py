@@ -109,7 +109,7 @@ def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
 
 def count_changed_lines(hunks: Sequence[Hunk]) -> tuple[int, int]:
     """How many lines are put in, and how many are taken away."""
-    return sum(len(each.added) for each in hunks), sum(len(each.removed) for each in hunks)
+    return sum(len(hunk.added) for hunk in hunks), sum(len(hunk.removed) for hunk in hunks)
 
 
 def read_hunks(diff: str) -> Iterator[Hunk]:
@@ -174,7 +174,8 @@ def _extract_essence(lines: Sequence[str], path: str) -> list[str]:
     ]
     if is_indent_significant(path) or not has_known_comments(path):
         return kept
-    return ["\0".join(_split_tokens(" ".join(line.strip() for line in kept)))]
+    code = " ".join(line.strip() for line in kept)
+    return ["\0".join(token for token in _PIECES.findall(code) if not token.isspace())]
 
 
 def _strip_docstrings(lines: Sequence[str], path: str) -> list[str]:
@@ -196,9 +197,3 @@ def _strip_docstrings(lines: Sequence[str], path: str) -> list[str]:
         elif plain.endswith(quote):
             held, quote = [], ""
     return [*kept, *held]
-
-
-def _split_tokens(code: str) -> Iterator[str]:
-    for piece in _PIECES.findall(code):
-        if not piece.isspace():
-            yield piece

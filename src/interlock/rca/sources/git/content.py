@@ -144,10 +144,10 @@ class RevisionFiles:
                 raise SourceError(f"git cat-file failed: {ran.reason}")
             return TreeEntry()
         kind, size = words[1].decode(errors="replace"), int(words[2])
-        whole = kind == "blob" and size <= MAX_FILE_SIZE and len(content) >= size
-        if not whole and not ran.is_ok:
+        is_complete = kind == "blob" and size <= MAX_FILE_SIZE and len(content) >= size
+        if not is_complete and not ran.is_ok:
             raise SourceError(f"git cat-file failed: {ran.reason}")
-        return TreeEntry(kind, size, content[:size] if whole else None)
+        return TreeEntry(kind, size, content[:size] if is_complete else None)
 
     def _cache_entry(self, key: tuple[str, str], entry: TreeEntry) -> None:
         self._entries[key] = entry

@@ -31,25 +31,21 @@ class LogEvidence:
             return self._find_words(words, "line {} of the log")
         last = max(pointer.first, pointer.last)
         if not 0 < pointer.first <= last <= len(self._lines):
-            return _make_log_evidence("missing", f"the log has only {len(self._lines):,} lines")
+            return _make_evidence("missing", f"the log has only {len(self._lines):,} lines")
         there = " ".join(" ".join(self._lines[pointer.first - 1 : last]).split())
         if not words or words in there:
-            return _make_log_evidence("found", f"line {pointer.first} of the log")
+            return _make_evidence("found", f"line {pointer.first} of the log")
         if quoted:
             return self._find_words(words, "it is line {} of the log")
         why = f"line {pointer.first} of the log; what is said of it does not stand there"
-        return _make_log_evidence("found", why)
+        return _make_evidence("found", why)
 
     def _find_words(self, words: str, why: str) -> Evidence:
         """The first line that holds these words."""
         for number, line in enumerate(self._lines, start=1):
             if words in " ".join(line.split()):
-                return _make_log_evidence("found", why.format(number))
-        return _make_log_evidence("missing", f"these words are not in the log: {words[:100]}")
-
-
-def _make_log_evidence(verdict: str, why: str) -> Evidence:
-    return Evidence(ref="", verdict=verdict, why=why)
+                return _make_evidence("found", why.format(number))
+        return _make_evidence("missing", f"these words are not in the log: {words[:100]}")
 
 
 MAX_REFERENCE_LENGTH = 2_000
@@ -87,22 +83,22 @@ class _EvidenceChecker:
 
     def check_reference(self, ref: str) -> Evidence:
         text = " ".join(ref[: MAX_REFERENCE_LENGTH + 1].split())
-        shown = _clip_reference(ref)
+        label = _clip_reference(ref)
         if len(ref) > MAX_REFERENCE_LENGTH:
             why = f"{len(ref):,} characters are too many for a reference"
-            return Evidence(ref=shown, verdict=MISSING, why=why)
+            return Evidence(ref=label, verdict=MISSING, why=why)
         if not text.isprintable():
-            return Evidence(ref=shown, verdict=MISSING, why="it holds characters no path has")
+            return Evidence(ref=label, verdict=MISSING, why="it holds characters no path has")
         last: Evidence | None = None
         for alternatives in parse_reference(text, self._repos):
             if not alternatives:
                 continue
             known = [pointer for pointer in alternatives if self._knows_revision(pointer)]
-            found = self._choose_best(known or alternatives[:1], shown)
+            found = self._choose_best(known or alternatives[:1], label)
             if found.verdict == FOUND or any(pointer.is_sure for pointer in alternatives):
                 return found
             last = last or found
-        return last or Evidence(ref=shown, why="it names no file, no commit and no line of the log")
+        return last or Evidence(ref=label, why="it names no file, no commit and no line of the log")
 
     def _get_tested_revision(self, repository: Repository) -> str:
         return self._tested.get(repository.name, "")
@@ -112,7 +108,7 @@ class _EvidenceChecker:
             return True
         return any(one.resolve_revision(pointer.rev) for one in self._choose_repositories(pointer))
 
-    def _choose_best(self, alternatives: Sequence[EvidencePointer], shown: str) -> Evidence:
+    def _choose_best(self, alternatives: Sequence[EvidencePointer], label: str) -> Evidence:
         """The best that can be said of one reading; of equals, the first."""
         verdicts = [verdict for pointer in alternatives for verdict in self._judge_pointer(pointer)]
         found = [one for one in verdicts if one.verdict == FOUND]
@@ -120,7 +116,7 @@ class _EvidenceChecker:
         missing = [one.why for one in verdicts if one.verdict == MISSING]
         if first.verdict == MISSING and len(missing) > 1:
             first = Evidence(ref="", verdict=MISSING, why="; ".join(dict.fromkeys(missing))[:1_000])
-        return Evidence(ref=shown, verdict=first.verdict, why=first.why, url=first.url)
+        return Evidence(ref=label, verdict=first.verdict, why=first.why, url=first.url)
 
     def _judge_pointer(self, pointer: EvidencePointer) -> Iterator[Evidence]:
         if pointer.kind == "log":
@@ -243,13 +239,13 @@ class _FileSearch:
                 return normalize_path(candidate), None
         if ".." in plain.split("/"):
             return "", _make_evidence(MISSING, f"{asked[:200]} leads out of the repository {name}")
-        whole = self._find_by_ending(plain)
-        if len(whole) == 1:
-            return whole[0], None
-        if whole:
-            several = ", ".join(whole[:3])
+        matches = self._find_by_ending(plain)
+        if len(matches) == 1:
+            return matches[0], None
+        if matches:
+            several = ", ".join(matches[:3])
             return "", _make_evidence(
-                MISSING, f"{asked[:200]} may be any of {len(whole)} files: {several}"
+                MISSING, f"{asked[:200]} may be any of {len(matches)} files: {several}"
             )
         for folder in self._repository.list_files(self._rev).submodules:
             if plain == folder or plain.startswith(f"{folder}/"):

@@ -205,10 +205,10 @@ class _RepoInspection:
                 return found, word
         tip, name = self._find_head(git)
         if words:
-            shown = " nor ".join(repr(word[:100]) for word in words)
+            names = " nor ".join(repr(word[:100]) for word in words)
             self._add_problem(
                 "unknown-revision",
-                f"it has no branch or commit {shown}; {name} ({tip[:12]}) is looked at instead",
+                f"it has no branch or commit {names}; {name} ({tip[:12]}) is looked at instead",
             )
         return tip, name
 

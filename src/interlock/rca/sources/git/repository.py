@@ -167,7 +167,7 @@ class Repository:
         self._git = standing.git or Git(Path())
         self.is_shallow = bool(standing.shallow)
         self._content = RevisionFiles(self._git)
-        self._cache = HistoryCache(cache, standing.git_dir, Commit)
+        self._cache = HistoryCache(cache, standing.git_dir)
         self._log = GitLog(self._git, standing.shallow, self._cache)
         self._index: tuple[str, PathIndex[None]] | None = None
         self._resolved: dict[str, str] = {}
@@ -237,10 +237,10 @@ class Repository:
             self.add_problem("unknown-revision", f"it has no last green commit {asked[:100]!r}")
         if not green:
             oldest = found.commits[-1].at[:10] if found.commits else "its beginning"
-            some = "its one commit is" if count == 1 else f"its newest {count:,} commits are"
+            range_text = "its one commit is" if count == 1 else f"its newest {count:,} commits are"
             self.add_problem(
                 "no-last-green",
-                f"no last green commit is known, so {some} looked at, back to {oldest}",
+                f"no last green commit is known, so {range_text} looked at, back to {oldest}",
             )
         elif found.cut:
             self.add_problem(
@@ -254,15 +254,6 @@ class Repository:
                 f"the last green commit {green[:12]} is not in the history of {end[:12]}; the "
                 "commits since the two parted are looked at",
             )
-
-    def read_commit(self, commit: str) -> Commit | None:
-        """One commit with its files."""
-        full = self.find_commit(commit)
-        try:
-            return next(iter(self._log.read_commits([full])), None) if full else None
-        except SourceError as error:
-            self.add_problem("corrupted", f"{commit[:12]} cannot be read: {error}")
-            return None
 
     def find_commit(self, commit: str) -> str:
         """The full hash of a commit given by its first digits, or ""."""

@@ -6,6 +6,7 @@ or a module with dots. Pure.
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Generic, TypeVar
 
 import msgspec
@@ -62,7 +63,7 @@ class PathIndex(Generic[Thing]):
             parts = path.split("/")
             if is_dotted:
                 parts[-1] = _strip_extension(parts[-1])
-            shared = _count_shared(names, parts)
+            shared = count_shared(reversed(names), reversed(parts))
             if shared >= 2 or (shared == 1 and 1 in (len(names), len(parts))):
                 candidates.append((shared, path))
         best = max((shared for shared, _ in candidates), default=0)
@@ -95,10 +96,7 @@ def _strip_extension(name: str) -> str:
     return name.rpartition(".")[0] if is_code_name(name) else name
 
 
-def _count_shared(one: tuple[str, ...], other: list[str]) -> int:
-    count = 0
-    for left, right in zip(reversed(one), reversed(other), strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+def count_shared(one: Iterable[str], other: Iterable[str]) -> int:
+    """How many names are the same before the first that differs."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

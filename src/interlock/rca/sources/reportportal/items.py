@@ -121,7 +121,9 @@ def build_failure(
     item: PortalItem, names: Mapping[int, str], launch_id: str, url: str = ""
 ) -> Failure:
     """The item as a failure; its id is still to be given."""
-    held_by = item.held_by or tuple(names[each] for each in item.ancestors if names.get(each))
+    held_by = item.held_by or tuple(
+        names[ancestor] for ancestor in item.ancestors if names.get(ancestor)
+    )
     log, log_cut = clip_text(item.log, LOG_BOUND)
     stack, stack_cut = clip_text(item.stack, LOG_BOUND)
     return Failure(
@@ -172,12 +174,12 @@ def read_attributes(value: Any) -> dict[str, str]:
     """Attributes as one word each: a list of key and value, or a map. Those without a key are
     `tags`; values of one key stand together."""
     if isinstance(value, dict):
-        return {_to_text(key): _to_text(each) for key, each in value.items() if each is not None}
+        return {_to_text(key): _to_text(item) for key, item in value.items() if item is not None}
     found: dict[str, list[str]] = {}
-    for each in value if isinstance(value, list) else ():
-        if isinstance(each, dict) and each.get("value") is not None:
-            key = _to_text(each.get("key")) or "tags"
-            found.setdefault(key, []).append(_to_text(each["value"]))
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict) and item.get("value") is not None:
+            key = _to_text(item.get("key")) or "tags"
+            found.setdefault(key, []).append(_to_text(item["value"]))
     return {key: ", ".join(dict.fromkeys(values)) for key, values in found.items()}
 
 
@@ -224,7 +226,7 @@ def _read_ancestors(row: Mapping[str, Any], item_id: int) -> tuple[int, ...]:
 def _read_holders(row: Mapping[str, Any]) -> tuple[str, ...]:
     names = row.get("pathNames")
     paths = names.get("itemPaths") if isinstance(names, dict) else None
-    found = [read_text(each, "name") for each in paths or () if isinstance(each, dict)]
+    found = [read_text(holder, "name") for holder in paths or () if isinstance(holder, dict)]
     path = read_text(row, "path")
     if not found and any(map(str.isalpha, path)):  # names, where others write numbers
         found = [part.strip() for part in _JOINTS.split(path)]

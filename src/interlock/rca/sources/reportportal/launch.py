@@ -48,7 +48,7 @@ def read_launch(portal: ReportPortal, word: str) -> tuple[Launch, list[Failure],
         rp_items.build_failure(item, names, launch.launch_id, _format_url(launch.url, item))
         for item in own
     ]
-    failures = [ids.assign_id(each) for each in logs.add_logs(silent)]
+    failures = [ids.assign_id(failure) for failure in logs.add_logs(silent)]
     launch = msgspec.structs.replace(launch, jobs=rp_items.build_jobs(items, failures))
     return launch, failures, [*portal.notes, *notes, *logs.notes]
 
@@ -62,8 +62,8 @@ def _list_failed(
     own, notes = rp_items.filter_own_failures(items)
     if len(own) < expected:
         rows = portal.list_items(launch_id, "INTERRUPTED")
-        known = {each.item_id for each in items}
-        items += [each for each in rp_items.read_items(rows) if each.item_id not in known]
+        known = {item.item_id for item in items}
+        items += [item for item in rp_items.read_items(rows) if item.item_id not in known]
         own, notes = rp_items.filter_own_failures(items)
     return items, own, notes
 
@@ -87,7 +87,7 @@ def _build_launch(document: dict[str, Any], number: int, portal: ReportPortal) -
 
 
 def _format_url(launch_url: str, item: rp_items.PortalItem) -> str:
-    path = "/".join(str(each) for each in (*item.ancestors, item.item_id))
+    path = "/".join(str(number) for number in (*item.ancestors, item.item_id))
     return f"{launch_url}/{path}/log"
 
 
@@ -138,7 +138,7 @@ class _LogReader:
             for row in found
             if "message" not in row and rp_items.read_text(row, "status") in ("FAILED", "")
         ]
-        for step in [each for each in steps if each][:_MOST_STEPS] if depth else ():
+        for step in [number for number in steps if number][:_MOST_STEPS] if depth else ():
             inner, cut = self._fetch_rows(step, depth - 1)
             rows.extend(inner)
             truncated = truncated or cut
@@ -148,12 +148,13 @@ class _LogReader:
 def _add_rows(failure: Failure, rows: list[dict[str, Any]], truncated: bool) -> Failure:
     log = ClippedText()
     for row in rows:
-        log.add(f"{format_rfc3339(row.get('time'))} {_read_level(row)} {row['message']}\n")
+        level = str(row.get("level") or "").upper()
+        log.add(f"{format_rfc3339(row.get('time'))} {level} {row['message']}\n")
     error = _find_error(rows)
     stack, cut = clip_text(error or failure.stack)
     return msgspec.structs.replace(
         failure,
-        message=_get_first_line(error) or failure.message,
+        message=error.partition("\n")[0].strip()[:1000] or failure.message,
         stack=stack,
         log=log.text().rstrip("\n"),
         log_truncated=failure.log_truncated or truncated or log.truncated or cut,
@@ -170,11 +171,3 @@ def _find_error(rows: Iterable[dict[str, Any]]) -> str:
 def _is_error(row: dict[str, Any]) -> bool:
     level = row.get("level")
     return level in _ERRORS or (isinstance(level, int) and level >= _ERROR_LEVEL)
-
-
-def _read_level(row: dict[str, Any]) -> str:
-    return str(row.get("level") or "").upper()
-
-
-def _get_first_line(text: str) -> str:
-    return text.partition("\n")[0].strip()[:1000]

@@ -122,8 +122,9 @@ def push_updates(
 ) -> PushResult:
     """Compare every item with what it is to say and, unless dry, write what differs."""
     plan = _PushPlan(portal, _read_defect_types(portal))
-    for update in sorted(_keep_last(updates), key=lambda each: each.item_id):
-        plan.add_update(update)
+    last = {update.item_id: update for update in updates}
+    for item_id in sorted(last):
+        plan.add_update(last[item_id])
     if plan.refused and {why for _, why in plan.refused} == {_GONE} and not plan.known:
         raise PortalError(
             f"ReportPortal has none of these {len(plan.refused)} items in project "
@@ -162,10 +163,6 @@ def _read_defect_types(portal: ReportPortal) -> DefectTypes:
         return DefectTypes(())
 
 
-def _keep_last(updates: Sequence[DefectUpdate]) -> list[DefectUpdate]:
-    return list({update.item_id: update for update in updates}.values())
-
-
 _Row = tuple[DefectChange, dict[str, Any]]
 """A change, and the body that asks for it."""
 
@@ -194,7 +191,8 @@ class _PushPlan:
             issue_type=self._types.find_locator(update.defect_type),
             comment=_merge_comment(before.comment, update.comment),
         )
-        if after.issue_type == before.issue_type and _is_same_text(after.comment, before.comment):
+        is_same_text = _normalize_text(after.comment) == _normalize_text(before.comment)
+        if after.issue_type == before.issue_type and is_same_text:
             self.unchanged.append(update.item_id)
             return
         change = DefectChange(
@@ -238,7 +236,7 @@ class _PushPlan:
                 f"{error} Before that, {self._written} of {len(self.changes)} items were changed"
             )
             raise PortalError(f"{message}: push again for the others.", error.status) from None
-        self.changes = [each for each in self.changes if each[0].item_id not in self.unwritten]
+        self.changes = [row for row in self.changes if row[0].item_id not in self.unwritten]
 
     def _send_chunk(self, chunk: Sequence[_Row]) -> None:
         try:
@@ -289,10 +287,6 @@ def _merge_comment(before: str, ours: str) -> str:
     if _SIGNED.search(theirs.rpartition("\n")[2]):
         theirs = theirs.rpartition(_JOINT + _HEADING)[0]
     return f"{theirs}{_JOINT}{_HEADING}{ours}" if theirs else ours
-
-
-def _is_same_text(one: str, other: str) -> bool:
-    return _normalize_text(one) == _normalize_text(other)
 
 
 def _normalize_text(text: str) -> str:
