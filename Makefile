@@ -26,8 +26,8 @@ check: $(READY)  ## format, lint, types, room contracts
 test: check  ## everything that must hold
 	$(BIN)/pytest -n 3 --dist worksteal
 
-soak: $(READY)  ## the tests, with the long ones: kills at every step, every mutant, more rounds
-	$(BIN)/pytest -n 3 --dist worksteal --soak
+soak: $(READY)  ## the tests, with the long ones: kills at every step, every mutant, more rounds; reports coverage
+	$(BIN)/pytest -n 3 --dist worksteal --soak --cov=interlock --cov-report=term:skip-covered
 
 e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
 	$(BIN)/python -m tests.e2e -n 2
