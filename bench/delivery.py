@@ -21,9 +21,9 @@ from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler
 from interlock.agents.human import HumanCarrier
 from interlock.delivery.application import staff
+from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import HUMAN
 from interlock.journal.database import open_writer
 from interlock.journal.runs import begin_run, find_run

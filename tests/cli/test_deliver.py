@@ -47,7 +47,7 @@ def test_the_end_of_a_run_says_all_there_is_to_do(waiting: World) -> None:
         "  asks: Which sign <b>shall</b> it have?",
         f'    interlock answer {number} answer -m "…"',
     ]
-    assert f"  then 'interlock deliver {waiting.folder}/plan.md' goes on" in lines
+    assert f"  then 'interlock deliver {waiting.folder}/plan.md' continues" in lines
     assert "1 task merged on branch interlock/plan; take it with: git merge interlock/plan" in lines
 
 
@@ -96,11 +96,22 @@ def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
     assert world.say(*RUN).code == 4
     assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
-    said = world.say(*RUN)
+    said = world.say("deliver", "plan.md")
     assert said.code == 0
-    assert said.err.startswith("going on with run 1 of this plan (--new begins another)\n")
+    assert said.err.startswith("continuing run 1 of this plan (--new starts another)\n")
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
     assert "needs a human" not in said.out
+
+
+def test_a_continued_run_keeps_its_agents_unless_others_are_named(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "asks")
+    assert world.say(*RUN).code == 4
+    world.say("answer", asked(world), "answer", "-m", "a plus it is")
+    said = world.say("deliver", "plan.md", "--agent", "critic=exec:false", "--json")
+    task = said.json["tasks"][0]
+    assert (said.code, task["word"]) == (4, "asks"), said.err
+    assert (task["author"], task["last"]["step"]) == (AGENT, "REVIEW")
+    assert task["last"]["agent"] == "exec:false"
 
 
 def asked(world: World) -> str:
@@ -148,7 +159,7 @@ def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
     assert stands() == "PAUSED at work IMPLEMENT"
     plan = tmp_path / "plan.md"
     assert world.say("deliver", "status").out.endswith(
-        f"nobody works on it; 'interlock deliver {plan}' goes on\n"
+        f"nobody works on it; 'interlock deliver {plan}' continues it\n"
     )
     assert world.say(*RUN).code == 0
 
@@ -168,12 +179,12 @@ def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
         "TASK   TITLE      ROUND  AFTER",
         "adds   Add adds   1",
         "after  Add after  2      adds",
-        "can start now: adds; 8 agents at once at most",
+        "can start now: adds; at most 8 agents at a time",
     ]
     assert "developer         exec:python3 workers.py  ready" in lines
     assert "Unit Tests  native       0     python3 -m unittest -v" in lines
     assert "at most 400 dispatches per task, 800 in all" in lines
-    assert lines[-2:] == ["the budget stops it before: dispatches=9", "nothing was touched"]
+    assert lines[-2:] == ["the budget stops it earlier: dispatches=9", "nothing was touched"]
 
 
 def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
@@ -184,7 +195,7 @@ def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
     assert said.json["problems"][0].startswith("'nowhere' names no commit in ")
     assert [each["code"] for each in said.json["findings"]] == ["task.unknown-blocker"]
     problems = {each["role"]: each["problem"] for each in said.json["roles"]}
-    assert problems["developer"] == "nobody plays it; say --agent developer=AGENT"
+    assert problems["developer"] == "nobody plays it; use --agent developer=AGENT"
     assert problems["critic"].startswith("exec:no-such-command: there is no command")
     assert not (tmp_path / ".interlock").exists()
 
@@ -200,10 +211,10 @@ def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
     assert said.code == 2
     assert said.err.startswith(
         "interlock: who plays auditor, critic, expert, expert-maker, health-auditor? "
-        "Say --agent claude for all, --agent auditor=codex for one"
+        "Use --agent claude for all roles or --agent auditor=codex for one"
     )
     assert world.say("deliver", "status").err == (
-        "interlock: nothing was delivered yet; 'interlock deliver PLAN' begins\n"
+        "interlock: there is no delivery yet; 'interlock deliver PLAN' starts one\n"
     )
 
 
@@ -242,12 +253,12 @@ def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
     said = world.say(*RUN, "--once")
     assert said.code == 4
     assert said.out.count("interlock answer") == 3
-    assert f"  then 'interlock deliver {tmp_path}/plan.md' goes on\n" in said.out
+    assert f"  then 'interlock deliver {tmp_path}/plan.md' continues\n" in said.out
     world.say("answer", asked(world), "skip")
     said = world.say(*RUN, "--once")
     assert (said.code, said.out.splitlines()[-1]) == (
         0,
-        f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' sends the next",
+        f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' starts the next",
     )
 
 
@@ -256,7 +267,7 @@ def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
     home = tmp_path / ".interlock" / "delivery" / "plan"
     assert world.say(*RUN, "--once").code == 0
     assert world.say("deliver", "clean").err == (
-        "interlock: run 1 is not over and needs its trees; finish it, or use --force\n"
+        "interlock: run 1 is not over and needs its worktrees; finish it, or use --force\n"
     )
     assert world.say(*RUN).code == 0
     shown = world.say("deliver", "clean", "--dry-run")
@@ -268,8 +279,8 @@ def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
     assert git(tmp_path, "log", "-1", "--format=%s", "interlock/plan") == "Add adds"
     assert world.say("deliver", "status", "--json").json["outcome"] == "COMPLETE"
     assert world.say(*RUN).err == (
-        "interlock: the workshop of run 1 was cleaned, so it cannot go on; "
-        "'interlock deliver PLAN --new' begins another run\n"
+        "interlock: the workspace of run 1 was removed, so the run cannot continue; "
+        "'interlock deliver PLAN --new' starts another\n"
     )
 
 
@@ -297,7 +308,9 @@ def test_a_report_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
     said = world.say(*RUN)
     assert said.code == 0
     assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
-    assert f"note: there is no report: {report} is a folder; name a file for the report" in said.err
+    assert (
+        f"note: no report was written: {report} is a folder; name a file for the report" in said.err
+    )
 
 
 def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
@@ -308,5 +321,5 @@ def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
     world.write("go", "")
     said = ended(process)
     assert said.code == 130
-    assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' goes on\n")
+    assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' continues\n")
     assert world.say(*RUN).code == 0

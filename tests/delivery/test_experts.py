@@ -9,8 +9,8 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, develop, plan, task
 
 from interlock.agents.carrier import Ask
+from interlock.delivery.config import DeliverySettings
 from interlock.delivery.task_context import ExpertFiles, is_expert_name
-from interlock.delivery.terms import DeliverySettings
 
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
 

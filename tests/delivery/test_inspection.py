@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.world.workbench import Workbench
 
 from interlock.delivery.checks.records import Check, Environment
+from interlock.delivery.config import DeliveryConfig, DeliverySettings
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.plan.plan import Plan, Task
-from interlock.delivery.terms import DeliveryConfig, DeliverySettings
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
 

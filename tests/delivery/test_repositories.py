@@ -7,7 +7,7 @@ import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.terms import DeliverySettings
+from interlock.delivery.config import DeliverySettings
 from interlock.system.errors import InterlockError, SourceError
 
 

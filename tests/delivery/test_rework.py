@@ -7,7 +7,7 @@ from tests.world import sayings
 from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
 
 from interlock.agents.carrier import Ask
-from interlock.delivery.terms import DeliverySettings
+from interlock.delivery.config import DeliverySettings
 
 
 def in_turn(*agents: Agent) -> Agent:

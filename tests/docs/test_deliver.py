@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.cli.app import ExitCode
-from interlock.delivery.terms import DeliverySettings, DeliveryTables
+from interlock.delivery.config import DeliverySettings, DeliveryTables
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.settings import Settings
 

@@ -15,10 +15,10 @@ from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
 from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.delivery.application import Delivery
+from interlock.delivery.config import DeliveryConfig, DeliverySettings
 from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import DeliveryConfig, DeliverySettings
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.history import list_cases as case_lines

@@ -9,8 +9,7 @@ import typer
 
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import DefaultVerb, ExitCode, app
-from interlock.cli.delivery_output import as_json, summary, watched
-from interlock.cli.delivery_output import format_status as in_words
+from interlock.cli.delivery_board import show_board
 from interlock.cli.options import (
     Agents,
     Limited,
@@ -27,7 +26,6 @@ from interlock.cli.options import (
 from interlock.cli.output import (
     Db,
     Json,
-    RunId,
     Sets,
     TerminalDisplay,
     document,
@@ -36,22 +34,27 @@ from interlock.cli.output import (
     tell,
 )
 from interlock.cli.run import exit_with, take_up
-from interlock.delivery.delivering import (
-    DeliveryOptions,
-    agreed,
-    begin,
-    find_delivery,
-    free_slug,
-    go_on,
-    refuse_vacancies,
-    terms_of,
-    told_of,
-    with_roles,
-    with_stand_ins,
-)
 from interlock.delivery.dry_run import format_dry_run, plan_dry_run
+from interlock.delivery.report.collect import load_report
 from interlock.delivery.report.render import write_report
-from interlock.system.errors import SourceError, StateError
+from interlock.delivery.report.text import build_json, format_status, format_summary
+from interlock.delivery.start import (
+    DeliveryOptions,
+    add_role_settings,
+    add_stand_ins,
+    begin_delivery,
+    build_config,
+    choose_slug,
+    clean_delivery,
+    continue_delivery,
+    find_delivery,
+    find_earlier_run,
+    has_earlier_run,
+    read_config,
+    require_agents,
+)
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +95,16 @@ DryRunFlag = Annotated[
 OnceOnly = Annotated[
     bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
 ]
+Which = Annotated[
+    str | None,
+    typer.Argument(metavar="RUN|PLAN", help="A run's number or a plan; default the newest."),
+]
+Html = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write the page to this file.")
+]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown to this file.")
+]
 _EXITS = {
     "COMPLETE": ExitCode.DONE,
     "PARTIAL": ExitCode.UNHEALTHY,
@@ -99,11 +112,11 @@ _EXITS = {
     "HALTED": ExitCode.FAILED,
 }
 _ADVICE = {
-    "rate-limited": "'interlock deliver {plan}' goes on when the limit is over",
-    "budget": "the budget is spent: 'interlock deliver {plan} --budget …' goes on",
-    "stopped": "'interlock deliver {plan}' goes on",
+    "rate-limited": "'interlock deliver {plan}' continues when the limit is over",
+    "budget": "the budget is spent: 'interlock deliver {plan} --budget …' continues",
+    "stopped": "'interlock deliver {plan}' continues",
 }
-"""How a run goes on that waits for no human."""
+"""How to continue a run that waits for no human."""
 
 
 @deliver.command()
@@ -129,31 +142,36 @@ def run(
     """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
     from interlock.api.circuits import Circuit
     from interlock.cli.circuits import refuse_unsound
-    from interlock.journal.runs import find_newest_run, find_run
 
     project = open_project(db)
     settings = project.settings
-    wishes = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
+    options = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
     own = Circuit.load("delivery", project.path)
     changed, changes = own.with_thresholds(settings.thresholds, read_thresholds(sets or ()))
     refuse_unsound(changed.source, own.source.circuit)
-    before = with_roles(project.new_config("delivery", changes), settings)
-    options = with_stand_ins(merge_config(before, RunFlags(agent, slots, budget, parallel)))
+    flags = RunFlags(agent, slots, budget, parallel)
+
+    config = project.new_config("delivery", changes)
+    config = add_stand_ins(merge_config(add_role_settings(config, settings), flags))
     if dry_run:
-        _rehearse(plan_dry_run(wishes, project, changed.source, options), json=json)
+        _report_dry_run(plan_dry_run(options, project, changed.source, config), json=json)
         return
-    refuse_vacancies(changed.source.circuit, options)
-    pool = project.build_pool(changed.source.circuit, options)
+    if new or not has_earlier_run(project, options):
+        # Said before anything is created: a missing agent leaves no trace.
+        require_agents(changed.source.circuit, config)
+        project.build_pool(changed.source.circuit, config)
     with project.write() as connection:
-        run_id = None if new else find_newest_run(connection, wishes.mark)
-        if run_id is None:
-            terms = agreed(wishes, settings, project.db, free_slug(wishes, project.db))
-            run_id = begin(connection, own.bundle, options, terms, wishes.mark)
+        found = None if new else find_earlier_run(connection, options)
+        if found is None:
+            terms = build_config(options, settings, project.db, choose_slug(options, project.db))
+            found = begin_delivery(connection, own.bundle, config, terms, options.fingerprint)
         else:
-            found = find_run(connection, run_id)
-            config = go_on(connection, found, options, tell)
-            pool = project.build_pool(load_circuit(found), config)
-        _work_on(project, connection, run_id, pool, wait, on_limit, once=once, json=json)
+            found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
+            tell(f"continuing run {found.run_id} of this plan (--new starts another)")
+        circuit, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
+        require_agents(circuit, config)
+        pool = project.build_pool(circuit, config)
+        _work_on(project, connection, found.run_id, pool, wait, on_limit, once=once, json=json)
 
 
 def resume_run(
@@ -165,10 +183,10 @@ def resume_run(
     on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
-    """Go on with a delivery, show its board, and write its report."""
+    """Continue a delivery, show its board, and write its report."""
     with project.write() as connection:
-        _, pool = take_up(project, connection, run_id, flags)
-        _work_on(project, connection, run_id, pool, wait, on_limit, json=json)
+        found, pool = take_up(project, connection, run_id, flags)
+        _work_on(project, connection, found.run_id, pool, wait, on_limit, json=json)
 
 
 def _work_on(
@@ -182,21 +200,37 @@ def _work_on(
     once: bool = False,
     json: bool,
 ) -> None:
-    from interlock.journal.runs import find_run
-    from interlock.runtime.settings import RunConfig
-
-    found = find_run(connection, run_id)
-    agents = msgspec.convert(found.options, RunConfig).agents
+    """Work until the run ends or waits; report how it came out; exit with its code."""
+    run = project.find_run(connection, run_id)
+    agents = msgspec.convert(run.options, RunConfig).agents
+    board = partial(show_board, connection, run_id, project.db, agents)
     result = work_on_run(
         connection,
-        found,
+        run,
         pool,
-        display=_BoardDisplay(project, partial(watched, connection, run_id, project.db, agents)),
+        display=_BoardDisplay(project, board),
         wait_for_humans=wait,
         wait_for_limits=on_limit == RateLimitPolicy.WAIT,
         once=once,
     )
-    _report(connection, run_id, result, project.db, json=json, once=once)
+    for note in result.notes:
+        tell(f"note: {note}")
+    report = load_report(connection, run_id, notes=result.notes)
+    files = _write_files(report)
+    stopped_by_once = once and result.status == "stopped" and result.stopped_by is None
+    if json:
+        document({**build_json(report), "report": files})
+    else:
+        for line in (
+            *format_summary(report, *files[:1]),
+            *_advise(result, report, stopped_by_once),
+        ):
+            say(line)
+    if report.outcome in _EXITS:
+        raise typer.Exit(_EXITS[report.outcome])
+    if stopped_by_once:
+        raise typer.Exit(ExitCode.WAITING if report.count_tasks("asks") else ExitCode.DONE)
+    exit_with(result)
 
 
 class _BoardDisplay(TerminalDisplay):
@@ -207,108 +241,71 @@ class _BoardDisplay(TerminalDisplay):
         self.show_progress = board  # type: ignore[method-assign]
 
 
-def _rehearse(told: "DryRun", *, json: bool) -> None:
-    """Say what would be done; leave with exit 6 if it could not even begin."""
+def _report_dry_run(dry_run: "DryRun", *, json: bool) -> None:
+    """Print what would be done; exit with 6 if it could not even start."""
     if json:
-        document({**msgspec.to_builtins(told), "can_go": told.can_start})
+        document({**msgspec.to_builtins(dry_run), "can_go": dry_run.can_start})
     else:
-        for line in format_dry_run(told):
+        for line in format_dry_run(dry_run):
             say(line)
-    if not told.can_start:
+    if not dry_run.can_start:
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _report(
-    connection: "Connection", run_id: int, result: RunResult, path: Path, *, json: bool, once: bool
-) -> None:
-    """Say how a run came out, write its report, and leave with its exit code."""
-    from interlock.journal.runs import find_run
-
-    for note in result.notes:
-        tell(f"note: {note}")
-    found = find_run(connection, run_id)
-    told = told_of(connection, found, path, result.notes, sat=True)
-    files = _written(told)
-    more = once and result.status == "stopped" and result.stopped_by is None
-    if json:
-        document({**as_json(told), "report": files})
-    else:
-        for line in summary(told, *files[:1]):
-            say(line)
-        for line in _advice(result, told, more):
-            say(line)
-    if told.outcome in _EXITS:
-        raise typer.Exit(_EXITS[told.outcome])
-    if more:
-        raise typer.Exit(ExitCode.WAITING if told.count_tasks("asks") else ExitCode.DONE)
-    exit_with(result)
-
-
-def _written(told: "DeliveryReport") -> list[str]:
-    """The files of the report. A run that is over is told, whatever becomes of its report."""
+def _write_files(report: "DeliveryReport") -> list[str]:
+    """The files of the report. Its result is printed whatever becomes of them."""
     try:
-        return write_report(told)
+        return write_report(report)
     except SourceError as error:
-        tell(f"note: there is no report: {error}")
+        tell(f"note: no report was written: {error}")
         return []
 
 
-def _advice(result: RunResult, told: "DeliveryReport", more: bool) -> list[str]:
-    if more:
-        return [f"one round is done; 'interlock deliver {told.plan} --once' sends the next"]
-    return [_ADVICE[result.status].format(plan=told.plan)] if result.status in _ADVICE else []
-
-
-Html = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the page to this file.")
-]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown to this file.")
-]
-
-KEPT_BESIDE = ("baselines", "checked", "experts", "plan.json")
-"""What a delivery keeps in its folder beside the workshop's own things."""
+def _advise(result: RunResult, report: "DeliveryReport", stopped_by_once: bool) -> list[str]:
+    if stopped_by_once:
+        return [f"one round is done; 'interlock deliver {report.plan} --once' starts the next"]
+    return [_ADVICE[result.status].format(plan=report.plan)] if result.status in _ADVICE else []
 
 
 @deliver.command()
-def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
+def status(which: Which = None, db: Db = None, json: Json = False) -> None:
     """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
-
-    project = open_project(db)
-    with project.read() as connection:
-        told = told_of(connection, find_delivery(connection, run_id), project.db)
+    report = _read_report(which, db)
     if json:
-        document(as_json(told))
+        document(build_json(report))
         return
-    for line in in_words(told):
+    for line in format_status(report):
         say(line)
 
 
 @deliver.command()
 def report(
-    run_id: RunId = None,
+    which: Which = None,
     html: Html = None,
     markdown: Markdown = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
-    from interlock.delivery.report.render import write_report
-
-    project = open_project(db)
-    with project.read() as connection:
-        told = told_of(connection, find_delivery(connection, run_id), project.db)
-    written = write_report(told, html, markdown)
+    found = _read_report(which, db)
+    written = write_report(found, html, markdown)
     if json:
-        document({"run_id": told.run_id, "outcome": told.outcome, "files": written})
+        document({"run_id": found.run_id, "outcome": found.outcome, "files": written})
         return
     for file in written:
         say(file)
 
 
+def _read_report(which: str | None, db: Path | None) -> "DeliveryReport":
+    project = open_project(db)
+    with project.read() as connection:
+        run_id = find_delivery(connection, which).run_id
+        return load_report(connection, run_id, is_active=project.writer() is not None)
+
+
 @deliver.command()
 def clean(
-    run_id: RunId = None,
+    which: Which = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be removed.")
     ] = False,
@@ -319,27 +316,19 @@ def clean(
     json: Json = False,
 ) -> None:
     """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
-    from interlock.delivery.worktrees.workspace import clean_workspace as cleaned
-    from interlock.journal.runs import FINISHED
-
     project = open_project(db)
     with project.read() as connection:
-        found = find_delivery(connection, run_id)
-    if found.status not in FINISHED and not (dry_run or force):
-        raise StateError(
-            f"run {found.run_id} is not over and needs its trees; finish it, or use --force"
-        )
-    home = Path(terms_of(found).home)
-    rows = cleaned(home, dry_run=dry_run, force=force, also=KEPT_BESIDE)
-    kept = [each for each in rows if each.is_kept]
+        found = find_delivery(connection, which)
+    rows = clean_delivery(found, dry_run=dry_run, force=force)
     if json:
-        fields = [{"path": each.path, "kept_because": each.reason} for each in rows]
-        document({"run_id": found.run_id, "home": str(home), "dry_run": dry_run, "rows": fields})
+        home = read_config(found).home
+        fields = [{"path": row.path, "kept_because": row.reason} for row in rows]
+        document({"run_id": found.run_id, "home": home, "dry_run": dry_run, "rows": fields})
     else:
         verb = "would remove" if dry_run else "removed"
-        for each in rows:
-            say(f"kept {each.path}: {each.reason}" if each.is_kept else f"{verb} {each.path}")
+        for row in rows:
+            say(f"kept {row.path}: {row.reason}" if row.is_kept else f"{verb} {row.path}")
         if not rows:
             say("there is nothing to remove")
-    if kept:
+    if any(row.is_kept for row in rows):
         raise typer.Exit(ExitCode.UNHEALTHY)

@@ -80,8 +80,8 @@ def show(
 
 def _read(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
+    from interlock.delivery.config import DeliveryTables
     from interlock.delivery.plan.yaml import add_project_checks
-    from interlock.delivery.terms import DeliveryTables
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).read_tables(DeliveryTables)

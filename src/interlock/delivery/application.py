@@ -9,12 +9,12 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import AsyncHandler
+from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.parameters import NAMES
 from interlock.delivery.plan.watch import PlanWatch, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
-from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, load_inputs
@@ -61,10 +61,10 @@ class Delivery(Application):
         return RunSetup(timed, {**carriers, **handlers}, hooks, unplaced=PROGRAMS)
 
     def report(self, connection: Connection, run: Run) -> str:
-        from interlock.delivery.delivering import told_of
+        from interlock.delivery.report.collect import load_report
         from interlock.delivery.report.render import render_markdown
 
-        return render_markdown(told_of(connection, run))
+        return render_markdown(load_report(connection, run.run_id))
 
 
 def _publish_again(workspace: DeliveryWorkspace) -> list[str]:

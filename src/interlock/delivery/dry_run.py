@@ -5,23 +5,21 @@ starts no agent.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from interlock.api.project import Project
-from interlock.delivery.delivering import DeliveryOptions, agreed, free_slug
+from interlock.delivery.start import DeliveryOptions, build_config, choose_slug, find_earlier_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError
 from interlock.system.text import align_columns, plural
 
 if TYPE_CHECKING:
     from interlock.delivery.plan.plan import Plan, PlanFinding
-    from interlock.delivery.terms import DeliveryConfig
     from interlock.engine.circuit_file import CircuitSource
 
-_SHOWN: Final = 60
+_MOST_TASKS: Final = 60
 
 
 class DryRunPart(msgspec.Struct, frozen=True):
@@ -33,7 +31,7 @@ class DryRunPart(msgspec.Struct, frozen=True):
 
 
 class DryRunStep(msgspec.Struct, frozen=True):
-    """One task, when it can start at the earliest, and after whom."""
+    """One task, when it can start at the earliest, and after which others."""
 
     task_id: str
     title: str
@@ -51,7 +49,7 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """All that can be said beforehand."""
+    """Everything that can be said beforehand."""
 
     plan: str
     title: str
@@ -68,19 +66,19 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[DryRunPart, ...]
     checks: tuple[Probe, ...]
     most_per_task: int
-    """Dispatches, those of our own programs and the questions to humans among them."""
+    """Dispatches, those of our own programs and questions to humans included."""
     most: int
     why_so_many: str
     budget: Mapping[str, Any]
 
     @property
     def can_start(self) -> bool:
-        errors = any(each.level == "error" for each in self.findings)
+        errors = any(finding.level == "error" for finding in self.findings)
         return not (errors or self.problems or any(part.problem for part in self.roles))
 
 
 def plan_dry_run(
-    wanted: DeliveryOptions, project: Project, written: "CircuitSource", options: RunConfig
+    options: DeliveryOptions, project: Project, source: "CircuitSource", run_config: RunConfig
 ) -> DryRun:
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan import read_plan
@@ -89,77 +87,75 @@ def plan_dry_run(
     from interlock.engine.verify import verify
     from interlock.runtime.agent_pool import PARALLEL
 
-    db = project.db
-    terms = agreed(wanted, project.settings, db, free_slug(wanted, db))
-    plan = add_project_checks(read_plan(wanted.plan), terms.checks, terms.environments)
-    depth = graph.compute_rounds(plan)
+    slug = choose_slug(options, project.db)
+    config = build_config(options, project.settings, project.db, slug)
+    plan = add_project_checks(read_plan(options.plan), config.checks, config.environments)
+    rounds = graph.compute_rounds(plan)
     tasks = graph.index_tasks(plan)
-    worst = verify(written).worst_case
-    base, notes, problems = _inspect_repository(wanted, terms)
-    checks, unfit = _list_checks(plan)
+    worst = verify(source).worst_case
+    base, notes, problems = _inspect_repository(options)
+    checks, invalid = _list_checks(plan)
     return DryRun(
-        plan=str(wanted.plan),
+        plan=str(options.plan),
         title=plan.title,
-        goes_on_with=None if not db.exists() else _find_earlier_run(wanted, db),
-        branch=f"interlock/{terms.slug}",
+        goes_on_with=_find_earlier_run_id(options, project),
+        branch=f"interlock/{slug}",
         base=base,
-        problems=(*problems, *unfit),
+        problems=(*problems, *invalid),
         notes=notes,
-        findings=check_plan(plan, allow_untestable=terms.allow_untestable),
+        findings=check_plan(plan, allow_untestable=config.allow_untestable),
         tasks=tuple(
-            DryRunStep(name, tasks[name].title, depth[name], tasks[name].blocked_by)
+            DryRunStep(name, tasks[name].title, rounds[name], tasks[name].blocked_by)
             for name in graph.order_tasks(plan)
         ),
         startable=graph.find_startable(plan),
-        at_once=options.parallel or PARALLEL,
-        roles=tuple(_list_roles(written, options, project)),
+        at_once=run_config.parallel or PARALLEL,
+        roles=tuple(_list_roles(source, run_config, project)),
         checks=checks,
         most_per_task=worst.dispatches,
         most=worst.dispatches * len(tasks),
         why_so_many=worst.reason,
-        budget=options.budget,
+        budget=run_config.budget,
     )
 
 
-def _inspect_repository(
-    wanted: DeliveryOptions, terms: "DeliveryConfig"
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Where the work would begin, what there is to say, and what is in the way."""
+def _inspect_repository(options: DeliveryOptions) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Where the work would begin, notes about the repository, and what is in the way."""
     from interlock.delivery.worktrees.clone import inspect_repository
 
     try:
-        found = inspect_repository(wanted.repo, terms.base)
+        found = inspect_repository(options.repo, options.base)
     except InterlockError as error:
         return "", (), (str(error),)
     return found.base, found.notes, ()
 
 
-def _find_earlier_run(wanted: DeliveryOptions, db: Path) -> int | None:
-    from interlock.journal.database import open_reader
-    from interlock.journal.runs import find_newest_run
-
-    with open_reader(db) as connection:
-        return find_newest_run(connection, wanted.mark)
+def _find_earlier_run_id(options: DeliveryOptions, project: Project) -> int | None:
+    if not project.db.exists():
+        return None
+    with project.read() as connection:
+        earlier = find_earlier_run(connection, options)
+    return earlier.run_id if earlier else None
 
 
 def _list_roles(
-    written: "CircuitSource", options: RunConfig, project: Project
+    source: "CircuitSource", run_config: RunConfig, project: Project
 ) -> Iterator[DryRunPart]:
-    """Each role that an agent plays, the agent's words, and whether it is there."""
+    """Each role that an agent plays, the agent's name, and whether it is there."""
     from interlock.engine.circuit import HUMAN
     from interlock.runtime.application import find_application
 
-    circuit = written.circuit
-    ours = {HUMAN, *find_application(circuit.name).own_roles}
-    for role in sorted({step.role for step in circuit.steps.values()} - ours):
-        spec = options.agents.get(role) or options.agents.get("", "")
-        problem = "" if spec else f"nobody plays it; say --agent {role}=AGENT"
+    circuit = source.circuit
+    own = {HUMAN, *find_application(circuit.name).own_roles}
+    for role in sorted({step.role for step in circuit.steps.values()} - own):
+        agent = run_config.agents.get(role) or run_config.agents.get("", "")
+        problem = "" if agent else f"nobody plays it; use --agent {role}=AGENT"
         try:
-            if spec:
-                project.check_agent(circuit, spec, role)
+            if agent:
+                project.check_agent(circuit, agent, role)
         except InterlockError as error:
             problem = str(error)
-        yield DryRunPart(role, spec, problem)
+        yield DryRunPart(role, agent, problem)
 
 
 def _list_checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
@@ -170,8 +166,8 @@ def _list_checks(plan: "Plan") -> tuple[tuple[Probe, ...], tuple[str, ...]]:
     except InterlockError as error:
         return (), (str(error),)
     return tuple(
-        Probe(each.check.name, each.environment.name, each.argv, each.check.exit_code)
-        for each in cells
+        Probe(cell.check.name, cell.environment.name, cell.argv, cell.check.exit_code)
+        for cell in cells
     ), ()
 
 
@@ -187,6 +183,7 @@ def format_dry_run(dry_run: DryRun) -> Iterator[str]:
     for finding in dry_run.findings:
         place = f"{dry_run.plan}:{finding.line}" if finding.line else dry_run.plan
         yield f"{place}: {finding.level} {finding.code}: {finding.sentence}"
+    yield ""
     yield from _format_tasks(dry_run)
     yield ""
     rows = [(part.role, part.agent or "-", part.problem or "ready") for part in dry_run.roles]
@@ -196,35 +193,27 @@ def format_dry_run(dry_run: DryRun) -> Iterator[str]:
     yield from align_columns(
         ("CHECK", "ENVIRONMENT", "EXIT", "COMMAND"),
         [
-            (each.check, each.environment, each.exit_code, " ".join(each.command))
-            for each in dry_run.checks
+            (probe.check, probe.environment, probe.exit_code, " ".join(probe.command))
+            for probe in dry_run.checks
         ],
     )
-    yield from _format_cost(dry_run)
-    yield (
-        "nothing was touched"
-        if dry_run.can_start
-        else "it cannot start like this; nothing was touched"
-    )
-
-
-def _format_tasks(dry_run: DryRun) -> Iterator[str]:
-    yield ""
-    rows = [(each.task_id, each.title, each.round, ", ".join(each.after)) for each in dry_run.tasks]
-    yield from align_columns(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_SHOWN])
-    if len(rows) > _SHOWN:
-        yield f"… and {len(rows) - _SHOWN} more; --json lists all"
-    started = ", ".join(dry_run.startable[:_SHOWN]) or "nothing"
-    yield f"can start now: {started}; {dry_run.at_once} agents at once at most"
-
-
-def _format_cost(dry_run: DryRun) -> Iterator[str]:
     yield ""
     yield f"at most {dry_run.most_per_task:,} dispatches per task, {dry_run.most:,} in all"
     if dry_run.why_so_many:
         yield f"  {dry_run.why_so_many}"
     if dry_run.budget:
-        said = ", ".join(f"{name}={value}" for name, value in sorted(dry_run.budget.items()))
-        yield f"the budget stops it before: {said}"
+        limits = ", ".join(f"{name}={value}" for name, value in sorted(dry_run.budget.items()))
+        yield f"the budget stops it earlier: {limits}"
     else:
         yield "there is no budget; --budget money=X or dispatches=N sets one"
+    start = "" if dry_run.can_start else "it cannot start like this; "
+    yield f"{start}nothing was touched"
+
+
+def _format_tasks(dry_run: DryRun) -> Iterator[str]:
+    rows = [(task.task_id, task.title, task.round, ", ".join(task.after)) for task in dry_run.tasks]
+    yield from align_columns(("TASK", "TITLE", "ROUND", "AFTER"), rows[:_MOST_TASKS])
+    if len(rows) > _MOST_TASKS:
+        yield f"… and {len(rows) - _MOST_TASKS} more; --json lists all"
+    names = ", ".join(dry_run.startable[:_MOST_TASKS]) or "nothing"
+    yield f"can start now: {names}; at most {dry_run.at_once} agents at a time"

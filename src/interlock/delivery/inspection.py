@@ -25,9 +25,9 @@ from interlock.delivery.checks.records import CheckCell, CheckResult, build_matr
 from interlock.delivery.checks.run import CheckEnvironment as CheckSite
 from interlock.delivery.checks.run import CheckLimits, run_checks
 from interlock.delivery.checks.verdict import CheckVerdict, compare_with_baseline
+from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan.plan import Plan, Task, index_tasks
 from interlock.delivery.steps import REPAIR
-from interlock.delivery.terms import DeliveryConfig
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
 from interlock.delivery.worktrees.prepare import prepare_tree

@@ -57,6 +57,20 @@ def replace_unencodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+_SPELLED = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss", "ẞ": "SS"}
+    | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
+    | {"đ": "d", "Đ": "D", "þ": "th", "Þ": "Th", "ð": "d", "Ð": "D"}
+)
+
+
+def transliterate(text: str) -> str:
+    """Letters with accents as plain ones, umlauts spelled out; other scripts stay as they are."""
+    spelled = unicodedata.normalize("NFC", text).translate(_SPELLED)
+    parts = unicodedata.normalize("NFKD", spelled)
+    return "".join(sign for sign in parts if not unicodedata.combining(sign))
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

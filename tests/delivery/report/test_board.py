@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from interlock.agents.cli.health import HealthFacts, assess_health
 from interlock.agents.status import AgentStatus
 from interlock.delivery.report.board import (
-    MOST,
+    MOST_ROWS,
     BoardQuestion,
     LastSign,
     Outcome,
@@ -78,9 +78,9 @@ def test_a_hold_is_a_repair() -> None:
 
 
 def test_many_rows_are_counted_not_kept() -> None:
-    many = [summary(f"t{at}", "open", "", "PREPARE") for at in range(MOST + 5)]
+    many = [summary(f"t{at}", "open", "", "PREPARE") for at in range(MOST_ROWS + 5)]
     found = build_board(1, many, titles={}, agents={}, costs={}, signs={})
-    assert (len(found.rows), found.left_out) == (MOST, 5)
+    assert (len(found.rows), found.left_out) == (MOST_ROWS, 5)
 
 
 def test_who_plays_a_role() -> None:

@@ -7,10 +7,10 @@ import pytest
 from tests.world.yard import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
+from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.report.board import Board, BoardReader
 from interlock.delivery.report.collect import ReportCollector, list_answer_commands
 from interlock.delivery.report.records import DeliveryReport, TaskReport
-from interlock.delivery.terms import DeliveryConfig
 from interlock.engine.circuit import Circuit
 from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run

@@ -6,21 +6,25 @@ be redrawn without being read again.
 """
 
 import re
+import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.delivery import steps
 from interlock.delivery.steps import COMPLETE
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
+from interlock.journal.database import open_reader
+from interlock.journal.history import CaseSummary, list_lines, list_cases, sum_costs
 from interlock.journal.runs import load_inputs
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
@@ -28,17 +32,17 @@ Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FA
 
 
 class TaskState(msgspec.Struct, frozen=True):
-    """One task."""
+    """How one task stands."""
 
     word: Word
     why: str = ""
 
 
-def assess_tasks(stands: Iterable[CaseSummary]) -> dict[str, TaskState]:
-    """A place for each task, in their order."""
-    rows = {each.case_id: each for each in stands}
-    dead = _find_blocked(rows)
-    return {name: _assess_task(each, rows, dead) for name, each in rows.items()}
+def assess_tasks(progress: Iterable[CaseSummary]) -> dict[str, TaskState]:
+    """The state of each task, in their order."""
+    cases = {case.case_id: case for case in progress}
+    blocked = _find_blocked(cases)
+    return {name: _assess_task(case, cases, blocked) for name, case in cases.items()}
 
 
 def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = False) -> Outcome:
@@ -54,62 +58,46 @@ def delivery_outcome(status: str, ends: Mapping[str, int], *, is_held: bool = Fa
     return "PAUSED"
 
 
-def _find_blocked(rows: Mapping[str, CaseSummary]) -> dict[str, str]:
+def _find_blocked(cases: Mapping[str, CaseSummary]) -> dict[str, str]:
     """The open tasks that can never start, each with the one that is in its way."""
-    after: dict[str, list[str]] = {}
-    for name, each in rows.items():
-        for need in each.needs if each.status == OPEN else ():
-            after.setdefault(need, []).append(name)
+    dependents: dict[str, list[str]] = {}
+    for name, case in cases.items():
+        for need in case.needs if case.status == OPEN else ():
+            dependents.setdefault(need, []).append(name)
     found: dict[str, str] = {}
-    queue = deque(name for name, each in rows.items() if _has_failed(each))
+    queue = deque(
+        name for name, case in cases.items() if case.status != OPEN and case.end != COMPLETE
+    )
     while queue:
-        before = queue.popleft()
-        for name in after.get(before, ()):
+        blocker = queue.popleft()
+        for name in dependents.get(blocker, ()):
             if name not in found:
-                found[name] = before
+                found[name] = blocker
                 queue.append(name)
     return found
 
 
-def _has_failed(stand: CaseSummary) -> bool:
-    return stand.status != OPEN and stand.end != COMPLETE
-
-
 def _assess_task(
-    stand: CaseSummary, rows: Mapping[str, CaseSummary], dead: Mapping[str, str]
+    case: CaseSummary, cases: Mapping[str, CaseSummary], blocked: Mapping[str, str]
 ) -> TaskState:
-    if stand.status != OPEN:
-        good = stand.end == COMPLETE
-        return TaskState("complete" if good else "failed", stand.end or stand.status.upper())
-    if stand.dispatch_id:
-        return TaskState(
-            "asks" if stand.role == HUMAN else "at work", f"waits for the {stand.role}"
-        )
-    if stand.case_id in dead:
-        need = dead[stand.case_id]
-        before = rows[need]
-        how = before.end or ("blocked" if before.status == OPEN else before.status)
-        return TaskState("blocked", f"comes after {need}, which is {how}")
-    first = next((need for need in stand.needs if _is_open(rows.get(need))), "")
+    if case.status != OPEN:
+        word: Word = "complete" if case.end == COMPLETE else "failed"
+        return TaskState(word, case.end or case.status.upper())
+    if case.dispatch_id:
+        return TaskState("asks" if case.role == HUMAN else "at work", f"waits for the {case.role}")
+    if case.case_id in blocked:
+        blocker = cases[blocked[case.case_id]]
+        how = blocker.end or ("blocked" if blocker.status == OPEN else blocker.status)
+        return TaskState("blocked", f"comes after {blocker.case_id}, which is {how}")
+    first = next((need for need in case.needs if need in cases and cases[need].status == OPEN), "")
     return TaskState("waits", f"comes after {first}" if first else "waits for its turn")
 
 
-def _is_open(stand: CaseSummary | None) -> bool:
-    return stand is not None and stand.status == OPEN
-
-
-MOST: Final = 200
+MOST_ROWS: Final = 200
 """Rows that are kept; a screen shows fewer."""
-_ORDER: Final[dict[Word, int]] = {
-    "at work": 0,
-    "asks": 1,
-    "waits": 2,
-    "blocked": 3,
-    "failed": 4,
-    "complete": 5,
-}
-NOTHING: Final = Spent()
-_SHOWN: Final = ("at work", "asks", "waits")
+_WORDS: Final[tuple[Word, ...]] = ("at work", "asks", "waits", "blocked", "failed", "complete")
+_LIVE: Final = _WORDS[:3]
+NOTHING_SPENT: Final = Spent()
 
 
 class BoardRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +137,7 @@ class Board(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks at work or waiting that have no row."""
     repairing: str = ""
     questions: tuple[BoardQuestion, ...] = ()
-    spent: Spent = NOTHING
+    spent: Spent = NOTHING_SPENT
 
 
 class LastSign(msgspec.Struct, frozen=True):
@@ -161,107 +149,104 @@ class LastSign(msgspec.Struct, frozen=True):
 
 def build_board(
     run_id: int,
-    stands: Sequence[CaseSummary],
+    progress: Sequence[CaseSummary],
     *,
     titles: Mapping[str, str],
     agents: Mapping[str, str],
     costs: Mapping[str, tuple[int, float]],
     signs: Mapping[int, LastSign],
     holder: str = "",
-    spent: Spent = NOTHING,
+    spent: Spent = NOTHING_SPENT,
     status: str = "running",
 ) -> Board:
-    """`agents` are the words of those who play the roles, '' all others; `signs` are by dispatch;
-    the `holder` is the task that repairs what stops all others."""
-    stood = assess_tasks(stands)
-    ends = Counter(each.end or each.status for each in stands)
-    live = [each for each in stands if stood[each.case_id].word in _SHOWN]
-    live.sort(key=lambda each: _ORDER[stood[each.case_id].word])
+    """`agents` are the configured agents by role, '' for all others; `signs` are by dispatch; the
+    `holder` is the task that repairs what stops all others."""
+    states = assess_tasks(progress)
+    counts = Counter(state.word for state in states.values())
+    live = [case for case in progress if states[case.case_id].word in _LIVE]
+    live.sort(key=lambda case: _LIVE.index(states[case.case_id].word))
+    rows = []
+    for case in live[:MOST_ROWS]:
+        state, sign = states[case.case_id], signs.get(case.dispatch_id or 0)
+        tokens, money = costs.get(case.case_id, (0, 0.0))
+        row = BoardRow(
+            task_id=case.case_id,
+            title=titles.get(case.case_id, ""),
+            word=state.word,
+            step=case.step,
+            role=case.role,
+            agent=name_agent(case.role, agents) if case.role else "",
+            since=case.since,
+            sign=sign.at if sign else 0.0,
+            standing=sign.word if sign else "",
+            why=state.why,
+            tokens=tokens,
+            money=money,
+        )
+        rows.append(row)
+    ends = Counter(case.end or case.status for case in progress)
     return Board(
         run_id=run_id,
         outcome=delivery_outcome(status, ends, is_held=bool(holder)),
-        counts=_count_words(stood.values()),
-        rows=tuple(
-            _build_row(each, stood[each.case_id], titles, agents, costs, signs)
-            for each in live[:MOST]
-        ),
-        left_out=max(0, len(live) - MOST),
+        counts={word: counts[word] for word in _WORDS},
+        rows=tuple(rows),
+        left_out=max(0, len(live) - MOST_ROWS),
         repairing=holder,
         questions=tuple(
-            BoardQuestion(each.dispatch_id or 0, each.case_id)
-            for each in live
-            if each.role == HUMAN
+            BoardQuestion(case.dispatch_id or 0, case.case_id) for case in live if case.role == HUMAN
         ),
         spent=spent,
     )
 
 
-def _count_words(stood: Iterable[TaskState]) -> dict[Word, int]:
-    counts: Counter[Word] = Counter(each.word for each in stood)
-    return {word: counts[word] for word in _ORDER}
-
-
-def _build_row(
-    stand: CaseSummary,
-    place: TaskState,
-    titles: Mapping[str, str],
-    agents: Mapping[str, str],
-    costs: Mapping[str, tuple[int, float]],
-    signs: Mapping[int, LastSign],
-) -> BoardRow:
-    tokens, money = costs.get(stand.case_id, (0, 0.0))
-    sign = signs.get(stand.dispatch_id or 0)
-    return BoardRow(
-        task_id=stand.case_id,
-        title=titles.get(stand.case_id, ""),
-        word=place.word,
-        step=stand.step,
-        role=stand.role,
-        agent=name_agent(stand.role, agents) if stand.role else "",
-        since=stand.since,
-        sign=sign.at if sign else 0.0,
-        standing=sign.word if sign else "",
-        why=place.why,
-        tokens=tokens,
-        money=money,
-    )
-
-
 def name_agent(role: str, agents: Mapping[str, str]) -> str:
-    """Who plays a role: the word of the user, or what we call ourselves and a human."""
+    """Who plays a role: the configured agent, or what we call ourselves and a human."""
     if role in steps.PROGRAMS:
         return "interlock"
     return agents.get(role) or ("human" if role == HUMAN else agents.get("") or role)
 
 
-_HEARD: Final = re.compile(r"its last byte came (\d+) s ago")
+class DecisionLines:
+    """The decisions of a run as lines of text, those made from now on."""
+
+    def __init__(self, connection: Connection, run_id: int) -> None:
+        self._connection = connection
+        self._run_id = run_id
+        self._seq = max((line.seq for line in list_lines(connection, run_id, 0)), default=0)
+
+    def read_new(self) -> Iterator[str]:
+        for line in list_lines(self._connection, self._run_id, self._seq):
+            self._seq, decision = line.seq, line.decision
+            clock = time.strftime("%H:%M:%S", time.localtime(line.at))
+            target = decision.to or decision.status
+            yield f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {target}"
 
 
 class BoardReader:
-    """One who watches one run."""
+    """Reads the board of one run, again and again."""
 
     def __init__(
-        self, connection: Connection, run_id: int, agents: Mapping[str, str], papers: Path
+        self, connection: Connection, run_id: int, agents: Mapping[str, str], status_folder: Path
     ) -> None:
-        """`papers` is the folder where carriers leave how their agents stand."""
+        """`status_folder` is where carriers write how their agents stand."""
         self._connection = connection
         self._run_id = run_id
         self._agents = agents
-        self._status_folder = papers
+        self._status_folder = status_folder
         self._titles: dict[str, str] = {}
         self._holds: dict[str, str] = {}
         self._seq = 0
 
-    def read(self, spent: Spent = NOTHING, status: str = "running") -> Board:
-        stands = list_cases(self._connection, self._run_id)
-        if len(stands) != len(self._titles):
-            given = load_inputs(self._connection, self._run_id)
-            self._titles = {each.case_id: str(each.input.get("title", "")) for each in given}
+    def read(self, spent: Spent = NOTHING_SPENT, status: str = "running") -> Board:
+        progress = list_cases(self._connection, self._run_id)
+        if len(progress) != len(self._titles):
+            cases = load_inputs(self._connection, self._run_id)
+            self._titles = {case.case_id: str(case.input.get("title", "")) for case in cases}
         self._follow_holds()
         found = read_agent_status(self._status_folder)
         return build_board(
             self._run_id,
-            stands,
+            progress,
             titles=self._titles,
             agents=self._agents,
             costs=sum_costs(self._connection, self._run_id),
@@ -279,13 +264,22 @@ class BoardReader:
             self._holds.pop(decision.release, None)
             if decision.status != OPEN:
                 self._holds = {
-                    name: who for name, who in self._holds.items() if who != line.case_id
+                    name: holder for name, holder in self._holds.items() if holder != line.case_id
                 }
 
 
-def read_last_sign(standing: AgentStatus) -> LastSign:
-    """When an agent was last heard of, as those who look after it say."""
-    for reason in standing.reasons:
-        if found := _HEARD.fullmatch(reason):
-            return LastSign(standing.at - float(found[1]), standing.word)
-    return LastSign(0.0, standing.word)
+@contextmanager
+def open_board(db: Path, run_id: int, agents: Mapping[str, str]) -> Iterator[BoardReader]:
+    with open_reader(db) as connection:
+        yield BoardReader(connection, run_id, agents, agents_folder(db))
+
+
+_LAST_BYTE: Final = re.compile(r"its last byte came (\d+) s ago")
+
+
+def read_last_sign(status: AgentStatus) -> LastSign:
+    """When an agent was last heard of, as its supervisor says."""
+    for reason in status.reasons:
+        if found := _LAST_BYTE.fullmatch(reason):
+            return LastSign(status.at - float(found[1]), status.word)
+    return LastSign(0.0, status.word)

@@ -15,7 +15,7 @@ from tests.cli.test_progress import read_all
 from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
-from interlock.cli.delivery_output import age, picture
+from interlock.cli.delivery_board import format_age, render_board
 from interlock.delivery.report.board import Board, BoardQuestion, BoardRow
 from interlock.engine.schedule import Spent
 from interlock.runtime.loop import RunCounts
@@ -34,7 +34,7 @@ def board(*rows: BoardRow, **more: object) -> Board:
 def drawn(found: Board, height: int = 24, width: int = 100, tally: RunCounts | None = None) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=False)
-    console.print(picture(found, 100.0, height, tally or RunCounts()))
+    console.print(render_board(found, 100.0, height, tally or RunCounts()))
     return out.getvalue()
 
 
@@ -93,7 +93,7 @@ def test_what_a_plan_says_moves_no_cursor() -> None:
     [(-4, "0s"), (59.9, "59s"), (61, "1m01"), (3600, "1h00"), (90061, "25h01")],
 )
 def test_ages(seconds: float, shown: str) -> None:
-    assert age(seconds) == shown
+    assert format_age(seconds) == shown
 
 
 def test_a_terminal_gets_the_board_and_stdout_only_the_result(tmp_path: Path) -> None:
