@@ -24,7 +24,7 @@ from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.database import open_reader
-from interlock.journal.history import CaseSummary, list_lines, list_cases, sum_costs
+from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
 from interlock.journal.runs import load_inputs
 
 Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
@@ -193,7 +193,9 @@ def build_board(
         left_out=max(0, len(live) - MOST_ROWS),
         repairing=holder,
         questions=tuple(
-            BoardQuestion(case.dispatch_id or 0, case.case_id) for case in live if case.role == HUMAN
+            BoardQuestion(case.dispatch_id or 0, case.case_id)
+            for case in live
+            if case.role == HUMAN
         ),
         spent=spent,
     )

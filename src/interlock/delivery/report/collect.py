@@ -35,8 +35,8 @@ from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
 from interlock.journal.history import (
     DispatchRecord,
-    list_dispatches,
     list_cases,
+    list_dispatches,
     sum_costs,
 )
 from interlock.journal.runs import NewCase, Run, find_run, load_holds, load_inputs
