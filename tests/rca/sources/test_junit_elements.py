@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interlock.rca.records import Failure
 from interlock.rca.sources.junit import JUnitReport
-from interlock.rca.sources.junit_elements import pick_telling_line
+from interlock.rca.sources.junit_elements import pick_informative_line
 from interlock.system.test_output import TestCounts
 
 
@@ -190,10 +190,10 @@ COLLECTED = "tests/lids.py:5: in open_lid\n    lid(shut=1)\nE   TypeError: lid()
     ],
 )
 def test_the_telling_line(message: str, body: str, test_name: str, said: str) -> None:
-    assert pick_telling_line(message, body, test_name) == said
+    assert pick_informative_line(message, body, test_name) == said
 
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_is_made_up(message: str, body: str, test_name: str) -> None:
-    said = pick_telling_line(message, body, test_name)
+    said = pick_informative_line(message, body, test_name)
     assert said in message or said in body

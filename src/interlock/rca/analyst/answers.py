@@ -38,7 +38,7 @@ class FaultKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepoCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A repository as a place to look, and what speaks for it."""
+    """A repository as a place to look, and the reason."""
 
     repo: str
     score: float

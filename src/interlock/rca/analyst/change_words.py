@@ -1,7 +1,7 @@
 """What a commit changed, as words and places that a failure may mention.
 
 Only hunks that can alter behaviour count. Changes of tests and of the product are kept apart: a
-test speaks of what it tests, and so do its neighbours in the same file. Words that every failure
+test mentions what it tests, and so do its neighbours in the same file. Words that every failure
 uses (the vocabulary of assertions) are left out.
 """
 
@@ -41,8 +41,8 @@ _BEGINS = re.compile(
 _DEFINITION = re.compile(r"\s*(?:async )?def \w|\s*(?:export )?(?:async )?function\b")
 _MOST_LINES = 60
 _STATEMENT = 3
-"""A statement is told by its first line; so many more may belong to it, or all it has brackets
-around."""
+"""A trace names the first line of a statement; so many more may belong to it, or all that its
+brackets hold."""
 _MOST_ROWS = 200
 _NAMED_ROW = re.compile(r"\[(.+)\]$", re.DOTALL)
 _COUNTED = re.compile(r"[A-Za-z_]+\d+|None|True|False|")
@@ -50,7 +50,7 @@ _COUNTED = re.compile(r"[A-Za-z_]+\d+|None|True|False|")
 
 
 def stem_words(words: Iterable[str]) -> frozenset[str]:
-    """The words that tell something, whatever their case and number."""
+    """The words that mean something, whatever their case and number."""
     plain = (word.lower().strip("_") for word in words)
     return frozenset(
         word.removesuffix("s") for word in plain if len(word) > 3 and word not in _NOISE
@@ -125,7 +125,7 @@ def _find_end(lines: Sequence[str], line: int) -> int:
 
 
 def _find_value_rows(lines: Sequence[str], first: int, test_name: str) -> tuple[int, ...]:
-    """Lines of the decorators above a test that hold all values its name tells."""
+    """Lines of the decorators above a test that hold all values in its name."""
     named = _NAMED_ROW.search(test_name)
     values = (
         [value for value in named[1].split("-") if not _COUNTED.fullmatch(value)] if named else []
@@ -206,7 +206,7 @@ class CommitProfile:
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
 
     def touches_file(self, path: str) -> bool:
-        """Whether it altered the file, as far as it is told; lines may have come from another."""
+        """Whether it altered the file, as far as it is known; lines may have come from another."""
         return path in self.paths or not self.is_whole
 
     def changes_top_level(self, path: str) -> bool:
@@ -256,7 +256,7 @@ def _list_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
 
 
 def _drop_generated(lines: Iterable[str]) -> Iterator[str]:
-    """Without lines that no one writes: they are generated, and would speak of anything."""
+    """Without lines that no one writes: they are generated, and would mention anything."""
     return (line for line in lines if len(line) <= _LONGEST)
 
 
@@ -275,7 +275,7 @@ def _find_surrounding_words(hunks: Iterable[Hunk]) -> frozenset[str]:
 
 def _find_functions(hunk: Hunk) -> Iterator[str]:
     """The functions that were changed: the one it is in, unless something else begins there, and
-    those whose heading it changed or took away. Classes hold too much to tell anything."""
+    those whose heading it changed or took away. Classes hold too much to mean anything."""
     lines = [line for line in (*hunk.removed, *hunk.added) if line.strip()]
     begins = bool(lines) and _HEADING.match(lines[0])
     headings = [line for line in hunk.removed if _HEADING.match(line)]

@@ -19,7 +19,7 @@ MAX_VISITS = 24_000
 """How many examples are looked at in all while learning."""
 TRAINING_ROUNDS = (4, 60)
 LABEL_WORD_BONUS = 2.0
-"""What a kind gains where a failure uses its label's words: kinds are named for what is said."""
+"""What a kind gains where a failure uses its label's words."""
 _DECAY = 1e-3
 _RATE = 4.0
 _LEAST_STEP = 1e-4

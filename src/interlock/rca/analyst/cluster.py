@@ -42,7 +42,7 @@ def cluster_failures(failures: Sequence[Failure]) -> list[str]:
 
 
 def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
-    """Groups of indexes, each rising, in the order of their first members."""
+    """Groups of indexes, each in ascending order, in the order of their first members."""
     order = sorted(
         range(len(known)),
         key=lambda at: (
@@ -80,9 +80,11 @@ def _join_links(known: Sequence[Traits]) -> list[int]:
 def _are_alike_as_groups(known: Sequence[Traits], left: list[int], right: list[int]) -> bool:
     if len(left) == len(right) == 1:
         return True
-    some, others = _sample_members(left), _sample_members(right)
-    total = sum(score_similarity(known[one], known[other]) for one in some for other in others)
-    return total >= GROUP_THRESHOLD * len(some) * len(others)
+    left_sample, right_sample = _sample_members(left), _sample_members(right)
+    total = sum(
+        score_similarity(known[one], known[other]) for one in left_sample for other in right_sample
+    )
+    return total >= GROUP_THRESHOLD * len(left_sample) * len(right_sample)
 
 
 def _sample_members(members: list[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Culprits: which commits since the last green run may have brought a failure, and why.
 
 Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
-then the few likeliest are looked into: did one change the very line, does it speak of the same
+then the few likeliest are looked into: did one change the very line, is it about the same
 things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
 """
 
@@ -75,14 +75,14 @@ class FailureScene:
             for spot, reach in self._nearby_lines.items()
         }
         self._blamed: dict[str, StackLocation] = {}
-        """Commits that wrote a line of the stack, each with the innermost such line."""
+        """Commits that wrote a line of the stack, each with the innermost of these lines."""
         for spot, writers in self._writers.items():
             if spot.line in writers:
                 self._blamed.setdefault(writers[spot.line], spot)
         self.test_words = stem_words(re.findall(r"\w+", mentions.test_name))
         if self._tests:
             self.test_words |= self._read_source(self._tests[0], rev).words
-        """What the failing test speaks of."""
+        """What the failing test is about."""
         self.test_name_parts = split_into_stems(
             re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
         )
@@ -152,7 +152,7 @@ _OTHER_TEST = 0.4
 _INERT = 0.2
 _CODE = 0.04
 """What a change of code counts that nothing but its words may connect to the failure."""
-_SPOKEN, _MOST_SPOKEN = 0.35, 0.6
+_SHARED_WORD, _MOST_SHARED_WORD = 0.35, 0.6
 _TESTED, _MOST_TESTED = 0.3, 0.5
 _CALLED, _MOST_CALLED = 0.5, 0.6
 _FAR = 0.75
@@ -167,7 +167,7 @@ _BROAD = 20
 """A change of so many more files counts half as much by each: it would touch anything."""
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
-_SAID = {
+_CLUE_TEXT = {
     "frame": "it is in the stack",
     "log frame": "it is in a stack of the log",
     "subject": "the test is named after it",
@@ -176,7 +176,7 @@ _SAID = {
     "mention": "the message names it",
     "package": "it lies beside the test",
 }
-"""The signs of a suspect path, in words."""
+"""The clues against a path, in words."""
 
 
 class CulpritLead(msgspec.Struct, frozen=True):
@@ -187,7 +187,7 @@ class CulpritLead(msgspec.Struct, frozen=True):
     score: float
     why: tuple[str, ...]
     path: str
-    """The file that speaks loudest against it."""
+    """The file that incriminates it most."""
     is_placed: bool = False
     """Whether it changed a file of the stack, and not only what is named alike."""
 
@@ -199,7 +199,7 @@ def rank_commits(
     rev: str = "",
     accused: Mapping[str, int] = MappingProxyType({}),
 ) -> list[CulpritLead]:
-    """The commits something speaks against, likeliest first. `accused` counts how many other
+    """The commits against which there is a clue, likeliest first. `accused` counts how many other
     failures of the same run surely come from a commit: one cause often shows in many ways."""
     if not commits:
         return []
@@ -237,8 +237,8 @@ def _score_by_files(
     score = hits[0].score
     for hit in hits[1:_MOST_FILES]:
         score = _add_evidence(score, hit.score * _FURTHER)
-    signs = ", ".join(_SAID.get(sign, sign) for sign in hits[0].why.split(", "))
-    why = f"it changed {hits[0].candidate} ({signs})"
+    clues = ", ".join(_CLUE_TEXT.get(clue, clue) for clue in hits[0].why.split(", "))
+    why = f"it changed {hits[0].candidate} ({clues})"
     return CulpritLead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
 
 
@@ -304,13 +304,13 @@ class _CommitInspection:
         lead = self._adjust_for_place(lead, changed)
         score, why = lead.score, list(lead.why)
         is_near = lead.score > _CODE
-        signs = [*self._find_signs(lead.commit.hash, changed, is_near)]
+        clues = [*self._find_clues(lead.commit.hash, changed, is_near)]
         # A few words in common are no reason to join what others say; nor is a name, where
         # something broke by itself and its stack shows where.
         if is_near and (self._scene.is_check or lead.path in self._scene.places):
-            signs += self._find_accusations(lead.commit.hash)
-        for sign, reason in signs:
-            score = _add_evidence(score, sign)
+            clues += self._find_accusations(lead.commit.hash)
+        for clue, reason in clues:
+            score = _add_evidence(score, clue)
             why.append(reason)
         is_placed = lead.path in self._scene.places
         return msgspec.structs.replace(
@@ -337,7 +337,7 @@ class _CommitInspection:
         others = max(0, len(changed.product_paths) - 1)
         return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
 
-    def _find_signs(
+    def _find_clues(
         self, commit: str, changed: CommitProfile, is_near: bool
     ) -> Iterator[tuple[float, str]]:
         if spot := self._scene.find_written_location(commit, changed):
@@ -348,11 +348,11 @@ class _CommitInspection:
             depth = self._scene.locations.index(near) + 1 if self._scene.is_check else 1
             place = f"{near.path}:{near.line}"
             yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
-        # A word that every change uses tells nothing; one that only this uses tells much.
+        # A word that every change uses means nothing; one that only this change uses means much.
         shared_words = self._scene.words & changed.words
         share = _WORDY / (_WORDY + len(changed.words))
         yield from self._score_shared_words(
-            shared_words, "it speaks of", _SPOKEN * share, _MOST_SPOKEN
+            shared_words, "it speaks of", _SHARED_WORD * share, _MOST_SHARED_WORD
         )
         called = self._scene.test_words & changed.functions
         share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
@@ -371,8 +371,8 @@ class _CommitInspection:
         if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
             yield _DROPPED, f"it took away {name}, which is missed"
         elif text := next(filter(changed.contains_text, self._scene.quotes), ""):
-            sign = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
-            yield sign, f"it changed the text {text!r}"
+            clue = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
+            yield clue, f"it changed the text {text!r}"
 
     def _find_accusations(self, commit: str) -> Iterator[tuple[float, str]]:
         if count := self._accused.get(commit, 0):
@@ -380,9 +380,9 @@ class _CommitInspection:
             yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
 
     def _score_shared_words(
-        self, words: Iterable[str], what: str, each: float, most: float, mark: str = ""
+        self, words: Iterable[str], what: str, weight: float, most: float, mark: str = ""
     ) -> Iterator[tuple[float, str]]:
-        weights = {word: each / self._spread[word + mark] ** 2 for word in words}
+        weights = {word: weight / self._spread[word + mark] ** 2 for word in words}
         if weights and (total := min(most, sum(weights.values()))) > _FAINT:
             named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
             yield total, f"{what} {', '.join(named)}"
@@ -392,5 +392,5 @@ def _weaken(lead: CulpritLead, share: float, why: str) -> CulpritLead:
     return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
 
 
-def _add_evidence(score: float, sign: float) -> float:
-    return 1 - (1 - score) * (1 - sign)
+def _add_evidence(score: float, clue: float) -> float:
+    return 1 - (1 - score) * (1 - clue)

@@ -28,17 +28,17 @@ class EvidenceLine(msgspec.Struct, frozen=True):
 
 
 _CUT = 4_000
-"""A longer line is shown as far as this."""
+"""A longer line is cut here."""
 _SHOWN = 500
 """In an excerpt."""
 _GAP = "[… {} left out …]"
 _MOST = 20_000
 _SPARE = 500
 _LAST = 25
-_GO_ON = {True: 8, False: 3}
-"""So many lines may follow a complaint as part of it: with good logs to compare, and without."""
+_CONTINUATION_LINES = {True: 8, False: 3}
+"""How many lines may follow a complaint as part of it: with good logs to compare, and without."""
 _REPEATS = 5
-"""Without good logs, so often one complaint is shown."""
+"""Without good logs, how often one complaint is shown."""
 
 _SCORES = {
     LineKind.ERROR: 0.8,
@@ -152,7 +152,7 @@ class _EvidenceChooser:
         self.last: deque[_SeenLine] = deque(maxlen=_LAST)
         self.before_end: list[_SeenLine] = []
         """What stood directly above the line that says that all has failed."""
-        self.held: deque[_SeenLine] = deque(maxlen=_GO_ON[False])
+        self.held: deque[_SeenLine] = deque(maxlen=_CONTINUATION_LINES[False])
         """Words of failure just above: the error that follows may be about them."""
         self.repeated: Counter[int] = Counter()
         self.line_number = 0
@@ -233,7 +233,7 @@ class _EvidenceChooser:
             self.repeated[masked] += 1
 
     def _is_wanted(self, line: _SeenLine) -> bool:
-        more = self.is_continuing and self.followed < _GO_ON[self.compared]
+        more = self.is_continuing and self.followed < _CONTINUATION_LINES[self.compared]
         if self.compared:
             if line.kind == LineKind.ERROR:
                 return line.fresh or self.is_continuing

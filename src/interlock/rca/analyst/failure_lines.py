@@ -26,7 +26,7 @@ def read_failures(lines: Lines, file: str) -> Iterator[Failure]:
 
 
 def read_labelled(lines: Lines, file: str) -> Iterator[tuple[Failure, str]]:
-    """Failures of which somebody said what they are, with what they said."""
+    """Failures that somebody labelled, with their labels."""
     for place, row in _read_rows(lines, file):
         label = _read_text(row.get("label"), "label", place).strip()
         if not label:

@@ -1,6 +1,6 @@
 """Lines of a log: which of them complain, and which are only chatter.
 
-`classify_line` looks at one line carefully, for choosing evidence. `find_complaints` and its kin
+`classify_line` looks at one line carefully, for choosing evidence. `find_complaints` and the like
 search a whole log of any size in one fast pass, for those who compare failures or look for a
 culprit. The words are those of languages, compilers, build tools and test frameworks in general.
 """
@@ -37,8 +37,10 @@ _LEVEL = re.compile(
     r"(?:[\])>]+|:(?=\s)|(?=\s+[\[(\w]))"
 )
 _BRACKET_LEVEL = re.compile(r"\s*(?:##)?\[(?P<level>\w{4,8})\s*\]", re.IGNORECASE)
-_BAD = frozenset({"error", "severe", "fatal", "critical"})
-_TOLD = frozenset({"trace", "debug", "info", "notice", "warn", "warning", "command", "group"})
+_ERROR_LEVELS = frozenset({"error", "severe", "fatal", "critical"})
+_HARMLESS_LEVELS = frozenset(
+    {"trace", "debug", "info", "notice", "warn", "warning", "command", "group"}
+)
 _HEADLINE = re.compile(
     r"(?:\W*(?:BUILD FAIL(?:ED|URE)|COMPILATION (?:ERROR|FAILURE)|FAIL(?:ED|URES?)?|ERRORS?)\W*$"
     r"|BUILD FAILED in |FAILURE: Build |Finished: |\* What went wrong|\* Try:|\* Get more help"
@@ -110,14 +112,14 @@ def classify_line(line: str) -> LineKind:
     """The kind of one line of a console log."""
     text = strip_clock(strip_colours(line[:_LONG]))
     level = _read_level(text)
-    if level in _BAD:
+    if level in _ERROR_LEVELS:
         return LineKind.HEADLINE if _HEADLINE.match(_strip_level(text)) else LineKind.ERROR
     if _EMPTY.match(text):
         return LineKind.EMPTY
     if _HEADLINE.match(_strip_level(text)):
         return LineKind.HEADLINE
     low = text.lower()
-    if level in _TOLD or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
+    if level in _HARMLESS_LEVELS or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
         return LineKind.QUIET
     if _FRAME.match(text):
         return LineKind.FRAME
@@ -142,9 +144,11 @@ def _classify_complaint(text: str, low: str) -> LineKind:
 def _read_level(text: str) -> str:
     """The level a line is marked with; of several, one inside the other, the gravest."""
     level, at = "", 0
-    while (found := _BRACKET_LEVEL.match(text, at)) and found["level"].lower() in _BAD | _TOLD:
+    while (found := _BRACKET_LEVEL.match(text, at)) and found[
+        "level"
+    ].lower() in _ERROR_LEVELS | _HARMLESS_LEVELS:
         level, at = found["level"].lower(), found.end()
-        if level in _BAD:
+        if level in _ERROR_LEVELS:
             break
     if level:
         return level
@@ -229,10 +233,10 @@ _LOUD = re.compile(
 
 
 def find_loudest(log: str, most: int = 200) -> list[str]:
-    """Distinct complaints at the level of errors; where nobody shouts, all complaints."""
+    """Distinct complaints at the level of errors; where there are none, all complaints."""
     lines = [line for line in find_complaints(log, 2_000) if not _NOISE.search(line)]
-    shouted = [line for line in lines if _LOUD.search(line)]
-    return list(dict.fromkeys(shouted or lines))[:most]
+    loud = [line for line in lines if _LOUD.search(line)]
+    return list(dict.fromkeys(loud or lines))[:most]
 
 
 def _is_complaint(line: str) -> bool:

@@ -41,7 +41,7 @@ class Downloads(msgspec.Struct, frozen=True):
 
 
 def read_downloads(log: str) -> Downloads:
-    """What the log tells of it; nothing for logs of other tools."""
+    """What the log says of downloads; nothing for logs of other tools."""
     if "Downloaded" not in log:
         return Downloads()
     depended: dict[str, int] = {}
@@ -110,7 +110,7 @@ _TAIL = 200_000
 
 
 class Mentions(msgspec.Struct, frozen=True):
-    """What was said, and how loudly."""
+    """What a failure mentions, with weights."""
 
     frames: tuple[Frame, ...]
     """Of the stack, root cause first."""
@@ -168,8 +168,6 @@ def _shorten_package(name: str) -> str:
 
 
 class _MentionCollector:
-    """Listens line by line."""
-
     def __init__(self, own: tuple[str, ...]) -> None:
         self.names: dict[str, float] = defaultdict(float)
         self.coordinates: dict[str, float] = defaultdict(float)
@@ -207,6 +205,6 @@ class _MentionCollector:
     def _collect_names(self, line: str, weight: float, in_trace: bool) -> None:
         for found in _NAME.findall(line):
             name = found.replace("/", ".").replace("\\", ".")
-            everybodys = LIBRARY_SCOPES if in_trace else LANGUAGE_SCOPES
-            if not name.startswith(everybodys) and not name.startswith(self._own):
+            common_scopes = LIBRARY_SCOPES if in_trace else LANGUAGE_SCOPES
+            if not name.startswith(common_scopes) and not name.startswith(self._own):
                 self.names[name] += weight / (1 + self._depth)

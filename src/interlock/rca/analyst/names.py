@@ -23,7 +23,7 @@ goal compilation compile plugin project default found does not the for and with 
 commons core api util utils annotations runtime parent base org com net build abstract impl should
 """
 COMMON_WORDS = frozenset(_COMMON_TEXT.split())
-"""Words that any name or complaint may hold: sharing them tells nothing."""
+"""Words that any name or complaint may hold: sharing them means nothing."""
 
 
 def strip_qualifiers(name: str) -> str:
@@ -51,8 +51,8 @@ def find_subject(name: str) -> str:
     return _TESTED.sub("", strip_qualifiers(name).split("$")[0])
 
 
-Sign = tuple[str, str, float]
-"""What speaks against a candidate: the sign, the candidate's text, the share of the points."""
+Clue = tuple[str, str, float]
+"""A clue against a candidate: its kind, the candidate's text, the share of the points."""
 
 
 _LANGUAGES = {

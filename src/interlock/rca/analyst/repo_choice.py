@@ -103,8 +103,8 @@ def choose_by_stack(
     if not spots:
         return None
     strength = min(1.0, 0.6 + 0.2 * len(product)) if product else 0.4
-    spot_named = (product or spots)[0]
-    why = f"the stack leads to {spot_named.path}:{spot_named.line}"
+    first = (product or spots)[0]
+    why = f"the stack leads to {first.path}:{first.line}"
     paths = tuple(dict.fromkeys(spot.path for spot in product or spots))
     return RepoCandidate(
         repo=repo.name, score=strength * _weigh_purpose(repo, category), why=why, paths=paths
@@ -133,7 +133,7 @@ def choose_by_changes(
 
 
 def rank_repos(places: Sequence[RepoCandidate | None]) -> list[RepoCandidate]:
-    """Of each repository what speaks for it most, the likeliest first."""
+    """The best candidate of each repository, the likeliest first."""
     found: dict[str, RepoCandidate] = {}
     for place in places:
         if place and (place.repo not in found or place.score > found[place.repo].score):

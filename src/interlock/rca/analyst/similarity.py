@@ -1,7 +1,7 @@
 """How similar two failures are, from 0 to 1, and why: read as the chance that their cause is one.
 
-A sum of few signs, each with a weight that is a row of `WEIGHTS`. Which pairs are worth comparing
-is told by bands (MinHash): a few numbers of each failure, such that similar failures share at least
+A sum of a few features, each with a weight that is a row of `WEIGHTS`. Bands (MinHash) decide which
+pairs are worth comparing: a few numbers of each failure, such that similar failures share at least
 one. They make recall among a million symptoms a look-up, and are the same in every process.
 """
 
@@ -36,10 +36,10 @@ WEIGHTS = {
     "specific": 1.5,  # one masked message that says something of its own
     "alone": 1.5,  # and there are no frames: it is all there is to compare
 }
-"""Logistic: what each sign adds to the log-odds."""
+"""Logistic: what each feature adds to the log-odds."""
 
 MIN_SAME_SCORE = 0.9
-"""The least for two that tell the same, however little it is."""
+"""The least score of two failures that say the same, however little that is."""
 MAX_FRAMES = 15
 MAX_MESSAGE_LENGTH = 500
 MAX_NAME_LENGTH = 300
@@ -77,7 +77,7 @@ class Traits(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is told but the test's name: like nothing, not even its like."""
+        """Only the name of the test is known: comparable to nothing."""
         return not self.text
 
 
@@ -85,7 +85,7 @@ _decode = msgspec.json.Decoder(Traits).decode
 
 
 class Similarity(msgspec.Struct, frozen=True):
-    """A score from 0 to 1 and the signs it comes from, strongest first."""
+    """A score from 0 to 1 and the features it comes from, strongest first."""
 
     score: float
     why: str
@@ -99,7 +99,7 @@ def extract_traits(failure: Failure) -> Traits:
     )
     own = filter_own_frames(find_frames(failure), failure.class_name)[: 4 * MAX_FRAMES]
     words = extract_message(failure)
-    # Where a failure has neither message nor stack, its log's complaints speak for it.
+    # Where a failure has neither message nor stack, its log's complaints stand in for it.
     message = words if words or own else "\n".join(dict.fromkeys(find_complaints(failure.log)[:12]))
     masked_text = " ".join(mask_text(message[: 4 * MAX_MESSAGE_LENGTH]).split())[
         :MAX_MESSAGE_LENGTH
@@ -133,14 +133,16 @@ def decode_traits(text: str) -> Traits:
 
 
 def compare_failures(one: Traits, other: Traits) -> Similarity:
-    """How alike the two are, and why. Symmetric; 0 where either tells nothing."""
+    """How alike the two are, and why. Symmetric; 0 where either says nothing."""
     if one.is_empty or other.is_empty:
         return Similarity(0.0, "one of them tells nothing")
     if one == other:
         return Similarity(score_similarity(one, other), "all that is told")
-    found = _compute_signs(one, other)
+    found = _compute_features(one, other)
     strongest = sorted(found, key=lambda name: (-WEIGHTS[name] * found[name], name))
-    why = ", ".join(f"{_SAID[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3)
+    why = ", ".join(
+        f"{_FEATURE_TEXT[name]} {found[name]:.2f}" for name in strongest if found[name] > 0.3
+    )
     return Similarity(_compute_chance(found), why or "little in common")
 
 
@@ -148,7 +150,7 @@ def score_similarity(one: Traits, other: Traits) -> float:
     """The same without the reasons: for comparing many."""
     if one.is_empty or other.is_empty:
         return 0.0
-    found = _compute_chance(_compute_signs(one, other))
+    found = _compute_chance(_compute_features(one, other))
     return max(found, MIN_SAME_SCORE) if one == other else found
 
 
@@ -157,8 +159,8 @@ def _compute_chance(found: Mapping[str, float]) -> float:
     return round(1 / (1 + math.exp(-total)), 6)
 
 
-def _compute_signs(one: Traits, other: Traits) -> dict[str, float]:
-    """The signs of kinship, each from 0 to 1."""
+def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
+    """What the two have in common, each from 0 to 1."""
     own_words = 0.0
     if one.said and one.said == other.said:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
@@ -173,7 +175,7 @@ def _compute_signs(one: Traits, other: Traits) -> dict[str, float]:
     }
 
 
-_SAID = {
+_FEATURE_TEXT = {
     "text": "type, message and frames",
     "names": "test names",
     "innermost": "innermost product frame",
@@ -185,7 +187,7 @@ _SAID = {
 
 
 def _weigh_text(one: Traits, other: Traits) -> float:
-    """Without frames, a message of plain words only is half a sign: anybody may say it."""
+    """Without frames, a message of plain words only is half a feature: any failure may say it."""
     if one.places and other.places:
         return 1.0
     return 0.5 + 0.5 * min(1.0, min(len(one.own_words), len(other.own_words)) / _SOME_WORDS)
@@ -201,7 +203,7 @@ def _is_same_test(one: Traits, other: Traits) -> bool:
 
 
 def _compute_overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Numbers and single letters tell tests apart; sharing them makes no kin."""
+    """Numbers and single letters tell tests apart; sharing them relates nothing."""
     both = sum(len(word) > 1 and not word.isdigit() for word in one & other)
     return both / len(one | other) if both else 0.0
 
@@ -223,7 +225,7 @@ _MOST_TOKENS = 96
 
 
 def compute_bands(known: Traits) -> tuple[int, ...]:
-    """The bands of a failure with these traits, rising; none where it tells nothing."""
+    """The bands of a failure with these traits, in ascending order; none where it says nothing."""
     if known.is_empty:
         return ()
     keys = list(_list_band_keys(known)) or [f"whole {known.text}"]
@@ -233,7 +235,7 @@ def compute_bands(known: Traits) -> tuple[int, ...]:
 
 
 def _list_band_keys(known: Traits) -> Iterator[str]:
-    """Signs that are enough for a look, each by itself."""
+    """Features each of which alone justifies a comparison."""
     if len(known.own_words) > 1:
         yield f"message {known.type} {' '.join(sorted(known.own_words))}"
     if known.class_name:

@@ -15,12 +15,12 @@ from interlock.rca.records import Failure
 from interlock.rca.sources.git.repository import Repository
 
 MAX_LINES = 4_000
-"""A trace that overflowed its stack repeats itself; its beginning and its end tell all."""
+"""A trace that overflowed its stack repeats itself; its beginning and its end are enough."""
 MAX_LINE_LENGTH = 500
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One place in the program. `scope` is the class, module or package, as far as it is told."""
+    """One place in the program. `scope` is the class, module or package, as far as it is known."""
 
     scope: str = ""
     function: str = ""
@@ -128,7 +128,7 @@ _HEAD = re.compile(
 
 
 def read_frame(line: str) -> Frame | None:
-    """The frame a line tells, if it is one."""
+    """The frame in a line, if it is one."""
     found = _match_shape(line[:MAX_LINE_LENGTH])
     return found[1] if found else None
 
@@ -289,7 +289,7 @@ _LOOKED_AT = 20_000
 _MOST_LINES = 40
 _LEAST = 4
 """A shorter line is no line of its own wherever it occurs."""
-_SHOUTED = re.compile(r"^E {2,}")
+_MARKED_ERROR = re.compile(r"^E {2,}")
 _CODE = re.compile(r"^\s*(?:>?\s*\d+ ?\||>  |\||\^|~+\s*$)|Traceback \(|^_{3,}|^[-=*]{3,}")
 """Source that is shown around a place, and rulers."""
 _CAUSE_LINE = re.compile(r"^\s*(?:Caused by|---> |\[cause\])")
@@ -318,9 +318,9 @@ def _find_error_lines(stack: str) -> list[str]:
     """Lines of a stack that are no frames: those marked as the error's own, or else those above
     the first frame and the causes."""
     lines = stack.split("\n")
-    shouted = [_SHOUTED.sub("", line).strip() for line in lines if _SHOUTED.match(line)]
-    if shouted:
-        return [line for line in shouted if line][:_MOST_LINES]
+    marked = [_MARKED_ERROR.sub("", line).strip() for line in lines if _MARKED_ERROR.match(line)]
+    if marked:
+        return [line for line in marked if line][:_MOST_LINES]
     found: list[str] = []
     above = True
     for line in lines:

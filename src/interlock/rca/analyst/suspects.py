@@ -1,7 +1,7 @@
 """Suspects: which of some candidates is likeliest to be the culprit of a failure, and why.
 
-Candidates are any strings: class names, paths, artefact coordinates. Each function named `…_signs`
-gives (sign, candidate, share); `POINTS` says how many points a sign is worth. Commits are ranked
+Candidates are any strings: class names, paths, artefact coordinates. Each function named `…_clues`
+gives (clue, candidate, share); `POINTS` says how many points a clue is worth. Commits are ranked
 elsewhere, by the paths they changed.
 """
 
@@ -15,8 +15,8 @@ import msgspec
 from interlock.rca.analyst.mentions import Mentions, collect_mentions
 from interlock.rca.analyst.names import (
     COMMON_WORDS,
+    Clue,
     CulpritCandidate,
-    Sign,
     detect_language,
     extract_words,
     find_subject,
@@ -32,9 +32,9 @@ _TEST_MARK = re.compile(r"[._-](?:tests?|spec|e2e|cy)$")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]{4,}")
 
 
-def find_frame_signs(
-    sign: str, frames: Sequence[Frame], mentions: Mentions, known: Sequence[CulpritCandidate]
-) -> Iterator[Sign]:
+def find_frame_clues(
+    clue: str, frames: Sequence[Frame], mentions: Mentions, known: Sequence[CulpritCandidate]
+) -> Iterator[Clue]:
     """The product's frames, the innermost first; a test's only where no product's is near."""
     by_leaf: dict[str, list[CulpritCandidate]] = defaultdict(list)
     for candidate in known:
@@ -45,7 +45,7 @@ def find_frame_signs(
         meant = [candidate.text for candidate in _match_frame(frame, by_leaf)]
         fresh = [text for text in meant if text not in seen]
         for text in fresh:
-            yield sign, text, 1 / (1 + len(seen)) ** 0.7 / len(meant)
+            yield clue, text, 1 / (1 + len(seen)) ** 0.7 / len(meant)
         seen.update(fresh)
 
 
@@ -94,7 +94,7 @@ def _find_nearest(
     return [candidate for candidate, share in shares.items() if share == most]
 
 
-def find_name_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_name_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
     """Tests are named after what they test, and stand beside it."""
     rare = measure_rarity(candidate.name for candidate in known)
     subjects = _find_subjects(mentions.class_name) | _find_file_subjects(mentions)
@@ -143,7 +143,7 @@ def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
     return frozenset({find_subject(named).lower()}) - {"", stem.lower()}
 
 
-def find_mention_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_mention_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
     named = set(_IDENTIFIER.findall(f"{mentions.message[:2_000]} {mentions.test_name}"))
     for candidate in known:
         if candidate.title in named:
@@ -151,13 +151,13 @@ def find_mention_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) ->
 
 
 Points = Mapping[str, Mapping[str, float]]
-"""Of each candidate and sign, the points so far; none for others."""
-_SPOKEN_OF = 2.0
-"""From so many points on an artefact is clearly spoken of."""
+"""Of each candidate and clue, the points so far; none for others."""
+_MENTIONED = 2.0
+"""Points from which an artefact is clearly mentioned."""
 _BEFORE = 1.02
 
 
-def find_coordinate_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_coordinate_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
     for candidate in known:
         if weight := mentions.coordinates.get(":".join(candidate.text.split(":")[:2])):
             yield "coordinate", candidate.text, math.log1p(weight)
@@ -165,7 +165,7 @@ def find_coordinate_signs(mentions: Mentions, known: Sequence[CulpritCandidate])
             yield "archive", candidate.text, math.log1p(weight)
 
 
-def find_group_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_group_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
     """Packages are called like the group of the artefact they come in, and like its name."""
     by_head: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for candidate in known:
@@ -194,8 +194,8 @@ def _score_fit(candidate: CulpritCandidate, segments: tuple[str, ...], words: se
     return common / len(candidate.parts) * (0.3 + 0.7 * covered)
 
 
-def find_word_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
-    """Complaints speak of a thing in its own words."""
+def find_word_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
+    """Complaints name a thing in its own words."""
     rare = measure_rarity(candidate.words for candidate in known)
     inside = {word: mentions.words[word] for word in mentions.words if len(word) > 3}
     for candidate in known:
@@ -209,7 +209,7 @@ def find_word_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> It
             yield "log words", candidate.text, total / (1 + 0.15 * len(candidate.words))
 
 
-def find_download_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
+def find_download_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
     for candidate in known:
         if candidate.leaf in mentions.downloads.dependencies:
             yield "depended", candidate.text, 1.0
@@ -219,24 +219,24 @@ def find_download_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -
             yield "managing", candidate.text, 1.0
 
 
-def find_contested_signs(
+def find_contested_clues(
     mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
-) -> Iterator[Sign]:
-    """What is spoken of is likelier if the build asked for several versions of it."""
+) -> Iterator[Clue]:
+    """What is mentioned is likelier if the build asked for several versions of it."""
     for candidate in known:
         if candidate.leaf in mentions.downloads.dependencies & mentions.downloads.contested:
             yield (
                 "contested",
                 candidate.text,
-                min(1.0, _sum_mention_points(points[candidate.text]) / _SPOKEN_OF),
+                min(1.0, _sum_mention_points(points[candidate.text]) / _MENTIONED),
             )
 
 
-def find_first_signs(
+def find_first_clues(
     mentions: Mentions, known: Sequence[CulpritCandidate], points: Points
-) -> Iterator[Sign]:
+) -> Iterator[Clue]:
     """Of artefacts of one group the one that was asked about first brought the others along: it
-    stands before them, if it is spoken of at least half as much."""
+    stands before them, if it is mentioned at least half as much."""
     order = mentions.downloads.order
     groups: dict[tuple[str, ...], list[CulpritCandidate]] = defaultdict(list)
     for candidate in known:
@@ -251,8 +251,8 @@ def find_first_signs(
 
 
 def _sum_mention_points(found: Mapping[str, float]) -> float:
-    """The points of what was said; who was fetched for whom is not said."""
-    return sum(found[sign] for sign in ("coordinate", "archive", "names", "log words"))
+    """The points of mentions; what was fetched for what is none."""
+    return sum(found[clue] for clue in ("coordinate", "archive", "names", "log words"))
 
 
 POINTS = {
@@ -286,20 +286,20 @@ class RankedSuspect(msgspec.Struct, frozen=True):
 
 
 def rank_suspects(failure: Failure, candidates: Iterable[str]) -> list[RankedSuspect]:
-    """Candidates that something speaks against, likeliest first."""
+    """Candidates against which there is a clue, likeliest first."""
     return rank_candidates(collect_mentions(failure), candidates)
 
 
 def rank_candidates(mentions: Mentions, candidates: Iterable[str]) -> list[RankedSuspect]:
-    """The same for testimony that is at hand: one failure against many lists."""
+    """The same for mentions already collected: one failure against many lists."""
     known = [parse_candidate(text) for text in dict.fromkeys(candidates)]
     points: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for sign, text, share in _find_signs(mentions, known):
-        points[text][sign] += POINTS[sign] * share
+    for clue, text, share in _find_clues(mentions, known):
+        points[text][clue] += POINTS[clue] * share
     coordinates = [candidate for candidate in known if candidate.coordinate]
-    for look in (find_contested_signs, find_first_signs):
-        for sign, text, share in list(look(mentions, coordinates, points)):
-            points[text][sign] += POINTS[sign] * share
+    for look in (find_contested_clues, find_first_clues):
+        for clue, text, share in list(look(mentions, coordinates, points)):
+            points[text][clue] += POINTS[clue] * share
     languages = {
         detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
     } - {""}
@@ -318,20 +318,20 @@ def _score_candidate(text: str, found: dict[str, float], languages: set[str]) ->
         total *= 0.5
     if "/" in text and languages and detect_language(text) not in {"", *languages}:
         total *= 0.5
-    strongest = sorted(filter(found.get, found), key=lambda sign: (-found[sign], sign))[:3]
+    strongest = sorted(filter(found.get, found), key=lambda clue: (-found[clue], clue))[:3]
     score = 1 - math.exp(-max(0.0, total) / _SOFTNESS)
     return RankedSuspect(text, round(score, 6), ", ".join(strongest))
 
 
-def _find_signs(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Sign]:
-    """(sign, candidate, share of its points) for all that speaks against somebody."""
+def _find_clues(mentions: Mentions, known: Sequence[CulpritCandidate]) -> Iterator[Clue]:
+    """(clue, candidate, share of its points) for every clue."""
     if coordinates := [candidate for candidate in known if candidate.coordinate]:
-        yield from find_coordinate_signs(mentions, coordinates)
-        yield from find_group_signs(mentions, coordinates)
-        yield from find_word_signs(mentions, coordinates)
-        yield from find_download_signs(mentions, coordinates)
+        yield from find_coordinate_clues(mentions, coordinates)
+        yield from find_group_clues(mentions, coordinates)
+        yield from find_word_clues(mentions, coordinates)
+        yield from find_download_clues(mentions, coordinates)
     if plain := [candidate for candidate in known if not candidate.coordinate]:
-        yield from find_frame_signs("frame", mentions.frames, mentions, plain)
-        yield from find_frame_signs("log frame", mentions.other_frames, mentions, plain)
-        yield from find_name_signs(mentions, plain)
-        yield from find_mention_signs(mentions, plain)
+        yield from find_frame_clues("frame", mentions.frames, mentions, plain)
+        yield from find_frame_clues("log frame", mentions.other_frames, mentions, plain)
+        yield from find_name_clues(mentions, plain)
+        yield from find_mention_clues(mentions, plain)

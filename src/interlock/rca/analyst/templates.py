@@ -36,9 +36,9 @@ _SETTING = re.compile(
 )
 """What a name is set to, except where it is the message itself."""
 _MEMBER = re.compile(r"\"([\w.@-]+)\": ?(\"(?:[^\"\\]|\\.)*\"|[^\s,{}\[\]]+),?")
-_SAYING = frozenset({"msg", "message", "event", "error", "err", "reason"})
+_MESSAGE_KEYS = frozenset({"msg", "message", "event", "error", "err", "reason"})
 _QUOTED = re.compile(r"\"[^\"\s]*\"|(?<!\w)'[^'\s]*'(?!\w)|\(\)|\[\]")
-_SAID = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
+_CONSTANT = re.compile(r"\b(?:[Tt]rue|[Ff]alse|TRUE|FALSE|null|NULL|root)\b")
 _NUMBERS = re.compile(
     r"\b(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{6,}\b"
     r"|[-+#*]{0,3}(?:\b[A-Za-z_]+-?)?\d\w*(?:[.:,/x-]{0,3}[-+]?\d\w*)*(?:%| ?[KMGT]?i?B\b)?"
@@ -65,7 +65,7 @@ def split_shape(shape: str) -> tuple[str, ...]:
         text = _SETTING.sub("=" + VALUE, text)
     if _BRACKETS.search(text):
         text = _QUOTED.sub(lambda found: found[0][0] + VALUE + found[0][-1], text)
-    text = _SAID.sub(VALUE, text)
+    text = _CONSTANT.sub(VALUE, text)
     if "0" in text:
         text = _NUMBERS.sub(VALUE, text)
     if VALUE in text and (", " in text or "{" in text):
@@ -79,16 +79,16 @@ def split_shape(shape: str) -> tuple[str, ...]:
 
 
 def _replace_member(found: re.Match[str]) -> str:
-    """A member of a JSON object, as a setting; what is said stays."""
+    """A member of a JSON object, as a setting; a message stays."""
     name, value = found[1], found[2]
-    return f"{name}={value if name in _SAYING else VALUE} "
+    return f"{name}={value if name in _MESSAGE_KEYS else VALUE} "
 
 
 Words = tuple[str, ...]
 
 _HAPPENED = re.compile(r".*(?:ed|ing)\W*$")
 _STATE = re.compile(r"[A-Z_]{2,}\W*$")
-"""A participle or a state says what happened; other such words are other messages."""
+"""A participle or a state says what happened; others of these are other messages."""
 _SET = re.compile(r"\w[:.]?\w+=<\*>")
 """Another thing that is set is another message."""
 _NAME = re.compile(r".*\w[._@/\\-]\w")
@@ -98,7 +98,7 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 """What a name follows."""
-_TOLD = re.compile(r"[^<]*[A-Za-z]{2}[^<]*$")
+_OWN_WORD = re.compile(r"[^<]*[A-Za-z]{2}[^<]*$")
 _ENOUGH_FIRST_WORDS, _ENOUGH_WORDS, _ENOUGH_NAMES, _ENOUGH_BESIDE_VALUE = 12, 5, 3, 2
 _MOST_COMPARED = 100
 """How many lines of one length and first or last word are compared with each other."""
@@ -116,20 +116,20 @@ def find_joint_patterns(group: list[Words]) -> list[Words]:
     return found
 
 
-def is_telling(line: Words) -> bool:
-    """Whether enough of a line with values is told to know it by that."""
-    telling = sum(map(bool, map(_TOLD.match, line)))
-    return telling >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
+def has_own_words(line: Words) -> bool:
+    """Whether a line with values has enough words of its own to be known by them."""
+    own_words = sum(map(bool, map(_OWN_WORD.match, line)))
+    return own_words >= max(_ENOUGH_BESIDE_VALUE, line.count(VALUE))
 
 
 def _find_joint_pattern(line: Words, group: list[Words]) -> Words | None:
     """The line with values where it differs from many others that are otherwise the same."""
-    telling = {at for at, word in enumerate(line) if _TOLD.match(word)}
+    own_words = {at for at, word in enumerate(line) if _OWN_WORD.match(word)}
     differs = Counter(
         places for other in group if len(places := _find_differences(line, other)) > 1
     )
     for places, times in differs.most_common(2):
-        if times < _ENOUGH_WORDS - 1 or len(telling.difference(places)) < max(3, len(places)):
+        if times < _ENOUGH_WORDS - 1 or len(own_words.difference(places)) < max(3, len(places)):
             continue
         same = [other for other in group if set(_find_differences(line, other)) <= set(places)]
         if all(
@@ -290,7 +290,7 @@ class TemplateMiner:
                 new += find_joint_patterns(group)
         for wide in sorted(new, key=lambda wide: -wide.count(VALUE)):
             kept = self._wide.setdefault(len(wide), [])
-            if len(kept) < _MOST_WIDE and is_telling(wide) and not self._find_wide(wide):
+            if len(kept) < _MOST_WIDE and has_own_words(wide) and not self._find_wide(wide):
                 kept.append(wide)
         fit = {line: self._find_wide(line) for line in lines}
         return {line: merge_values(wide) for line, wide in fit.items() if wide}
@@ -302,7 +302,7 @@ class TemplateMiner:
         )
 
     def _find_number(self, words: Words) -> int:
-        """The number of words seen before, or that differ from such only where values stand."""
+        """The number of words seen before, or that differ from them only where values stand."""
         for _ in range(_MOST_VALUES):
             if words in self._numbers:
                 return self._numbers[words]
@@ -338,13 +338,13 @@ class TemplateMiner:
 
     def _widen(self, pattern: Words) -> Words:
         """The pattern with the word that varies most as a value, if one varies enough."""
-        telling = [
+        own_words = [
             at for at, word in enumerate(pattern) if VALUE not in word and _WORD.search(word)
         ]
         best, most = -1, 1
         for at, place in enumerate(_hash_places(pattern)):
             seen = self._beside[place]
-            if len(seen) <= most or pattern[at] == VALUE or not telling or telling == [at]:
+            if len(seen) <= most or pattern[at] == VALUE or not own_words or own_words == [at]:
                 continue
             if are_values(seen, pattern[at - 1] if at else None):
                 best, most = at, len(seen)

@@ -30,7 +30,7 @@ _MOST_LINES = 200
 
 
 def extract_features(failure: Failure) -> frozenset[str]:
-    """What can be learnt from this failure; empty where it tells nothing."""
+    """What can be learnt from this failure; empty where it says nothing."""
     lines = extract_message(failure)[:20_000].split("\n")[:50]
     if failure.log:
         lines += find_loudest(failure.log)
@@ -65,7 +65,7 @@ def _add_frames(found: set[str], failure: Failure) -> None:
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 UNKNOWN = "unknown"
 MIN_CHANCE = 0.45
-"""Chance from which a category is said."""
+"""Chance from which a category is given."""
 LOG_WEIGHT = 0.6
 """A log says much that is nobody's fault: its lines count less than the message."""
 _DOUBT = 1.0
@@ -134,7 +134,7 @@ def triage_failure(failure: Failure) -> TriageResult:
 
 
 def _match_rules(failure: Failure) -> Iterable[tuple[str, str, float, str]]:
-    """(rule, category, weight, why) of each rule that speaks."""
+    """(rule, category, weight, why) of each rule that matches."""
     texts = _collect_texts(failure)
     outside = False
     for rule, pattern in load_rules():

@@ -1,4 +1,4 @@
-"""What properties and attributes tell about a build: commit, branch, version, where it ran.
+"""What properties and attributes say about a build: commit, branch, version, where it ran.
 
 The table has the names under which the usual tools write them. What looks like a secret, by its
 name, is never taken over: reports hold whole environments.
@@ -60,7 +60,7 @@ def filter_facts(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def add_build_facts(launch: Launch, properties: Mapping[str, str]) -> Launch:
-    """The launch with what the properties tell; what it knows by itself stays."""
+    """The launch with what the properties add; its own values stay."""
     facts: dict[str, str] = {}
     for name, value in filter_facts(properties).items():
         facts.setdefault(_normalize_name(name), value.strip())

@@ -26,7 +26,7 @@ _LATE_JUNIT: Final = re.compile(
 )
 """A report with something printed in front of it."""
 _PACKED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
-_ODD: Final = bytes(sign for sign in range(32) if sign not in b"\a\b\t\n\v\f\r\x1b")
+_ODD: Final = bytes(character for character in range(32) if character not in b"\a\b\t\n\v\f\r\x1b")
 """Signs of no text and no terminal."""
 _FAILURE: Final = re.compile(rb'\{[^\n]*"(?:test_name|class_name|stack)"\s*:')
 """A failure's keys in the first line."""

@@ -77,7 +77,7 @@ class FailureNamer:
 
     def assign_id(self, failure: Failure) -> Failure:
         """The same failure with its id: `class.test`, with its job in front where that is needed
-        to tell it from another, and `#2` where nothing else does."""
+        to distinguish it from another, and `#2` where nothing else does."""
         base = _make_slug(_format_full_name(failure))
         if self._jobs.setdefault(base, failure.job) != failure.job:
             base = _make_slug(f"{failure.job}.{_format_full_name(failure)}")
@@ -105,9 +105,9 @@ def _format_full_name(failure: Failure) -> str:
 
 
 def _make_slug(name: str) -> str:
-    """Fit for an id; where signs were lost that tell names apart, a mark of the whole name."""
+    """Fit for an id; where characters were lost, a hash of the full name follows."""
     slug = _UNFIT.sub("-", name).strip("-.")
-    lost = len(slug) > _LONGEST or any(ord(sign) > 127 for sign in name) or not slug
+    lost = len(slug) > _LONGEST or any(ord(character) > 127 for character in name) or not slug
     if not lost:
         return slug if slug[0].isalnum() else f"t{slug}"
     mark = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]

@@ -36,8 +36,8 @@ class JUnitReport:
         self._raw = b""
         self._raw_at = 0
         """Where the kept bytes begin, counted from the beginning of the text."""
-        self._told_at = -1
-        """Where the last tag began that the parser told us of, of those that matter."""
+        self._reported_at = -1
+        """Where the last tag began that the parser has reported, of those that matter."""
         self._base = 0
         self._parser = self._create_parser()
 
@@ -64,7 +64,7 @@ class JUnitReport:
 
     @property
     def damage(self) -> list[str]:
-        """Where the report is broken or cut, or tells of failures that it does not show: what stood
+        """Where the report is broken or cut, or counts failures that it does not show: what stood
         there is lost."""
         return [*self._notes, *(f"{self.name}: {note}" for note in self._elements.unshown)]
 
@@ -106,7 +106,7 @@ class JUnitReport:
 
     def _start_element(self, tag: str, attributes: dict[str, str]) -> None:
         if tag.endswith(("testcase", "failure", "error", "skipped")):
-            self._told_at = self._get_position()
+            self._reported_at = self._get_position()
         self._elements.start_element(tag, attributes)
 
     def _refuse_entity(self, *_: object) -> None:
@@ -171,7 +171,7 @@ class JUnitReport:
                 self._elements.forget_position()
             local = self._raw.find(b">", local) + 1 or len(self._raw)
         self._parser = self._create_parser()
-        self._base = self._told_at = self._raw_at + local
+        self._base = self._reported_at = self._raw_at + local
         self._base -= len(_WRAPPER)
         self._raw, self._raw_at = self._raw[local:], self._raw_at + local
         self._parser.StartElementHandler = None
@@ -183,7 +183,9 @@ class JUnitReport:
         """Where the tag begins that the parser could not read to its end."""
         limit = self._to_local_offset(at) + 1
         places = (self._raw.rfind(tag, 0, limit) for tag in _LOOK_BACK)
-        unread = [found for found in places if self._raw_at + found > self._told_at and found >= 0]
+        unread = [
+            found for found in places if self._raw_at + found > self._reported_at and found >= 0
+        ]
         return self._raw_at + min(unread) if unread else at
 
     def _to_local_offset(self, at: int) -> int:

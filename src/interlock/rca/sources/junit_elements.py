@@ -24,7 +24,7 @@ from interlock.system.time import add_seconds, format_rfc3339
 _BARE = re.compile(
     r"(?:the )?(?:test |collection )?(?:has )?(?:failed|failure|error)[.!]?", re.IGNORECASE
 )
-_SHOUTED = re.compile(r"^E {3,}(\w[\w.]*(?:Error|Exception|Warning|Exit)\b.*)", re.MULTILINE)
+_MARKED_ERROR = re.compile(r"^E {3,}(\w[\w.]*(?:Error|Exception|Warning|Exit)\b.*)", re.MULTILINE)
 """The line of a trace that is the error itself, as pytest marks it; the last is what was raised."""
 _NO_NEWS = re.compile(r"^\W*(?:$|(?:RUN|FAIL|PAUSE|CONT)\b|Traceback \()")
 _MOST_LINES = 40
@@ -33,12 +33,12 @@ _PLACE = re.compile(r"\[[\w -]{1,30}\]|\S*[.:/\\#]\S*|[^\w\s]+")
 """What stands beside a test's name where nothing but the test is named: a file, a browser."""
 
 
-def pick_telling_line(message: str, body: str, test_name: str) -> str:
-    """`message`, or where it tells nothing, the first line of `body` that tells something."""
+def pick_informative_line(message: str, body: str, test_name: str) -> str:
+    """`message`, or where it says nothing, the first line of `body` that does."""
     if message and not _is_bare(message, test_name):
         return message
-    if shouted := _SHOUTED.findall(body):
-        return str(shouted[-1]).strip()[:_LONGEST]
+    if marked := _MARKED_ERROR.findall(body):
+        return str(marked[-1]).strip()[:_LONGEST]
     lines = [line.strip() for line in body.split("\n", _MOST_LINES)[:_MOST_LINES]]
     candidates = (
         line for line in lines if not _NO_NEWS.match(line) and not _is_bare(line, test_name)
@@ -142,7 +142,9 @@ def build_failure(case: JUnitCase, suites: Iterable[JUnitSuite], job: str) -> Fa
 
 def _build_message(results: Iterable[JUnitResult], test_name: str) -> str:
     messages = (
-        pick_telling_line(restore_escapes(result.message.strip()), _read_body(result), test_name)
+        pick_informative_line(
+            restore_escapes(result.message.strip()), _read_body(result), test_name
+        )
         for result in results
     )
     return clip_text("\n".join(dict.fromkeys(filter(None, messages))), _MESSAGE_BOUND)[0]

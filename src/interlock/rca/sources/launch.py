@@ -30,26 +30,28 @@ _LINE = 500
 _KEPT = 200
 """Lines from the log's end that are kept, and as many from the first complaint on."""
 _TYPED = re.compile(
-    r"(?:E +)?(?P<type>(?:[A-Za-z_]\w*[.:]{1,2})*[A-Z]\w*(?:Error|Exception))(?:: (?P<said>.+)|$)"
+    r"(?:E +)?(?P<type>(?:[A-Za-z_]\w*[.:]{1,2})*[A-Z]\w*(?:Error|Exception))(?:: (?P<reason>.+)|$)"
 )
 _COMPLAINTS = (
-    re.compile(r"(?:\S+: )?(?:fatal )?error(?:\[\w+\])?: (?P<said>.+)", re.IGNORECASE),
-    re.compile(r"(?:npm|yarn|pnpm) (?:error|ERR!) (?!code |errno |A complete|path )(?P<said>\S.+)"),
-    re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: (?P<said>.+)"),
-    re.compile(r"(?:\S+: )?(?P<said>.*(?:command not found|No such file or directory).*)"),
-    re.compile(r"(?:fatal|panic): (?P<said>.+)"),
-    re.compile(r"(?P<said>.*\b(?:could|can) ?not be (?:resolved|found|read|loaded|opened)\b.*)"),
-    re.compile(r"(?P<said>(?:Could not|Cannot|Unable to|Failed to|Unresolv\w+) \S.+)"),
+    re.compile(r"(?:\S+: )?(?:fatal )?error(?:\[\w+\])?: (?P<reason>.+)", re.IGNORECASE),
+    re.compile(
+        r"(?:npm|yarn|pnpm) (?:error|ERR!) (?!code |errno |A complete|path )(?P<reason>\S.+)"
+    ),
+    re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: (?P<reason>.+)"),
+    re.compile(r"(?:\S+: )?(?P<reason>.*(?:command not found|No such file or directory).*)"),
+    re.compile(r"(?:fatal|panic): (?P<reason>.+)"),
+    re.compile(r"(?P<reason>.*\b(?:could|can) ?not be (?:resolved|found|read|loaded|opened)\b.*)"),
+    re.compile(r"(?P<reason>(?:Could not|Cannot|Unable to|Failed to|Unresolv\w+) \S.+)"),
 )
 _ENDED = re.compile(
-    r"(?P<said>BUILD FAIL\w+|make: \*\*\* .+|.*Process completed with exit code [1-9]\d*.*"
+    r"(?P<reason>BUILD FAIL\w+|make: \*\*\* .+|.*Process completed with exit code [1-9]\d*.*"
     r"|ERROR: Job failed.*|Killed|Segmentation fault.*|.*[Tt]he operation was canceled.*)"
 )
 """That it broke, without why; counts only where nothing says why."""
 
 
 class RunBreak(msgspec.Struct, frozen=True):
-    """Why a run broke, as its log says it, and the lines that speak of it."""
+    """Why a run broke, as its log says it, and the lines around it."""
 
     type: str
     message: str
@@ -74,7 +76,7 @@ class _BreakReader:
 
     def add_line(self, line: str) -> None:
         text = line.strip()
-        # An interpreter tells where before it tells what, so the lines before are wanted too.
+        # An interpreter prints the place before the error, so the lines before are kept too.
         if not self._has_reason and self._match_complaint(text):
             self.first = list(self.last)[-_KEPT // 2 :]
             self.last.clear()
@@ -92,9 +94,9 @@ class _BreakReader:
         self.typed = _TYPED.match(text)
         if not self.typed:
             found = next((hit for pattern in _COMPLAINTS if (hit := pattern.match(text))), None)
-            self.complaint = found["said"] if found else ""
+            self.complaint = found["reason"] if found else ""
             if not found and not self.ended and (end := _ENDED.match(text)):
-                self.ended = end["said"]
+                self.ended = end["reason"]
         return self._has_reason
 
     def finish(self) -> RunBreak | None:
@@ -106,7 +108,7 @@ class _BreakReader:
 
 
 MAX_LOG_PART: Final = 64 * 1024
-"""Characters of such a log that one failure gets."""
+"""Characters of a log that one failure gets."""
 _END: Final = 16 * 1024 * 1024
 _LONGEST_LINE: Final = 4_000
 _BEFORE, _AFTER = 20, 60
@@ -194,8 +196,8 @@ def _normalize_text(text: str) -> str:
 
 
 def _assign_lines(mentions: Sequence[frozenset[str]]) -> tuple[dict[str, list[int]], list[int]]:
-    """The lines of each name, and those of none. A line belongs to the names that were last spoken
-    of, if that is not long ago or they are spoken of again; else to those that soon will be."""
+    """The lines of each name, and those of none. A line belongs to the names mentioned
+    last, if that is not long ago or they are mentioned again; else to those mentioned next."""
     last = {name: at for at, names in enumerate(mentions) for name in names}
     owners: list[frozenset[str]] = []
     current, until = frozenset[str](), 0
@@ -336,7 +338,7 @@ class LaunchBuilder:
         return True
 
     def _add_fresh(self, failures: Iterable[Failure]) -> Counter[str]:
-        """Keep the failures that no earlier file told; the numbers of the others, by job."""
+        """Keep the failures that no earlier file has; the counts of the others, by job."""
         fresh: list[_Same] = []
         repeated: Counter[str] = Counter()
         for failure in failures:

@@ -29,14 +29,14 @@ _KNOWN: Final = re.compile(r"iso-|latin|windows-|cp|koi8|gb|big5|shift|sjis|euc|
 _REFERENCE: Final = re.compile(rb"&#(?:[xX]([0-9a-fA-F]{1,8})|([0-9]{1,9}));")
 _STRAY: Final = re.compile("[\udc80-\udcff]")
 _FORBIDDEN: Final = bytes(set(range(32)) - {9, 10, 13, 27})
-_NO_SIGNS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+_NONCHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 _STAND_IN: Final = "\ue01b"
-"""Stands for the escape sign inside the parser: a private sign nobody writes."""
+"""Stands for the escape character inside the parser: a private character nobody writes."""
 _STAND_IN_BYTES: Final = _STAND_IN.encode()
 
 
 def restore_escapes(text: str) -> str:
-    """The text with its escape signs back."""
+    """The text with its escape characters back."""
     return text.replace(_STAND_IN, "\x1b") if _STAND_IN in text else text
 
 
@@ -91,8 +91,8 @@ class XmlText:
                 self.notes.append(note)
             text = _STRAY.sub(_decode_windows, text)
         raw = text.encode("utf-8", "replace").translate(None, _FORBIDDEN)
-        for sign in _NO_SIGNS:
-            raw = raw.replace(sign, b"")
+        for character in _NONCHARACTERS:
+            raw = raw.replace(character, b"")
         return raw.replace(b"\x1b", _STAND_IN_BYTES)
 
 
@@ -104,7 +104,7 @@ def _encoding_exists(encoding: str) -> bool:
 
 
 def _is_utf8(head: bytes) -> bool:
-    """Whether it can only be UTF-8: it has signs beyond ASCII, and they are right."""
+    """Whether it can only be UTF-8: it has characters beyond ASCII, and they are right."""
     try:
         return not codecs.getincrementaldecoder("utf-8")().decode(head).isascii()
     except UnicodeDecodeError:

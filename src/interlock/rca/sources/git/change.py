@@ -65,7 +65,7 @@ class ContentChange(msgspec.Struct, frozen=True):
 
 
 def judge_by_files(commit: Commit) -> ChangeNature | None:
-    """What the list of files alone tells, if it tells enough."""
+    """The nature of a commit by its list of files alone, if that is enough."""
     if not commit.files:
         if commit.parents > 1:
             return ChangeNature("merge", "a merge without changes of its own")
@@ -82,14 +82,14 @@ def judge_by_files(commit: Commit) -> ChangeNature | None:
 
 
 def judge_merge(diff: str) -> ChangeNature:
-    """What the combined diff of a merge tells: it has hunks only where no side was just taken."""
+    """By the combined diff, which has hunks only where no side was just taken."""
     if "\n@@@" in diff:
         return ChangeNature(BEHAVIOUR, "a merge that changed lines on its own")
     return ChangeNature("merge", "a merge without changes of its own")
 
 
 def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
-    """What they tell together."""
+    """The nature of a commit by all of its hunks."""
     kinds = set()
     for hunk in hunks:
         kind = hunk.nature

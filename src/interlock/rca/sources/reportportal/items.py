@@ -39,7 +39,7 @@ class PortalItem(msgspec.Struct, frozen=True, kw_only=True):
     ancestors: tuple[int, ...] = ()
     """Ids of what holds it, outermost first."""
     held_by: tuple[str, ...] = ()
-    """The names of the same, where they are told."""
+    """Their names, where the server gives them."""
     attributes: dict[str, str] = {}
     has_issue: bool = False
     issue_type: str = ""
@@ -151,7 +151,7 @@ def build_failure(
 
 
 def build_jobs(items: Iterable[PortalItem], failures: Iterable[Failure]) -> tuple[Job, ...]:
-    """The outermost items as jobs; where they are not told, those the failures name."""
+    """The outermost items as jobs; where they are missing, the jobs that failures name."""
     found = {
         item.name: Job(
             name=item.name,
@@ -171,7 +171,7 @@ def build_jobs(items: Iterable[PortalItem], failures: Iterable[Failure]) -> tupl
 
 
 def read_attributes(value: Any) -> dict[str, str]:
-    """Attributes as one word each: a list of key and value, or a map. Those without a key are
+    """Attributes as one word each: a list of key and value, or a map. Values without a key are
     `tags`; values of one key stand together."""
     if isinstance(value, dict):
         return {_to_text(key): _to_text(item) for key, item in value.items() if item is not None}
@@ -203,12 +203,12 @@ def read_number(value: Any) -> int:
 
 
 def read_text(row: Mapping[str, Any], *keys: str) -> str:
-    """The first of these that is told, as text."""
+    """The first of these keys that has a value, as text."""
     return _to_text(next((row[key] for key in keys if row.get(key) is not None), ""))
 
 
 def _to_text(value: Any) -> str:
-    """A text or a number as text that can be written down again: no half signs."""
+    """A text or a number as text that can be written down again: no lone surrogates."""
     if not isinstance(value, str | int):
         return ""
     return str(value).encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
 """A launch in ReportPortal as a launch of ours: its failed tests with what their logs say.
 
-Chooses the log row that tells the error, and how much of the rest is worth keeping.
+Chooses the log row that holds the error, and how much of the rest is worth keeping.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,7 +100,7 @@ class _LogReader:
         self._refusals = 0
 
     def add_logs(self, failures: Sequence[Failure]) -> Iterator[Failure]:
-        """The failures with their logs, and with the errors that the logs tell. Few are asked for
+        """The failures with their logs, and with the errors their logs hold. Few are asked for
         one by one; of many, some at a time, because most of the time is waiting."""
         width = _AT_ONCE if len(failures) > _FEW else 1
         with ThreadPoolExecutor(width) as pool:

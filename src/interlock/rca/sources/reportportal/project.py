@@ -112,11 +112,11 @@ class ReportPortal:
         groups = settings.get("subTypes") if isinstance(settings, dict) else None
         rows = groups.values() if isinstance(groups, dict) else ()
         return [
-            each for row in rows if isinstance(row, list) for each in row if isinstance(each, dict)
+            kind for row in rows if isinstance(row, list) for kind in row if isinstance(kind, dict)
         ]
 
     def get_user(self) -> str:
-        """The name of the token's user; empty if the server does not tell."""
+        """The name of the token's user; empty if the server does not say."""
         for path in ("/api/users", "/users"):
             try:
                 found = self._get_document(path, "the current user")

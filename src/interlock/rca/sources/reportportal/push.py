@@ -93,7 +93,7 @@ class DefectTypes:
         )
 
     def find_locator(self, code: str) -> str:
-        """The project's own code for ours; ours itself where the project tells nothing."""
+        """The project's own code for ours; ours where the project lists none."""
         if not self._rows or any(read_text(row, "locator") == code for row in self._rows):
             return code
         letters = re.sub(r"[0-9]+$", "", code).lower()
@@ -279,8 +279,8 @@ def _build_issue(issue: Mapping[str, Any], after: DefectIssue) -> dict[str, Any]
 
 
 def _merge_comment(before: str, ours: str) -> str:
-    """Our comment, below what somebody else wrote if they did; an older one of ours goes. Whoever
-    said it, and whatever stands around it: what is said already is not said again."""
+    """Our comment, below what somebody else wrote if they did; an older one of ours goes. What
+    stands there already, whoever wrote it, is not written again."""
     theirs = _normalize_text(before)
     if f"\n{_strip_signature(_normalize_text(ours))}\n" in f"\n{_strip_signature(theirs)}\n":
         return before
