@@ -9,6 +9,7 @@ import msgspec
 
 from docs.pages.agents import render_agents_page
 from docs.pages.cli import render_cli_page, render_exit_codes_page
+from docs.pages.guards import render_guards_page
 from docs.pages.mcp_tools import tools_page
 from docs.pages.protocols import render_pages, render_schemas
 from docs.pages.python import render_python_page
@@ -16,7 +17,6 @@ from docs.pages.settings import render_settings_page
 from interlock.engine.circuit_file import build_circuit_schema
 from interlock.engine.draw import draw, draw_text
 from interlock.engine.verify import verify
-from interlock.rca.prompt_data.instructions import render_guard_page
 from interlock.rca.report.document import build_schema
 from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
@@ -29,7 +29,7 @@ def pages() -> dict[str, str]:
     found = {f"{name}.schema.json": _json(schema) for name, schema in schemas.items()}
     for name, file in list_installed_circuits().items():
         found[f"circuits/{name}.md"] = circuit_page(name, file)
-    found["circuits/rca-guards.md"] = render_guard_page()
+    found["circuits/rca-guards.md"] = render_guards_page()
     found["reference/agents.md"] = render_agents_page()
     found["reference/cli.md"] = render_cli_page()
     found["reference/exit-codes.md"] = render_exit_codes_page()

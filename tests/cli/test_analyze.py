@@ -16,7 +16,7 @@ from tests.cli.test_run import decisions
 from tests.cli.world import COMMAND, LIMIT, Said, World, until
 from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
 
-from interlock.cli.rca import by_hand_lines
+from interlock.cli.rca import shorten_waiting_lines
 from interlock.journal.database import hold_writer_lock
 from interlock.rca.demo.world import DemoWorld as Demo
 
@@ -482,9 +482,9 @@ def test_report_writes_the_newest_or_the_one_that_is_named(pile: World) -> None:
 
 def test_hundreds_of_steps_by_hand_do_not_hide_the_summary() -> None:
     waiting = [f"case C{n} waits" for n in range(1, 41)]
-    assert by_hand_lines(waiting[:5], 3) == waiting[:5]
-    assert by_hand_lines(waiting, 3) == [
+    assert shorten_waiting_lines(waiting[:5], 3) == waiting[:5]
+    assert shorten_waiting_lines(waiting, 3) == [
         *waiting[:5],
         "35 more cases wait in the same way: 'interlock status 3' lists them",
     ]
-    assert by_hand_lines(waiting[:6], 3)[5].startswith("1 more case waits")
+    assert shorten_waiting_lines(waiting[:6], 3)[5].startswith("1 more case waits")

@@ -13,11 +13,11 @@ from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase
 from interlock.rca.intake import (
     KnownFailures,
-    arrivals,
     begin_cases,
-    content_of,
-    failure_fields,
-    failure_of,
+    decode_failure,
+    encode_failure,
+    hash_failure,
+    make_arrivals,
 )
 from interlock.rca.knowledge.intake import Arrival, FailedCase
 from interlock.rca.records import Failure, Ticket
@@ -44,7 +44,7 @@ def test_failures_become_numbered_cases_with_what_they_are_compared_by() -> None
     failure = told(
         "alpha", ANCHOR, log="fine\nERROR 17 tons too many\nfine", stack="at a.b(c.py:3)"
     )
-    (case,) = cases(arrivals([launch(failure)]))
+    (case,) = cases(make_arrivals([launch(failure)]))
     assert case.case_id == "C1"
     assert case.failure == failure
     assert case.input["message"] == ANCHOR
@@ -57,35 +57,35 @@ def test_failures_become_numbered_cases_with_what_they_are_compared_by() -> None
 
 def test_the_same_content_twice_is_one_case() -> None:
     twin = msgspec.structs.replace(told("alpha"), launch="L9")
-    assert names(arrivals([launch(told("alpha"), twin, told("beta"))])) == [
+    assert names(make_arrivals([launch(told("alpha"), twin, told("beta"))])) == [
         ("C1", "alpha"),
         ("C2", "beta"),
     ]
 
 
 def test_a_larger_report_adds_only_what_is_new() -> None:
-    first = arrivals([launch(told("alpha"), told("beta"))])
+    first = make_arrivals([launch(told("alpha"), told("beta"))])
     larger = launch(told("gamma"), told("beta"), told("alpha"), told("delta"), launch_id="L2")
-    second = arrivals([larger], known(first))
+    second = make_arrivals([larger], known(first))
     assert names(second) == [("C3", "gamma"), ("C4", "delta")]
-    assert arrivals([launch(told("alpha"))], known(first))[0].cases == []
+    assert make_arrivals([launch(told("alpha"))], known(first))[0].cases == []
 
 
 def test_the_same_test_that_says_something_else_is_new() -> None:
-    first = arrivals([launch(told("alpha"))])
-    other = arrivals([launch(told("alpha", "now it burns"))], known(first))
+    first = make_arrivals([launch(told("alpha"))])
+    other = make_arrivals([launch(told("alpha", "now it burns"))], known(first))
     assert names(other) == [("C2", "alpha")]
 
 
 def test_the_same_failure_in_two_launches_of_one_call_is_a_case_in_each() -> None:
-    found = arrivals([launch(told("alpha")), launch(told("alpha"), launch_id="L2")])
+    found = make_arrivals([launch(told("alpha")), launch(told("alpha"), launch_id="L2")])
     assert names(found) == [("C1", "alpha"), ("C2", "alpha")]
     assert len({case.input["family"] for case in cases(found)}) == 1
 
 
 def test_families_are_joined_across_calls() -> None:
-    first = arrivals([launch(told("alpha", ANCHOR, class_name="yard.Keel"), told("omega"))])
-    second = arrivals(
+    first = make_arrivals([launch(told("alpha", ANCHOR, class_name="yard.Keel"), told("omega"))])
+    second = make_arrivals(
         [launch(told("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2")], known(first)
     )
     (keel, omega), (later,) = cases(first), cases(second)
@@ -93,22 +93,22 @@ def test_families_are_joined_across_calls() -> None:
 
 
 def test_a_launch_of_reportportal_keeps_its_number() -> None:
-    assert arrivals([launch(launch_id="77", project="yard")])[0].rp_launch_id == 77
-    assert arrivals([launch(launch_id="77")])[0].rp_launch_id is None
-    assert arrivals([launch(launch_id="x77", project="yard")])[0].rp_launch_id is None
+    assert make_arrivals([launch(launch_id="77", project="yard")])[0].rp_launch_id == 77
+    assert make_arrivals([launch(launch_id="77")])[0].rp_launch_id is None
+    assert make_arrivals([launch(launch_id="x77", project="yard")])[0].rp_launch_id is None
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_content_tells_failures_apart_and_launches_not(one: str, other: str) -> None:
     first = Failure(id="a", message=one, launch="L1")
-    assert content_of(first) == content_of(msgspec.structs.replace(first, launch="L2"))
+    assert hash_failure(first) == hash_failure(msgspec.structs.replace(first, launch="L2"))
     second = msgspec.structs.replace(first, message=other)
-    assert (content_of(first) == content_of(second)) == (one == other)
+    assert (hash_failure(first) == hash_failure(second)) == (one == other)
 
 
 def test_a_failure_survives_as_the_input_of_a_case() -> None:
     failure = told("alpha", line=3, tickets=(Ticket("T-1"),), attributes={"os": "sea"})
-    assert failure_of("C1", failure_fields(failure)) == failure
+    assert decode_failure("C1", encode_failure(failure)) == failure
 
 
 # What a user writes
@@ -132,7 +132,7 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("given_input", ODD)
 def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, Any]) -> None:
-    found = failure_of("C1", given_input)
+    found = decode_failure("C1", given_input)
     assert isinstance(found, Failure)
     assert found.id
     assert found.test_name == given_input.get("test_name", "")

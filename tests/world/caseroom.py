@@ -24,7 +24,7 @@ from interlock.journal.sqlite import raw_connection
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
-from interlock.rca.intake import KnownFailures, arrivals
+from interlock.rca.intake import KnownFailures, make_arrivals
 from interlock.rca.knowledge.intake import OpenedSuite, begin_suite, extend_suite
 from interlock.rca.knowledge.suites import (
     SuiteCase,
@@ -110,7 +110,7 @@ class Caseroom(World):
     def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
         with open_writer(self.db) as connection:
             return begin_suite(
-                *(connection, self.circuit, self.text, arrivals(intakes)),
+                *(connection, self.circuit, self.text, make_arrivals(intakes)),
                 name=name,
                 source=name,
                 fingerprint=name,
@@ -125,7 +125,7 @@ class Caseroom(World):
                 KnownFailures(look.input["content"], look.features, look.input["family"])
                 for look in iterate_case_views(connection, suite_id)
             ]
-            new = arrivals(intakes, known)
+            new = make_arrivals(intakes, known)
             return extend_suite(connection, self.circuit, suite_id, new, self.clock.time)
 
     def sit(

@@ -300,7 +300,7 @@ def _begun(
     repo, workspace, last_green, recall_first = words
     intakes = analysis.read_launches(sources, "", None, tell)
     name = analysis.name_suite(sources, intakes)
-    found = None if new else analysis.find_suite_of(connection, name, intakes)
+    found = None if new else analysis.find_matching_suite(connection, name, intakes)
     if found is None and not any(intake.failures for intake in intakes):
         raise StateError("nothing failed, so there is nothing to investigate")
     circuit, changes = analysis.load_rca(project, read_thresholds(sets), prompt_dir)

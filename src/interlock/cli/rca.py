@@ -168,14 +168,14 @@ def analyze(
     project = open_project(db)
     intakes = analysis.read_launches(sources, suite, rp_key, tell)
     name = suite or analysis.name_suite(sources, intakes)
-    folder = analysis.report_folder(name, out)
+    folder = analysis.choose_report_folder(name, out)
     analysis.check_report_folder(folder)
     said = {"review": review and str(review), "review_above": review_above}
     said |= {"families": families, "recall_first": recall_first}
     with project.write() as connection:
-        found = None if new else analysis.find_suite_of(connection, name, intakes)
+        found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and not any(intake.failures for intake in intakes):
-            _nothing_failed(intakes, json=json)
+            _report_no_failures(intakes, json=json)
             return
         circuit, changes = analysis.load_rca(project, read_thresholds(sets or ()), prompt_dir)
         files = files_of(dispatch, root, watch, batch_size)
@@ -187,9 +187,9 @@ def analyze(
         taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
-            _tell_more(taken, count)
-        result = _work(project, connection, taken, pool, wait=wait, on_limit=on_limit)
-        _show(connection, taken, folder, result, json=json)
+            _announce_new_failures(taken, count)
+        result = _work_on_suite(project, connection, taken, pool, wait=wait, on_limit=on_limit)
+        _show_suite(connection, taken, folder, result, json=json)
     exit_with(result)
 
 
@@ -210,8 +210,10 @@ def resume_run(
         suite = find_suite(connection, run_id=run_id)
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
-        result = _work(project, connection, suite, pool, wait=wait, on_limit=on_limit)
-        _show(connection, suite, analysis.report_folder(suite.name, None), result, json=json)
+        result = _work_on_suite(project, connection, suite, pool, wait=wait, on_limit=on_limit)
+        _show_suite(
+            connection, suite, analysis.choose_report_folder(suite.name, None), result, json=json
+        )
     exit_with(result)
 
 
@@ -225,15 +227,17 @@ def report(
     """Write the report of a suite anew, as it stands."""
     with open_project(db).read() as connection:
         suite = analysis.get_suite(connection, suite_id)
-        _show(connection, suite, analysis.report_folder(suite.name, out), None, json=json)
+        _show_suite(
+            connection, suite, analysis.choose_report_folder(suite.name, out), None, json=json
+        )
 
 
-def _tell_more(suite: "Suite", count: int) -> None:
+def _announce_new_failures(suite: "Suite", count: int) -> None:
     more = counted(count, "new failure", "new failures")
     tell(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
-def _nothing_failed(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
+def _report_no_failures(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
         document({"suite_id": None, "tests": tests, "failures": 0})
@@ -245,7 +249,7 @@ def _nothing_failed(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
         say("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 
 
-def _work(
+def _work_on_suite(
     project: "Project",
     connection: "Connection",
     suite: "Suite",
@@ -269,7 +273,7 @@ def _work(
     return result
 
 
-def _show(
+def _show_suite(
     connection: "Connection", suite: "Suite", folder: Path, result: RunResult | None, *, json: bool
 ) -> None:
     from interlock.journal.runs import find_run
@@ -288,14 +292,14 @@ def _show(
     width = shutil.get_terminal_size().columns
     for line in format_summary(findings, [str(path) for path in files], width):
         say(line.text)
-    for waiting in by_hand_lines(result.written_out if result else [], suite.run_id):
+    for waiting in shorten_waiting_lines(result.written_out if result else [], suite.run_id):
         say(waiting)
     if result and result.counts.questions > len(result.written_out):
         say()
         say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")
 
 
-def by_hand_lines(waiting: Sequence[str], run_id: int) -> list[str]:
+def shorten_waiting_lines(waiting: Sequence[str], run_id: int) -> list[str]:
     """What waits for an answer by hand, in so many lines that the summary is still seen."""
     if len(waiting) <= _BY_HAND:
         return list(waiting)
@@ -340,14 +344,14 @@ def push(
         findings = analysis.collect_findings(connection, suite)
         cases = list_suite_cases(connection, suite.suite_id)
         launches = [each.launch for each in list_launches(connection, suite.suite_id)]
-    origin = min((each for each in launches if each.project), key=_place, default=None)
+    origin = min((each for each in launches if each.project), key=_sort_key, default=None)
     if origin and not url and not os.environ.get(URL_VARIABLE):
         url = origin.url
     name = project or (origin.project if origin else "")
     said_by = by or os.environ.get("ASTERISK_USER", "")
     wanted, left = collect_updates(findings, cases, said_by)
     if not wanted:
-        raise StateError(f"suite {suite.suite_id} has nothing to push: {_why(left)}")
+        raise StateError(f"suite {suite.suite_id} has nothing to push: {_explain_left_out(left)}")
     where = find_address(os.environ, url=url, project=name, key_file=rp_key)
     with ReportPortal(where) as portal:
         if not said_by:
@@ -356,22 +360,22 @@ def push(
     if json:
         document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
     else:
-        _tell(pushed, left)
+        _show_push(pushed, left)
     if pushed.unwritten:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _place(launch: "Launch") -> tuple[str, str]:
+def _sort_key(launch: "Launch") -> tuple[str, str]:
     return launch.project, launch.url
 
 
-def _why(left: dict[str, int]) -> str:
+def _explain_left_out(left: dict[str, int]) -> str:
     why = ", ".join(f"{count} {reason}" for reason, count in left.items()) or "no cases"
     waits = "; 'interlock inbox' shows what waits for review" if "not reviewed" in left else ""
     return why + waits
 
 
-def _tell(pushed: "PushResult", left: dict[str, int]) -> None:
+def _show_push(pushed: "PushResult", left: dict[str, int]) -> None:
     from interlock.rca.sources.reportportal.push import format_change
 
     for change in pushed.changes:

@@ -18,6 +18,8 @@ RawConnection = sqlite3.Connection
 ERRORS = (sqlite3.DatabaseError, exc.DBAPIError)
 """What the driver raises, bare or wrapped by SQLAlchemy."""
 MERGE_OPTIONS = "update runs set options = json_patch(options, ?) where run_id = ?"
+IS_JSON = "json_valid({})"
+"""Whether the text of a column is JSON."""
 _LARGEST = 2**63 - 1
 _ADVICE = {
     "readonly": "it is read-only: make the file and its folder writable, or use --db elsewhere",

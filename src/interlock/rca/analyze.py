@@ -21,7 +21,7 @@ from interlock.rca.application import BASIC
 from interlock.rca.briefing import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.rca.config import RcaConfig, use_own_prompts
 from interlock.rca.findings import read_findings
-from interlock.rca.intake import KnownFailures, arrivals, content_of
+from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite, parse_timestamp
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
@@ -66,7 +66,7 @@ def find_config(
     changes: Mapping[str, Any],
     files: Mapping[str, str | int],
 ) -> RunConfig:
-    """What a suite was begun with; for a new one, what the project says and what is usual."""
+    """What a suite was begun with; for a new one, the project's settings and our defaults."""
     if suite is not None:
         run = find_run(connection, suite.run_id)
         own = load_circuit(run).thresholds
@@ -87,17 +87,17 @@ def find_config(
     )
 
 
-def assign_reviewer(options: RunConfig, terms: RcaConfig) -> RunConfig:
-    """With somebody for every role: the built-in analyst, if nobody else is named. A review that
-    went to whoever is asked comes back to humans when they, or a rule, shall give it."""
+def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
+    """Give every role somebody: the built-in analyst, if nobody else is named. A review that was
+    dispatched like the other steps goes back to humans when they, or a rule, are to give it."""
     agents, dispatch = dict(options.agents), str(options.files.get("dispatch", ""))
     if not dispatch and "" not in agents:
         agents[""] = BASIC
-    if terms.review == "dispatch":
+    if config.review == "dispatch":
         agents.setdefault(HUMAN, agents.get("") or dispatch)
     elif options.terms.get("review") == "dispatch":
         agents.pop(HUMAN, None)
-    return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(terms))
+    return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(config))
 
 
 OUT = Path("interlock-report")
@@ -119,16 +119,16 @@ def name_suite(sources: Sequence[str], intakes: Sequence[SourceLaunch]) -> str:
     return (path.name if path.is_dir() else path.stem) or word
 
 
-def find_suite_of(
+def find_matching_suite(
     connection: Connection, name: str, intakes: Sequence[SourceLaunch]
 ) -> Suite | None:
     """The suite of that name that these failures belong to: it is open, or has one of them."""
     suite = find_suite(connection, name=name)
     if suite is None or suite.status == "open":
         return suite
-    known = {look.input.get("content") for look in iterate_case_views(connection, suite.suite_id)}
-    news = (failure for intake in intakes for failure in intake.failures)
-    return suite if any(content_of(failure) in known for failure in news) else None
+    known = {view.input.get("content") for view in iterate_case_views(connection, suite.suite_id)}
+    failures = (failure for intake in intakes for failure in intake.failures)
+    return suite if any(hash_failure(failure) in known for failure in failures) else None
 
 
 def get_suite(connection: Connection, suite_id: int | None) -> Suite:
@@ -150,9 +150,9 @@ def add_launches(
 ) -> tuple[Suite, int]:
     """The suite with what is new in the intakes, and how much that is."""
     at = time.time()
-    sweep_dormant(connection, _moment_of(intakes, at))
+    sweep_dormant(connection, _find_launch_time(intakes, at))
     if suite is None:
-        new = arrivals(intakes)
+        new = make_arrivals(intakes)
         text = msgspec.json.encode(circuit.bundle).decode()
         mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
         opened = begin_suite(
@@ -168,21 +168,21 @@ def add_launches(
         )
         return get_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
     known = [
-        KnownFailures(str(look.input["content"]), look.features, str(look.input["family"]))
-        for look in iterate_case_views(connection, suite.suite_id)
-        if "content" in look.input
+        KnownFailures(str(view.input["content"]), view.features, str(view.input["family"]))
+        for view in iterate_case_views(connection, suite.suite_id)
+        if "content" in view.input
     ]
-    new = arrivals(intakes, known)
+    new = make_arrivals(intakes, known)
     own = load_circuit(find_run(connection, suite.run_id))
     numbers = extend_suite(connection, own, suite.suite_id, new, at)
     set_options(connection, suite.run_id, msgspec.to_builtins(options))
     return get_suite(connection, suite.suite_id), len(numbers)
 
 
-def _moment_of(intakes: Sequence[SourceLaunch], now: float) -> float:
+def _find_launch_time(intakes: Sequence[SourceLaunch], now: float) -> float:
     """When these launches ran: what had not been seen for long then is what sleeps."""
-    begun = [parse_timestamp(intake.launch.started_at) for intake in intakes]
-    return min((at for at in begun if at is not None), default=now)
+    start_times = [parse_timestamp(intake.launch.started_at) for intake in intakes]
+    return min((at for at in start_times if at is not None), default=now)
 
 
 def collect_findings(connection: Connection, suite: Suite) -> Findings:
@@ -195,7 +195,7 @@ def collect_findings(connection: Connection, suite: Suite) -> Findings:
         load_circuit(run),
         read_config(options),
         at=time.time(),
-        agent=_agents(options),
+        agent=_format_agents(options),
     )
 
 
@@ -203,13 +203,13 @@ def read_config(options: RunConfig) -> RcaConfig:
     return msgspec.convert(options.terms, RcaConfig)
 
 
-def _agents(options: RunConfig) -> str:
+def _format_agents(options: RunConfig) -> str:
     named = [f"{role}={spec}" if role else spec for role, spec in options.agents.items()]
     dispatch = str(options.files.get("dispatch", ""))
     return ", ".join([*named, *([dispatch] if dispatch else [])])
 
 
-def report_folder(name: str, out: Path | None) -> Path:
+def choose_report_folder(name: str, out: Path | None) -> Path:
     """Where a suite's report goes."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
     return out or OUT / slug
@@ -218,7 +218,7 @@ def report_folder(name: str, out: Path | None) -> Path:
 def write_report(findings: Findings, folder: Path) -> list[Path]:
     """Write all documents; drafts of an earlier report that are no more true are removed."""
     names = []
-    _make_way(folder)
+    _remove_drafts(folder)
     try:
         (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
         for name, raw in render_documents(findings):
@@ -242,7 +242,7 @@ def check_report_folder(folder: Path) -> None:
         raise UsageError(f"--out {folder} cannot be used: {error.strerror}") from None
 
 
-def _make_way(folder: Path) -> None:
+def _remove_drafts(folder: Path) -> None:
     check_report_folder(folder)
     if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
         shutil.rmtree(folder / _DRAFTS)

@@ -107,35 +107,35 @@ class Rca(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        agreed = msgspec.convert(terms, RcaConfig)
-        silent = {
+        config = msgspec.convert(terms, RcaConfig)
+        promptless = {
             role for role, carrier in carriers.items() if isinstance(carrier, PromptlessHandler)
         }
-        in_families = agreed.families
+        in_families = config.families
         if in_families is None:
             in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())
-        work = RcaHooks(
+        hooks = RcaHooks(
             connection,
             run.run_id,
             circuit,
-            agreed,
+            config,
             families=in_families,
             phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
             only=only,
-            prompted=lambda step: circuit.steps[step].role not in silent,
+            prompted=lambda step: circuit.steps[step].role not in promptless,
         )
-        analysis = BuiltinAnalyst(work, circuit.thresholds)
+        analysis = BuiltinAnalyst(hooks, circuit.thresholds)
 
         suite = find_suite(connection, run_id=run.run_id)
 
         def enrich(known: Briefing) -> Briefing:
             if suite and known.scenario == circuit.name:
                 known = msgspec.structs.replace(known, scenario=suite.name)
-            return briefing.add_findings(known, connection, run.run_id, work.families)
+            return briefing.add_findings(known, connection, run.run_id, hooks.families)
 
-        ahead = in_families or agreed.recall_first
-        own = _with_programs(carriers, analysis, agreed, ahead=ahead)
-        return RunSetup(_without_prompts(circuit, silent), own, work, enrich)
+        look_ahead = in_families or config.recall_first
+        own = _add_builtin_answers(carriers, analysis, config, look_ahead=look_ahead)
+        return RunSetup(_drop_prompts(circuit, promptless), own, hooks, enrich)
 
     def file_names(self, root: Path) -> NameFiles:
         return briefing.choose_names(root)
@@ -164,28 +164,33 @@ class Rca(Application):
         return render_markdown(build_outline(collect_findings(connection, suite))) if suite else ""
 
 
-def _without_prompts(circuit: Circuit, silent: Collection[str]) -> Circuit:
-    """Our own analyst reads no prompts, so none are written for it."""
+def _drop_prompts(circuit: Circuit, promptless: Collection[str]) -> Circuit:
+    """Write no prompts for roles that do not read them."""
     steps = {
-        name: msgspec.structs.replace(step, prompt=_UNREAD) if step.role in silent else step
+        name: msgspec.structs.replace(step, prompt=_UNREAD) if step.role in promptless else step
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)
 
 
-def _with_programs(
-    carriers: Mapping[str, Carrier], analysis: BuiltinAnalyst, terms: RcaConfig, *, ahead: bool
+def _add_builtin_answers(
+    carriers: Mapping[str, Carrier],
+    analysis: BuiltinAnalyst,
+    config: RcaConfig,
+    *,
+    look_ahead: bool,
 ) -> dict[str, Carrier]:
-    """Roles that share a carrier share what goes before it; something does if we look `ahead`."""
+    """Put our own answers before each carrier; roles that share a carrier share them. With
+    `look_ahead`, what needs no agent is answered before one is asked."""
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
         if id(carrier) in made:
             continue
         if isinstance(carrier, BuiltinAnalystRole):
             made[id(carrier)] = Handler(analysis.answer_as_analyst)
-        elif role == HUMAN and terms.review == "auto":
+        elif role == HUMAN and config.review == "auto":
             made[id(carrier)] = Handler(analysis.approve_by_rule, carrier)
-        elif ahead and (role != HUMAN or terms.review == "dispatch"):
+        elif look_ahead and (role != HUMAN or config.review == "dispatch"):
             made[id(carrier)] = Handler(analysis.answer_without_agent, carrier)
         else:
             made[id(carrier)] = carrier

@@ -115,10 +115,10 @@ def choose_names(root: Path) -> NameFiles:
         else name_prompt_by_family
     )
 
-    def papers(step: str, attempt: int) -> DispatchFiles:
+    def name_files(step: str, attempt: int) -> DispatchFiles:
         return DispatchFiles(prompt(step, attempt), ARTIFACT_FILES[step])
 
-    return papers
+    return name_files
 
 
 def find_phase(step: str) -> Phase:

@@ -22,7 +22,7 @@ from interlock.rca.check_answer import list_selected_repos
 from interlock.rca.clues import FailureClues
 from interlock.rca.findings import read_suspects
 from interlock.rca.hooks import RcaHooks
-from interlock.rca.intake import failure_of
+from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, find_rca, list_suite_rcas
 from interlock.rca.knowledge.suites import (
     CasePosition,
@@ -99,11 +99,11 @@ _CASCADE = 3
 class BuiltinAnalyst:
     """Answers asks of one run."""
 
-    def __init__(self, casework: RcaHooks, thresholds: Mapping[str, Any]) -> None:
-        self._application = casework
+    def __init__(self, hooks: RcaHooks, thresholds: Mapping[str, Any]) -> None:
+        self._hooks = hooks
         self._sure = float(thresholds["convergence_sufficient"])
-        self._clues = FailureClues(casework, self._sure)
-        self._known_causes = KnownCauses(casework.connection)
+        self._clues = FailureClues(hooks, self._sure)
+        self._known_causes = KnownCauses(hooks.connection)
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._answer_recall,
             F1: self._answer_triage,
@@ -118,15 +118,15 @@ class BuiltinAnalyst:
         linked = self._answer_linked(ask)
         if linked is not None or ask.case is None or ask.step not in self._steps:
             return linked
-        failure = failure_of(ask.case.case_id, ask.case.input)
+        failure = decode_failure(ask.case.case_id, ask.case.input)
         return build_answer(ask, self._steps[ask.step](ask, ask.case, failure))
 
     def answer_without_agent(self, ask: Ask) -> Reply | None:
         """What needs no agent, whoever the agents are: a family's other members, also their review
         and report once the one that stands for them was approved, and failures near which no root
         cause is known."""
-        if ask.step == F0 and self._application.terms.recall_first and ask.case is not None:
-            place = find_position(self._application.connection, ask.case_no)
+        if ask.step == F0 and self._hooks.config.recall_first and ask.case is not None:
+            place = find_position(self._hooks.connection, ask.case_no)
             near = self._known_causes.find_matches(place) if place else []
             asked = any(memory.rcas for memory in near)
             return (
@@ -140,16 +140,16 @@ class BuiltinAnalyst:
         """The review and the report of a member whose cause is that of the case that stands for it,
         and approved."""
         other = case.context.get(LINKED, {}).get("representative", "")
-        own = self._application.place(ask.case_no)
-        cause = find_rca(self._application.connection, own.rca_id) if own and own.rca_id else None
-        if cause is None or cause.case_no != self._application.number_of.get(other):
+        own = self._hooks.find_position(ask.case_no)
+        cause = find_rca(self._hooks.connection, own.rca_id) if own and own.rca_id else None
+        if cause is None or cause.case_no != self._hooks.number_of.get(other):
             return None
         if ask.step == F6:
             return build_answer(
-                ask, self._answer_report(ask, case, failure_of(case.case_id, case.input))
+                ask, self._answer_report(ask, case, decode_failure(case.case_id, case.input))
             )
-        again = case.visits.get(F5, 0) > 1 or self._application.terms.review != "dispatch"
-        if again or not has_agreed_cause(self._application.connection, cause.rca_id):
+        again = case.visits.get(F5, 0) > 1 or self._hooks.config.review != "dispatch"
+        if again or not has_agreed_cause(self._hooks.connection, cause.rca_id):
             return None
         return build_answer(ask, {"decision": "approve", "comment": f"reviewed with {other}"})
 
@@ -157,8 +157,8 @@ class BuiltinAnalyst:
         """An approval by rule, for findings sure enough; None leaves it to a human."""
         if ask.case is None or ask.step != F5:
             return None
-        score = compute_review_confidence(self._application.connection, ask.case_no, ask.case)
-        least = self._application.terms.review_above
+        score = compute_review_confidence(self._hooks.connection, ask.case_no, ask.case)
+        least = self._hooks.config.review_above
         if score is None or score < least:
             return None
         data = {
@@ -169,15 +169,15 @@ class BuiltinAnalyst:
 
     def _answer_linked(self, ask: Ask) -> Reply | None:
         """A member takes over what was found for another of its family, once."""
-        found = self._application.takes_over(ask.case_no, ask.case) if ask.case else None
+        found = self._hooks.find_takeover(ask.case_no, ask.case) if ask.case else None
         return build_answer(ask, {"signal": LINKED, "data": found}) if found else None
 
     def _answer_recall(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         return build_recall_answer(self._find_matches(ask))
 
     def _find_matches(self, ask: Ask) -> list[PriorMatch]:
-        place = find_position(self._application.connection, ask.case_no)
-        launch = self._application.launch(ask.case_no)
+        place = find_position(self._hooks.connection, ask.case_no)
+        launch = self._hooks.find_launch(ask.case_no)
         version = launch.version if launch else ""
         found: list[PriorMatch] = []
         for memory in self._known_causes.find_matches(place) if place else ():
@@ -203,9 +203,9 @@ class BuiltinAnalyst:
 
     def _answer_triage(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         kind = self._clues.find_kind(ask, failure)
-        kin = self._application.kin_of(case.case_id)
-        cascade = kin - 1 if kin >= _CASCADE and is_setup_failure(failure) else 0
-        launch = self._application.launch(ask.case_no)
+        size = self._hooks.count_family(case.case_id)
+        cascade = size - 1 if size >= _CASCADE and is_setup_failure(failure) else 0
+        launch = self._hooks.find_launch(ask.case_no)
         signs = find_skew(failure, launch, ClockLimits()).warning
         where = self._clues.find_candidate_repos(ask, failure, kind.category)
         return answers.build_triage_answer(
@@ -219,7 +219,7 @@ class BuiltinAnalyst:
             if F3 in case.answers
             else set()
         )
-        known = list(self._application.workspace.repositories)
+        known = list(self._hooks.workspace.repositories)
         return answers.build_resolve_answer(
             self._clues.find_repos(ask, failure, category), known, tried
         )
@@ -228,12 +228,12 @@ class BuiltinAnalyst:
         repos = list_selected_repos(case.context)
         done = len(case.context.get("findings", ()))
         name = repos[min(done, len(repos) - 1)]["name"] if repos else ""
-        repository = self._application.workspace.repositories.get(name)
+        repository = self._hooks.workspace.repositories.get(name)
         found = self._clues.find_leads(ask, failure, name)
         count = (
             len(
-                self._application.workspace.list_new_commits(
-                    repository, self._application.launch(ask.case_no)
+                self._hooks.workspace.list_new_commits(
+                    repository, self._hooks.find_launch(ask.case_no)
                 )
             )
             if repository
@@ -259,7 +259,7 @@ class BuiltinAnalyst:
         )
 
     def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        own = find_position(self._application.connection, ask.case_no)
+        own = find_position(self._hooks.connection, ask.case_no)
         mine = case.answers.get(F3, {})
         commits = [each.commit for each in read_suspects(mine)]
         others = (
@@ -273,7 +273,7 @@ class BuiltinAnalyst:
     def _list_earlier_causes(self, own: CasePosition) -> list[Rca]:
         """Causes of the suite that are older than the case's own: so no two take over each
         other's."""
-        found = list_suite_rcas(self._application.connection, own.suite_id)
+        found = list_suite_rcas(self._hooks.connection, own.suite_id)
         return [
             each
             for each in found
@@ -281,7 +281,7 @@ class BuiltinAnalyst:
         ]
 
     def _build_suite_cause(self, cause: Rca, own: CasePosition) -> SuiteCause:
-        other = find_position(self._application.connection, cause.case_no)
+        other = find_position(self._hooks.connection, cause.case_no)
         alike = (
             compare_failures(decode_traits(own.features), decode_traits(other.features)).score
             if other
@@ -297,10 +297,10 @@ class BuiltinAnalyst:
         )
 
     def _answer_report(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
-        own = find_position(self._application.connection, ask.case_no)
-        cause = find_rca(self._application.connection, own.rca_id) if own and own.rca_id else None
+        own = find_position(self._hooks.connection, ask.case_no)
+        cause = find_rca(self._hooks.connection, own.rca_id) if own and own.rca_id else None
         triage = case.answers.get(F1, {})
-        members = count_cases_of_rca(self._application.connection, cause.rca_id) if cause else 1
+        members = count_cases_of_rca(self._hooks.connection, cause.rca_id) if cause else 1
         return answers.build_report_answer(
             failure,
             message=cause.description if cause else failure.message,

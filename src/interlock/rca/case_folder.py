@@ -28,7 +28,7 @@ from interlock.system.files import UnreadableFile, read_file, write_file
 
 STATE_FILE = "state.json"
 REGRESSIONS_FILE = "regression-report.md"
-_PAPERS = DispatchFiles("prompt.md", "artifact.json")
+_DEFAULT_FILES = DispatchFiles("prompt.md", "artifact.json")
 _SHOWN = 80
 """How much of a value a line of history repeats."""
 
@@ -71,18 +71,20 @@ def write_case_folders(
 
 
 def build_state(
-    case: CaseSummary, life: Iterable[DispatchRecord], suite_id: int, circuit: Circuit
+    case: CaseSummary, dispatches: Iterable[DispatchRecord], suite_id: int, circuit: Circuit
 ) -> CaseState:
     """A case's state as its folder tells it."""
-    begun = [each.sent_at for each in life]
-    first = FolderEntry("INIT", "start circuit", "INIT", _format_time(min(begun, default=None)))
+    sent_times = [each.sent_at for each in dispatches]
+    first = FolderEntry(
+        "INIT", "start circuit", "INIT", _format_time(min(sent_times, default=None))
+    )
     return CaseState(
         case_id=case.case_no,
         suite_id=suite_id,
         current_step="DONE" if case.status == "ended" else case.step,
         loop_counts=dict(case.state.loops),
         status=_find_status(case),
-        history=[first, *list_entries(life, circuit)],
+        history=[first, *list_entries(dispatches, circuit)],
     )
 
 
@@ -94,9 +96,9 @@ def _find_status(case: CaseSummary) -> str:
     return "running" if case.dispatch_id is None else "paused"
 
 
-def list_entries(life: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
+def list_entries(dispatches: Iterable[DispatchRecord], circuit: Circuit) -> Iterable[FolderEntry]:
     """The decisions among these episodes, each with the reason."""
-    for each in life:
+    for each in dispatches:
         if each.decision is not None:
             outcome = _format_outcome(each, each.decision, circuit)
             yield FolderEntry(
@@ -142,12 +144,12 @@ def _write_case_folder(
     circuit: Circuit,
     report: str,
 ) -> None:
-    life = list_dispatches(connection, case_no=case.case_no)
-    if not life:
+    dispatches = list_dispatches(connection, case_no=case.case_no)
+    if not dispatches:
         return
-    folder = make_case_folder(root.resolve(), case.run_id, case.case_no, _PAPERS).folder
-    write_file(folder / STATE_FILE, _encode_json(build_state(case, life, suite_id, circuit)))
-    settled = {each.dispatch_id: each for each in life if each.decision is not None}
+    folder = make_case_folder(root.resolve(), case.run_id, case.case_no, _DEFAULT_FILES).folder
+    write_file(folder / STATE_FILE, _encode_json(build_state(case, dispatches, suite_id, circuit)))
+    settled = {each.dispatch_id: each for each in dispatches if each.decision is not None}
     _unwrap_artifacts(folder, settled)
     answered = {
         each.step: each

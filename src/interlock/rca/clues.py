@@ -26,7 +26,7 @@ from interlock.rca.analyst.stack import StackLocation, locate_frames
 from interlock.rca.analyst.triage import TriageResult, triage_failure
 from interlock.rca.findings import read_suspects
 from interlock.rca.hooks import RcaHooks
-from interlock.rca.intake import failure_of
+from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, list_suite_rcas
 from interlock.rca.knowledge.suites import CaseView, find_position
 from interlock.rca.records import Failure, Repo
@@ -37,15 +37,15 @@ class MajorityVote:
     """What kind each failure is by its words, and what its family says: an odd one out among
     failures with one cause is taken for what most of them are."""
 
-    def __init__(self, looks: Iterable[CaseView]) -> None:
+    def __init__(self, views: Iterable[CaseView]) -> None:
         self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
-        for look in looks:
-            kind = triage_failure(failure_of(look.case_id, look.input))
-            family = str(look.input.get("family") or look.case_id)
-            self._kinds[look.case_no] = kind
-            self._family_of[look.case_no] = family
+        for view in views:
+            kind = triage_failure(decode_failure(view.case_id, view.input))
+            family = str(view.input.get("family") or view.case_id)
+            self._kinds[view.case_no] = kind
+            self._family_of[view.case_no] = family
             self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
 
     def find_kind(self, case_no: int) -> TriageResult | None:
@@ -66,8 +66,8 @@ _UNSURE = "ti001"
 class FailureClues:
     """Of the failures of one run. A cause is `sure` from that score on."""
 
-    def __init__(self, casework: RcaHooks, sure: float) -> None:
-        self._application = casework
+    def __init__(self, hooks: RcaHooks, sure: float) -> None:
+        self._hooks = hooks
         self._sure = sure
         self._leads: dict[tuple[int, str, bool], list[CulpritLead]] = {}
 
@@ -76,7 +76,7 @@ class FailureClues:
         found = self._majority.find_kind(ask.case_no) or triage_failure(failure)
         kind = FaultKind(
             category=found.category,
-            code=self._application.taxonomy.find_code_of_category(found.category) or _UNSURE,
+            code=self._hooks.taxonomy.find_code_of_category(found.category) or _UNSURE,
             confidence=found.confidence,
             why="; ".join(found.reasons[:3]) or "nothing speaks for any kind",
         )
@@ -86,11 +86,11 @@ class FailureClues:
 
     def _judge_missing_file(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""
-        launch = self._application.launch(ask.case_no)
+        launch = self._hooks.find_launch(ask.case_no)
         for missing in find_missing_files(failure):
             path = missing.replace("\\", "/")
-            for name, repository in self._application.workspace.repositories.items():
-                tested = self._application.workspace.find_tested(name, launch)
+            for name, repository in self._hooks.workspace.repositories.items():
+                tested = self._hooks.workspace.find_tested(name, launch)
                 for match in repository.find_files(path, tested)[:1]:
                     if "/" in match.path and path.endswith(f"/{match.path}"):
                         return judge_by_missing_file(match.path)
@@ -103,34 +103,32 @@ class FailureClues:
         if innermost is None or kind.category != "infra":
             return kind
         repo, spot = innermost
-        launch = self._application.launch(ask.case_no)
-        commit = self._application.workspace.find_new_writer(
-            repo.name, launch, spot.path, spot.line
-        )
+        launch = self._hooks.find_launch(ask.case_no)
+        commit = self._hooks.workspace.find_new_writer(repo.name, launch, spot.path, spot.line)
         return judge_by_new_line(kind, spot, commit)
 
     @cached_property
     def _majority(self) -> MajorityVote:
-        return MajorityVote(self._application.looks())
+        return MajorityVote(self._hooks.list_views())
 
     def _find_innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
         """The repository in which the stack is deepest, and where."""
         found = [
             (spot.depth, name, spot)
-            for name in self._application.workspace.repositories
+            for name in self._hooks.workspace.repositories
             for spot in self.locate_frames(ask, failure, name)
         ]
         if not found:
             return None
         _, name, spot = min(found, key=lambda each: (each[0], -each[2].shared, each[1]))
-        return self._application.workspace.repositories[name].repo, spot
+        return self._hooks.workspace.repositories[name].repo, spot
 
     def find_candidate_repos(
         self, ask: Ask, failure: Failure, category: str
     ) -> list[RepoCandidate]:
         """Repositories worth a look. A stack that never leaves the tests says nothing about where
         a fault of the product is: then those for that use are candidates, too."""
-        repositories = self._application.workspace.repositories
+        repositories = self._hooks.workspace.repositories
         found = {name: self.locate_frames(ask, failure, name) for name in repositories}
         by_frames = [
             choose_by_stack(one.repo, found[name], category) for name, one in repositories.items()
@@ -143,7 +141,7 @@ class FailureClues:
 
     def find_repos(self, ask: Ask, failure: Failure, category: str) -> list[RepoCandidate]:
         places: list[RepoCandidate | None] = []
-        for name, one in self._application.workspace.repositories.items():
+        for name, one in self._hooks.workspace.repositories.items():
             places.append(
                 choose_by_stack(one.repo, self.locate_frames(ask, failure, name), category)
             )
@@ -153,23 +151,19 @@ class FailureClues:
         return rank_repos(places)
 
     def locate_frames(self, ask: Ask, failure: Failure, name: str) -> list[StackLocation]:
-        repository = self._application.workspace.repositories.get(name)
-        tested = self._application.workspace.find_tested(
-            name, self._application.launch(ask.case_no)
-        )
+        repository = self._hooks.workspace.repositories.get(name)
+        tested = self._hooks.workspace.find_tested(name, self._hooks.find_launch(ask.case_no))
         return locate_frames(failure, repository, tested) if repository else []
 
     def find_leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
         key = (ask.case_no, name, ask.attempt > 1)
         if key not in self._leads:
-            repository = self._application.workspace.repositories.get(name)
-            launch = self._application.launch(ask.case_no)
+            repository = self._hooks.workspace.repositories.get(name)
+            launch = self._hooks.find_launch(ask.case_no)
             commits = (
-                self._application.workspace.list_new_commits(repository, launch)
-                if repository
-                else []
+                self._hooks.workspace.list_new_commits(repository, launch) if repository else []
             )
-            tested = self._application.workspace.find_tested(name, launch)
+            tested = self._hooks.workspace.find_tested(name, launch)
             accused = self._count_accusations(ask) if ask.attempt > 1 else {}
             self._leads[key] = (
                 rank_commits(failure, repository, commits, tested, accused) if repository else []
@@ -179,9 +173,9 @@ class FailureClues:
     def _count_accusations(self, ask: Ask) -> dict[str, int]:
         """How many other sure causes of the suite suspect a commit first; only asked when a first
         look was not enough."""
-        own = find_position(self._application.connection, ask.case_no)
+        own = find_position(self._hooks.connection, ask.case_no)
         found: Counter[str] = Counter()
-        for cause in list_suite_rcas(self._application.connection, own.suite_id) if own else ():
+        for cause in list_suite_rcas(self._hooks.connection, own.suite_id) if own else ():
             is_other = own is not None and cause.rca_id != own.rca_id
             if (
                 is_other
@@ -195,7 +189,7 @@ class FailureClues:
         """The commits that a cause's own investigation suspects."""
         answers = [
             found
-            for decision, found in load_decisions(self._application.connection, cause.case_no)
+            for decision, found in load_decisions(self._hooks.connection, cause.case_no)
             if decision.step == F3 and "rca_message" in found
         ]
         return [each.commit for each in read_suspects(answers[-1])] if answers else []

@@ -51,16 +51,16 @@ def change_config(
     repo: list[str] | None,
     workspace: Path | None,
     last_green: list[str] | None,
-    **said: Any,
+    **flags: Any,
 ) -> RcaConfig:
-    """The configuration with what a user says; what nobody says stays."""
+    """The configuration with what the user gave; flags that are None change nothing."""
     named = [parse_repo(word) for word in repo or ()]
     given = check_unique_names(
         [*(read_workspace(workspace) if workspace else ()), *named], "--repo"
     )
     kept = [each for each in before.repos if each.name not in {one.name for one in given}]
-    greens = dict(_green(word) for word in last_green or ())
-    changes = {name: value for name, value in said.items() if value is not None}
+    greens = dict(_parse_last_green(word) for word in last_green or ())
+    changes = {name: value for name, value in flags.items() if value is not None}
     if given:
         changes["repos"] = (*kept, *given)
     if greens:
@@ -74,7 +74,7 @@ def change_config(
     return found
 
 
-def _green(word: str) -> tuple[str, str]:
+def _parse_last_green(word: str) -> tuple[str, str]:
     if "=" not in word:
         return "", word
     repo, _, revision = word.partition("=")

@@ -56,9 +56,9 @@ class FamilyQueue:
     def must_wait(self, case: Case, *, first: bool, healthy: bool) -> bool:
         """Whether the case must wait; `first` if it comes to its investigation for the first
         time."""
-        seat = self._states.setdefault(case.case_id, FamilyMember(case.step, case.status))
-        seat.step, seat.status, seat.healthy = case.step, case.status, healthy
-        seat.held = case.status == OPEN and case.step in _PLACES and first and not seat.worked
+        member = self._states.setdefault(case.case_id, FamilyMember(case.step, case.status))
+        member.step, member.status, member.healthy = case.step, case.status, healthy
+        member.held = case.status == OPEN and case.step in _PLACES and first and not member.worked
         self._update_member(case.case_id)
         if case.status == OPEN and case.step == F4:
             self._to_compare[case.case_id] = None
@@ -66,14 +66,14 @@ class FamilyQueue:
         if case.status == OPEN and case.step == F5 and self._together:
             self._to_review[case.case_id] = _find_representative(case)
             return True
-        return seat.held
+        return member.held
 
     def _update_member(self, case_id: str) -> None:
-        seat = self._states[case_id]
-        is_open = seat.status == OPEN
-        _set_membership(self._triaging, case_id, is_open and seat.step in TRIAGE_STEPS)
+        member = self._states[case_id]
+        is_open = member.status == OPEN
+        _set_membership(self._triaging, case_id, is_open and member.step in TRIAGE_STEPS)
         _set_membership(
-            self._investigating, case_id, is_open and seat.worked and seat.step in _PLACES
+            self._investigating, case_id, is_open and member.worked and member.step in _PLACES
         )
         self._changed[self._family_of.get(case_id, "")] = None
 
@@ -102,8 +102,8 @@ class FamilyQueue:
 
     def _is_undecided(self, name: str) -> bool:
         """Whether it is not yet known how the review of that case ends."""
-        seat = self._states.get(name)
-        return bool(seat and seat.status == OPEN and seat.step != F6)
+        member = self._states.get(name)
+        return bool(member and member.status == OPEN and member.step != F6)
 
     def list_investigated(self, case_id: str) -> Iterator[str]:
         """Who of the family was investigated before this case, first things first."""
@@ -121,8 +121,8 @@ class FamilyQueue:
         return found
 
     def _has_come(self, name: str) -> bool:
-        seat = self._states.get(name)
-        return bool(seat and (seat.held or seat.worked))
+        member = self._states.get(name)
+        return bool(member and (member.held or member.worked))
 
     def _release_family(self, members: list[str]) -> list[str]:
         waiting = [name for name in members if name in self._states and self._states[name].held]
@@ -134,16 +134,16 @@ class FamilyQueue:
         return [] if busy else waiting[:1]
 
     def _is_at_work(self, name: str) -> bool:
-        seat = self._states.get(name)
-        return bool(seat and seat.worked and seat.status == OPEN and seat.step in _WORK)
+        member = self._states.get(name)
+        return bool(member and member.worked and member.status == OPEN and member.step in _WORK)
 
     def _is_found(self, name: str) -> bool:
         """Investigated, and at its review or past it."""
-        seat = self._states.get(name)
-        if not seat or not seat.worked or seat.step in TRIAGE_STEPS:
+        member = self._states.get(name)
+        if not member or not member.worked or member.step in TRIAGE_STEPS:
             return False
-        return (seat.status == OPEN and seat.step not in _WORK) or (
-            seat.status == ENDED and seat.healthy
+        return (member.status == OPEN and member.step not in _WORK) or (
+            member.status == ENDED and member.healthy
         )
 
 

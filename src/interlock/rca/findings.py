@@ -46,7 +46,7 @@ def read_findings(
     connection: Connection,
     suite: Suite,
     circuit: Circuit,
-    terms: RcaConfig,
+    config: RcaConfig,
     *,
     at: float,
     agent: str,
@@ -54,8 +54,8 @@ def read_findings(
     """A suite as it stands at that time."""
     run = find_run(connection, suite.run_id)
     cases = list_suite_cases(connection, suite.suite_id)
-    given = {
-        look.case_id: _read_input(look) for look in iterate_case_views(connection, suite.suite_id)
+    inputs = {
+        view.case_id: _read_input(view) for view in iterate_case_views(connection, suite.suite_id)
     }
     trails = _build_trails(iterate_lines(connection, suite.run_id), circuit)
     suspects = _read_suspects(connection, cases)
@@ -68,13 +68,13 @@ def read_findings(
         made_at=format_timestamp(at),
         agent=agent,
         launches=tuple(each.launch for each in list_launches(connection, suite.suite_id)),
-        repos=tuple(map(_hide_path, terms.repos)),
+        repos=tuple(map(_hide_path, config.repos)),
         thresholds=dict(circuit.thresholds),
-        families=tuple(_group_families(cases, given)),
+        families=tuple(_group_families(cases, inputs)),
         cases=tuple(
             msgspec.structs.replace(
                 _build_finding(
-                    case, given[case.case_id], trails.get(case.case_id, ()), suspects, before
+                    case, inputs[case.case_id], trails.get(case.case_id, ()), suspects, before
                 ),
                 question_id=asked.get(case.case_no, 0),
                 inherited=case.rca is not None and case.rca.case_no not in own,
@@ -89,7 +89,7 @@ def read_findings(
 
 def _build_finding(
     case: SuiteCase,
-    given: "_CaseInput",
+    inputs: "_CaseInput",
     trail: Iterable[FindingStep],
     suspects: Mapping[int, tuple[Suspect, ...]],
     before: Mapping[int, float],
@@ -105,9 +105,9 @@ def _build_finding(
         version=case.version,
         at=format_timestamp(case.started_at),
         ended_at=format_timestamp(case.ended_at),
-        url=given.url,
+        url=inputs.url,
         error=case.error_message,
-        stack=given.stack,
+        stack=inputs.stack,
         excerpt=case.excerpt,
         status=case.status,
         step=case.step if case.engine_status == "open" else "",
@@ -166,11 +166,11 @@ class _CaseInput(NamedTuple):
     stack: str
 
 
-def _read_input(look: CaseView) -> _CaseInput:
-    stack = look.input.get("stack", "")
+def _read_input(view: CaseView) -> _CaseInput:
+    stack = view.input.get("stack", "")
     return _CaseInput(
-        family=str(look.input.get("family", "")),
-        url=str(look.input.get("url", "")),
+        family=str(view.input.get("family", "")),
+        url=str(view.input.get("url", "")),
         stack=_shorten_stack(stack) if isinstance(stack, str) else "",
     )
 
@@ -192,12 +192,12 @@ def _explain_stuck(case: SuiteCase) -> str:
 
 
 def _group_families(
-    cases: Sequence[SuiteCase], given: Mapping[str, _CaseInput]
+    cases: Sequence[SuiteCase], inputs: Mapping[str, _CaseInput]
 ) -> Iterable[FindingFamily]:
     groups: dict[str, list[SuiteCase]] = {}
     for case in cases:
-        kin = given[case.case_id].family or case.case_id
-        key = f"rca-{case.rca.rca_id}" if case.rca else f"like-{kin}"
+        family = inputs[case.case_id].family or case.case_id
+        key = f"rca-{case.rca.rca_id}" if case.rca else f"like-{family}"
         groups.setdefault(key, []).append(case)
     for key, members in groups.items():
         first = next(

@@ -21,7 +21,7 @@ from interlock.rca.check_answer import check_answer, list_selected_repos
 from interlock.rca.config import RcaConfig
 from interlock.rca.effects import check_effects, list_effects
 from interlock.rca.families import FamilyQueue
-from interlock.rca.intake import failure_of
+from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.suites import (
     CasePosition,
     CaseView,
@@ -51,7 +51,7 @@ class RcaHooks(DefaultHooks):
         connection: Connection,
         run_id: int,
         circuit: Circuit,
-        terms: RcaConfig,
+        config: RcaConfig,
         *,
         families: bool = False,
         phases: bool = False,
@@ -60,74 +60,80 @@ class RcaHooks(DefaultHooks):
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
         check_effects(circuit)
-        self.terms = terms
+        self.config = config
         self.connection = connection
-        self.workspace = CheckoutSet(terms)
-        self.taxonomy = TAXONOMY.with_codes(terms.codes)
-        self.facts_of = PromptDataReader(connection, self.workspace, self.taxonomy)
+        self.workspace = CheckoutSet(config)
+        self.taxonomy = TAXONOMY.with_codes(config.codes)
+        self.prompt_data = PromptDataReader(connection, self.workspace, self.taxonomy)
         self._run_id = run_id
-        looks = self.looks()
-        self.number_of = {look.case_id: look.case_no for look in looks}
-        self._family_of = {look.case_id: str(look.input.get("family", "")) for look in looks}
+        views = self.list_views()
+        self.number_of = {view.case_id: view.case_no for view in views}
+        self._family_of = {view.case_id: str(view.input.get("family", "")) for view in views}
         self._sizes = Counter(self._family_of.values())
-        at_work = [look for look in looks if only is None or look.case_no in only or _past(look)]
-        kin = self._family_of if families else {look.case_id: look.case_id for look in looks}
-        waits = (
-            FamilyQueue(kin, together=terms.review == "dispatch") if families or phases else None
+        active = [
+            view
+            for view in views
+            if only is None or view.case_no in only or _is_past_investigation(view)
+        ]
+        family_of = self._family_of if families else {view.case_id: view.case_id for view in views}
+        queue = (
+            FamilyQueue(family_of, together=config.review == "dispatch")
+            if families or phases
+            else None
         )
-        self.families = _remembering(waits, at_work) if waits else None
+        self.families = _restore_queue(queue, active) if queue else None
         self._circuit = circuit
         self._only = only
         self._prompted = prompted
         self._fence = fence
 
-    def looks(self) -> list[CaseView]:
+    def list_views(self) -> list[CaseView]:
         """All cases of the suite, as they came."""
         suite = find_suite(self.connection, run_id=self._run_id)
         return list(iterate_case_views(self.connection, suite.suite_id)) if suite else []
 
-    def kin_of(self, case_id: str) -> int:
+    def count_family(self, case_id: str) -> int:
         """How many cases its family has, itself included."""
         return self._sizes.get(self._family_of.get(case_id, ""), 1)
 
-    def place(self, case_no: int) -> CasePosition | None:
+    def find_position(self, case_no: int) -> CasePosition | None:
         return find_position(self.connection, case_no)
 
-    def launch(self, case_no: int) -> Launch | None:
-        return self.facts_of.read_launch(self.place(case_no))
+    def find_launch(self, case_no: int) -> Launch | None:
+        return self.prompt_data.read_launch(self.find_position(case_no))
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
         if not self._prompted(case.step):
             return {}
-        shown = msgspec.structs.replace(case, context=_with_repo(case.context))
-        failure, place = failure_of(case.case_id, case.input), self.place(case_no)
-        return self.facts_of.read_parameters(shown, failure, place, self._fence())
+        shown = msgspec.structs.replace(case, context=_add_current_repo(case.context))
+        failure, place = decode_failure(case.case_id, case.input), self.find_position(case_no)
+        return self.prompt_data.read_parameters(shown, failure, place, self._fence())
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name == LINKED:
-            return self._linked(case_no, case, signal)
+            return self._check_linked(case_no, case, signal)
         if signal.name != ARTIFACT:
             return signal
-        failure = failure_of(case.case_id, case.input)
+        failure = decode_failure(case.case_id, case.input)
 
         def check(refs: Sequence[str]) -> Sequence[Any]:
-            return self.workspace.check_evidence(refs, self.launch(case_no), failure.log)
+            return self.workspace.check_evidence(refs, self.find_launch(case_no), failure.log)
 
         found = check_answer(case, signal.data, check, self.taxonomy)
         if found.refused:
             return RefusedAnswer("Malformed", found.refused)
         return msgspec.structs.replace(signal, data=found.data)
 
-    def takes_over(self, case_no: int, case: Case, other: str = "") -> dict[str, Any] | None:
+    def find_takeover(self, case_no: int, case: Case, other: str = "") -> dict[str, Any] | None:
         """What the signal `linked` says, if another of its family, or that other, was investigated
         for the case when it first comes to its own investigation."""
-        if self.families is None or case.step not in (F2, F3) or _first(case.visits) != 1:
+        if self.families is None or case.step not in (F2, F3) or _count_visits(case.visits) != 1:
             return None
-        own = self.place(case_no)
+        own = self.find_position(case_no)
         for name in self.families.list_investigated(case.case_id):
-            found = self.place(self.number_of[name]) if other in ("", name) else None
+            found = self.find_position(self.number_of[name]) if other in ("", name) else None
             if own and found and found.rca_id:
                 alike = compare_failures(_traits(own.features), _traits(found.features))
                 return {
@@ -138,10 +144,12 @@ class RcaHooks(DefaultHooks):
                 }
         return None
 
-    def _linked(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
+    def _check_linked(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         """Only what Interlock found to be a family is one; no agent can say so."""
         other = signal.data.get("representative")
-        found = self.takes_over(case_no, case, other) if other and isinstance(other, str) else None
+        found = (
+            self.find_takeover(case_no, case, other) if other and isinstance(other, str) else None
+        )
         if found is None:
             return RefusedAnswer("WrongRole", f"{LINKED!r} is said by Interlock, not by an agent.")
         return msgspec.structs.replace(signal, data=found)
@@ -158,7 +166,7 @@ class RcaHooks(DefaultHooks):
         if self.families is None:
             return False
         healthy = case.status != ENDED or self._circuit.ends[case.end]
-        first = _first(case.visits) == 1
+        first = _count_visits(case.visits) == 1
         return self.families.must_wait(case, first=first, healthy=healthy and case.status != STUCK)
 
     def released_cases(self) -> Iterable[str]:
@@ -168,26 +176,26 @@ class RcaHooks(DefaultHooks):
         return self.workspace.list_problems()
 
 
-def _remembering(families: FamilyQueue, looks: Sequence[CaseView]) -> FamilyQueue:
-    """Who waits for whom, as the journal left it."""
-    for look in looks:
-        visits = _first(look.visits)
-        begun = look.asked or look.step not in (F2, F3) or visits > 1
-        families.restore(look.case_id, look.step, look.status, worked=visits > 0 and begun)
+def _restore_queue(families: FamilyQueue, views: Sequence[CaseView]) -> FamilyQueue:
+    """Put every case where the journal left it."""
+    for view in views:
+        visits = _count_visits(view.visits)
+        started = view.asked or view.step not in (F2, F3) or visits > 1
+        families.restore(view.case_id, view.step, view.status, worked=visits > 0 and started)
     return families
 
 
-def _past(look: CaseView) -> bool:
+def _is_past_investigation(view: CaseView) -> bool:
     """Whether a case that rests may stand in for others: it has its investigation behind it."""
-    return look.status != OPEN or look.step in (F5, F6)
+    return view.status != OPEN or view.step in (F5, F6)
 
 
-def _first(visits: Mapping[str, int]) -> int:
+def _count_visits(visits: Mapping[str, int]) -> int:
     """How often a case came to its investigation."""
     return visits.get(F2, 0) + visits.get(F3, 0)
 
 
-def _with_repo(context: Mapping[str, Any]) -> dict[str, Any]:
+def _add_current_repo(context: Mapping[str, Any]) -> dict[str, Any]:
     """The context with the repository that the next dispatch is about, where there are several."""
     repos = list_selected_repos(context)
     done = len(context.get("findings", ()))

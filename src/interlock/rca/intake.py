@@ -1,4 +1,4 @@
-"""Intake: what sources told becomes cases, each with what it is compared by and its family.
+"""Intake: the failures of sources become cases, each with what it is compared by and its family.
 
 A case is named C1, C2 and so on within its suite. A failure that a suite has already, to the last
 word, is no new case, also when it comes again in a larger report.
@@ -41,53 +41,57 @@ class KnownFailures(msgspec.Struct, frozen=True):
     family: str
 
 
-class _New(msgspec.Struct, frozen=True):
+class _NewFailure(msgspec.Struct, frozen=True):
     failure: Failure
     traits: Traits
     content: str
 
 
-def arrivals(intakes: Sequence[SourceLaunch], known: Sequence[KnownFailures] = ()) -> list[Arrival]:
+def make_arrivals(
+    intakes: Sequence[SourceLaunch], known: Sequence[KnownFailures] = ()
+) -> list[Arrival]:
     """What is new in these, as cases that can be written."""
     seen = {each.content for each in known}
-    fresh = [list(_news(intake.failures, seen)) for intake in intakes]
-    family_of = _families([new for some in fresh for new in some], known)
+    fresh = [list(_filter_new(intake.failures, seen)) for intake in intakes]
+    family_of = _assign_families([new for some in fresh for new in some], known)
     number = len(known)
     found: list[Arrival] = []
     for intake, some in zip(intakes, fresh, strict=True):
         cases = [
-            _case(f"C{number + index}", new, family_of[new.content])
+            _make_case(f"C{number + index}", new, family_of[new.content])
             for index, new in enumerate(some, 1)
         ]
         number += len(some)
-        found.append(Arrival(launch=intake.launch, cases=cases, rp_launch_id=_rp_id(intake.launch)))
+        found.append(
+            Arrival(launch=intake.launch, cases=cases, rp_launch_id=_read_rp_id(intake.launch))
+        )
     return found
 
 
-def content_of(failure: Failure) -> str:
-    """A mark of all that was said about a failure, whatever launch it is told in."""
-    told = {name: value for name, value in failure_fields(failure).items() if name not in _VOLATILE}
-    return hashlib.sha256(_encode([failure.id, told])).hexdigest()[:32]
+def hash_failure(failure: Failure) -> str:
+    """A hash of everything known about a failure, whatever launch it came in."""
+    kept = {name: value for name, value in encode_failure(failure).items() if name not in _VOLATILE}
+    return hashlib.sha256(_encode([failure.id, kept])).hexdigest()[:32]
 
 
-def failure_fields(failure: Failure) -> dict[str, Any]:
+def encode_failure(failure: Failure) -> dict[str, Any]:
     """A failure as the input of a case: what is empty is left out."""
     fields = msgspec.to_builtins(failure)
     return {name: value for name, value in fields.items() if value}
 
 
-def failure_of(case_id: str, given: Mapping[str, Any]) -> Failure:
-    """The failure a case's input tells, as far as it tells one."""
+def decode_failure(case_id: str, given: Mapping[str, Any]) -> Failure:
+    """The failure in a case's input; fields that do not fit are left out."""
     fields = {name: value for name, value in given.items() if name in Failure.__struct_fields__}
     fields["id"] = str(given.get("id", case_id))
     try:
         return msgspec.convert(fields, Failure)
     except msgspec.ValidationError:
-        told = {name: value for name, value in fields.items() if _fits(name, value)}
-        return msgspec.convert(told, Failure)
+        valid = {name: value for name, value in fields.items() if _is_valid(name, value)}
+        return msgspec.convert(valid, Failure)
 
 
-def _fits(name: str, value: Any) -> bool:
+def _is_valid(name: str, value: Any) -> bool:
     try:
         msgspec.convert({"id": "", name: value}, Failure)
     except msgspec.ValidationError:
@@ -108,13 +112,17 @@ def begin_cases(
 ) -> int:
     """A run of cases that a user wrote down, as a suite with one launch."""
     written = list(cases)
-    # What a case is called is what tells its failure from the others of the file.
-    told = [failure_of(case.case_id, {**case.input, "id": case.case_id}) for case in written]
-    news = [_New(failure, extract_traits(failure), content_of(failure)) for failure in told]
-    family_of = _families(news, ())
+    # Its name is what tells a failure from the others of the file.
+    failures = [
+        decode_failure(case.case_id, {**case.input, "id": case.case_id}) for case in written
+    ]
+    new_failures = [
+        _NewFailure(failure, extract_traits(failure), hash_failure(failure)) for failure in failures
+    ]
+    family_of = _assign_families(new_failures, ())
     failed = [
-        _case(case.case_id, new, family_of[new.content], case)
-        for case, new in zip(written, news, strict=True)
+        _make_case(case.case_id, new, family_of[new.content], case)
+        for case, new in zip(written, new_failures, strict=True)
     ]
     launch = Launch(launch_id=fingerprint[:16], name=source)
     opened = begin_suite(
@@ -131,33 +139,37 @@ def begin_cases(
     return opened.run_id
 
 
-def _news(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_New]:
+def _filter_new(failures: Iterable[Failure], known: Collection[str]) -> Iterator[_NewFailure]:
     seen = set(known)
     for failure in failures:
-        content = content_of(failure)
+        content = hash_failure(failure)
         if content not in seen:
             seen.add(content)
-            yield _New(failure, extract_traits(failure), content)
+            yield _NewFailure(failure, extract_traits(failure), content)
 
 
-def _families(news: Sequence[_New], known: Sequence[KnownFailures]) -> dict[str, str]:
+def _assign_families(
+    new_failures: Sequence[_NewFailure], known: Sequence[KnownFailures]
+) -> dict[str, str]:
     """The family of each new failure by its content; one that joins known ones has theirs."""
-    if not news:
+    if not new_failures:
         return {}
-    told = [decode_traits(each.features) for each in known] + [new.traits for new in news]
+    traits = [decode_traits(each.features) for each in known] + [new.traits for new in new_failures]
     names: dict[str, str] = {}
-    for members in find_families(told):
+    for members in find_families(traits):
         before = [known[at].family for at in members if at < len(known)]
-        new = [news[at - len(known)] for at in members if at >= len(known)]
+        new = [new_failures[at - len(known)] for at in members if at >= len(known)]
         if new:
             name = before[0] if before else new[0].content[:12]
             names |= dict.fromkeys((each.content for each in new), name)
     return names
 
 
-def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) -> FailedCase:
+def _make_case(
+    case_id: str, new: _NewFailure, family: str, given: NewCase | None = None
+) -> FailedCase:
     failure = new.failure
-    fields = given.input if given else failure_fields(failure)
+    fields = given.input if given else encode_failure(failure)
     return FailedCase(
         case_id=case_id,
         input={**fields, "family": family, "content": new.content},
@@ -173,5 +185,5 @@ def _case(case_id: str, new: _New, family: str, given: NewCase | None = None) ->
     )
 
 
-def _rp_id(launch: Launch) -> int | None:
+def _read_rp_id(launch: Launch) -> int | None:
     return int(launch.launch_id) if launch.project and launch.launch_id.isdecimal() else None

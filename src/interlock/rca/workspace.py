@@ -20,15 +20,15 @@ _COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 class CheckoutSet:
     """Repositories by name. One that cannot be read is there all the same, and says why."""
 
-    def __init__(self, terms: RcaConfig) -> None:
-        self._terms = terms
+    def __init__(self, config: RcaConfig) -> None:
+        self._config = config
         self._commits: dict[tuple[str, str], list[Commit]] = {}
         self._writers: dict[tuple[str, str, str, int], str] = {}
 
     @cached_property
     def repositories(self) -> dict[str, Repository]:
-        cache = Path(self._terms.cache) if self._terms.cache else None
-        return {repo.name: Repository(repo, cache=cache) for repo in self._terms.repos}
+        cache = Path(self._config.cache) if self._config.cache else None
+        return {repo.name: Repository(repo, cache=cache) for repo in self._config.repos}
 
     def list_problems(self) -> list[str]:
         """What could not be read, or not whole: a sentence each."""
@@ -63,7 +63,7 @@ class CheckoutSet:
         )
 
     def _find_last_green(self, name: str) -> str:
-        greens = self._terms.last_green
+        greens = self._config.last_green
         return greens.get(name) or greens.get("", "")
 
     def list_new_commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:

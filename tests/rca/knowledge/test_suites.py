@@ -33,8 +33,9 @@ from interlock.rca.knowledge.suites import (
     find_suite,
     has_agreed_cause,
     iterate_case_views,
+    list_briefs,
+    list_case_numbers,
     list_launches,
-    list_siblings,
     list_suite_cases,
 )
 from interlock.rca.records import Launch
@@ -142,9 +143,8 @@ def test_where_the_engine_stands(world: Inquiry) -> None:
 def test_the_little_that_others_need(world: Inquiry) -> None:
     fourth = CaseBrief(4, "L2/d", 2, 2, "unit", "d", "", "open", "d broke", "f1", 1, 1)
     with world.reading() as connection:
-        assert [each.case_no for each in list_siblings(connection, 1)] == [1, 2, 3]
-        assert [each.case_no for each in list_siblings(connection, 1, 2)] == [1, 2]
-        assert list_siblings(connection, 2) == [fourth]
+        assert list_case_numbers(connection, 1) == [1, 2, 3]
+        assert list_briefs(connection, [4, 99]) == [fourth]
 
 
 @pytest.fixture

@@ -291,7 +291,7 @@ def test_a_large_family_says_how_many_are_elsewhere() -> None:
     read = Page(render_page(build_outline(many(10_000, 1))))
     assert f"and {10_000 - MAX_MEMBERS:,} more" in read.text
     assert {"href": "#list-1"} in read.all("a")
-    assert f"{10_000 - MAX_MEMBERS:,} of 10,000 failures are not told in full" in read.text
+    assert f"{10_000 - MAX_MEMBERS:,} of 10,000 failures are not shown in full" in read.text
 
 
 def test_enormous_texts_do_not_make_an_enormous_page() -> None:

@@ -21,7 +21,7 @@ from interlock.journal.runs import find_run
 from interlock.journal.sqlite import raw_connection
 from interlock.rca.calibration.scenario import ExpectedInvest, LabelledCase, RootCause, Scenario
 from interlock.rca.config import RcaConfig
-from interlock.rca.intake import arrivals
+from interlock.rca.intake import make_arrivals
 from interlock.rca.knowledge.intake import begin_suite
 from interlock.rca.records import Failure, Job, Launch, Repo
 from interlock.rca.sources.read import SourceLaunch
@@ -125,7 +125,7 @@ def begin_scenario(
             each,
             cases=[msgspec.structs.replace(c, case_id=c.failure.id) for c in each.cases],
         )
-        for each in arrivals(list(make_launches(scenario)))
+        for each in make_arrivals(list(make_launches(scenario)))
     ]
     opened = begin_suite(
         connection,

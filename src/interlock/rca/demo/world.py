@@ -52,7 +52,7 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
         done = subprocess.run(  # noqa: S603
             [sys.executable, script, workspace, results, "--build", results.name, "--began", began],
             cwd=workspace,
-            env=_plain_environment(),
+            env=_make_plain_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -68,7 +68,7 @@ def run_job(workspace: Path, results: Path, *, began: str) -> bool:
     return done.returncode == 0
 
 
-def _plain_environment() -> dict[str, str]:
+def _make_plain_environment() -> dict[str, str]:
     """The user's environment without what would steer git, Python or Interlock."""
     steering = ("GIT_", "PYTHON", "INTERLOCK_", "FORCE_COLOR")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
@@ -136,7 +136,7 @@ def build_world(folder: Path) -> DemoWorld:
         earlier=folder / "results" / EARLIER[0],
         today=folder / "results" / TODAY[0],
         green_before=GREEN_BEFORE,
-        last_green=_revisions(hashes, "last-green"),
+        last_green=_find_revisions(hashes, "last-green"),
         truth=read_planted(hashes),
     )
 
@@ -172,7 +172,7 @@ def _make_world(folder: Path) -> dict[str, dict[str, str]]:
     for (build, began), name in ((EARLIER, f"build-{EARLIER[0]}"), (TODAY, "HEAD")):
         workspace = folder / "ci" / build
         results = folder / "results" / build
-        run_nightly(repos, _revisions(hashes, name), workspace, results, began=began)
+        run_nightly(repos, _find_revisions(hashes, name), workspace, results, began=began)
     _write_mark(folder, _WorldMark(interlock_demo=_compute_edition(), hashes=hashes))
     return hashes
 
@@ -197,7 +197,7 @@ def write_repository(folder: Path, changes: Iterable[DemoCommit]) -> dict[str, s
     )
 
 
-def _revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[str, str]:
+def _find_revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[str, str]:
     """Of each repository, the commit that has this name."""
     return {repo: known[name] for repo, known in hashes.items()}
 

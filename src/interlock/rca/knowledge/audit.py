@@ -4,6 +4,14 @@ A table of queries, each answering with the subjects that break its rule. The fo
 these tables are checked with all others.
 """
 
+from interlock.journal.sqlite import IS_JSON
+
+_JSON_COLUMNS = (
+    ("case", "case_no", "rca_cases", ("bands", "notes", "draft")),
+    ("case", "case_no", "triages", ("candidate_repos",)),
+    ("root cause", "rca_id", "rcas", ("affected_versions", "evidence")),
+    ("launch", "launch_id", "launches", ("env_attributes", "payload")),
+)
 KNOWLEDGE_RULES = {
     "rca.suite": (
         (
@@ -57,7 +65,7 @@ KNOWLEDGE_RULES = {
         (
             "select 'root cause ' || a.rca_id from rcas a"
             " left join rca_cases r on r.case_no = a.case_no"
-            " where a.status = 'open' and r.rca_id is not a.rca_id"
+            " where a.status = 'open' and (r.rca_id is null or r.rca_id != a.rca_id)"
         ),
         "it is open, and its case has another one or none",
     ),
@@ -78,14 +86,11 @@ KNOWLEDGE_RULES = {
     ),
     "rca.unreadable": (
         (
-            "select 'case ' || case_no from rca_cases where not (json_valid(bands)"
-            " and json_valid(notes) and json_valid(draft))"
-            " union all select 'case ' || case_no from triages"
-            " where not json_valid(candidate_repos)"
-            " union all select 'root cause ' || rca_id from rcas where not"
-            " (json_valid(affected_versions) and json_valid(evidence))"
-            " union all select 'launch ' || launch_id from launches where not"
-            " (json_valid(env_attributes) and json_valid(payload))"
+            " union all ".join(
+                f"select '{subject} ' || {key} from {table} where not {IS_JSON.format(column)}"  # noqa: S608
+                for subject, key, table, columns in _JSON_COLUMNS
+                for column in columns
+            )
         ),
         "a part of it cannot be read",
     ),

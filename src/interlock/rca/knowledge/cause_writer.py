@@ -15,17 +15,18 @@ from interlock.journal.sqlite import RawConnection, is_row_id
 from interlock.system.errors import StoreError
 
 _CASE = (
-    "select r.case_no, c.suite_id, r.status, r.symptom_id, r.rca_id,"
-    " (select a.case_no = r.case_no from rcas a where a.rca_id = r.rca_id) is 1, r.name,"
+    "select r.case_no, c.suite_id, r.status, r.symptom_id, r.rca_id, a.case_no, r.name,"
     " r.error_message, r.error_pattern, r.test_name_pattern, r.features, r.fingerprint, r.bands,"
     " v.label from rca_cases r join launches l on l.launch_id = r.launch_id"
     " join circuits c on c.circuit_id = l.circuit_id"
-    " join versions v on v.version_id = c.version_id where r.case_no = ?"
+    " join versions v on v.version_id = c.version_id"
+    " left join rcas a on a.rca_id = r.rca_id where r.case_no = ?"
 )
 _LINK = (
     "insert into symptom_rca (symptom_id, rca_id, case_no, confidence, notes, linked_at)"
     " values (?, ?, ?, ?, ?, ?) on conflict (symptom_id, rca_id) do update set"
-    " confidence = coalesce(max(confidence, excluded.confidence), confidence, excluded.confidence)"
+    " confidence = case when symptom_rca.confidence > excluded.confidence"
+    " then symptom_rca.confidence else coalesce(excluded.confidence, symptom_rca.confidence) end"
 )
 _UNLINK = (
     "delete from symptom_rca where symptom_id = ? and rca_id = ? and case_no = ? and not exists"
@@ -42,8 +43,8 @@ class RcaCase(msgspec.Struct, frozen=True):
     status: str
     symptom_id: int | None
     rca_id: int | None
-    owns_rca: int
-    """1 if its root cause is its own, not one it shares with the case that found it."""
+    owner_no: int | None
+    """The case that its root cause is of."""
     name: str
     error_message: str
     error_pattern: str
@@ -52,6 +53,11 @@ class RcaCase(msgspec.Struct, frozen=True):
     fingerprint: str
     bands: str
     version: str
+
+    @property
+    def owns_rca(self) -> bool:
+        """Whether its root cause is its own, not one it shares with the case that found it."""
+        return self.owner_no == self.case_no
 
 
 def read_case(raw: RawConnection, case_no: int) -> RcaCase:
@@ -63,7 +69,7 @@ def read_case(raw: RawConnection, case_no: int) -> RcaCase:
     return RcaCase(*row)
 
 
-def link(
+def link_case(
     raw: RawConnection,
     case: RcaCase,
     symptom_id: int | None,
@@ -106,18 +112,20 @@ def set_decision(raw: RawConnection, case_no: int, decision: str, by: str) -> No
 
 
 def set_recalled(raw: RawConnection, case_no: int, *, recalled: bool) -> None:
-    raw.execute("update rca_cases set recalled = ? where case_no = ?", (recalled, case_no))
+    raw.execute("update rca_cases set recalled = ? where case_no = ?", (int(recalled), case_no))
 
 
 def set_regression(raw: RawConnection, case_no: int, *, regression: bool) -> None:
-    raw.execute("update rca_cases set is_regression = ? where case_no = ?", (regression, case_no))
+    raw.execute(
+        "update rca_cases set is_regression = ? where case_no = ?", (int(regression), case_no)
+    )
 
 
 def add_note(raw: RawConnection, case_no: int, note: str) -> None:
-    raw.execute(
-        "update rca_cases set notes = json_insert(notes, '$[#]', ?) where case_no = ?",
-        (note, case_no),
-    )
+    query = "select notes from rca_cases where case_no = ?"
+    notes = msgspec.json.decode(raw.execute(query, (case_no,)).fetchone()[0], type=list[str])
+    text = msgspec.json.encode([*notes, note]).decode()
+    raw.execute("update rca_cases set notes = ? where case_no = ?", (text, case_no))
 
 
 BY_REVIEW = 0
@@ -127,23 +135,13 @@ _NEW_CAUSE = (
     "insert into rcas (case_no, attempt, title, description, defect_type, category, component,"
     " affected_versions, evidence, convergence_score, jira_ticket_id, jira_link, status,"
     " created_at)"
-    " values (?, iif(exists (select 1 from rcas where case_no = ? and attempt = ?),"
-    " (select max(attempt) + 1 from rcas where case_no = ?), ?),"
-    " ?, ?, ?, ?, ?, ?, ?, ?, '', '', 'open', ?) returning rca_id"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', 'open', ?) returning rca_id"
 )
 _REWORD = (
     "update rcas set title = ?, description = ?, defect_type = ?, category = ?, component = ?,"
     " affected_versions = ?, evidence = ?, convergence_score = ? where rca_id = ?"
 )
-_REOPEN = (
-    "update rcas set status = 'open', resolved_at = null, verified_at = null, archived_at = null"
-    " where rca_id = ?"
-)
-_ARCHIVE = (
-    "update rcas set status = 'archived', archived_at ="
-    " max(?, created_at, coalesce(resolved_at, created_at), coalesce(verified_at, created_at))"
-    " where rca_id = ?"
-)
+_DATES = ("resolved_at", "verified_at", "archived_at")
 _SHARING = "select case_no from rca_cases where rca_id = ? and case_no != ? order by case_no"
 _SHARING_AGREED = (
     "select case_no from rca_cases where rca_id = ? and case_no != ?"
@@ -194,21 +192,41 @@ def write_own_cause(
         found = None
     followers = retire_own_cause(raw, case_no, found, at, followed=followed)
     if found is None:
-        which = (case_no, case_no, attempt, case_no, attempt)
-        rca_id = int(raw.execute(_NEW_CAUSE, (*which, *_build_row(words), at)).fetchone()[0])
+        if _find_attempt(raw, case_no, attempt) is not None:
+            query = "select max(attempt) + 1 from rcas where case_no = ?"
+            (attempt,) = raw.execute(query, (case_no,)).fetchone()
+        row = (case_no, attempt, *_build_row(words), at)
+        rca_id = int(raw.execute(_NEW_CAUSE, row).fetchone()[0])
     else:
         raw.execute(_REWORD, (*_build_row(words), found))
-        raw.execute(_REOPEN, (found,))
+        change_status(raw, found, "open", at)
         rca_id = found
     reassign_cause(raw, followers, rca_id, at)
     return rca_id
 
 
-def edit_cause(raw: RawConnection, rca_id: int, words: CauseText) -> None:
+def edit_cause(raw: RawConnection, rca_id: int, words: CauseText, at: float) -> None:
     """Say it otherwise. One that was archived is open again: somebody stands for it."""
     raw.execute(_REWORD, (*_build_row(words), rca_id))
     if read_status(raw, rca_id) == "archived":
-        raw.execute(_REOPEN, (rca_id,))
+        change_status(raw, rca_id, "open", at)
+
+
+def change_status(raw: RawConnection, rca_id: int, status: str, at: float) -> None:
+    """Set the status with its date, which is never before the dates that came earlier; one that is
+    open again has no dates."""
+    query = "select created_at, resolved_at, verified_at, archived_at from rcas where rca_id = ?"
+    created, *dates = raw.execute(query, (rca_id,)).fetchone()
+    if status == "open":
+        dates = [None, None, None]
+    else:
+        place = _DATES.index(f"{status}_at")
+        dates[place] = max(at, created, *(each for each in dates[:place] if each is not None))
+    raw.execute(
+        "update rcas set status = ?, resolved_at = ?, verified_at = ?, archived_at = ?"
+        " where rca_id = ?",
+        (status, *dates, rca_id),
+    )
 
 
 def read_cause_text(raw: RawConnection, rca_id: int) -> CauseText:
@@ -235,19 +253,17 @@ def retire_own_cause(
     """Give up the case's own open root cause, unless it is the one to keep. If it is `followed`,
     the cases that share it and were not reviewed with it shall have its successor: they are the
     answer."""
-    row = raw.execute(
-        "select rca_id from rcas where case_no = ? and status = 'open' and rca_id is not ?",
-        (case_no, keep),
-    ).fetchone()
-    if row is None:
+    query = "select rca_id from rcas where case_no = ? and status = 'open'"
+    row = raw.execute(query, (case_no,)).fetchone()
+    if row is None or row[0] == keep:
         return []
     rca_id = int(row[0])
     query = _SHARING_AGREED if followed else _SHARING
-    heir = raw.execute(query, (rca_id, case_no)).fetchone()
-    if heir is None:
-        raw.execute(_ARCHIVE, (at, rca_id))
+    successor = raw.execute(query, (rca_id, case_no)).fetchone()
+    if successor is None:
+        change_status(raw, rca_id, "archived", at)
     else:
-        raw.execute(_HAND_OVER, (*heir, *heir, rca_id))
+        raw.execute(_HAND_OVER, (*successor, *successor, rca_id))
     if not followed:
         return []
     return [each for (each,) in raw.execute(_SHARING_STILL_OPEN, (rca_id, case_no))]
@@ -257,7 +273,7 @@ def reassign_cause(raw: RawConnection, followers: Iterable[int], rca_id: int, at
     """Cases that shared what was given up get what took its place."""
     for case_no in followers:
         case = read_case(raw, case_no)
-        link(raw, case, case.symptom_id, rca_id, at, notes="followed")
+        link_case(raw, case, case.symptom_id, rca_id, at, notes="followed")
         add_versions(raw, rca_id, (case.version,))
 
 
@@ -301,9 +317,8 @@ def _build_row(words: CauseText) -> tuple[object, ...]:
     )
 
 
-_FIXED = (
-    "select max(a.status in ('resolved', 'verified')) and not max(a.status = 'open')"
-    " from symptom_rca l join rcas a on a.rca_id = l.rca_id where l.symptom_id = ?"
+_CAUSE_STATUSES = (
+    "select a.status from symptom_rca l join rcas a on a.rca_id = l.rca_id where l.symptom_id = ?"
 )
 _NEW_SYMPTOM = (
     "insert into symptoms (fingerprint, name, error_pattern, test_name_pattern, features,"
@@ -333,8 +348,8 @@ def match_symptom(
     if row is None:
         return SymptomMatch(_insert_symptom(raw, case, at, component, severity), True, False)
     raw.execute(
-        "update symptoms set component = iif(component = '', ?, component),"
-        " severity = iif(severity = '', ?, severity) where symptom_id = ?",
+        "update symptoms set component = case component when '' then ? else component end,"
+        " severity = case severity when '' then ? else severity end where symptom_id = ?",
         (component, severity, row[0]),
     )
     return count_sighting(raw, row[0], case.case_no, at)
@@ -346,20 +361,22 @@ def count_sighting(
     """A case reports a known symptom: it counts once, and wakes it up. None if there is no such."""
     if not is_row_id(symptom_id):
         return None
-    row = raw.execute("select status from symptoms where symptom_id = ?", (symptom_id,)).fetchone()
+    query = "select status, first_seen_at, last_seen_at from symptoms where symptom_id = ?"
+    row = raw.execute(query, (symptom_id,)).fetchone()
     if row is None:
         return None
+    status, first, last = row
     when = _find_time_seen(raw, case_no, at)
     if not _count_case(raw, symptom_id, case_no, when):
         return SymptomMatch(symptom_id, False, False)
-    (fixed,) = raw.execute(_FIXED, (symptom_id,)).fetchone()
+    causes = {cause for (cause,) in raw.execute(_CAUSE_STATUSES, (symptom_id,))}
+    fixed = bool(causes & {"resolved", "verified"}) and "open" not in causes
     raw.execute(
         "update symptoms set occurrence_count = occurrence_count + 1, status = 'active',"
-        " first_seen_at = min(first_seen_at, ?), last_seen_at = max(last_seen_at, ?)"
-        " where symptom_id = ?",
-        (when, when, symptom_id),
+        " first_seen_at = ?, last_seen_at = ? where symptom_id = ?",
+        (min(first, when), max(last, when), symptom_id),
     )
-    return SymptomMatch(symptom_id, True, row[0] != "active" or bool(fixed))
+    return SymptomMatch(symptom_id, True, status != "active" or fixed)
 
 
 def drop_sighting(raw: RawConnection, symptom_id: int, case_no: int) -> None:
@@ -380,8 +397,8 @@ def _find_time_seen(raw: RawConnection, case_no: int, at: float) -> float:
 
 def _count_case(raw: RawConnection, symptom_id: int, case_no: int, at: float) -> bool:
     """Count the case for the symptom; False if it was counted before."""
-    row = (symptom_id, case_no, at)
-    return raw.execute("insert or ignore into sightings values (?, ?, ?)", row).rowcount == 1
+    query = "insert into sightings values (?, ?, ?) on conflict do nothing"
+    return raw.execute(query, (symptom_id, case_no, at)).rowcount == 1
 
 
 def _insert_symptom(

@@ -13,6 +13,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection, transaction
+from interlock.rca.knowledge.cause_writer import change_status
 from interlock.system.errors import StateError, StoreError
 
 _PER_BAND = 500
@@ -42,8 +43,7 @@ _RCAS_OF_SUITE = _RCA + _IN_SUITE
 _COUNTED = (
     ", null, (select count(*) from rca_cases r where r.rca_id = a.rca_id),"
     " (select count(*) from rca_cases r where r.rca_id = a.rca_id"
-    " and r.status in ('reviewed', 'closed')) from rcas a"
-    " where ? or a.status != 'archived' order by a.rca_id"
+    " and r.status in ('reviewed', 'closed')) from rcas a order by a.rca_id"
 )
 _CAUSES = _RCA + _COUNTED
 _OCCURRENCES = (
@@ -51,7 +51,8 @@ _OCCURRENCES = (
     " r.created_at)) as at, count(*) from rca_cases r join launches l on l.launch_id = r.launch_id"
     " join circuits c on c.circuit_id = l.circuit_id"
     " join versions v on v.version_id = c.version_id"
-    " where r.symptom_id = ? group by l.launch_id order by at desc, l.launch_id desc limit ?"
+    " where r.symptom_id = ? group by l.launch_id, v.label"
+    " order by at desc, l.launch_id desc limit ?"
 )
 _VERSIONS = (
     "select distinct v.label from rca_cases r join launches l on l.launch_id = r.launch_id"
@@ -222,8 +223,9 @@ class KnownCause(msgspec.Struct, frozen=True):
 
 def list_causes(connection: Connection, *, archived: bool = False) -> list[KnownCause]:
     """All root causes, the oldest first; archived ones only if asked for."""
-    rows = raw_connection(connection).execute(_CAUSES, (archived,))
-    return [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
+    rows = raw_connection(connection).execute(_CAUSES)
+    found = [KnownCause(read_rca(row[:-2]), row[-2], row[-1]) for row in rows]
+    return [each for each in found if archived or each.rca.status != "archived"]
 
 
 DAY = 86_400.0
@@ -234,15 +236,6 @@ _MOVES = {
     "resolved": ("verified", "archived", "open"),
     "verified": ("archived", "open"),
     "archived": ("open",),
-}
-_DATES = {
-    "open": "resolved_at = null, verified_at = null, archived_at = null",
-    "resolved": "resolved_at = max(:at, created_at)",
-    "verified": "verified_at = max(:at, resolved_at)",
-    "archived": (
-        "archived_at = max(:at, created_at, coalesce(resolved_at, created_at),"
-        " coalesce(verified_at, created_at))"
-    ),
 }
 
 
@@ -266,10 +259,7 @@ def set_rca_status(connection: Connection, rca_id: int, status: str, at: float) 
             raise StateError(f"root cause {rca_id} is {before}: next it can be {choice}")
         if status == "open":
             _check_may_reopen(raw, rca_id, case_no)
-        raw.execute(
-            f"update rcas set status = :status, {_DATES[status]} where rca_id = :rca_id",  # noqa: S608
-            {"status": status, "at": at, "rca_id": rca_id},
-        )
+        change_status(raw, rca_id, status, at)
 
 
 def _read_status(raw: RawConnection, rca_id: int) -> tuple[str, int]:

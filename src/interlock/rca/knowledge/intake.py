@@ -36,6 +36,16 @@ _JOB = (
     " tests = excluded.tests, failed = excluded.failed, skipped = excluded.skipped,"
     " ended_at = excluded.ended_at"
 )
+_VERSION = "insert into versions (label) values (?) on conflict do nothing"
+_PIPELINE = (
+    "insert into circuits (suite_id, version_id, name, status, started_at, ended_at)"
+    " values (?, ?, ?, ?, ?, ?) on conflict (suite_id, version_id, name) do update set"
+    " status = excluded.status,"
+    " started_at = case when circuits.started_at < excluded.started_at then circuits.started_at"
+    " else coalesce(excluded.started_at, circuits.started_at) end,"
+    " ended_at = case when circuits.ended_at > excluded.ended_at then circuits.ended_at"
+    " else coalesce(excluded.ended_at, circuits.ended_at) end returning circuit_id"
+)
 _CASE = (
     "insert into rca_cases (case_no, job_id, launch_id, failure_id, rp_item_id, name, class_name,"
     " status, error_message, error_pattern, test_name_pattern, features, log_snippet,"
@@ -188,8 +198,8 @@ def add_failures(
     )
     missing = sorted({new.failure.job for _, new in numbered} - known.keys())
     for name in missing:
-        cursor = raw.execute(_JOB, _build_job_row(launch_id, Job(name=name)))
-        known[name] = cursor.lastrowid
+        row = _build_job_row(launch_id, Job(name=name))
+        (known[name],) = raw.execute(f"{_JOB} returning job_id", row).fetchone()
     raw.executemany(
         _CASE,
         [
@@ -267,27 +277,12 @@ def _filter_unknown(
 
 def _add_pipeline(raw: RawConnection, suite_id: int, launch: Launch, name: str) -> int:
     """The stored CI pipeline of a suite, a version and a name; it spans its launches."""
-    raw.execute("insert or ignore into versions (label) values (?)", (launch.version,))
-    (version_id,) = raw.execute(
-        "select version_id from versions where label = ?", (launch.version,)
-    ).fetchone()
-    (circuit_id,) = raw.execute(
-        "insert into circuits (suite_id, version_id, name, status, started_at, ended_at)"
-        " values (?, ?, ?, ?, ?, ?) on conflict (suite_id, version_id, name) do update set"
-        " status = excluded.status,"
-        " started_at = coalesce(min(started_at, excluded.started_at), started_at,"
-        " excluded.started_at), ended_at = coalesce(max(ended_at, excluded.ended_at), ended_at,"
-        " excluded.ended_at) returning circuit_id",
-        (
-            suite_id,
-            version_id,
-            name,
-            launch.status,
-            parse_timestamp(launch.started_at),
-            parse_timestamp(launch.ended_at),
-        ),
-    ).fetchone()
-    return int(circuit_id)
+    raw.execute(_VERSION, (launch.version,))
+    query = "select version_id from versions where label = ?"
+    (version_id,) = raw.execute(query, (launch.version,)).fetchone()
+    started, ended = parse_timestamp(launch.started_at), parse_timestamp(launch.ended_at)
+    row = (suite_id, version_id, name, launch.status, started, ended)
+    return int(raw.execute(_PIPELINE, row).fetchone()[0])
 
 
 def _merge_jobs(jobs: Iterable[Job]) -> Iterator[Job]:
@@ -345,7 +340,7 @@ def _build_case_row(
         new.test_name_pattern or failure.test_name,
         new.features,
         new.excerpt,
-        failure.log_truncated,
+        int(failure.log_truncated),
         new.fingerprint,
         _encode_text(new.bands),
         parse_timestamp(failure.at),

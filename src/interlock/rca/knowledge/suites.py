@@ -181,15 +181,11 @@ def find_suite(
     """The newest that is all of what is asked for."""
     if not (is_row_id(suite_id or 0) and is_row_id(run_id or 0)):
         return None
-    row = (
-        raw_connection(connection)
-        .execute(
-            _SUITE + " where (?1 is null or suite_id = ?1) and (?2 is null or run_id = ?2)"
-            " and (?3 is null or name = ?3) order by suite_id desc limit 1",
-            (suite_id, run_id, name),
-        )
-        .fetchone()
-    )
+    wanted = {"suite_id": suite_id, "run_id": run_id, "name": name}
+    given = {column: value for column, value in wanted.items() if value is not None}
+    where = " and ".join(["1 = 1", *(f"{column} = ?" for column in given)])
+    query = f"{_SUITE} where {where} order by suite_id desc limit 1"
+    row = raw_connection(connection).execute(query, tuple(given.values())).fetchone()
     return Suite(*row) if row else None
 
 
@@ -209,10 +205,10 @@ def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
     return list(_read_suite_cases(raw_connection(connection).execute(query, (suite_id,))))
 
 
-def list_siblings(connection: Connection, launch_id: int, most: int = -1) -> list[CaseBrief]:
-    """The cases of a launch; at `most` so many, if it is not negative."""
-    query = _BRIEFS + " where r.launch_id = ? order by r.case_no limit ?"
-    return [CaseBrief(*row) for row in raw_connection(connection).execute(query, (launch_id, most))]
+def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:
+    """The numbers of a launch's cases, in order."""
+    query = "select case_no from rca_cases where launch_id = ? order by case_no"
+    return [number for (number,) in raw_connection(connection).execute(query, (launch_id,))]
 
 
 def list_briefs(connection: Connection, case_nos: Iterable[int]) -> list[CaseBrief]:
@@ -353,17 +349,8 @@ def find_position(connection: Connection, case_no: int) -> CasePosition | None:
     row = raw_connection(connection).execute(_PLACE, (case_no,)).fetchone()
     if row is None:
         return None
-    launch_id, suite_id, fingerprint, bands, features, symptom_id, rca_id, _ = row
-    return CasePosition(
-        launch_id=launch_id,
-        suite_id=suite_id,
-        fingerprint=fingerprint,
-        bands=_numbers(bands),
-        features=features,
-        symptom_id=symptom_id,
-        rca_id=rca_id,
-        case_no=case_no,
-    )
+    *place, bands, features, symptom_id, rca_id, number = row
+    return CasePosition(*place, _numbers(bands), features, symptom_id, rca_id, number)
 
 
 def read_environment(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:

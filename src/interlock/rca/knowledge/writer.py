@@ -33,7 +33,7 @@ from interlock.rca.knowledge.cause_writer import (
     drop_sighting,
     edit_cause,
     is_shared,
-    link,
+    link_case,
     make_headline,
     match_symptom,
     read_case,
@@ -49,9 +49,13 @@ from interlock.rca.knowledge.cause_writer import (
 )
 from interlock.rca.knowledge.schema import CATEGORIES
 
-_TRIAGE = "insert or replace into triages values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TRIAGE = (
+    "insert into triages (category, severity, hypothesis, candidate_repos, skip, clock_skew,"
+    " cascade, notes, created_at, case_no) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _CLOSE_SUITE = (
-    "update suites set status = 'closed', closed_at = max(?, created_at)"
+    "update suites set status = 'closed', closed_at ="
+    " case when created_at > ? then created_at else ? end"
     " where suite_id = ? and status = 'open' and not exists (select 1 from circuits c"
     " join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
     " where c.suite_id = suites.suite_id and r.status != 'closed')"
@@ -82,27 +86,27 @@ def _apply_recalled(raw: RawConnection, case: RcaCase, effect: Recalled, at: flo
     if known:
         _take_over(raw, case, symptom_id, effect.rca_id, at, "recalled")
     else:
-        link(raw, case, symptom_id, case.rca_id, at)
+        link_case(raw, case, symptom_id, case.rca_id, at)
     set_recalled(raw, case.case_no, recalled=True)
     if effect.regression or status in ("resolved", "verified") or (met and met.regression):
         set_regression(raw, case.case_no, regression=True)
 
 
 def _apply_triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float) -> None:
-    repos = msgspec.json.encode(effect.candidate_repos).decode()
+    raw.execute("delete from triages where case_no = ?", (case.case_no,))
     raw.execute(
         _TRIAGE,
         (
-            case.case_no,
             _check_category(raw, case, effect.category),
             effect.severity,
             effect.hypothesis,
-            repos,
-            effect.skip,
-            effect.clock_skew,
-            effect.cascade,
+            msgspec.json.encode(effect.candidate_repos).decode(),
+            int(effect.skip),
+            int(effect.clock_skew),
+            int(effect.cascade),
             effect.notes,
             at,
+            case.case_no,
         ),
     )
     component = next(iter(effect.candidate_repos), "")
@@ -114,10 +118,10 @@ def _apply_triaged(raw: RawConnection, case: RcaCase, effect: Triaged, at: float
     if case.rca_id is not None and (effect.skip or not case.owns_rca):
         # Triage begins anew: what was recalled or found before is not this finding's cause.
         retire_own_cause(raw, case.case_no, None, at, followed=False)
-        link(raw, read_case(raw, case.case_no), symptom_id, None, at)
+        link_case(raw, read_case(raw, case.case_no), symptom_id, None, at)
         set_recalled(raw, case.case_no, recalled=False)
     else:
-        link(raw, case, symptom_id, case.rca_id, at)
+        link_case(raw, case, symptom_id, case.rca_id, at)
     set_status(raw, case, "triaged", at)
 
 
@@ -133,7 +137,7 @@ def _apply_investigated(raw: RawConnection, case: RcaCase, effect: Investigated,
         convergence_score=_clamp(effect.convergence_score),
     )
     rca_id = write_own_cause(raw, case.case_no, effect.attempt, words, at, followed=True)
-    link(
+    link_case(
         raw,
         read_case(raw, case.case_no),
         _find_symptom(raw, case, at),
@@ -178,7 +182,7 @@ def _apply_closed(raw: RawConnection, case: RcaCase, effect: Closed, at: float) 
     if effect.draft:
         draft = msgspec.json.encode(effect.draft).decode()
         raw.execute("update rca_cases set draft = ? where case_no = ?", (draft, case.case_no))
-    raw.execute(_CLOSE_SUITE, (at, case.suite_id))
+    raw.execute(_CLOSE_SUITE, (at, at, case.suite_id))
 
 
 def _take_over(
@@ -193,7 +197,7 @@ def _take_over(
     """The case shares another's root cause, and those that shared its own go with it."""
     followers = retire_own_cause(raw, case.case_no, rca_id, at, followed=True)
     case = read_case(raw, case.case_no)
-    link(raw, case, symptom_id, rca_id, at, confidence=confidence, notes=notes)
+    link_case(raw, case, symptom_id, rca_id, at, confidence=confidence, notes=notes)
     add_versions(raw, rca_id, (case.version,))
     reassign_cause(raw, followers, rca_id, at)
 
@@ -212,7 +216,7 @@ def _overturn(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) ->
         category=effect.category or known.category,
     )
     if case.rca_id is not None and case.owns_rca and not is_shared(raw, case.rca_id, case.case_no):
-        edit_cause(raw, case.rca_id, words)
+        edit_cause(raw, case.rca_id, words, at)
     else:
         own = msgspec.structs.replace(words, affected_versions=(case.version,))
         _write_reviewed_cause(raw, case, own, at)
@@ -221,7 +225,7 @@ def _overturn(raw: RawConnection, case: RcaCase, effect: Reviewed, at: float) ->
 def _write_reviewed_cause(raw: RawConnection, case: RcaCase, words: CauseText, at: float) -> None:
     rca_id = write_own_cause(raw, case.case_no, BY_REVIEW, words, at, followed=False)
     symptom_id = _find_symptom(raw, case, at)
-    link(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
+    link_case(raw, read_case(raw, case.case_no), symptom_id, rca_id, at, notes="reviewed")
 
 
 def _read_triage_text(raw: RawConnection, case: RcaCase) -> CauseText | None:

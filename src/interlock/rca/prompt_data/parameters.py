@@ -19,8 +19,8 @@ from interlock.rca.knowledge.suites import (
     CasePosition,
     count_cases_of_rca,
     list_briefs,
+    list_case_numbers,
     list_launches,
-    list_siblings,
     read_environment,
 )
 from interlock.rca.known_causes import KnownCauses, StoredMatch
@@ -29,11 +29,10 @@ from interlock.rca.prompt_data import history as recollection
 from interlock.rca.prompt_data.groups import measure_test_duration
 from interlock.rca.prompt_data.history import BLOCKS, fill_blocks
 from interlock.rca.prompt_data.instructions import (
-    ARTIFACTS,
-    CONDITIONS,
     PromptGuard,
     format_example,
     format_schema,
+    read_instructions,
     select_guards,
 )
 from interlock.rca.prompt_data.subject import PromptLimits, PromptSubject
@@ -109,7 +108,7 @@ def build_parameters(
 
 
 def _build_groups(about: PromptSubject) -> dict[str, Any]:
-    fields = ARTIFACTS[about.family.name]
+    fields = read_instructions().artifacts[about.family.name]
     return {
         "identity": groups.build_identity(about),
         "envelope": groups.build_envelope(about),
@@ -139,9 +138,10 @@ def _build_groups(about: PromptSubject) -> dict[str, Any]:
 
 def _count_own_characters(about: PromptSubject) -> int:
     """How many characters of the prompt are ours: its words, guards, taxonomy and schema."""
-    guards = select_guards(about.family.short, CONDITIONS)
+    table = read_instructions()
+    guards = select_guards(about.family.short, table.conditions)
     guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
-    schema = len(format_schema(ARTIFACTS[about.family.name]))
+    schema = len(format_schema(table.artifacts[about.family.name]))
     return _PROSE + guard_length + schema + len(about.taxonomy.format_all()) + len(about.fence.note)
 
 
@@ -278,8 +278,7 @@ class PromptDataReader:
     def _list_cases(self, place: CasePosition) -> list[int]:
         """The numbers of all cases of its launch."""
         if place.launch_id not in self._members:
-            found = list_siblings(self._connection, place.launch_id)
-            self._members[place.launch_id] = [each.case_no for each in found]
+            self._members[place.launch_id] = list_case_numbers(self._connection, place.launch_id)
         return self._members[place.launch_id]
 
     def _read_siblings(self, members: Sequence[int], own: str) -> list[Sibling]:

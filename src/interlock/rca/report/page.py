@@ -32,11 +32,11 @@ from interlock.system.html import build_content_policy, load_templates, read_sou
 from interlock.system.text import clip_block, format_line, plural, replace_unencodable
 
 MAX_MEMBERS = 25
-"""So many cases of a family are told in full; all are in the list."""
+"""So many cases of a family are shown in full; all are in the list."""
 MAX_CARDS = 250
 """So many causes get a card; all are in the list."""
 MAX_BYTES = 10_000_000
-"""Bytes for cards with the cases they tell in full."""
+"""Bytes for cards with the cases they show in full."""
 _CASES = 7_000_000
 """Of these, bytes for the cases."""
 MAX_ROWS = 20_000
@@ -47,12 +47,12 @@ _LAUNCHES = 20
 
 
 class PageRow(msgspec.Struct, frozen=True):
-    """One case in the list, and whether it is told in full above."""
+    """One case in the list, and whether it is shown in full above."""
 
     number: int
     case: CaseFinding
     state: str
-    told: bool
+    is_full: bool
 
 
 def render_page(outline: Outline) -> str:
@@ -60,8 +60,8 @@ def render_page(outline: Outline) -> str:
     colours = assign_shades(outline.causes)
     marks = build_anchors(outline)
     cards, full = _render_cards(outline, colours, marks)
-    style, script = source("page.css"), source("page.js")
-    html = render(
+    style, script = read_template("page.css"), read_template("page.js")
+    html = render_template(
         "page.html.j2",
         outline=outline,
         verdict=format_verdict_lines(outline),
@@ -99,7 +99,7 @@ def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
 def _render_cards(
     outline: Outline, colours: dict[int, int], marks: Anchors
 ) -> tuple[list[Markup], frozenset[int]]:
-    """Cards while they fit, and the numbers of the cases they tell in full and list."""
+    """Cards while they fit, and the numbers of the cases they show in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
     room, spent, first = _CASES, 0, 1
@@ -127,7 +127,7 @@ def _render_cases(
     length = 0
     for number, case in enumerate(cause.cases[:MAX_MEMBERS], first):
         facts = {"case": case, "number": number, "mark": marks.case(number)}
-        html = render("case.html.j2", cause=cause, outline=outline, **facts)
+        html = render_template("case.html.j2", cause=cause, outline=outline, **facts)
         length += _count_bytes(html)
         if length > room:
             break
@@ -142,7 +142,7 @@ def _count_bytes(html: str) -> int:
 def _render_card(
     cause: Cause, shown: list[Markup], colour: int, outline: Outline, marks: Anchors
 ) -> Markup:
-    html = render(
+    html = render_template(
         "card.html.j2",
         cause=cause,
         shown=shown,
@@ -185,7 +185,9 @@ def _list_cuts(outline: Outline, cards: int, full: int) -> list[str]:
             f"{len(outline.causes) - cards:,} of {len(outline.causes):,} causes have no card"
         )
     if full < outline.total:
-        found.append(f"{outline.total - full:,} of {outline.total:,} failures are not told in full")
+        found.append(
+            f"{outline.total - full:,} of {outline.total:,} failures are not shown in full"
+        )
     if outline.total > MAX_ROWS:
         found.append(f"{outline.total - MAX_ROWS:,} of {outline.total:,} failures are not listed")
     if (more := len(outline.findings.launches) - _LAUNCHES) > 0:
@@ -197,16 +199,16 @@ _ERROR, _STACK, _EXCERPT, _MESSAGE, DRAFT = 4_000, 8_000, 6_000, 4_000, 6_000
 _TURNS, _EVIDENCE = 60, 20
 
 
-def render(name: str, **facts: Any) -> str:
-    return environment().get_template(name).render(**facts)
+def render_template(name: str, **facts: Any) -> str:
+    return load_environment().get_template(name).render(**facts)
 
 
-def source(name: str) -> str:
-    return read_source(environment(), name)
+def read_template(name: str) -> str:
+    return read_source(load_environment(), name)
 
 
 @cache
-def environment() -> Environment:
+def load_environment() -> Environment:
     """What templates of this page may use."""
     made = load_templates("rca/report")
     made.filters.update(
@@ -220,8 +222,8 @@ def environment() -> Environment:
         advice=format_advice,
         made_by=format_analysts,
         history=format_history,
-        values=values,
-        draft=_draft,
+        values=list_values,
+        draft=_format_draft,
         step_title=words.format_step,
         asks=lambda step: words.QUESTIONS.get(words.normalize_step(step), ""),
     )
@@ -233,33 +235,33 @@ def environment() -> Environment:
         error=lambda case: clip_block(case.error, _ERROR),
         stack=lambda case: clip_block(case.stack, _STACK),
         excerpt=lambda case: clip_block(case.excerpt, _EXCERPT),
-        message=lambda said: clip_block(said, _MESSAGE),
+        message=lambda text: clip_block(text, _MESSAGE),
         turns=lambda case: case.trail[:_TURNS],
-        evidence=lambda those: those[:_EVIDENCE],
-        verdict_word=verdict_word,
+        evidence=lambda references: references[:_EVIDENCE],
+        verdict_word=choose_verdict_word,
     )
     return made
 
 
-def verdict_word(evidence: Evidence) -> str:
+def choose_verdict_word(evidence: Evidence) -> str:
     """One of three: what was neither found nor missed was not checked."""
     return evidence.verdict if evidence.verdict in ("found", "missing") else "unchecked"
 
 
-def values(turn: FindingStep) -> list[tuple[str, str]]:
+def list_values(turn: FindingStep) -> list[tuple[str, str]]:
     """The values a decision read, by name. That one is there is plain from the value itself."""
     names = sorted((name for name in turn.read if not str(name).startswith("has(")), key=str)
     return [
-        (format_line(str(name), 60), format_line(_plain(turn.read[name]), 160))
+        (format_line(str(name), 60), format_line(_format_value(turn.read[name]), 160))
         for name in names[:20]
     ]
 
 
-def _draft(case: CaseFinding) -> str:
+def _format_draft(case: CaseFinding) -> str:
     return clip_block(format_case_draft(case), DRAFT)[0]
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
