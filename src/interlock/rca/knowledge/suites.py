@@ -349,8 +349,8 @@ def find_position(connection: Connection, case_no: int) -> CasePosition | None:
     row = raw_connection(connection).execute(_PLACE, (case_no,)).fetchone()
     if row is None:
         return None
-    *place, bands, features, symptom_id, rca_id, number = row
-    return CasePosition(*place, _numbers(bands), features, symptom_id, rca_id, number)
+    launch_id, suite_id, fingerprint, bands, *rest = row
+    return CasePosition(launch_id, suite_id, fingerprint, _numbers(bands), *rest)
 
 
 def read_environment(connection: Connection, symptom_id: int, apart_from: int) -> dict[str, str]:
