@@ -6,16 +6,25 @@ For applications and doors, which have flags or tables of their own to reckon wi
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
-from interlock.api.work import Display, NoDisplay
+from interlock.agents.registry import build_agent
+from interlock.api.circuits import Circuit
+from interlock.api.work import (
+    Display,
+    NoDisplay,
+    RunResult,
+    WorkOptions,
+    load_circuit,
+    work_on_run,
+)
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.journal.database import Writer, find_writer, open_reader, open_writer
 from interlock.journal.history import count_ends
@@ -28,9 +37,9 @@ from interlock.journal.runs import (
     set_options,
 )
 from interlock.journal.runs import Run as RunRecord
-from interlock.runtime.agent_pool import AgentPool, build_agent_pool
+from interlock.runtime.agent_pool import AgentPool, build_agent_context, build_agent_pool
 from interlock.runtime.application import find_application
-from interlock.runtime.circuits import Bundle, find_circuit
+from interlock.runtime.circuits import Bundle, find_circuit, parse_cases
 from interlock.runtime.settings import (
     RunConfig,
     Settings,
@@ -113,9 +122,62 @@ class ProjectBase:
 
     def check_agent(self, circuit: CircuitTable, words: str, role: str) -> None:
         """SourceError if these words name no agent that could play the role now."""
-        steps = {name: step for name, step in circuit.steps.items() if step.role == role}
-        alone = msgspec.structs.replace(circuit, steps=steps)
-        self.build_pool(alone, RunConfig(agents={role: words}))
+        context = build_agent_context(
+            circuit, RunConfig(), self.settings, self.path, self.db, clock=self.clock
+        )
+        build_agent(words, msgspec.structs.replace(context, roles=(role,)))
+
+    def run_cases(
+        self,
+        circuit: Circuit,
+        content: bytes,
+        *,
+        source: str,
+        thresholds: Mapping[str, Any],
+        change: Callable[[RunConfig], RunConfig],
+        new: bool = False,
+        resumed: Callable[[RunRecord], None] = lambda _run: None,
+        **work: Unpack[WorkOptions],
+    ) -> RunResult:
+        """Work on cases, one JSON object per line, in this thread: as a `new` run, or as the one
+        that was begun with the same, of which `resumed` is told. `change` adds to its
+        configuration what a user says now."""
+        changed, changes = circuit.with_thresholds(self.settings.thresholds, thresholds)
+        cases = parse_cases(content, source)
+        config = msgspec.structs.replace(
+            self.new_config(changed.name, changes),
+            input=build_digest(changed.name, changes, content),
+        )
+        config = change(config if new else self.recall_config(config))
+        pool = self.build_pool(changed.source.circuit, config)
+        with self.write() as connection:
+            run, existed = self.begin_or_find(
+                connection, circuit.bundle, cases, config, name=source, new=new
+            )
+            if existed:
+                resumed(run)
+                pool = self.build_pool(load_circuit(run), config)
+            return work_on_run(connection, run, pool, display=self.display, **work)
+
+    def continue_run(
+        self, run_id: int, change: Callable[[RunConfig], RunConfig], **work: Unpack[WorkOptions]
+    ) -> RunResult:
+        """Work on an unfinished run in this thread."""
+        with self.write() as connection:
+            run, pool = self.reopen_run(connection, run_id, change)
+            return work_on_run(connection, run, pool, display=self.display, **work)
+
+    def reopen_run(
+        self, connection: Connection, run_id: int, change: Callable[[RunConfig], RunConfig]
+    ) -> tuple[RunRecord, AgentPool]:
+        """An unfinished run with its configuration changed, and who answers it now."""
+        run = find_run(connection, run_id)
+        if run.status in FINISHED:
+            raise StateError(f"run {run.run_id} is over ({run.status}); there is nothing to do")
+        config = change(msgspec.convert(run.options, RunConfig))
+        pool = self.build_pool(load_circuit(run), config)
+        set_options(connection, run_id, msgspec.to_builtins(config))
+        return find_run(connection, run_id), pool
 
     def begin_or_find(
         self,
@@ -149,6 +211,17 @@ class ProjectBase:
         )
         return find_run(connection, run_id), False
 
+    def recall_config(self, config: RunConfig) -> RunConfig:
+        """What the same run was begun with, if it is unfinished; else this configuration. A run
+        keeps its agents, slots and limits until somebody changes them."""
+        if not self.db.exists():
+            return config
+        with self.read() as connection:
+            run = self.find_begun(connection, config)
+        if run is None or run.status in FINISHED:
+            return config
+        return msgspec.convert(run.options, RunConfig)
+
     def find_begun(self, connection: Connection, config: RunConfig) -> RunRecord | None:
         """The run that was begun with the same, if there is one; StateError if its id was used
         for something else."""
@@ -176,6 +249,12 @@ class ProjectBase:
     def count_ends(self, run_id: int) -> dict[str, int]:
         with self.read() as connection:
             return dict(count_ends(connection, run_id))
+
+
+def build_digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
+    """What tells whether two runs were started with the same."""
+    kind = msgspec.json.encode([circuit, thresholds], order="sorted")
+    return hashlib.sha256(kind + content).hexdigest()
 
 
 def _build_fingerprint(config: RunConfig) -> str:

@@ -4,6 +4,7 @@ Reads what is committed and disturbs nobody.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,36 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.mcp.messages import RunReport
+from interlock.agents.registry import agents_folder
+from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
-from interlock.journal.database import open_reader
+from interlock.journal.database import Writer, find_writer, open_reader
 from interlock.journal.history import (
     CaseSummary,
     DispatchRecord,
+    JournalLine,
+    compute_digest,
     count_ends,
     find_case,
     list_cases,
     list_dispatches,
+    list_lines,
+    list_refusals,
 )
 from interlock.journal.journal import Pause
-from interlock.journal.runs import FINISHED, LoadedCase, Run, find_run, load_cases, load_decisions
+from interlock.journal.runs import (
+    FINISHED,
+    LoadedCase,
+    Run,
+    find_run,
+    list_runs,
+    load_cases,
+    load_decisions,
+)
 from interlock.journal.usage import list_newest_pauses, list_pauses
 from interlock.runtime.application import find_application
 from interlock.runtime.budget import (
@@ -130,6 +145,121 @@ def _explain_rule(circuit: Circuit, rule_id: str) -> str:
 
 def _clip_text(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:280]}… ({len(text)} characters)"
+
+
+class RunOverview(msgspec.Struct, frozen=True):
+    """A run as a list of runs shows it."""
+
+    run: Run
+    status: str
+    """The run's status, or `interrupted` if the process that worked on it has died."""
+    ends: Counter[str]
+    """The number of cases by their end, or by their status while they are open."""
+
+
+class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands, and which of its cases need a look."""
+
+    run: Run
+    status: str
+    ends: Counter[str]
+    writer: Writer | None
+    """The process that works on the database now."""
+    cases: list[CaseSummary]
+    notable: list[CaseSummary]
+    """The cases that are open, stuck or ended badly."""
+    reasons: list[str]
+    """Why the first of the notable cases are where they are."""
+    refused: Counter[str]
+    """The number of refused answers by reason."""
+    low_limits: list[str]
+    rate_limits: dict[str, float]
+    """Accounts that rest because of a rate limit, each until when."""
+    agents: list[AgentStatus]
+    """The agents at work on it, as their carrier last saw them."""
+    digest: str
+
+
+def list_overviews(db: Path) -> list[RunOverview]:
+    """All runs of a database, oldest first."""
+    with open_reader(db) as connection:
+        return [
+            RunOverview(run, read_run_status(run, db), count_ends(connection, run.run_id))
+            for run in list_runs(connection)
+        ]
+
+
+def read_standing(db: Path, run_id: int | None, explained: int, at: float) -> RunStanding:
+    """How a run stands, by default the newest; so many of its notable cases are explained."""
+    with open_reader(db) as connection:
+        run = find_run(connection, run_id)
+        circuit, cases = load_circuit(run), list_cases(connection, run.run_id)
+        notable = [case for case in cases if not circuit.ends.get(case.end)]
+        status = read_run_status(run, db)
+        agents = read_agent_status(agents_folder(db)) if status == "running" else []
+        return RunStanding(
+            run=run,
+            status=status,
+            ends=count_ends(connection, run.run_id),
+            writer=find_writer(db),
+            cases=cases,
+            notable=notable,
+            reasons=list(explain_standing(connection, circuit, run.run_id, notable[:explained])),
+            refused=Counter(each.reason for each in list_refusals(connection, run.run_id)),
+            low_limits=list_low_limits(connection, run, at),
+            rate_limits=list_rate_limits(connection, run.run_id, at),
+            agents=[each for each in agents if each.run_id == run.run_id],
+            digest=compute_digest(connection, run.run_id),
+        )
+
+
+def read_run_status(run: Run, db: Path) -> str:
+    """The run's status. The journal cannot know that the process at work has died."""
+    return "interrupted" if run.status == "running" and find_writer(db) is None else run.status
+
+
+def read_digest(db: Path, run_id: int) -> str:
+    """One hash over all decisions and answers of a run: runs that decided alike have the same."""
+    with open_reader(db) as connection:
+        return compute_digest(connection, run_id)
+
+
+class JournalReader:
+    """The decisions of a run in the order of the journal, of one case if it is named."""
+
+    def __init__(self, db: Path, run_id: int | None = None, case_id: str = "") -> None:
+        self._db = db
+        self._case_id = case_id
+        with open_reader(db) as connection:
+            self.run_id = find_run(connection, run_id).run_id
+            if case_id:
+                find_case(connection, case_id, self.run_id)
+
+    def read_status(self) -> str:
+        """How the run stands now."""
+        with open_reader(self._db) as connection:
+            return read_run_status(find_run(connection, self.run_id), self._db)
+
+    def read(self) -> list[JournalLine]:
+        """All decisions so far."""
+        return self._read_after(0)
+
+    def follow(self, wait: Callable[[], None]) -> Iterator[JournalLine]:
+        """The decisions so far and those to come, to the last one; `wait` is called while nothing
+        new has been decided."""
+        seq, growing = 0, True
+        while growing:
+            # Asked before reading: a writer that ends in between has left its lines behind.
+            growing = self.read_status() == "running"
+            for line in self._read_after(seq):
+                seq = line.seq
+                yield line
+            if growing:
+                wait()
+
+    def _read_after(self, seq: int) -> list[JournalLine]:
+        with open_reader(self._db) as connection:
+            return list_lines(connection, self.run_id, seq, self._case_id)
 
 
 def replay_run(

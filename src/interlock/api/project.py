@@ -4,7 +4,6 @@ What only touches the journal is plain and synchronous. Work on a run has an eve
 of its own, so that it goes on in notebooks and beside a loop of the caller's: see `Run`.
 """
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -21,10 +20,10 @@ from interlock.agents.function import FunctionCarrier
 from interlock.agents.registry import FUNCTION
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
-from interlock.api.base import ProjectBase
+from interlock.api.base import ProjectBase, build_digest
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
-from interlock.api.run import Run, RunWork, read_status
+from interlock.api.run import Run, RunWork
 from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
@@ -125,8 +124,9 @@ class Project(ProjectBase):
         config = msgspec.structs.replace(
             self.new_config(changed.name, changes),
             id=id,
-            input=_build_digest(changed.name, changes, lines),
+            input=build_digest(changed.name, changes, lines),
         )
+        config = self.recall_config(config)
         config = msgspec.structs.replace(
             config,
             slots={**config.slots, **(slots or {})},
@@ -193,7 +193,7 @@ class Project(ProjectBase):
         with self.read() as connection:
             found = list_runs(connection)
         if status is not None:
-            found = [each for each in found if read_status(each, self.db) == status]
+            found = [each for each in found if inspect.read_run_status(each, self.db) == status]
         return [Run(self, each.run_id) for each in found]
 
     # Questions.
@@ -367,11 +367,6 @@ def _encode_case(case: Mapping[str, Any], name: str | int) -> bytes:
         return msgspec.json.encode(plain, order="sorted")
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UsageError(f"case {name!r} cannot be written as JSON: {error}") from None
-
-
-def _build_digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:
-    kind = msgspec.json.encode([circuit, thresholds], order="sorted")
-    return hashlib.sha256(kind + content).hexdigest()
 
 
 def _read_number(run: "Run | int | str | None") -> int | str | None:

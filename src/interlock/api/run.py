@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.api.inspect import CaseLife
+from interlock.api.inspect import CaseLife, read_run_status
 from interlock.api.work import Display, RunResult, load_circuit, work_on_run
-from interlock.journal.database import find_writer, open_writer
+from interlock.journal.database import open_writer
 from interlock.journal.history import CaseSummary, JournalLine, count_ends, list_cases, list_lines
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
@@ -195,7 +195,7 @@ class Run:
     def status(self) -> str:
         """How the run stands: a status of `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""
-        return read_status(self._read_record(), self._project.db)
+        return read_run_status(self._read_record(), self._project.db)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -338,11 +338,6 @@ class EventStream:
         found, busy = self._run._read_events(self._after)  # noqa: SLF001 - the same module
         self._after = found[-1].seq if found else self._after
         return found, busy
-
-
-def read_status(run: RunRecord, db: Path) -> str:
-    """How a run stands. The journal cannot know that the process at work has died."""
-    return "interrupted" if run.status == "running" and find_writer(db) is None else run.status
 
 
 def _build_event(line: JournalLine) -> Event:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 import msgspec
 from sqlalchemy import Connection
@@ -70,6 +70,13 @@ class NoDisplay:
     @contextmanager
     def show_progress(self) -> Iterator[Progress]:
         yield lambda _counts, _spent: None
+
+
+class WorkOptions(TypedDict, total=False):
+    """How long to work on a run; the parameters of `work_on_run` that callers pass on."""
+
+    wait_for_humans: bool
+    wait_for_limits: bool
 
 
 class RunResult(msgspec.Struct, frozen=True):

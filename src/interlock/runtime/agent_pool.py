@@ -65,30 +65,25 @@ def build_agent_pool(
     clock: Clock | None = None,
 ) -> AgentPool:
     """The carriers of a run. Those `given` by role, as for Python functions, need no words in the
-    configuration; `complain` hears of notifications that cannot be sent."""
+    configuration; `complain` is called for notifications that cannot be sent."""
     given = given or {}
     clock, gauge = clock or SystemClock(), ProgressGauge()
     application = find_application(circuit.name)
     limits = read_limits(config.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
-    files = msgspec.convert(config.files, FileOptions)
     own = {*application.own_roles, *given}
-    words = assign_agents(circuit, config.agents, files.dispatch, own)
+    words = assign_agents(circuit, config.agents, str(config.files.get("dispatch", "")), own)
     inbox = HumanCarrier(answers_folder(db), clock, settings.inbox)
     carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
     for each in given.values():
         if isinstance(each, TakesClock):
             each.clock = clock
-    context = AgentContext(
-        project=project,
-        db=db,
+    context = build_agent_context(
+        circuit,
+        config,
+        settings,
+        project,
+        db,
         clock=clock,
-        circuit=circuit.name,
-        settings=settings.written,
-        environment=os.environ,
-        queries=open_queries_folder(db, settings.inbox),
-        files=files,
-        file_names=application.file_names(Path(files.root)),
-        phase_of=application.phase_of,
         gauge=gauge,
         token_limit=limits.run.tokens or 0,
     )
@@ -107,6 +102,36 @@ def build_agent_pool(
         bell=settings.notify.bell,
         clock=clock,
         gauge=gauge,
+    )
+
+
+def build_agent_context(
+    circuit: Circuit,
+    config: RunConfig,
+    settings: Settings,
+    project: Path,
+    db: Path,
+    *,
+    clock: Clock | None = None,
+    gauge: ProgressGauge | None = None,
+    token_limit: int = 0,
+) -> AgentContext:
+    """What agents of a run are built from; whose roles they play is added for each."""
+    application = find_application(circuit.name)
+    files = msgspec.convert(config.files, FileOptions)
+    return AgentContext(
+        project=project,
+        db=db,
+        clock=clock or SystemClock(),
+        circuit=circuit.name,
+        settings=settings.written,
+        environment=os.environ,
+        queries=open_queries_folder(db, settings.inbox),
+        files=files,
+        file_names=application.file_names(Path(files.root)),
+        phase_of=application.phase_of,
+        gauge=gauge or ProgressGauge(),
+        token_limit=token_limit,
     )
 
 
