@@ -7,7 +7,7 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World
 
-from interlock.cli.output import harmless, printable
+from interlock.cli.output import escape_json, escape_text
 
 EVIL = "\x1b[2J\x1b]0;owned\x07 \x9b31m \x7f \r back \u202e reversed \u2028 \U000e0001"
 AGENT = """\
@@ -74,17 +74,17 @@ def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:
 
 def test_printable_keeps_what_people_write() -> None:
     text = "größer → 大 … \n\tindented"
-    assert printable(text) == text
-    assert printable("\x1b[31m\x00\x9b") == "\\x1b[31m\\x00\\x9b"
+    assert escape_text(text) == text
+    assert escape_text("\x1b[31m\x00\x9b") == "\\x1b[31m\\x00\\x9b"
 
 
 def test_harmless_json_means_the_same() -> None:
     written = json.dumps({"said": EVIL, "fine": "größer → 大"}, ensure_ascii=False, indent=2)
-    escaped = harmless(written)
+    escaped = escape_json(written)
     assert _controls(escaped) == set()
     assert json.loads(escaped) == json.loads(written)
     assert "größer → 大" in escaped
-    assert harmless(json.dumps({"a": 1}, indent=2)) == '{\n  "a": 1\n}'
+    assert escape_json(json.dumps({"a": 1}, indent=2)) == '{\n  "a": 1\n}'
 
 
 def test_nothing_to_show_shows_nothing(world: World) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World
 
-from interlock.cli.options import counts, pairs
+from interlock.cli.options import parse_counts, parse_pairs
 
 BEHIND = "'role.ROLE.' or 'day.'"
 WRONG = [
@@ -87,8 +87,8 @@ def test_a_command_that_is_there_but_may_not_run(world: World) -> None:
 
 
 def test_words_that_are_right() -> None:
-    assert pairs(["a=1", "b = x=y "], "--set") == {"a": "1", "b": "x=y"}
-    assert counts(["a=3"], "--slots") == {"a": 3}
+    assert parse_pairs(["a=1", "b = x=y "], "--set") == {"a": "1", "b": "x=y"}
+    assert parse_counts(["a=3"], "--slots") == {"a": 3}
 
 
 @pytest.mark.parametrize(

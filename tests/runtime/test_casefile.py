@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.journal.runs import NewCase
-from interlock.runtime.circuits import MAX_LINE, MAX_PRIORITY, read_cases
+from interlock.runtime.circuits import MAX_LINE, MAX_PRIORITY, parse_cases, read_case_file
 from interlock.system.errors import SourceError
 
 HINT = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
@@ -17,9 +17,7 @@ HINT = 'write one JSON object, for example {"id": "C1", "topic": "login"}'
 def cases_in(folder: Path, content: bytes | str) -> list[NewCase]:
     path = folder / "cases.jsonl"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    found, kept = read_cases(path)
-    assert kept == path.read_bytes()
-    return found
+    return parse_cases(read_case_file(path), str(path))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +160,7 @@ def test_refused(tmp_path: Path, content: bytes | str, problem: str | None) -> N
 )
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(SourceError) as caught:
-        read_cases(tmp_path / name)
+        read_case_file(tmp_path / name)
     assert str(caught.value) == f"{tmp_path / name} cannot be read: {problem}"
 
 

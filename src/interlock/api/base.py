@@ -202,7 +202,7 @@ class ProjectBase:
         run_id = find_application(circuit.name).begin(
             connection,
             circuit,
-            msgspec.json.encode(bundle).decode(),
+            bundle.encode(),
             cases,
             source=name,
             fingerprint=_build_fingerprint(config),

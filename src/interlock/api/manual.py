@@ -12,7 +12,8 @@ from interlock.agents.registry import FILE_CARRIERS, FileOptions
 from interlock.api.work import load_circuit
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN, Circuit, Step
-from interlock.journal.history import CaseSummary, DispatchRecord, list_dispatches
+from interlock.journal.database import open_reader
+from interlock.journal.history import CaseSummary, DispatchRecord, find_case, list_dispatches
 from interlock.journal.runs import find_run
 from interlock.runtime.agent_pool import assign_agents
 from interlock.runtime.answers import decode_answer
@@ -22,10 +23,27 @@ from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StateError
 
 
+class SavedArtifact(msgspec.Struct, frozen=True):
+    """An answer by hand that was checked and saved."""
+
+    run_id: int
+    case_id: str
+    step: str
+    dispatch_id: int
+    artifact_path: str
+
+
+def save_answer(db: Path, case_id: str, run_id: int | None, file: Path) -> SavedArtifact:
+    """Save a user's answer to a case's open step; by default in the newest run that has the
+    case."""
+    with open_reader(db) as connection:
+        return save_artifact(connection, find_case(connection, case_id, run_id), file)
+
+
 def save_artifact(
     connection: Connection, case: CaseSummary, file: Path, asking: str = ""
-) -> tuple[DispatchRecord, Path]:
-    """Check a user's artifact and put it where the next sitting looks for the answer to a case's
+) -> SavedArtifact:
+    """Check a user's artifact and put it where the next session looks for the answer to a case's
     open step; `asking` is the command by which a case gets one."""
     found = find_run(connection, case.run_id)
     asking = asking or f"interlock resume {case.run_id}"
@@ -39,7 +57,7 @@ def save_artifact(
     unfit = application.check_review(options.terms, asked.step, artifact.data)
     if unfit:
         raise SourceError(f"{file}: {unfit} Nothing was saved")
-    left = write_artifact(
+    path = write_artifact(
         Path(files.root),
         case.run_id,
         case.case_no,
@@ -49,7 +67,7 @@ def save_artifact(
         names=application.file_names(Path(files.root)),
         given=file,
     )
-    return asked, left
+    return SavedArtifact(case.run_id, case.case_id, asked.step, asked.dispatch_id, str(path))
 
 
 def take_saved_files(
@@ -63,10 +81,10 @@ def take_saved_files(
         return
     names = find_application(run.circuit).file_names(Path(files.root))
     for case in cases:
-        papers = names(case.step, case.state.visits.get(case.step, 1))
+        paths = names(case.step, case.state.visits.get(case.step, 1))
         asked = case.dispatch_id or 0
         found = (
-            find_saved_artifact(Path(files.root), run_id, case.case_no, papers, asked)
+            find_saved_artifact(Path(files.root), run_id, case.case_no, paths, asked)
             if asked
             else None
         )
@@ -88,7 +106,7 @@ def _open_dispatch(case: CaseSummary, life: list[DispatchRecord], asking: str) -
 
 
 def _find_files(circuit: Circuit, options: RunConfig, asked: DispatchRecord) -> FileOptions:
-    """Where that dispatch's papers lie; StateError if it does not travel by files."""
+    """Where that dispatch's files are; StateError if it does not travel by files."""
     files = msgspec.convert(options.files, FileOptions)
     if circuit.steps[asked.step].gate and HUMAN not in options.agents:
         raise StateError(

@@ -192,6 +192,11 @@ class Run:
         return msgspec.convert(self._read_record().options, RunConfig).id or self.number
 
     @property
+    def circuit(self) -> str:
+        """The name of the run's circuit."""
+        return self._read_record().circuit
+
+    @property
     def status(self) -> str:
         """How the run stands: a status of `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""

@@ -156,7 +156,7 @@ class CampaignWork:
             self._scenario,
             connection,
             circuit.source.circuit,
-            msgspec.json.encode(bundle).decode(),
+            bundle.encode(),
             number=number,
             options=msgspec.to_builtins(config),
             at=time.time(),

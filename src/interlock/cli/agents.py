@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, document, say, table
+from interlock.cli.output import Json, echo, echo_json, echo_table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def listed(ctx: typer.Context, json: Json = False) -> None:
         return
     found = _agents()
     if json:
-        document({"agents": msgspec.to_builtins(found)})
+        echo_json({"agents": msgspec.to_builtins(found)})
         return
-    table(
+    echo_table(
         ("AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"),
         (
             (
@@ -55,7 +55,7 @@ def listed(ctx: typer.Context, json: Json = False) -> None:
     )
     for each in found:
         if each.skips_permissions:
-            say(f"{each.name} asks for no permission, because interlock.toml says so")
+            echo(f"{each.name} asks for no permission, because interlock.toml says so")
 
 
 @agents.command()
@@ -85,13 +85,13 @@ def _tell(known: "Profile", program: str, checks: "list[ProbeResult]", *, json: 
     if json:
         fields: dict[str, Any] = {"name": known.name, "program": program}
         fields |= {"checks": msgspec.to_builtins(checks), "traps": list(known.traps)}
-        document({**fields, "seen": known.seen, "ok": all(each.ok for each in checks)})
+        echo_json({**fields, "seen": known.seen, "ok": all(each.ok for each in checks)})
         return
-    say(f"{known.title}: {program or 'not installed'}")
+    echo(f"{known.title}: {program or 'not installed'}")
     for each in checks:
-        say(f"{'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
+        echo(f"{'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
     for trap in known.traps:
-        say(f"note  {trap}")
+        echo(f"note  {trap}")
 
 
 def _agents() -> list[AgentListing]:

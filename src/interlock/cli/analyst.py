@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from interlock.cli.app import app
-from interlock.cli.output import harmless, tell
+from interlock.cli.output import echo_note, escape_json
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def templates(file: LogFile) -> None:
     from interlock.rca.analyst.templates import TemplateMiner, read_blocks
 
     miner, told, line = TemplateMiner(), [b""], 0
-    with opened(file) as source:
+    with open_input(file) as source:
         for block in read_blocks(source):
             numbers = miner.add_block(block)
             for number in range(len(told), len(miner) + 1):
-                text = harmless(msgspec.json.encode(miner.get_text(number)).decode()).encode()
+                text = escape_json(msgspec.json.encode(miner.get_text(number)).decode()).encode()
                 told.append(b',"template_id":%d,"template":%b}\n' % (number, text))
             rows = [b'{"line":%d%b' % (at, told[n]) for at, n in enumerate(numbers, line + 1)]
             line += len(numbers)
@@ -90,16 +90,16 @@ def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> N
 
     def good_logs() -> Iterator[Iterator[str]]:
         for name in (*(against or ()), *(more or ())):
-            with opened(name) as good:
+            with open_input(name) as good:
                 yield read_lines(good)
 
-    with opened(file) as source:
+    with open_input(file) as source:
         for line in reading.choose_evidence(read_lines(source), good_logs()):
-            sys.stdout.write(harmless(msgspec.json.encode(line).decode()) + "\n")
+            sys.stdout.write(escape_json(msgspec.json.encode(line).decode()) + "\n")
 
 
 @contextmanager
-def opened(name: str, what: str = "log file") -> Iterator[BinaryIO]:
+def open_input(name: str, what: str = "log file") -> Iterator[BinaryIO]:
     """A file that the user named, or stdin for -."""
     if name == "-":
         yield sys.stdin.buffer
@@ -133,7 +133,7 @@ def cluster(failures: Failures) -> None:
     from interlock.rca.analyst.cluster import cluster_failures as clustered
     from interlock.rca.analyst.failure_lines import read_failures
 
-    with opened(failures, "JSONL file") as lines:
+    with open_input(failures, "JSONL file") as lines:
         known = list(read_failures(lines, failures))
     for failure, family in zip(known, clustered(known), strict=True):
         _line({"id": failure.id, "family": family})
@@ -145,7 +145,7 @@ def recall(failures: Failures) -> None:
     from interlock.rca.analyst.cluster import recall_stream
     from interlock.rca.analyst.failure_lines import read_failures
 
-    with opened(failures, "JSONL file") as lines:
+    with open_input(failures, "JSONL file") as lines:
         for failure_id, found in recall_stream(read_failures(lines, failures)):
             said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
             _line({"id": failure_id, **said, "why": found.why})
@@ -163,9 +163,9 @@ def triage(failures: Failures, learn: Learn = None) -> None:
     judge = triaged
     _one_stdin(failures, learn)
     if learn:
-        with opened(learn, "JSONL file") as lines:
+        with open_input(learn, "JSONL file") as lines:
             judge = TrainedTriage(read_labelled(lines, learn)).triage
-    with opened(failures, "JSONL file") as lines:
+    with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             found = judge(failure)
             said = {"category": found.category, "confidence": found.confidence}
@@ -183,9 +183,9 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     from interlock.rca.analyst.suspects import rank_suspects
 
     _one_stdin(failures, candidates)
-    with opened(candidates, "JSONL file") as lines:
+    with open_input(candidates, "JSONL file") as lines:
         listed = read_candidates(lines, candidates)
-    with opened(failures, "JSONL file") as lines:
+    with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             ranked = rank_suspects(failure, listed.get(failure.id, ()))
             _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
@@ -201,9 +201,9 @@ def _line(row: dict[str, Any]) -> None:
 
     import msgspec
 
-    from interlock.cli.output import harmless
+    from interlock.cli.output import escape_json
 
-    sys.stdout.write(harmless(msgspec.json.encode(row).decode()) + "\n")
+    sys.stdout.write(escape_json(msgspec.json.encode(row).decode()) + "\n")
 
 
 @analyst.command("read")
@@ -245,7 +245,7 @@ def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
         report = JUnitReport(stream, leaf.name)
         yield from report
     for note in report.notes:
-        tell(note)
+        echo_note(note)
     yield report.tally
 
 
@@ -261,4 +261,4 @@ def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
 
 
 def _print(record: object) -> None:
-    sys.stdout.write(harmless(msgspec.json.encode(record).decode()) + "\n")
+    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")

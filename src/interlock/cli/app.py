@@ -1,4 +1,4 @@
-"""The command line: its verbs, its exit codes, and how an error is told.
+"""The command line: its verbs, its exit codes, and how errors are shown.
 
 A user sees one sentence on stderr and an exit code; never a traceback for something they can fix.
 Each verb's module is loaded when the verb is used: `--help` waits for nothing.
@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.output import say, tell
+from interlock.cli.output import echo, echo_note
 from interlock.system.errors import CircuitError, InterlockError, SourceError, UsageError
 from interlock.version import __version__
 
@@ -133,19 +133,24 @@ app = typer.Typer(
 )
 
 
-def _say_version(wanted: bool) -> None:
-    if wanted:
-        say(f"interlock {__version__}")
-        raise typer.Exit
+def add_version_option(group: typer.Typer, name: str) -> None:
+    """Let a command say which version it is."""
+
+    def echo_version(wanted: bool) -> None:
+        if wanted:
+            echo(f"{name} {__version__}")
+            raise typer.Exit
+
+    @group.callback()
+    def options(
+        version: Annotated[
+            bool, typer.Option("--version", callback=echo_version, is_eager=True, help="Say which.")
+        ] = False,
+    ) -> None:
+        pass
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which.")
-    ] = False,
-) -> None:
-    pass
+add_version_option(app, "interlock")
 
 
 def main() -> None:
@@ -167,16 +172,16 @@ def _run(verbs: typer.Typer, name: str) -> None:
     try:
         verbs(prog_name=name)
     except InterlockError as error:
-        tell(f"{name}: {error}")
+        echo_note(f"{name}: {error}")
         wrong_words = isinstance(error, UsageError | SourceError | CircuitError)
         sys.exit(ExitCode.USAGE if wrong_words else ExitCode.FAILED)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     finally:
-        _let_go()
+        _flush_stdout()
 
 
-def _let_go() -> None:
+def _flush_stdout() -> None:
     """Whoever reads our output may have gone: then nothing is left to say, also not at shutdown."""
     try:
         sys.stdout.flush()

@@ -29,19 +29,19 @@ from interlock.cli.options import (
     TokenBudget,
     Watching,
     Weights,
-    files_of,
+    read_file_flags,
     read_thresholds,
 )
 from interlock.cli.output import (
     Json,
     Sets,
-    counted,
-    document,
-    harmless,
+    echo,
+    echo_json,
+    echo_note,
+    echo_table,
+    escape_json,
     open_project,
-    say,
-    table,
-    tell,
+    pluralize,
 )
 from interlock.cli.rca import PromptDir
 from interlock.cli.run import exit_with
@@ -89,11 +89,11 @@ def scenarios(json: Json = False) -> None:
         for name in benchmark.list_scenarios()
     ]
     if json:
-        return document({"scenarios": rows})
+        return echo_json({"scenarios": rows})
     first, last = ("name", "cases", "test"), ("description",)
     own = [name for name in rows[0] if name not in (*first, *last, "digest")]
     shown = (*first, *own, *last)
-    return table(shown, [[row[name] for name in shown] for row in rows])
+    return echo_table(shown, [[row[name] for name in shown] for row in rows])
 
 
 @calibrate.command()
@@ -112,7 +112,7 @@ def check(
     findings = benchmark.check_scenario(scenario, unread)
     good = not any(finding.level == "error" for finding in findings)
     if json:
-        document(
+        echo_json(
             {
                 "name": scenario.name,
                 "cases": len(scenario.cases),
@@ -123,10 +123,10 @@ def check(
     else:
         for each in findings:
             place = f"{each.subject}: " if each.subject else ""
-            say(f"{each.level}: {place}{each.message} [{each.id}]\n  {each.fix}")
-        cases = counted(len(scenario.cases), "case", "cases")
-        count = counted(len(findings), "finding", "findings")
-        say(f"{scenario.name}: {cases}, {count}, {'sound' if good else 'not sound'}")
+            echo(f"{each.level}: {place}{each.message} [{each.id}]\n  {each.fix}")
+        cases = pluralize(len(scenario.cases), "case", "cases")
+        count = pluralize(len(findings), "finding", "findings")
+        echo(f"{scenario.name}: {cases}, {count}, {'sound' if good else 'not sound'}")
     raise typer.Exit(ExitCode.DONE if good else ExitCode.FINDINGS)
 
 
@@ -145,9 +145,9 @@ def compare(
     one, other = (read_calibration(path, benchmark.result_type) for path in (a, b))
     comparison = compare_calibrations(one, other, benchmark.metrics)
     if json:
-        return document(comparison)
+        return echo_json(comparison)
     for line in render_comparison_text(comparison):
-        say(line)
+        echo(line)
     return None
 
 
@@ -188,7 +188,7 @@ def run(
         runs=runs,
         tokens=token_budget,
         edition=edition,
-        files=files_of(None, root or Path(CALIBRATE_FOLDER), watch, batch_size),
+        files=read_file_flags(None, root or Path(CALIBRATE_FOLDER), watch, batch_size),
     )
     known = _read_scenario(benchmark, scenario)
     circuit, changes = load_rca(project, read_thresholds(sets or ()), prompt_dir)
@@ -217,8 +217,9 @@ def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
     findings = benchmark.check_scenario(scenario, unread)
     faults = [each for each in findings if each.level == "error"]
     if faults:
-        what = counted(len(faults), "fault", "faults")
-        tell(f"note: {what} in the labels make scores wrong: 'interlock calibrate check {source}'")
+        what = pluralize(len(faults), "fault", "faults")
+        check = f"'interlock calibrate check {source}'"
+        echo_note(f"note: {what} in the labels make scores wrong: {check}")
     found: Scenario = scenario
     return found
 
@@ -299,10 +300,10 @@ def _show_scorecard(calibration: "Calibration", benchmark: "AnyBenchmark", *, js
     from interlock.calibrate.text import render_scorecard_text
 
     if json:
-        sys.stdout.write(harmless(_render_json(calibration)))
+        sys.stdout.write(escape_json(_render_json(calibration)))
         return
     for line in render_scorecard_text(calibration.scorecard, benchmark):
-        say(line)
+        echo(line)
 
 
 def _report_leaks(
@@ -318,8 +319,8 @@ def _report_leaks(
         with open_reader(campaign.database_of(number)) as connection:
             for leak in benchmark.find_leaks(scenario, connection, number, root):
                 count += 1
-                tell(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
-    tell(f"{counted(count, 'leak', 'leaks')} in what agents were shown")
+                echo_note(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
+    echo_note(f"{pluralize(count, 'leak', 'leaks')} in what agents were shown")
     return count > 0
 
 
@@ -333,7 +334,7 @@ def _exit_with_result(
         raise typer.Exit(ExitCode.FINDINGS)
     missed = [text for metric, least in gates if (text := _describe_miss(card, metric, least))]
     for text in missed:
-        tell(text)
+        echo_note(text)
     raise typer.Exit(ExitCode.UNHEALTHY if missed else ExitCode.DONE)
 
 
@@ -389,7 +390,7 @@ def tune(
         _write_thresholds(write, trials[0].thresholds)
     basis = {"on": "train" if train else "all cases", "recorded": len(recorded.recordings)}
     if json:
-        document(
+        echo_json(
             basis
             | {"now": _encode_trial(usual), "trials": [_encode_trial(each) for each in trials]}
             | {"held_out": _encode_trial(test) if test else None, "written": str(write or "")}
@@ -397,7 +398,7 @@ def tune(
         return
     _show_trials(trials, usual, test, basis)
     if write is not None:
-        say(f"written to {write}: copy it into interlock.toml if you agree")
+        echo(f"written to {write}: copy it into interlock.toml if you agree")
 
 
 def _encode_trial(trial: "Trial") -> dict[str, Any]:
@@ -416,17 +417,17 @@ def _show_trials(
     for each in trials[:_MAX_TRIALS]:
         values = [f"{value:g}" for value in each.thresholds.values()]
         rows.append(_format_row("best" if each.is_best else "", values, each))
-    runs = counted(basis["recorded"], "recorded case", "recorded cases")
-    say(f"{runs}, decided again on {basis['on']}; no agent was asked")
-    table(head, rows)
+    runs = pluralize(basis["recorded"], "recorded case", "recorded cases")
+    echo(f"{runs}, decided again on {basis['on']}; no agent was asked")
+    echo_table(head, rows)
     if len(trials) > _MAX_TRIALS:
-        say(f"and {len(trials) - _MAX_TRIALS} more, see --json")
-    say(
+        echo(f"and {len(trials) - _MAX_TRIALS} more, see --json")
+    echo(
         "best: no other is right more often at fewer dispatches; unknown: an answer was never given"
     )
     if test is not None:
         accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
-        say(f"the first of them on the held-out cases: {accuracy}")
+        echo(f"the first of them on the held-out cases: {accuracy}")
 
 
 def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:

@@ -9,7 +9,7 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import read_thresholds
-from interlock.cli.output import CircuitName, Json, Sets, document, say, table, tell
+from interlock.cli.output import CircuitName, Json, Sets, echo, echo_json, echo_note, echo_table
 from interlock.system.errors import CircuitError, SourceError
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def list_circuits(json: Json = False) -> None:
             row |= {"version": 0, "steps": 0, "problem": str(error)}
         rows.append(row)
     if json:
-        document({"circuits": rows})
+        echo_json({"circuits": rows})
         return
-    table(
+    echo_table(
         ("CIRCUIT", "VERSION", "STEPS", "WHERE", ""),
         ((r["name"], r["version"], r["steps"], r["where"], r["problem"]) for r in rows),
     )
@@ -59,9 +59,9 @@ def show(name: CircuitName, json: Json = False) -> None:
 
     written = _open(name)
     if json:
-        document({"file": written.file, "circuit": written.document.value})
+        echo_json({"file": written.file, "circuit": written.document.value})
     else:
-        say(draw_text(written.circuit).rstrip())
+        echo(draw_text(written.circuit).rstrip())
 
 
 @circuit.command()
@@ -71,9 +71,9 @@ def draw(name: CircuitName, json: Json = False) -> None:
 
     picture = drawn(_open(name).circuit)
     if json:
-        document({"mermaid": picture})
+        echo_json({"mermaid": picture})
     else:
-        say(picture.rstrip())
+        echo(picture.rstrip())
 
 
 @circuit.command("verify")
@@ -91,9 +91,9 @@ def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> 
         )
         report = VerifyReport(name, 0, (unreadable,), WorstCase(0, False))
     if json:
-        document({**msgspec.to_builtins(report), "sound": report.sound})
+        echo_json({**msgspec.to_builtins(report), "sound": report.sound})
     else:
-        say_report(report)
+        echo_report(report)
     if any(finding.level != "note" for finding in report.findings):
         raise typer.Exit(ExitCode.FINDINGS)
 
@@ -104,9 +104,9 @@ def schema(json: Json = False) -> None:
     from interlock.engine.circuit_file import build_circuit_schema
 
     if json:
-        document({"schema": build_circuit_schema()})
+        echo_json({"schema": build_circuit_schema()})
     else:
-        say(msgspec.json.format(msgspec.json.encode(build_circuit_schema()), indent=2).decode())
+        echo(msgspec.json.format(msgspec.json.encode(build_circuit_schema()), indent=2).decode())
 
 
 @app.command()
@@ -129,9 +129,9 @@ def simulate(
     refuse_unsound(written, own.circuit)
     result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
     if json:
-        document({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})
+        echo_json({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})
     else:
-        _say_simulation(result)
+        _echo_simulation(result)
 
 
 def _open(name: str) -> "CircuitSource":
@@ -149,27 +149,27 @@ def _changed(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource
     return msgspec.structs.replace(written, circuit=changed)
 
 
-def _say_simulation(result: "Simulation") -> None:
+def _echo_simulation(result: "Simulation") -> None:
     spread = result.dispatches
-    say(f"{result.cases} cases with random legal answers")
-    say(
+    echo(f"{result.cases} cases with random legal answers")
+    echo(
         f"dispatches per case: {spread.least} at least, {spread.median} median, "
         f"{spread.p95} in 95 of 100, {spread.most} at most"
     )
-    say()
-    table(("END", "CASES", "PART"), _parts(result.ends, result.cases))
-    table(("STUCK BECAUSE", "CASES", "PART"), _parts(result.stuck, result.cases))
-    say()
+    echo()
+    echo_table(("END", "CASES", "PART"), _parts(result.ends, result.cases))
+    echo_table(("STUCK BECAUSE", "CASES", "PART"), _parts(result.stuck, result.cases))
+    echo()
     commonest = result.paths[:_SHOWN_PATHS]
-    table(
+    echo_table(
         ("CASES", "PATH"),
         ((path.cases, " > ".join((*path.steps, path.end or "stuck"))) for path in commonest),
     )
     if len(result.paths) > len(commonest):
-        say(f"… and {len(result.paths) - len(commonest)} rarer paths; --json lists all")
+        echo(f"… and {len(result.paths) - len(commonest)} rarer paths; --json lists all")
     if result.never:
-        say()
-        say(f"rules never taken: {', '.join(result.never)}")
+        echo()
+        echo(f"rules never taken: {', '.join(result.never)}")
 
 
 def _parts(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, ...]]":
@@ -187,31 +187,31 @@ def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
 
     try:
         for finding in circuits.refuse_unsound(written, own):
-            tell(f"note: with these thresholds {finding.message}")
+            echo_note(f"note: with these thresholds {finding.message}")
     except circuits.UnsoundError as error:
-        tell(f"circuit {written.circuit.name} is not sound, so nothing was started:")
+        echo_note(f"circuit {written.circuit.name} is not sound, so nothing was started:")
         for finding in error.findings:
-            tell(describe(finding))
+            echo_note(format_finding(finding))
         raise typer.Exit(ExitCode.FINDINGS) from None
 
 
-def say_report(report: "VerifyReport") -> None:
+def echo_report(report: "VerifyReport") -> None:
     for finding in report.findings:
-        say(_headline(finding) if finding.id == _OVERLAP else describe(finding))
+        echo(_headline(finding) if finding.id == _OVERLAP else format_finding(finding))
     if not report.version:
         return
     worst = report.worst_case
-    say(f"{report.circuit} v{report.version}: at most {worst.dispatches} dispatches per case")
+    echo(f"{report.circuit} v{report.version}: at most {worst.dispatches} dispatches per case")
     if worst.reason:
-        say(f"  {worst.reason}")
+        echo(f"  {worst.reason}")
     if report.sound:
-        say("sound" if not report.findings else "sound, with the remarks above")
+        echo("sound" if not report.findings else "sound, with the remarks above")
         if any(finding.id == _OVERLAP for finding in report.findings):
-            say("where two rules hold, the first goes first: nothing to do, if that order is meant")
+            echo("where two rules hold, the first wins: nothing to do, if that order is meant")
     else:
         levels = Counter(finding.level for finding in report.findings)
         words = (f"{count} {level}{'s' * (count > 1)}" for level, count in levels.items())
-        say(f"not sound: {', '.join(words)}")
+        echo(f"not sound: {', '.join(words)}")
 
 
 def _headline(finding: "Finding") -> str:
@@ -220,7 +220,7 @@ def _headline(finding: "Finding") -> str:
     return f"{place}{finding.level} {finding.id}: {finding.message}"
 
 
-def describe(finding: "Finding") -> str:
+def format_finding(finding: "Finding") -> str:
     lines = [_headline(finding)]
     if finding.counter_example is not None:
         shown = msgspec.json.encode(finding.counter_example).decode()

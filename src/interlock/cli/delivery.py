@@ -28,10 +28,10 @@ from interlock.cli.output import (
     Json,
     Sets,
     TerminalDisplay,
-    document,
+    echo,
+    echo_json,
+    echo_note,
     open_project,
-    say,
-    tell,
 )
 from interlock.cli.run import exit_with, take_up
 from interlock.delivery.dry_run import format_dry_run, plan_dry_run
@@ -167,7 +167,7 @@ def run(
             found = begin_delivery(connection, own.bundle, config, terms, options.fingerprint)
         else:
             found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
-            tell(f"continuing run {found.run_id} of this plan (--new starts another)")
+            echo_note(f"continuing run {found.run_id} of this plan (--new starts another)")
         circuit, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
         require_agents(circuit, config)
         pool = project.build_pool(circuit, config)
@@ -214,18 +214,18 @@ def _work_on(
         once=once,
     )
     for note in result.notes:
-        tell(f"note: {note}")
+        echo_note(f"note: {note}")
     report = load_report(connection, run_id, notes=result.notes)
     files = _write_files(report)
     stopped_by_once = once and result.status == "stopped" and result.stopped_by is None
     if json:
-        document({**build_json(report), "report": files})
+        echo_json({**build_json(report), "report": files})
     else:
         for line in (
             *format_summary(report, *files[:1]),
             *_advise(result, report, stopped_by_once),
         ):
-            say(line)
+            echo(line)
     if report.outcome in _EXITS:
         raise typer.Exit(_EXITS[report.outcome])
     if stopped_by_once:
@@ -244,10 +244,10 @@ class _BoardDisplay(TerminalDisplay):
 def _report_dry_run(dry_run: "DryRun", *, json: bool) -> None:
     """Print what would be done; exit with 6 if it could not even start."""
     if json:
-        document({**msgspec.to_builtins(dry_run), "can_go": dry_run.can_start})
+        echo_json({**msgspec.to_builtins(dry_run), "can_go": dry_run.can_start})
     else:
         for line in format_dry_run(dry_run):
-            say(line)
+            echo(line)
     if not dry_run.can_start:
         raise typer.Exit(ExitCode.FINDINGS)
 
@@ -257,7 +257,7 @@ def _write_files(report: "DeliveryReport") -> list[str]:
     try:
         return write_report(report)
     except SourceError as error:
-        tell(f"note: no report was written: {error}")
+        echo_note(f"note: no report was written: {error}")
         return []
 
 
@@ -272,10 +272,10 @@ def status(which: Which = None, db: Db = None, json: Json = False) -> None:
     """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
     report = _read_report(which, db)
     if json:
-        document(build_json(report))
+        echo_json(build_json(report))
         return
     for line in format_status(report):
-        say(line)
+        echo(line)
 
 
 @deliver.command()
@@ -290,10 +290,10 @@ def report(
     found = _read_report(which, db)
     written = write_report(found, html, markdown)
     if json:
-        document({"run_id": found.run_id, "outcome": found.outcome, "files": written})
+        echo_json({"run_id": found.run_id, "outcome": found.outcome, "files": written})
         return
     for file in written:
-        say(file)
+        echo(file)
 
 
 def _read_report(which: str | None, db: Path | None) -> "DeliveryReport":
@@ -323,12 +323,12 @@ def clean(
     if json:
         home = read_config(found).home
         fields = [{"path": row.path, "kept_because": row.reason} for row in rows]
-        document({"run_id": found.run_id, "home": home, "dry_run": dry_run, "rows": fields})
+        echo_json({"run_id": found.run_id, "home": home, "dry_run": dry_run, "rows": fields})
     else:
         verb = "would remove" if dry_run else "removed"
         for row in rows:
-            say(f"kept {row.path}: {row.reason}" if row.is_kept else f"{verb} {row.path}")
+            echo(f"kept {row.path}: {row.reason}" if row.is_kept else f"{verb} {row.path}")
         if not rows:
-            say("there is nothing to remove")
+            echo("there is nothing to remove")
     if any(row.is_kept for row in rows):
         raise typer.Exit(ExitCode.UNHEALTHY)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from interlock.cli.output import printable, tell
+from interlock.cli.output import echo_note, escape_text
 from interlock.engine.schedule import Spent
 from interlock.system.errors import InterlockError
 
@@ -68,7 +68,7 @@ def _print_lines(connection: "Connection", run_id: int) -> Iterator[Progress]:
 
     def print_new() -> None:
         for line in lines.read_new():
-            tell(line)
+            echo_note(line)
 
     def progress(_counts: "RunCounts", _spent: Spent) -> None:
         nonlocal printed_at
@@ -145,7 +145,7 @@ def render_board(board: "Board", now: float, height: int, counts: "RunCounts") -
 def _one_line(text: str, style: str) -> "Text":
     from rich.text import Text
 
-    return Text(printable(text), style, no_wrap=True, overflow="ellipsis")
+    return Text(escape_text(text), style, no_wrap=True, overflow="ellipsis")
 
 
 def _render_head(board: "Board") -> "Text":
@@ -193,7 +193,7 @@ def _render_cells(row: "BoardRow", now: float) -> "list[Text]":
         f"{row.standing} {format_age(now - row.sign)}".strip() if row.sign else sign,
         f"{row.money:.2f}" if row.money else f"{row.tokens:,}t" if row.tokens else "",
     )
-    return [Text(printable(text), style) for text in texts]
+    return [Text(escape_text(text), style) for text in texts]
 
 
 def format_age(seconds: float) -> str:

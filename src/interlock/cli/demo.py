@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, document, say
+from interlock.cli.output import Json, echo, echo_json
 from interlock.system.errors import StateError
 from interlock.system.text import align_columns
 
@@ -49,7 +49,7 @@ def demo(
     """See it all once, in seconds. A red test run is made, analysed, and held against the truth."""
     from interlock.rca.demo.world import build_world
 
-    show = (lambda _text="": None) if json else say
+    show = (lambda _text="": None) if json else echo
     show("Three git repositories, a real test suite, two nights of failures: making them…")
     world = build_world(folder.resolve())
     _begin_anew(world)
@@ -58,16 +58,16 @@ def demo(
     verdict = play.verdict()
     if json:
         told = msgspec.to_builtins(verdict.score)
-        document({"folder": str(world.folder), "commands": play.played, "verdict": told})
+        echo_json({"folder": str(world.folder), "commands": play.played, "verdict": told})
 
 
 class Show:
     """Runs commands in the world and says them as they would be typed."""
 
-    def __init__(self, world: "DemoWorld", say: Callable[..., None]) -> None:
+    def __init__(self, world: "DemoWorld", echo: Callable[..., None]) -> None:
         self.played: list[dict[str, Any]] = []
         self._world = world
-        self._say = say
+        self._say = echo
 
     def play(self) -> None:
         early, late = self._world.earlier.name, self._world.today.name

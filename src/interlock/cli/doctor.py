@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Db, Json, document, open_project, say
+from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import InterlockError
 from interlock.version import __version__
 
@@ -42,9 +42,9 @@ def doctor(
     project = open_project(db)
     checks = [*_machine(), *_packages(), *_skills(Path()), *_database(project.db, deep=deep)]
     if json:
-        document({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
+        echo_json({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:
-        say(f"{'note' if each.note else 'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
+        echo(f"{'note' if each.note else 'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
     if not all(each.ok for each in checks):
         raise typer.Exit(ExitCode.FINDINGS)
 

@@ -13,7 +13,16 @@ import typer
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import Limited, Limits, RateLimitPolicy, RunFlags, Wait
-from interlock.cli.output import Db, Json, counted, document, open_project, say, table, tell
+from interlock.cli.output import (
+    Db,
+    Json,
+    echo,
+    echo_json,
+    echo_note,
+    echo_table,
+    open_project,
+    pluralize,
+)
 from interlock.cli.run import exit_with
 from interlock.engine.circuit import HUMAN
 from interlock.epic.epic_begin import EpicOptions, agreed, begun, written_epic
@@ -61,7 +70,7 @@ def status(epic_id: EpicArgument = None, db: Db = None, json: Json = False) -> N
     worked = _newest_run(wanted, db)
     if json:
         place = described(found) if found else None
-        document({"epic_id": wanted, "checkpoint": place, "problem": problem, **worked})
+        echo_json({"epic_id": wanted, "checkpoint": place, "problem": problem, **worked})
     else:
         _show(wanted, found, problem, worked)
     if found is None and not worked["run_id"]:
@@ -74,14 +83,14 @@ def list_stories(epic_id: EpicId = None, json: Json = False) -> None:
     checkpoint = _sound(_checkpoints(), epic_id)
     rows = [msgspec.to_builtins(each) for each in checkpoint.stories]
     if json:
-        document({"epic_id": checkpoint.epic.id, "stories": rows})
+        echo_json({"epic_id": checkpoint.epic.id, "stories": rows})
     elif rows:
-        table(
+        echo_table(
             ("STORY", "STATUS", "COMMIT", "REASON"),
             [(each["id"], each["status"], each["commit"][:12], each["reason"]) for each in rows],
         )
     else:
-        say(f"{checkpoint.epic.id} has no stories yet")
+        echo(f"{checkpoint.epic.id} has no stories yet")
 
 
 @story.command("set")
@@ -114,9 +123,9 @@ def set_story(
     written = kept.update(known.epic.id, change, _now())
     if json:
         found = written.checkpoint.story(story_id)
-        document({"epic_id": known.epic.id, "story": msgspec.to_builtins(found)})
+        echo_json({"epic_id": known.epic.id, "story": msgspec.to_builtins(found)})
     else:
-        say(f"{story_id} is {wanted.value}")
+        echo(f"{story_id} is {wanted.value}")
 
 
 def case_of(connection: "Connection", run_id: int) -> "Case":
@@ -237,17 +246,18 @@ def _show(
     epic_id: str, checkpoint: "Checkpoint | None", problem: str, worked: dict[str, Any]
 ) -> None:
     if checkpoint is None:
-        say(f"{epic_id}: {problem}")
+        echo(f"{epic_id}: {problem}")
     else:
         place = checkpoint.position
         where = ", ".join(each for each in (place.story_id, place.phase, place.task) if each)
-        say(f"{epic_id}: {checkpoint.epic.status.value}; at {where or 'its beginning'}")
+        echo(f"{epic_id}: {checkpoint.epic.status.value}; at {where or 'its beginning'}")
         done = sum(each.status == "done" for each in checkpoint.stories)
-        say(f"{done} of {counted(len(checkpoint.stories), 'story', 'stories')} done")
-        table(("STORY", "STATUS"), [(each.id, each.status.value) for each in checkpoint.stories])
+        echo(f"{done} of {pluralize(len(checkpoint.stories), 'story', 'stories')} done")
+        stories = [(each.id, each.status.value) for each in checkpoint.stories]
+        echo_table(("STORY", "STATUS"), stories)
     if not worked["run_id"]:
         return
-    say(f"run {worked['run_id']}: {worked['outcome']}, at {worked['step']}")
+    echo(f"run {worked['run_id']}: {worked['outcome']}, at {worked['step']}")
     rows = [
         (
             each["attempt"],
@@ -257,9 +267,9 @@ def _show(
         )
         for each in worked["sessions"][-_SHOWN:]
     ]
-    table(("SESSION", "ENDED BY", "TOOK", "SAID"), rows)
+    echo_table(("SESSION", "ENDED BY", "TOOK", "SAID"), rows)
     for number in worked["questions"]:
-        say(f"a human is asked: 'interlock answer {number} DECISION'")
+        echo(f"a human is asked: 'interlock answer {number} DECISION'")
 
 
 def _now() -> str:
@@ -295,7 +305,7 @@ def hooked(settings: "EpicSettings", word: str | None) -> Iterator[Dress]:
             door_before = WebhookGate(asked, hook, listening)
             return msgspec.structs.replace(ours, carriers={**ours.carriers, HUMAN: door_before})
 
-        tell(f"webhooks come in at {format_address(listening)}{PATH}")
+        echo_note(f"webhooks come in at {format_address(listening)}{PATH}")
         yield dress
 
 
@@ -455,8 +465,8 @@ def _alone(epic_id: str, json: bool) -> Iterator[None]:
             raise
         if json:
             fields = {"epic_id": epic_id, "outcome": LOCKED, "exit_code": LOCKED_EXIT}
-            document({**fields, "reason": str(error)})
-        tell(f"interlock: {error}")
+            echo_json({**fields, "reason": str(error)})
+        echo_note(f"interlock: {error}")
         raise typer.Exit(LOCKED_EXIT) from None
 
 
@@ -470,8 +480,8 @@ def _nothing(json: bool) -> NoReturn:
     line = format_line("FATAL_ERROR", ["NO_CHECKPOINT", reason])
     if json:
         fields = {"epic_id": "", "outcome": "NO_CHECKPOINT", "code": "NO_CHECKPOINT"}
-        document({**fields, "exit_code": code, "reason": reason, "signals": [line]})
-    tell(line)
+        echo_json({**fields, "exit_code": code, "reason": reason, "signals": [line]})
+    echo_note(line)
     raise typer.Exit(code)
 
 
@@ -486,7 +496,7 @@ def _report(
     outcome = outcome_of(result.status, case)
     spoken = result.hooks.voice.lines if isinstance(result.hooks, EpicHooks) else []
     for note in result.notes:
-        tell(f"note: {note}")
+        echo_note(f"note: {note}")
     questions = questions_of(connection, found.run_id)
     fields = {
         "epic_id": epic_id,
@@ -503,7 +513,7 @@ def _report(
     if outcome in OUTCOMES:
         fields["exit_code"] = OUTCOMES[outcome].exit_code
     if json:
-        document(fields)
+        echo_json(fields)
     else:
         _say(fields, case)
     if outcome in OUTCOMES:
@@ -530,12 +540,12 @@ def _reason(case: "Case") -> str:
 
 def _say(fields: dict[str, Any], case: "Case") -> None:
     epic_id, outcome = fields["epic_id"], fields["outcome"]
-    sessions = counted(fields["sessions"], "session", "sessions")
-    say(f"{epic_id}: {outcome} after {sessions} (run {fields['run_id']})")
+    sessions = pluralize(fields["sessions"], "session", "sessions")
+    echo(f"{epic_id}: {outcome} after {sessions} (run {fields['run_id']})")
     if fields["reason"]:
         code = f"{fields['code']}: " if fields["code"] else ""
-        say(f"  {code}{fields['reason']}")
+        echo(f"  {code}{fields['reason']}")
     for number in fields["questions"]:
-        say(f"  a human is asked: 'interlock inbox', 'interlock answer {number} DECISION'")
+        echo(f"  a human is asked: 'interlock inbox', 'interlock answer {number} DECISION'")
     if outcome not in ("COMPLETE", "PARTIAL"):
-        say(f"  'interlock epic resume {epic_id}' goes on")
+        echo(f"  'interlock epic resume {epic_id}' goes on")

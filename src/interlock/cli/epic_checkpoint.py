@@ -15,7 +15,7 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.epic import epic
-from interlock.cli.output import Json, counted, document, say, table, tell
+from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table, pluralize
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def emit(type_: Type, payload: Payload = None, json: Json = False) -> None:
     """Say a line signal. Prints the canonical line; in a supervised session, delivers it too."""
     line = _line(type_, payload)
     if not json:
-        say(line)
+        echo(line)
     problem = delivered(line)
     if json:
-        document({"line": line, "delivered": None if problem is None else not problem})
+        echo_json({"line": line, "delivered": None if problem is None else not problem})
     if problem:
-        tell(f"interlock: printed, but not delivered: {problem}")
+        echo_note(f"interlock: printed, but not delivered: {problem}")
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -112,11 +112,11 @@ def show(epic_id: EpicId = None, json: Json = False) -> None:
         _show_unread(found, wanted, json)
         raise typer.Exit(ExitCode.FAILED)
     if json:
-        document({"found": True, "epic_id": wanted, **_described(found)})
+        echo_json({"found": True, "epic_id": wanted, **_described(found)})
         return
     _show_checkpoint(found.checkpoint)
     for notice in found.notices:
-        tell(f"interlock: {notice}")
+        echo_note(f"interlock: {notice}")
 
 
 @checkpoint.command()
@@ -138,17 +138,17 @@ def write(
     line = _signal(epic_id, story_id, phase, task)
     written = _written(epic_id, story_id, phase, task, status, note, next_action)
     if not json:
-        say(line)
+        echo(line)
     problem = delivered(line)
     if json:
         sent = None if problem is None else not problem
         place = {"epic_id": epic_id, "generation": written.checkpoint.generation}
         paths = {"path": str(written.path), "notices": list(written.notices)}
-        document({"line": line, "delivered": sent, **place, **paths})
+        echo_json({"line": line, "delivered": sent, **place, **paths})
     for notice in written.notices if not json else ():
-        tell(f"interlock: {notice}")
+        echo_note(f"interlock: {notice}")
     if problem:
-        tell(f"interlock: written and printed, but not delivered: {problem}")
+        echo_note(f"interlock: written and printed, but not delivered: {problem}")
         raise typer.Exit(ExitCode.FAILED)
 
 
@@ -167,12 +167,12 @@ def clear(
     paths = [str(path) for path in moved]
     if json:
         fields = {"epic_id": wanted, "deleted": delete, "files": paths, "stashes": stashes}
-        document(fields)
+        echo_json(fields)
         return
     done = "deleted" if delete else "archived as"
-    say("\n".join(f"{done} {path}" for path in paths) or "there is no checkpoint to clear")
+    echo("\n".join(f"{done} {path}" for path in paths) or "there is no checkpoint to clear")
     for stash in stashes:
-        tell(f"interlock: work that was set aside is still there: git stash apply {stash}")
+        echo_note(f"interlock: work that was set aside is still there: git stash apply {stash}")
 
 
 @checkpoint.command("restore-stash")
@@ -186,9 +186,9 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
         raise SourceError("there is no checkpoint here, so nothing was set aside")
     done = restore(kept, wanted, number, _now())
     if json:
-        document({"epic_id": wanted, "number": done.number, "stash": done.stash})
+        echo_json({"epic_id": wanted, "number": done.number, "stash": done.stash})
     else:
-        say(f"restored recovery {done.number} ({done.stash[:12]}); the stash itself is kept")
+        echo(f"restored recovery {done.number} ({done.stash[:12]}); the stash itself is kept")
 
 
 def _checkpoints() -> "Checkpoints":
@@ -276,25 +276,25 @@ def _described(found: "LoadedCheckpoint") -> dict[str, Any]:
 def _show_unread(found: "UnreadableCheckpoint", epic_id: str, json: bool) -> None:
     if json:
         why = {"kind": found.kind, "code": found.code, "sentence": found.sentence}
-        document({"found": False, "epic_id": epic_id, **why})
+        echo_json({"found": False, "epic_id": epic_id, **why})
     else:
-        tell(f"interlock: {found.kind} ({found.code}): {found.sentence}")
+        echo_note(f"interlock: {found.kind} ({found.code}): {found.sentence}")
 
 
 def _show_checkpoint(found: "Checkpoint") -> None:
     here, git, action = found.position, found.git, found.next_action
-    number = counted(found.generation, "write", "writes")
-    say(f"epic {found.epic.id}: {found.epic.status}, {number}, last at {found.updated}")
-    say(f"  story {here.story_id or '-'}, phase {here.phase or '-'}, task {here.task or '-'}")
+    number = pluralize(found.generation, "write", "writes")
+    echo(f"epic {found.epic.id}: {found.epic.status}, {number}, last at {found.updated}")
+    echo(f"  story {here.story_id or '-'}, phase {here.phase or '-'}, task {here.task or '-'}")
     dirty = ", with uncommitted work" if git.dirt else ""
-    say(f"  git {git.branch or 'no branch'} at {git.commit[:12] or 'no commit'}{dirty}")
-    say(f"  next {action.type}{f': {action.description}' if action.description else ''}")
+    echo(f"  git {git.branch or 'no branch'} at {git.commit[:12] or 'no commit'}{dirty}")
+    echo(f"  next {action.type}{f': {action.description}' if action.description else ''}")
     if found.note:
-        say(f"  note {found.note}")
+        echo(f"  note {found.note}")
     stashes = [each for each in found.recoveries if each.state == "stashed"]
     for each in stashes:
-        say(f"  recovery {each.number} set work aside: {each.stash[:12]}")
-    table(
+        echo(f"  recovery {each.number} set work aside: {each.stash[:12]}")
+    echo_table(
         ("STORY", "STATUS", "COMMIT", ""),
         ((s.id, s.status, s.commit[:12], s.reason) for s in found.stories),
     )

@@ -7,7 +7,7 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import read_fields
-from interlock.cli.output import Db, Json, counted, document, open_project, say, table
+from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project, pluralize
 from interlock.system.errors import StateError
 from interlock.system.time import format_time
 
@@ -40,23 +40,23 @@ def inbox(
         if not questions:
             raise StateError(f"question {number} is not open; 'interlock inbox' lists them")
     if json:
-        document(msgspec.to_builtins({"questions": questions, "reviews": groups}))
+        echo_json(msgspec.to_builtins({"questions": questions, "reviews": groups}))
         return
     if number is not None:
         for line in format_question(questions[0]):
-            say(line)
+            echo(line)
         return
     if not questions:
-        say("nothing waits for a human")
+        echo("nothing waits for a human")
     lines = format_rows(questions, groups)
-    table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), lines)
+    echo_table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), lines)
     cut = [line[0] for line in lines if str(line[-1]).endswith(_CUT)]
     if cut:
-        say(f"'interlock inbox {cut[0]}' shows a question whole")
+        echo(f"'interlock inbox {cut[0]}' shows a question whole")
     saved = [each for each in questions if each.answer_saved]
     if saved:
         ids = ", ".join(str(each.question_id) for each in saved)
-        say(f"answered, and taken when 'interlock resume {saved[0].run_id}' runs: {ids}")
+        echo(f"answered, and taken when 'interlock resume {saved[0].run_id}' runs: {ids}")
 
 
 @app.command()
@@ -94,11 +94,11 @@ def answer(
     given = AnswerRequest(number, decision, message, fields, by, find_user(), family)
     found = give_answer(project.db, project.settings, given)
     if json:
-        document(found)
+        echo_json(found)
         return
     kin = len(found.also)
-    also = f" and to {counted(kin, 'other', 'others')} of its family" if kin else ""
-    say(f"saved the answer to question {found.question_id}{also}; {found.then}")
+    also = f" and to {pluralize(kin, 'other', 'others')} of its family" if kin else ""
+    echo(f"saved the answer to question {found.question_id}{also}; {found.then}")
 
 
 _CUT = "…"
@@ -172,18 +172,18 @@ def read(
     json: Json = False,
 ) -> None:
     """What each recorded comment would be taken for, and why."""
-    from interlock.cli.analyst import opened
+    from interlock.cli.analyst import open_input
     from interlock.epic.approval.thread import may_answer
 
     may = may_answer(allow or ())
-    with opened(file, "file of comments") as source:
+    with open_input(file, "file of comments") as source:
         rows = [
             _row(number, line.removeprefix(b"\xef\xbb\xbf"), request_id, own, may)
             for number, line in enumerate(source, 1)
             if line.strip()
         ]
     if json:
-        document({"comments": rows})
+        echo_json({"comments": rows})
     else:
         _show(rows)
     if any("error" in row for row in rows):
@@ -222,11 +222,11 @@ def _row(number: int, line: bytes, request_id: str, own: str, may: "MayAnswer") 
 def _show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if "error" in row:
-            say(f"line {row['line']}: {row['error']}")
+            echo(f"line {row['line']}: {row['error']}")
         else:
-            say(f"{row['id']}  {row['author']}: {row['outcome']}, {row['why']}")
+            echo(f"{row['id']}  {row['author']}: {row['outcome']}, {row['why']}")
     if not rows:
-        say("no comments")
+        echo("no comments")
     errors = sum("error" in row for row in rows)
     if errors:
-        say(f"{counted(errors, 'line is', 'lines are')} no comment")
+        echo(f"{pluralize(errors, 'line is', 'lines are')} no comment")

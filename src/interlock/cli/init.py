@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from interlock.cli.app import app
-from interlock.cli.output import Json, document, say, tell
+from interlock.cli.output import Json, echo, echo_json, echo_note
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
 from interlock.version import __version__
@@ -130,15 +130,15 @@ def init(
     skills = [*_starters(root), *_skills(root, agents, force)]
     done = [*skills, *_entries(root, agents), _instructions(root)]
     if json:
-        document({"files": [{"path": path, "did": did} for did, path in done]})
+        echo_json({"files": [{"path": path, "did": did} for did, path in done]})
         return
     for did, path in done:
-        say(f"{did:9}  {path}")
+        echo(f"{did:9}  {path}")
     if any(did == "kept" for did, _ in done):
-        say("kept means: it differs from what would be written; --force replaces skills")
+        echo("kept means: it differs from what would be written; --force replaces skills")
     if shutil.which("interlock") is None:
         where = Path(sys.executable).parent
-        tell(f"agents start 'interlock' by its name: put {where} on their PATH, it is not on yours")
+        echo_note(f"agents start 'interlock' by name, and it is not on your PATH: add {where}")
 
 
 def _found(root: Path) -> list[AgentName]:

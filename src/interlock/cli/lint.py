@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, document, say
+from interlock.cli.output import Json, echo, echo_json
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -179,16 +179,16 @@ def _opened(name: str) -> Iterator[BinaryIO]:
 
 def _tell(report: LintReport, json: bool) -> None:
     if json:
-        document({"findings": report.findings, "records": report.records})
+        echo_json({"findings": report.findings, "records": report.records})
         return
     for one in report.findings:
-        say(f"{one['file']}:{one['line']}: {one['id']}: {one['message']}")
-        say(f"    fix: {one['fix']}")
+        echo(f"{one['file']}:{one['line']}: {one['id']}: {one['message']}")
+        echo(f"    fix: {one['fix']}")
     for record in report.records:
         for verdict in _spoken(record):
-            say(f"{record['id']}{_described(verdict)}")
+            echo(f"{record['id']}{_described(verdict)}")
     if not report.findings and not report.records:
-        say("nothing to find fault with")
+        echo("nothing to find fault with")
 
 
 def _spoken(record: dict[str, Any]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import typer
 
 from interlock.api.inspect import RunStatusReader
 from interlock.cli.app import app
-from interlock.cli.output import Db, Json, document, open_project
+from interlock.cli.output import Db, Json, echo_json, open_project
 from interlock.system.errors import SourceError
 
 
@@ -30,7 +30,7 @@ def mcp(
     from interlock.agents.mcp.messages import list_tool_specs
 
     if json:
-        document({"tools": list_tool_specs()})
+        echo_json({"tools": list_tool_specs()})
         return
     from importlib.util import find_spec
 

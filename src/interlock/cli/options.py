@@ -100,7 +100,7 @@ class RunFlags(msgspec.Struct, frozen=True):
 
 def merge_config(before: RunConfig, flags: RunFlags) -> RunConfig:
     """A run's configuration with what the command line says."""
-    limits: Mapping[str, str | int | float] = pairs(flags.budget or (), "--budget")
+    limits: Mapping[str, str | int | float] = parse_pairs(flags.budget or (), "--budget")
     given = dict(split_agent(word) for word in flags.agent or ())
     usual = before.agents
     if "dispatch" in flags.files:
@@ -111,28 +111,28 @@ def merge_config(before: RunConfig, flags: RunFlags) -> RunConfig:
         before,
         agents=usual | given,
         files={**before.files, **flags.files},
-        slots=before.slots | counts(flags.slots or (), "--slots"),
+        slots=before.slots | parse_counts(flags.slots or (), "--slots"),
         budget={**before.budget, **limits},
         parallel=flags.parallel or before.parallel,
     )
 
 
-def files_of(
+def read_file_flags(
     dispatch: DispatchMode | None,
     root: Path | None,
     watch: WatchMode | None,
     batch_size: int | None,
 ) -> dict[str, str | int]:
-    """What was said about files, and only that: the rest stays as it was."""
-    said = {"dispatch": dispatch, "root": root, "watch": watch, "batch_size": batch_size}
+    """The flags about files that were given, and only those: the rest stays as it was."""
+    flags = {"dispatch": dispatch, "root": root, "watch": watch, "batch_size": batch_size}
     return {
         name: value if isinstance(value, int) else str(value)
-        for name, value in said.items()
+        for name, value in flags.items()
         if value is not None
     }
 
 
-def pairs(words: Iterable[str], option: str) -> dict[str, str]:
+def parse_pairs(words: Iterable[str], option: str) -> dict[str, str]:
     """`name=value`, any number of them."""
     found: dict[str, str] = {}
     for word in words:
@@ -145,24 +145,25 @@ def pairs(words: Iterable[str], option: str) -> dict[str, str]:
 
 def read_thresholds(words: Iterable[str]) -> dict[str, Any]:
     """`--set name=value` for thresholds."""
-    return {name: plain(text) for name, text in pairs(words, "--set").items()}
+    return {name: parse_value(text) for name, text in parse_pairs(words, "--set").items()}
 
 
 def read_fields(words: Iterable[str]) -> dict[str, Any]:
     """`--set name=value` for an answer, each value as YAML reads it."""
-    return {name: read_yaml(text, "--set").value for name, text in pairs(words, "--set").items()}
+    found = parse_pairs(words, "--set")
+    return {name: read_yaml(text, "--set").value for name, text in found.items()}
 
 
-def counts(words: Iterable[str], option: str) -> dict[str, int]:
+def parse_counts(words: Iterable[str], option: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    for name, text in pairs(words, option).items():
+    for name, text in parse_pairs(words, option).items():
         if not re.fullmatch(r"[0-9]{1,9}", text):
             raise UsageError(f"{option} {name}={text}: {text!r} is no whole number")
         found[name] = int(text)
     return found
 
 
-def plain(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """One value, as YAML reads it: a number, true, false or a text."""
     try:
         value = read_yaml(text).value

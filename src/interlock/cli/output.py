@@ -17,8 +17,8 @@ from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
     from interlock.api.project import Project
+    from interlock.api.records import Notification
     from interlock.engine.schedule import Spent
-    from interlock.journal.events import Notification
     from interlock.runtime.loop import RunCounts
 
 SCHEMA_VERSION = 1
@@ -40,37 +40,37 @@ Sets = Annotated[
 ]
 
 
-def document(fields: Any) -> None:
+def echo_json(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    sys.stdout.write(harmless(msgspec.json.format(text, indent=2).decode()) + "\n")
+    sys.stdout.write(escape_json(msgspec.json.format(text, indent=2).decode()) + "\n")
 
 
-def say(text: str = "") -> None:
+def echo(text: str = "") -> None:
     """A line for people, the result of the verb."""
-    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.write(escape_text(text) + "\n")
 
 
-def tell(text: str) -> None:
+def echo_note(text: str) -> None:
     """A line for people beside the result: notices, progress."""
-    sys.stderr.write(printable(text) + "\n")
+    sys.stderr.write(escape_text(text) + "\n")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def echo_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print aligned columns; nothing for no rows."""
     for line in align_columns(head, rows):
-        say(line)
+        echo(line)
 
 
-def printable(text: str) -> str:
+def escape_text(text: str) -> str:
     """Text from outside cannot move the cursor, ring the bell or rewrite the screen."""
     return "".join(
         each if each.isprintable() or each in "\n\t" else f"\\x{ord(each):02x}" for each in text
     )
 
 
-def harmless(text: str) -> str:
+def escape_json(text: str) -> str:
     """The same JSON, with characters that a terminal could obey written as escapes."""
     return text if text.isascii() and "\x7f" not in text else "".join(map(_escaped, text))
 
@@ -82,7 +82,7 @@ def _escaped(sign: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def counted(number: int, one: str, many: str) -> str:
+def pluralize(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
@@ -107,11 +107,11 @@ class TerminalDisplay:
         self._bell = project.settings.notify.bell
 
     def note(self, text: str) -> None:
-        tell(text)
+        echo_note(text)
 
     def notify(self, notification: "Notification") -> None:
         if notification.event in _SAID:
-            tell(notification.text)
+            echo_note(notification.text)
         if self._bell and sys.stderr.isatty():
             sys.stderr.write(_BELL)
 

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, counted, document, say
+from interlock.cli.output import Json, echo, echo_json, pluralize
 from interlock.system.text import align_columns
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
     findings = check_plan(read, allow_untestable=allow_untestable)
     broken = has_errors(findings)
     if json:
-        document(
+        echo_json(
             {
                 "file": str(file),
                 "title": read.title,
@@ -70,12 +70,12 @@ def show(
     """A plan's phases, graph and critical path, and what can start now."""
     read = _read(file)
     if json:
-        document({"file": str(file), **_described(read), **_written(file, as_)})
+        echo_json({"file": str(file), **_described(read), **_written(file, as_)})
     elif as_:
-        say(_written(file, as_)["text"].rstrip())
+        echo(_written(file, as_)["text"].rstrip())
     else:
         for line in _shown(read):
-            say(line)
+            echo(line)
 
 
 def _read(file: Path) -> "Plan":
@@ -97,15 +97,15 @@ def _alone(file: Path) -> "Plan":
 def _say_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]") -> None:
     for finding in findings:
         place = f"{file}:{finding.line}" if finding.line else str(file)
-        say(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
+        echo(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
     errors = sum(finding.level == "error" for finding in findings)
     warnings = len(findings) - errors
-    tasks = counted(len(read.tasks), "task", "tasks")
+    tasks = pluralize(len(read.tasks), "task", "tasks")
     if not findings:
-        say(f"{tasks}, nothing to find fault with")
+        echo(f"{tasks}, nothing to find fault with")
     else:
-        found = f"{counted(errors, 'error', 'errors')}, {counted(warnings, 'warning', 'warnings')}"
-        say(f"{tasks}: {found}{'' if errors else '; the plan can be delivered'}")
+        found = pluralize(errors, "error", "errors"), pluralize(warnings, "warning", "warnings")
+        echo(f"{tasks}: {', '.join(found)}{'' if errors else '; the plan can be delivered'}")
 
 
 def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
@@ -143,19 +143,19 @@ def _shown(read: "Plan") -> "Iterator[str]":
     from interlock.delivery.plan.check import check_plan
 
     yield read.title or "a plan without a title"
-    checks = counted(len({check.name for check in read.checks}), "check", "checks")
-    places = counted(len(read.environments), "environment", "environments")
-    phases = counted(len(read.phases), "phase", "phases")
-    yield f"{counted(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
+    checks = pluralize(len({check.name for check in read.checks}), "check", "checks")
+    places = pluralize(len(read.environments), "environment", "environments")
+    phases = pluralize(len(read.phases), "phase", "phases")
+    yield f"{pluralize(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
     yield from _graph(read)
     path = graph.find_critical_path(read)
     yield ""
     if path:
-        yield f"critical path, {counted(len(path), 'task', 'tasks')}: {_few(path, ' > ')}"
+        yield f"critical path, {pluralize(len(path), 'task', 'tasks')}: {_few(path, ' > ')}"
     yield f"can start now: {_few(graph.find_startable(read), ', ') or 'nothing'}"
     errors = [each for each in check_plan(read) if each.level == "error"]
     if errors:
-        found = counted(len(errors), "error", "errors")
+        found = pluralize(len(errors), "error", "errors")
         yield f"the plan has {found}: see interlock plan check"
 
 

@@ -25,11 +25,21 @@ from interlock.cli.options import (
     RunFlags,
     Slots,
     Watching,
-    files_of,
     merge_config,
+    read_file_flags,
     read_thresholds,
 )
-from interlock.cli.output import Db, Json, Sets, counted, document, open_project, say, table, tell
+from interlock.cli.output import (
+    Db,
+    Json,
+    Sets,
+    echo,
+    echo_json,
+    echo_note,
+    echo_table,
+    open_project,
+    pluralize,
+)
 from interlock.cli.run import exit_with, take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.config import change_config
@@ -166,7 +176,7 @@ def analyze(
 ) -> None:
     """Find the causes of failing tests. Run again, it takes what is new and goes on."""
     project = open_project(db)
-    intakes = analysis.read_launches(sources, suite, rp_key, tell)
+    intakes = analysis.read_launches(sources, suite, rp_key, echo_note)
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
     analysis.check_report_folder(folder)
@@ -178,7 +188,7 @@ def analyze(
             _report_no_failures(intakes, json=json)
             return
         circuit, changes = analysis.load_rca(project, read_thresholds(sets or ()), prompt_dir)
-        files = files_of(dispatch, root, watch, batch_size)
+        files = read_file_flags(dispatch, root, watch, batch_size)
         before = analysis.find_config(project, connection, found, changes, files)
         config = change_config(analysis.read_config(before), repo, workspace, last_green, **said)
         merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
@@ -233,20 +243,20 @@ def report(
 
 
 def _announce_new_failures(suite: "Suite", count: int) -> None:
-    more = counted(count, "new failure", "new failures")
-    tell(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
+    more = pluralize(count, "new failure", "new failures")
+    echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
 def _report_no_failures(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
-        document({"suite_id": None, "tests": tests, "failures": 0})
+        echo_json({"suite_id": None, "tests": tests, "failures": 0})
         return
     if tests:
-        ran = counted(tests, "test", "tests")
-        say(f"nothing failed: {ran} and no failure, so nothing to analyse")
+        ran = pluralize(tests, "test", "tests")
+        echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
-        say("no test ran, as far as this tells, and nothing says why: nothing to analyse")
+        echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 
 
 def _work_on_suite(
@@ -269,7 +279,7 @@ def _work_on_suite(
         wait_for_limits=on_limit == RateLimitPolicy.WAIT,
     )
     for note in result.notes:
-        tell(f"note: {note}")
+        echo_note(f"note: {note}")
     return result
 
 
@@ -287,23 +297,23 @@ def _show_suite(
         status = result.status if result else find_run(connection, suite.run_id).status
         told = msgspec.to_builtins(build_summary(build_outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
-        document(fields | {"summary": told, "files": [str(path) for path in files]})
+        echo_json(fields | {"summary": told, "files": [str(path) for path in files]})
         return
     width = shutil.get_terminal_size().columns
     for line in format_summary(findings, [str(path) for path in files], width):
-        say(line.text)
+        echo(line.text)
     for waiting in shorten_waiting_lines(result.written_out if result else [], suite.run_id):
-        say(waiting)
+        echo(waiting)
     if result and result.counts.questions > len(result.written_out):
-        say()
-        say("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")
+        echo()
+        echo("a human is asked: 'interlock inbox', 'interlock answer ID approve', and run it again")
 
 
 def shorten_waiting_lines(waiting: Sequence[str], run_id: int) -> list[str]:
     """What waits for an answer by hand, in so many lines that the summary is still seen."""
     if len(waiting) <= _BY_HAND:
         return list(waiting)
-    more = counted(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
+    more = pluralize(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
     return [*waiting[:_BY_HAND], f"{more} in the same way: 'interlock status {run_id}' lists them"]
 
 
@@ -358,7 +368,7 @@ def push(
             wanted, left = collect_updates(findings, cases, portal.get_user() or find_user())
         pushed = send(portal, wanted, dry_run=dry_run)
     if json:
-        document({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
+        echo_json({"suite_id": suite.suite_id, "left_out": left, **msgspec.to_builtins(pushed)})
     else:
         _show_push(pushed, left)
     if pushed.unwritten:
@@ -380,22 +390,22 @@ def _show_push(pushed: "PushResult", left: dict[str, int]) -> None:
 
     for change in pushed.changes:
         for line in format_change(change):
-            say(line)
-        say()
+            echo(line)
+        echo()
     for item_id, why in pushed.refused:
-        say(f"item {item_id} was left alone: {why}")
+        echo(f"item {item_id} was left alone: {why}")
     for note in pushed.notes:
-        say(f"note: {note}")
+        echo(f"note: {note}")
     for reason, count in left.items():
-        say(f"{counted(count, 'case', 'cases')} left out: {reason}")
-    same = counted(len(pushed.unchanged), "item is", "items are")
-    many = counted(len(pushed.changes), "item", "items")
+        echo(f"{pluralize(count, 'case', 'cases')} left out: {reason}")
+    same = pluralize(len(pushed.unchanged), "item is", "items are")
+    many = pluralize(len(pushed.changes), "item", "items")
     if pushed.dry_run:
-        say(f"{many} would change, {same} as they should be; --send writes it")
+        echo(f"{many} would change, {same} as they should be; --send writes it")
     else:
         lost = len(pushed.unwritten)
-        not_written = f", {counted(lost, 'item was', 'items were')} not written" if lost else ""
-        say(f"{many} changed, {same} as they should be{not_written}")
+        not_written = f", {pluralize(lost, 'item was', 'items were')} not written" if lost else ""
+        echo(f"{many} changed, {same} as they should be{not_written}")
 
 
 class CauseStatus(StrEnum):
@@ -419,11 +429,11 @@ def causes(
     with open_project(db).read() as connection:
         found = known(connection, archived=everything)
     if json:
-        document({"causes": msgspec.to_builtins(found)})
+        echo_json({"causes": msgspec.to_builtins(found)})
         return
     if not found:
-        say("no root cause is known yet; 'interlock analyze' finds some")
-    table(
+        echo("no root cause is known yet; 'interlock analyze' finds some")
+    echo_table(
         ("ID", "STATUS", "TYPE", "CASES", "REVIEWED", "TICKET", "CAUSE"),
         (
             (
@@ -464,8 +474,8 @@ def cause(
     if found is None:
         raise SourceError(f"there is no root cause {rca_id}; 'interlock causes' lists them")
     if json:
-        document(msgspec.to_builtins(found))
+        echo_json(msgspec.to_builtins(found))
         return
-    say(f"root cause {rca_id} is {found.status}: {found.title}")
-    say(f"  {found.defect_type}, {found.category}, ticket {found.jira_ticket_id or '-'}")
-    say(f"  {found.description}")
+    echo(f"root cause {rca_id} is {found.status}: {found.title}")
+    echo(f"  {found.defect_type}, {found.category}, ticket {found.jira_ticket_id or '-'}")
+    echo(f"  {found.description}")

@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, document, say, table, tell
+from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -58,12 +58,13 @@ def respond(
     seconds = parse_duration(timeout)
     paths = [path] if path else list(_USUAL)
     if not any(each.exists() for each in paths):
-        tell(f"nothing at {' or '.join(map(str, paths))} yet")
+        echo_note(f"nothing at {' or '.join(map(str, paths))} yet")
 
     async def work() -> int:
-        lookout = SignalFinder(paths, tell)
+        lookout = SignalFinder(paths, echo_note)
         answerer = Answerer(hire, seconds, lookout)
-        responder = Responder(lookout, answerer, Notes(lookout, _now), parallel=parallel, tell=tell)
+        notes = Notes(lookout, _now)
+        responder = Responder(lookout, answerer, notes, parallel=parallel, tell=echo_note)
         return await _work(responder, once=once, json=json)
 
     raise typer.Exit(asyncio.run(work()))
@@ -111,7 +112,7 @@ async def _work(responder: "Responder", *, once: bool, json: bool) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop, number)
     tally = await responder.work(once=once)
     if json:
-        document(msgspec.structs.asdict(tally))
+        echo_json(msgspec.structs.asdict(tally))
     return 128 + stopped[0] if stopped else _exit(tally)
 
 
@@ -172,7 +173,7 @@ def conform(
     if junit:
         _write(junit, report.render_junit(words, verdicts))
     if json:
-        document(report.build_record(words, verdicts))
+        echo_json(report.build_record(words, verdicts))
     else:
         _show(verdicts)
     raise typer.Exit(ExitCode.DONE if report.is_conforming(verdicts) else ExitCode.FINDINGS)
@@ -192,14 +193,14 @@ def _chosen(only: Sequence[str]) -> "list[ConformScenario]":
 def _list(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
     if json:
         rows = [{"name": one.name, "checks": one.checks, "why": one.why} for one in scenarios]
-        return document({"scenarios": rows})
-    return table(
+        return echo_json({"scenarios": rows})
+    return echo_table(
         ("scenario", "what must be seen"), [(each.name, each.checks) for each in scenarios]
     )
 
 
 def _show(verdicts: "Sequence[ScenarioResult]") -> None:
-    table(
+    echo_table(
         ("scenario", "verdict", "expected", "seen"),
         [
             (each.scenario, each.verdict, each.expected, " ".join(each.seen.split()))
@@ -208,13 +209,13 @@ def _show(verdicts: "Sequence[ScenarioResult]") -> None:
     )
     notes = [(each.scenario, note) for each in verdicts for note in each.notes]
     if notes:
-        say("\nnoted, not required:")
+        echo("\nnoted, not required:")
     for scenario, note in notes:
-        say(f"  {scenario}: {note}")
+        echo(f"  {scenario}: {note}")
     counts = Counter(each.verdict for each in verdicts)
-    say(f"\n{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
+    echo(f"\n{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
     for each in (one for one in verdicts if one.verdict == "fail"):
-        say(f"  {each.scenario} matters: {each.why}")
+        echo(f"  {each.scenario} matters: {each.why}")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,9 +1,10 @@
 """Verbs that work on runs: run, resume, stop; and save, for answers by hand."""
 
-import hashlib
 import os
 import signal
 import socket
+from collections import Counter
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -26,8 +27,8 @@ from interlock.cli.options import (
     Slots,
     Wait,
     Watching,
-    files_of,
     merge_config,
+    read_file_flags,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -36,11 +37,11 @@ from interlock.cli.output import (
     Json,
     RunId,
     Sets,
-    counted,
-    document,
+    echo,
+    echo_json,
+    echo_note,
     open_project,
-    say,
-    tell,
+    pluralize,
 )
 from interlock.system.errors import StateError
 
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.api.project import Project
+    from interlock.api.records import RunRecord
     from interlock.api.work import RunResult
-    from interlock.journal.runs import Run
     from interlock.runtime.agent_pool import AgentPool
 
 _OWN_REPORTS = {
@@ -90,36 +91,35 @@ def run(
 ) -> None:
     """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
     from interlock.api.circuits import Circuit
-    from interlock.api.work import load_circuit, work_on_run
     from interlock.cli.circuits import refuse_unsound
-    from interlock.runtime.circuits import read_cases
+    from interlock.runtime.circuits import read_case_file
 
     project = open_project(db)
     own = Circuit.load(circuit, project.path)
-    changed, changes = own.with_thresholds(project.settings.thresholds, read_thresholds(sets or ()))
+    thresholds = read_thresholds(sets or ())
+    changed, _ = own.with_thresholds(project.settings.thresholds, thresholds)
     refuse_unsound(changed.source, own.source.circuit)
-    new_cases, content = read_cases(cases)
-    kind = msgspec.json.encode([changed.name, changes], order="sorted")
-    flags = RunFlags(agent, slots, budget, parallel, files_of(dispatch, root, watch, batch_size))
-    config = merge_config(project.new_config(changed.name, changes), flags)
-    config = msgspec.structs.replace(config, input=hashlib.sha256(kind + content).hexdigest())
-    pool = project.build_pool(changed.source.circuit, config)
-    with project.write() as connection:
-        found, existed = project.begin_or_find(
-            connection, own.bundle, new_cases, config, name=str(cases), new=new
-        )
-        if existed:
-            _tell_resumed(found.run_id, msgspec.json.encode(own.bundle).decode() != found.text)
-            pool = project.build_pool(load_circuit(found), config)
-        result = work_on_run(
-            connection,
-            found,
-            pool,
-            display=project.display,
-            wait_for_humans=wait,
-            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-        )
-        _report(connection, result, json=json)
+    files = read_file_flags(dispatch, root, watch, batch_size)
+    flags = RunFlags(agent, slots, budget, parallel, files)
+
+    def tell_resumed(run: "RunRecord") -> None:
+        notice = f"going on with run {run.run_id}, which is unfinished (--new begins another)"
+        if own.bundle.encode() != run.text:
+            notice += "; the circuit has changed since, the run keeps the one it began with"
+        echo_note(notice)
+
+    result = project.run_cases(
+        own,
+        read_case_file(cases),
+        source=str(cases),
+        thresholds=thresholds,
+        change=lambda config: merge_config(config, flags),
+        new=new,
+        resumed=tell_resumed,
+        wait_for_humans=wait,
+        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+    )
+    _report(project, result, json=json)
 
 
 @app.command()
@@ -139,83 +139,63 @@ def resume(
     json: Json = False,
 ) -> None:
     """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
-    from interlock.api.work import work_on_run
-    from interlock.journal.runs import find_run
-
     project = open_project(db)
-    flags = RunFlags(agent, slots, budget, parallel, files_of(dispatch, root, watch, batch_size))
-    with project.read() as connection:
-        found = find_run(connection, run_id)
+    files = read_file_flags(dispatch, root, watch, batch_size)
+    flags = RunFlags(agent, slots, budget, parallel, files)
+    found = project.run(run_id)
     if found.circuit in _OWN_REPORTS:
         own = import_module(_OWN_REPORTS[found.circuit])
-        own.resume_run(project, found.run_id, flags, wait=wait, on_limit=on_limit, json=json)
+        own.resume_run(project, found.number, flags, wait=wait, on_limit=on_limit, json=json)
         return
-    with project.write() as connection:
-        found, pool = take_up(project, connection, found.run_id, flags)
-        result = work_on_run(
-            connection,
-            found,
-            pool,
-            display=project.display,
-            wait_for_humans=wait,
-            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-        )
-        _report(connection, result, json=json)
+    result = project.continue_run(
+        found.number,
+        lambda config: merge_config(config, flags),
+        wait_for_humans=wait,
+        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+    )
+    _report(project, result, json=json)
 
 
 def take_up(
     project: "Project", connection: "Connection", run_id: int, flags: RunFlags
-) -> "tuple[Run, AgentPool]":
+) -> "tuple[RunRecord, AgentPool]":
     """An unfinished run with what the flags change about it, and who answers it now."""
-    from interlock.api.work import load_circuit
-    from interlock.journal.runs import FINISHED, find_run, set_options
-    from interlock.runtime.settings import RunConfig
-
-    found = find_run(connection, run_id)
-    if found.status in FINISHED:
-        raise StateError(f"run {found.run_id} is over ({found.status}); there is nothing to do")
-    config = merge_config(msgspec.convert(found.options, RunConfig), flags)
-    pool = project.build_pool(load_circuit(found), config)
-    set_options(connection, run_id, msgspec.to_builtins(config))
-    return find_run(connection, run_id), pool
+    return project.reopen_run(connection, run_id, lambda config: merge_config(config, flags))
 
 
-def _tell_resumed(run_id: int, changed: bool) -> None:
-    notice = f"going on with run {run_id}, which is unfinished (--new begins another)"
-    if changed:
-        notice += "; the circuit has changed since, the run keeps the one it began with"
-    tell(notice)
-
-
-def _report(connection: "Connection", result: "RunResult", *, json: bool) -> None:
+def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
     """Say how a run stands, and leave with its exit code."""
-    from interlock.journal.history import compute_digest, count_ends
-    from interlock.journal.runs import find_run
-
-    run_id = result.run_id
-    spent = find_run(connection, run_id).spent
-    ends = count_ends(connection, run_id)
+    run_id, spent = result.run_id, result.spent
+    ends = project.run(run_id).counts
     if json:
+        from interlock.api.inspect import read_digest
+
         fields = {
             "run_id": run_id,
             "status": result.status,
             "tally": msgspec.to_builtins(result.counts),
+            "ends": ends,
+            "spent": msgspec.structs.asdict(spent),
+            "digest": read_digest(project.db, run_id),
         }
-        fields |= {"ends": dict(ends), "spent": msgspec.structs.asdict(spent)}
-        document(fields | {"digest": compute_digest(connection, run_id)})
+        echo_json(fields)
         exit_with(result)
-    shown = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-    cost = counted(spent.dispatches, "dispatch", "dispatches")
-    say(f"run {run_id}: {result.status}; {shown}; {cost}")
+    cost = pluralize(spent.dispatches, "dispatch", "dispatches")
+    echo(f"run {run_id}: {result.status}; {format_ends(ends)}; {cost}")
     for line in result.written_out:
-        say(line)
+        echo(line)
     if not result.written_out or result.counts.questions > len(result.written_out):
-        for line in advice(result.status, run_id):
-            say(line)
+        for line in list_next_steps(result.status, run_id):
+            echo(line)
     exit_with(result)
 
 
-def advice(status: str, run_id: int) -> list[str]:
+def format_ends(ends: Mapping[str, int]) -> str:
+    """How many cases came to each end, most first."""
+    return ", ".join(f"{count} {end}" for end, count in Counter(ends).most_common())
+
+
+def list_next_steps(status: str, run_id: int) -> list[str]:
     """What to do next, where there is something to do."""
     return {
         "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
@@ -251,13 +231,13 @@ def stop(
             # The kernel may merge two pending signals of one kind, but not two kinds.
             os.kill(writer.pid, signal.SIGINT)
     except ProcessLookupError:
-        tell(f"{writer} has just ended by itself")
+        echo_note(f"{writer} has just ended by itself")
     except PermissionError:
         raise StateError(f"{writer} belongs to another user, who alone can stop it") from None
     if json:
-        document({"pid": writer.pid, "host": writer.host, "now": now})
+        echo_json({"pid": writer.pid, "host": writer.host, "now": now})
     else:
-        say(f"asked {writer} to stop{' at once' if now else ''}")
+        echo(f"asked {writer} to stop{' at once' if now else ''}")
 
 
 @app.command()
@@ -273,18 +253,14 @@ def save(
     json: Json = False,
 ) -> None:
     """Save the answer to a case's open step. The run takes it when it works or is resumed."""
-    from interlock.api.manual import save_artifact
-    from interlock.journal.history import find_case
+    from interlock.api.manual import save_answer
 
     project = open_project(db)
-    with project.read() as connection:
-        case = find_case(connection, case_id, run_id)
-        asked, left = save_artifact(connection, case, file)
+    saved = save_answer(project.db, case_id, run_id, file)
     if json:
-        fields = {"run_id": case.run_id, "case_id": case_id, "step": asked.step}
-        document(fields | {"dispatch_id": asked.dispatch_id, "artifact_path": str(left)})
+        echo_json(saved)
         return
     then = "the running process takes it"
     if not project.writer():
-        then = f"'interlock resume {case.run_id}'"
-    say(f"saved the answer of {case_id} to step {asked.step}; {then}")
+        then = f"'interlock resume {saved.run_id}'"
+    echo(f"saved the answer of {case_id} to step {saved.step}; {then}")

@@ -12,7 +12,7 @@ import typer
 
 from interlock.api.inspect import RunStatusReader
 from interlock.cli.app import app
-from interlock.cli.output import Db, Json, document, open_project, say
+from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
@@ -73,9 +73,10 @@ def serve(
     def ready() -> None:
         where = format_address(listening)
         if json:
-            document({"url": where, "mcp": f"{where}{MCP_PATH}", "health": f"{where}{HEALTH_PATH}"})
+            paths = {"mcp": f"{where}{MCP_PATH}", "health": f"{where}{HEALTH_PATH}"}
+            echo_json({"url": where, **paths})
         else:
-            say(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
+            echo(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
     house = WebServer([build_mcp_app(_hire(path, policy))])

@@ -177,7 +177,7 @@ def begin_delivery(
     run_id = begin_run(
         connection,
         bundle.open().circuit.with_thresholds(run_config.thresholds),
-        msgspec.json.encode(bundle).decode(),
+        bundle.encode(),
         build_cases(plan),
         source=config.plan,
         fingerprint=fingerprint,

@@ -166,7 +166,7 @@ def begun(
     run_id = begin_run(
         connection,
         circuit,
-        msgspec.json.encode(own.bundle).decode(),
+        own.bundle.encode(),
         [NewCase(terms.epic_id, {"id": terms.epic_id, "title": terms.title})],
         source=terms.file or terms.epic_id,
         fingerprint=mark,

@@ -153,7 +153,7 @@ def add_launches(
     sweep_dormant(connection, _find_launch_time(intakes, at))
     if suite is None:
         new = make_arrivals(intakes)
-        text = msgspec.json.encode(circuit.bundle).decode()
+        text = circuit.bundle.encode()
         mark = hashlib.sha256(f"{name} {at}".encode()).hexdigest()
         opened = begin_suite(
             connection,

@@ -35,6 +35,10 @@ class Bundle(msgspec.Struct, frozen=True):
     text: str
     prompts: dict[str, str] = {}
 
+    def encode(self) -> str:
+        """The bundle as a run keeps it."""
+        return msgspec.json.encode(self).decode()
+
     def open(self, shapes: Mapping[str, dict[str, Any]] | None = None) -> CircuitSource:
         """The circuit, its prompts in place."""
         written = read_circuit(self.text, self.file, shapes)
@@ -109,13 +113,12 @@ class _Line(msgspec.Struct):
     priority: int = 0
 
 
-def read_cases(path: Path) -> tuple[list[NewCase], bytes]:
-    """The cases in a file, checked, and the file's bytes."""
+def read_case_file(path: Path) -> bytes:
+    """The bytes of a file of cases; SourceError if it cannot be read."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
-    return parse_cases(content, str(path)), content
 
 
 def parse_cases(content: bytes, origin: str) -> list[NewCase]:
