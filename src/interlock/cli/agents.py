@@ -39,7 +39,7 @@ def listed(ctx: typer.Context, json: Json = False) -> None:
     """Which agent CLIs are installed, their versions, and what they may do."""
     if ctx.invoked_subcommand is not None:
         return
-    found = _agents()
+    found = _find_agents()
     if json:
         echo_json({"agents": msgspec.to_builtins(found)})
         return
@@ -47,7 +47,7 @@ def listed(ctx: typer.Context, json: Json = False) -> None:
         ("AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"),
         (
             (
-                *(each.name, each.version or "-", _login(each)),
+                *(each.name, each.version or "-", _format_login(each)),
                 *(f"{each.permission_mode}: {each.means}", each.program or "not installed"),
             )
             for each in found
@@ -70,18 +70,18 @@ def probe(
     from interlock.agents.cli.profiles import read_profile
 
     known = read_profile(name)
-    program = _program(known)
+    program = _find_program(known)
     if program:
         checks = asyncio.run(probing.probe_cli(program, known, os.environ))
     else:
         there = f"there is no command {' or '.join(known.commands)}; install {known.title}"
         checks = [probing.ProbeResult("agent.installed", False, there)]
-    _tell(known, program, checks, json=json)
+    _echo_probe(known, program, checks, json=json)
     if not all(each.ok for each in checks):
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _tell(known: "Profile", program: str, checks: "list[ProbeResult]", *, json: bool) -> None:
+def _echo_probe(known: "Profile", program: str, checks: "list[ProbeResult]", *, json: bool) -> None:
     if json:
         fields: dict[str, Any] = {"name": known.name, "program": program}
         fields |= {"checks": msgspec.to_builtins(checks), "traps": list(known.traps)}
@@ -94,7 +94,7 @@ def _tell(known: "Profile", program: str, checks: "list[ProbeResult]", *, json: 
         echo(f"note  {trap}")
 
 
-def _agents() -> list[AgentListing]:
+def _find_agents() -> list[AgentListing]:
     import asyncio
     from pathlib import Path
 
@@ -109,7 +109,7 @@ def _agents() -> list[AgentListing]:
 
     async def versions() -> list[str]:
         asked = [
-            find_version(program, each, os.environ) if program else _none()
+            find_version(program, each, os.environ) if program else _find_no_version()
             for (each, _), program in zip(known, programs, strict=True)
         ]
         return list(await asyncio.gather(*asked))
@@ -132,17 +132,17 @@ def _agents() -> list[AgentListing]:
     ]
 
 
-async def _none() -> str:
+async def _find_no_version() -> str:
     return ""
 
 
-def _login(each: AgentListing) -> str:
+def _format_login(each: AgentListing) -> str:
     if each.login:
         return each.login
     return "not seen" if each.program else "-"
 
 
-def _program(known: "Profile") -> str:
+def _find_program(known: "Profile") -> str:
     from pathlib import Path
 
     from interlock.agents.registry import cli_settings, find_program

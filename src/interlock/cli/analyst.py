@@ -1,29 +1,20 @@
-"""The verbs of the analyst's parts, and the first of them. Others add theirs in files beside this.
+"""The verbs of the built-in analyst's parts: JSON lines out, made for pipes and for scoring.
 
-Each reads files and prints JSON lines: made for pipes and for scoring, not for people.
-
-The analyst's judgement as verbs: cluster, recall, triage, suspect.
-
-Failures in, one JSON object a failure out, in the order of the file. Says what was judged; how is
-the analyst's own business.
-
-The verb `analyst read`: one report or log as failure records and a tally.
-
-Decides by the content which reader it needs. Prints each failure as soon as it is read.
+`read`, `templates` and `evidence` take one report or log; `cluster`, `recall`, `triage` and
+`suspect` take failures, and print one object for each in the order of the file.
 """
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from typer.core import TyperGroup
 
 from interlock.cli.app import app
+from interlock.cli.options import open_input
 from interlock.cli.output import echo_note, escape_json
 from interlock.system.errors import SourceError
 
@@ -67,14 +58,14 @@ def templates(file: LogFile) -> None:
     """The template of each line of a log. Prints {line, template_id, template}."""
     from interlock.rca.analyst.templates import TemplateMiner, read_blocks
 
-    miner, told, line = TemplateMiner(), [b""], 0
+    miner, endings, line = TemplateMiner(), [b""], 0
     with open_input(file) as source:
         for block in read_blocks(source):
             numbers = miner.add_block(block)
-            for number in range(len(told), len(miner) + 1):
+            for number in range(len(endings), len(miner) + 1):
                 text = escape_json(msgspec.json.encode(miner.get_text(number)).decode()).encode()
-                told.append(b',"template_id":%d,"template":%b}\n' % (number, text))
-            rows = [b'{"line":%d%b' % (at, told[n]) for at, n in enumerate(numbers, line + 1)]
+                endings.append(b',"template_id":%d,"template":%b}\n' % (number, text))
+            rows = [b'{"line":%d%b' % (at, endings[n]) for at, n in enumerate(numbers, line + 1)]
             line += len(numbers)
             sys.stdout.buffer.write(b"".join(rows))
 
@@ -95,24 +86,7 @@ def evidence(file: LogFile, against: Against = None, more: MoreLogs = None) -> N
 
     with open_input(file) as source:
         for line in reading.choose_evidence(read_lines(source), good_logs()):
-            sys.stdout.write(escape_json(msgspec.json.encode(line).decode()) + "\n")
-
-
-@contextmanager
-def open_input(name: str, what: str = "log file") -> Iterator[BinaryIO]:
-    """A file that the user named, or stdin for -."""
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    path = Path(name)
-    if not path.is_file():
-        state = "is no regular file" if path.exists() else "does not exist"
-        raise SourceError(f"{name} {state}; name a {what}, or - for stdin")
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
+            _echo_record(line)
 
 
 Failures = Annotated[
@@ -130,13 +104,13 @@ Candidates = Annotated[
 @analyst.command()
 def cluster(failures: Failures) -> None:
     """Which failures are one family. Prints {id, family} a line."""
-    from interlock.rca.analyst.cluster import cluster_failures as clustered
+    from interlock.rca.analyst.cluster import cluster_failures
     from interlock.rca.analyst.failure_lines import read_failures
 
     with open_input(failures, "JSONL file") as lines:
         known = list(read_failures(lines, failures))
-    for failure, family in zip(known, clustered(known), strict=True):
-        _line({"id": failure.id, "family": family})
+    for failure, family in zip(known, cluster_failures(known), strict=True):
+        _echo_record({"id": failure.id, "family": family})
 
 
 @analyst.command()
@@ -147,8 +121,15 @@ def recall(failures: Failures) -> None:
 
     with open_input(failures, "JSONL file") as lines:
         for failure_id, found in recall_stream(read_failures(lines, failures)):
-            said = {"verdict": found.verdict, "match_id": found.match_id, "score": found.score}
-            _line({"id": failure_id, **said, "why": found.why})
+            _echo_record(
+                {
+                    "id": failure_id,
+                    "verdict": found.verdict,
+                    "match_id": found.match_id,
+                    "score": found.score,
+                    "why": found.why,
+                }
+            )
 
 
 @analyst.command()
@@ -157,19 +138,24 @@ def triage(failures: Failures, learn: Learn = None) -> None:
 
     Prints {id, category, confidence, reasons}."""
     from interlock.rca.analyst.failure_lines import read_failures, read_labelled
-    from interlock.rca.analyst.triage import TrainedTriage
-    from interlock.rca.analyst.triage import triage_failure as triaged
+    from interlock.rca.analyst.triage import TrainedTriage, triage_failure
 
-    judge = triaged
-    _one_stdin(failures, learn)
+    judge = triage_failure
+    _refuse_two_stdins(failures, learn)
     if learn:
         with open_input(learn, "JSONL file") as lines:
             judge = TrainedTriage(read_labelled(lines, learn)).triage
     with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             found = judge(failure)
-            said = {"category": found.category, "confidence": found.confidence}
-            _line({"id": failure.id, **said, "reasons": found.reasons})
+            _echo_record(
+                {
+                    "id": failure.id,
+                    "category": found.category,
+                    "confidence": found.confidence,
+                    "reasons": found.reasons,
+                }
+            )
 
 
 @analyst.command()
@@ -177,33 +163,25 @@ def suspect(failures: Failures, candidates: Candidates) -> None:
     """Which candidate brought each failure, best first.
 
     Prints {id, ranked: [{candidate, score, why}]}."""
-    import msgspec
-
     from interlock.rca.analyst.failure_lines import read_candidates, read_failures
     from interlock.rca.analyst.suspects import rank_suspects
 
-    _one_stdin(failures, candidates)
+    _refuse_two_stdins(failures, candidates)
     with open_input(candidates, "JSONL file") as lines:
         listed = read_candidates(lines, candidates)
     with open_input(failures, "JSONL file") as lines:
         for failure in read_failures(lines, failures):
             ranked = rank_suspects(failure, listed.get(failure.id, ()))
-            _line({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
+            _echo_record({"id": failure.id, "ranked": msgspec.to_builtins(ranked)})
 
 
-def _one_stdin(one: str, other: str | None) -> None:
+def _refuse_two_stdins(one: str, other: str | None) -> None:
     if one == other == "-":
         raise SourceError("only one of two files can be stdin; name the other")
 
 
-def _line(row: dict[str, Any]) -> None:
-    import sys
-
-    import msgspec
-
-    from interlock.cli.output import escape_json
-
-    sys.stdout.write(escape_json(msgspec.json.encode(row).decode()) + "\n")
+def _echo_record(record: object) -> None:
+    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")
 
 
 @analyst.command("read")
@@ -215,50 +193,46 @@ def read(
 
     if file.is_dir():
         raise SourceError(f"{file} is a folder: give one file.")
-    leaves, _ = find_entries(str(file))
-    if len(leaves) != 1:
-        raise SourceError(f"{file} holds {len(leaves)} files: give one of them.")
-    tally = None
-    for each in _read(leaves[0]):
+    entries, _ = find_entries(str(file))
+    if len(entries) != 1:
+        raise SourceError(f"{file} holds {len(entries)} files: give one of them.")
+    counts = None
+    for each in _read_entry(entries[0]):
         if hasattr(each, "tests"):
-            tally = each
+            counts = each
         else:
-            _print(each)
-    _print({"summary": tally})
+            _echo_record(each)
+    _echo_record({"summary": counts})
 
 
-def _read(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
-    """The failures, then the tally."""
-    kind = leaf.detect_kind()
+def _read_entry(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+    """The failures, then the counts."""
+    kind = entry.detect_kind()
     if kind in ("junit", "xml"):
-        yield from _report(leaf)
+        yield from _read_report(entry)
     elif kind == "binary":
-        raise SourceError(f"{leaf.label} is neither a report nor text.")
+        raise SourceError(f"{entry.label} is neither a report nor text.")
     else:
-        yield from _log(leaf)
+        yield from _read_log(entry)
 
 
-def _report(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+def _read_report(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     from interlock.rca.sources.junit import JUnitReport
 
-    with leaf.open() as stream:
-        report = JUnitReport(stream, leaf.name)
+    with entry.open() as stream:
+        report = JUnitReport(stream, entry.name)
         yield from report
     for note in report.notes:
         echo_note(note)
     yield report.tally
 
 
-def _log(leaf: "SourceEntry") -> "Iterator[Failure | TestCounts]":
+def _read_log(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     from interlock.rca.records import build_failure
     from interlock.system.test_output.counts import read_lines
     from interlock.system.test_output.failures import read_log
 
-    with leaf.open() as stream:
+    with entry.open() as stream:
         found = read_log(read_lines(stream))
     yield from map(build_failure, found.failures)
     yield found.tally
-
-
-def _print(record: object) -> None:
-    sys.stdout.write(escape_json(msgspec.json.encode(record).decode()) + "\n")

@@ -57,7 +57,7 @@ def show(name: CircuitName, json: Json = False) -> None:
     """The table of a circuit: steps and rules, in order."""
     from interlock.engine.draw import draw_text
 
-    written = _open(name)
+    written = _load_circuit(name)
     if json:
         echo_json({"file": written.file, "circuit": written.document.value})
     else:
@@ -69,7 +69,7 @@ def draw(name: CircuitName, json: Json = False) -> None:
     """The circuit as a Mermaid flowchart."""
     from interlock.engine.draw import draw as drawn
 
-    picture = drawn(_open(name).circuit)
+    picture = drawn(_load_circuit(name).circuit)
     if json:
         echo_json({"mermaid": picture})
     else:
@@ -83,8 +83,8 @@ def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> 
     from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
 
     try:
-        written = _open(name)
-        report = verify_source(_changed(written, sets))
+        written = _load_circuit(name)
+        report = verify_source(_apply_thresholds(written, sets))
     except CircuitError as error:
         unreadable = Finding(
             "circuit.unreadable", "error", error.problem, "", file=error.file, line=error.line
@@ -124,8 +124,8 @@ def simulate(
 
     from interlock.engine.simulate import simulate as walked
 
-    own = _open(name)
-    written = _changed(own, sets)
+    own = _load_circuit(name)
+    written = _apply_thresholds(own, sets)
     refuse_unsound(written, own.circuit)
     result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
     if json:
@@ -134,13 +134,13 @@ def simulate(
         _echo_simulation(result)
 
 
-def _open(name: str) -> "CircuitSource":
+def _load_circuit(name: str) -> "CircuitSource":
     from interlock.runtime.circuits import find_circuit
 
     return find_circuit(name, Path()).open()
 
 
-def _changed(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource":
+def _apply_thresholds(written: "CircuitSource", sets: list[str] | None) -> "CircuitSource":
     """The circuit with the thresholds a user gave instead of its own."""
     from interlock.api.circuits import check_thresholds
 
@@ -157,8 +157,8 @@ def _echo_simulation(result: "Simulation") -> None:
         f"{spread.p95} in 95 of 100, {spread.most} at most"
     )
     echo()
-    echo_table(("END", "CASES", "PART"), _parts(result.ends, result.cases))
-    echo_table(("STUCK BECAUSE", "CASES", "PART"), _parts(result.stuck, result.cases))
+    echo_table(("END", "CASES", "PART"), _format_shares(result.ends, result.cases))
+    echo_table(("STUCK BECAUSE", "CASES", "PART"), _format_shares(result.stuck, result.cases))
     echo()
     commonest = result.paths[:_SHOWN_PATHS]
     echo_table(
@@ -172,7 +172,7 @@ def _echo_simulation(result: "Simulation") -> None:
         echo(f"rules never taken: {', '.join(result.never)}")
 
 
-def _parts(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, ...]]":
+def _format_shares(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[object, ...]]":
     for name, count in counts.items():
         yield name, count, f"{count / total:.1%}"
 
@@ -197,7 +197,7 @@ def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
 
 def echo_report(report: "VerifyReport") -> None:
     for finding in report.findings:
-        echo(_headline(finding) if finding.id == _OVERLAP else format_finding(finding))
+        echo(_format_headline(finding) if finding.id == _OVERLAP else format_finding(finding))
     if not report.version:
         return
     worst = report.worst_case
@@ -214,14 +214,14 @@ def echo_report(report: "VerifyReport") -> None:
         echo(f"not sound: {', '.join(words)}")
 
 
-def _headline(finding: "Finding") -> str:
+def _format_headline(finding: "Finding") -> str:
     line = f"{finding.line}:" if finding.line else ""
     place = f"{finding.file}:{line} " if finding.file else ""
     return f"{place}{finding.level} {finding.id}: {finding.message}"
 
 
 def format_finding(finding: "Finding") -> str:
-    lines = [_headline(finding)]
+    lines = [_format_headline(finding)]
     if finding.counter_example is not None:
         shown = msgspec.json.encode(finding.counter_example).decode()
         lines.append(f"    for example: {shown}")

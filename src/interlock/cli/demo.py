@@ -52,47 +52,50 @@ def demo(
     show = (lambda _text="": None) if json else echo
     show("Three git repositories, a real test suite, two nights of failures: making them…")
     world = build_world(folder.resolve())
-    _begin_anew(world)
-    play = Show(world, show)
+    _reset_world(world)
+    play = DemoShow(world, show)
     play.play()
     verdict = play.verdict()
     if json:
-        told = msgspec.to_builtins(verdict.score)
-        echo_json({"folder": str(world.folder), "commands": play.played, "verdict": told})
+        score = msgspec.to_builtins(verdict.score)
+        echo_json({"folder": str(world.folder), "commands": play.played, "verdict": score})
 
 
-class Show:
+class DemoShow:
     """Runs commands in the world and says them as they would be typed."""
 
     def __init__(self, world: "DemoWorld", echo: Callable[..., None]) -> None:
         self.played: list[dict[str, Any]] = []
+        from interlock.runtime.settings import DATABASE
+
         self._world = world
-        self._say = echo
+        self._database = world.folder / DATABASE
+        self._echo = echo
 
     def play(self) -> None:
         early, late = self._world.earlier.name, self._world.today.name
-        self._say("Three weeks ago three tests failed. They are analysed, and a human agrees:")
+        self._echo("Three weeks ago three tests failed. They are analysed, and a human agrees:")
         green = ("--last-green", self._world.green_before)
-        self._type("analyze", f"results/{early}", *green, expect=ExitCode.WAITING)
-        self._type("inbox")
-        for question_id in self._questions():
-            self._type("answer", str(question_id), "approve", "--by", "demo", quiet=True)
-        self._say()
-        self._type("resume")
-        self._say("This morning 37 of 94 tests are red. In the middle the analysis is killed:")
-        self._kill_in_the_middle("analyze", f"results/{late}")
-        self._say("The same command again. It goes on where it was:")
-        self._type("analyze", f"results/{late}", expect=ExitCode.WAITING)
-        self._say("Why does it say so? Every decision is on record:")
-        self._type("explain", "C1")
-        self._say("What would another threshold have done? Decided again, nobody asked:")
-        self._type("replay", "--set", "convergence_sufficient=0.9")
-        self._say("Is every case still the fold of its journal?")
-        self._type("doctor", "--deep")
+        self._run_command("analyze", f"results/{early}", *green, expect=ExitCode.WAITING)
+        self._run_command("inbox")
+        for question_id in self._list_questions():
+            self._run_command("answer", str(question_id), "approve", "--by", "demo", quiet=True)
+        self._echo()
+        self._run_command("resume")
+        self._echo("This morning 37 of 94 tests are red. In the middle the analysis is killed:")
+        self._kill_midway("analyze", f"results/{late}")
+        self._echo("The same command again. It goes on where it was:")
+        self._run_command("analyze", f"results/{late}", expect=ExitCode.WAITING)
+        self._echo("Why does it say so? Every decision is on record:")
+        self._run_command("explain", "C1")
+        self._echo("What would another threshold have done? Decided again, nobody asked:")
+        self._run_command("replay", "--set", "convergence_sufficient=0.9")
+        self._echo("Is every case still the fold of its journal?")
+        self._run_command("doctor", "--deep")
 
     def verdict(self) -> "DemoResult":
         """What was found, next to what was planted."""
-        from interlock.journal.database import open_reader
+        from interlock.api.project import Project
         from interlock.rca.analyze import collect_findings, get_suite
         from interlock.rca.demo.verdict import (
             TABLE_HEAD,
@@ -100,34 +103,33 @@ class Show:
             format_table,
             judge_findings,
         )
-        from interlock.runtime.settings import DATABASE
 
-        with open_reader(self._world.folder / DATABASE) as connection:
+        with Project(self._world.folder, db=self._database).read() as connection:
             findings = collect_findings(connection, get_suite(connection, None))
         verdict = judge_findings(findings, self._world.truth)
-        self._say("\nWhat was found, next to what was planted:\n")
+        self._echo("\nWhat was found, next to what was planted:\n")
         for line in align_columns(TABLE_HEAD, format_table(verdict)):
-            self._say(line)
-        self._say()
+            self._echo(line)
+        self._echo()
         for sentence in format_sentences(verdict):
-            self._say(sentence)
+            self._echo(sentence)
         report = self._world.folder / "interlock-report" / self._world.today.name / "report.html"
-        self._say(f"\nThe page to send around: {report}")
-        self._say(f"The small world is in {self._world.folder}: look around, try your own.")
+        self._echo(f"\nThe page to send around: {report}")
+        self._echo(f"The small world is in {self._world.folder}: look around, try your own.")
         return verdict
 
-    def _type(self, *words: str, expect: int = ExitCode.DONE, quiet: bool = False) -> None:
-        self._say(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
+    def _run_command(self, *words: str, expect: int = ExitCode.DONE, quiet: bool = False) -> None:
+        self._echo(f"{'' if quiet else chr(10)}$ interlock {' '.join(words)}")
         done = subprocess.run(  # noqa: S603
-            _command(*words),
+            _build_command(*words),
             cwd=self._world.folder,
-            env=_environment(),
+            env=_build_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
-        self._say(done.stdout.strip() if quiet else done.stdout)
+        self._echo(done.stdout.strip() if quiet else done.stdout)
         self.played.append({"words": words, "exit": done.returncode, "output": done.stdout})
         if done.returncode != expect:
             raise StateError(
@@ -135,36 +137,33 @@ class Show:
                 f"not {done.returncode}: {done.stdout.strip()}"
             )
 
-    def _kill_in_the_middle(self, *words: str) -> None:
-        before = self._decisions()
-        self._say(f"\n$ interlock {' '.join(words)}")
+    def _kill_midway(self, *words: str) -> None:
+        before = self._count_decisions()
+        self._echo(f"\n$ interlock {' '.join(words)}")
         process = subprocess.Popen(  # noqa: S603
-            _command(*words),
+            _build_command(*words),
             cwd=self._world.folder,
-            env=_environment(),
+            env=_build_environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        while process.poll() is None and self._decisions() < before + _KILLED_AFTER:
+        while process.poll() is None and self._count_decisions() < before + _KILLED_AFTER:
             time.sleep(0.01)
         process.kill()
         self.played.append({"words": words, "exit": process.wait(), "output": ""})
-        self._say(f"killed (SIGKILL) after {self._decisions() - before} decisions\n")
+        self._echo(f"killed (SIGKILL) after {self._count_decisions() - before} decisions\n")
 
-    def _decisions(self) -> int:
-        from interlock.journal.database import open_reader
-        from interlock.journal.sqlite import raw_connection
-        from interlock.runtime.settings import DATABASE
+    def _count_decisions(self) -> int:
+        from interlock.api.inspect import JournalReader, list_overviews
 
-        with open_reader(self._world.folder / DATABASE) as connection:
-            row = raw_connection(connection).execute("select count(*) from journal").fetchone()
-        return int(row[0])
+        numbers = [each.run.run_id for each in list_overviews(self._database)]
+        return sum(len(JournalReader(self._database, number).read()) for number in numbers)
 
-    def _questions(self) -> list[int]:
+    def _list_questions(self) -> list[int]:
         done = subprocess.run(  # noqa: S603
-            _command("inbox", "--json"),
+            _build_command("inbox", "--json"),
             cwd=self._world.folder,
-            env=_environment(),
+            env=_build_environment(),
             capture_output=True,
             check=True,
         )
@@ -172,25 +171,25 @@ class Show:
         return [each["question_ids"][0] for each in reviews]
 
 
-def _begin_anew(world: "DemoWorld") -> None:
+def _reset_world(world: "DemoWorld") -> None:
     """Forget what an earlier demo found; write down where the repositories are."""
     for old in (world.folder / ".interlock").glob("interlock.db*"):
-        old.unlink() if old.is_file() else _empty(old)
+        old.unlink() if old.is_file() else _remove_folder(old)
     repos = "\n".join(_REPO.format(name=one.name, purpose=one.purpose) for one in world.repos)
     text = _CONFIG.format(repos=repos)
     (world.folder / "interlock.toml").write_text(text, encoding="utf-8")
 
 
-def _command(*words: str) -> list[str]:
+def _build_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "interlock", *words]
 
 
-def _environment() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     """Nothing of the user's own settings: the small world is for itself."""
     return {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
 
 
-def _empty(folder: Path) -> None:
+def _remove_folder(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()

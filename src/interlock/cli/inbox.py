@@ -1,4 +1,4 @@
-"""Verbs of the human gate: inbox, answer; and hitl, which tells how comments are read."""
+"""Verbs of human gates: inbox and answer; and hitl, which shows how comments are read."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.options import read_fields
+from interlock.cli.options import open_input, read_fields
 from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project, pluralize
 from interlock.system.errors import StateError
 from interlock.system.time import format_time
@@ -96,13 +96,13 @@ def answer(
     if json:
         echo_json(found)
         return
-    kin = len(found.also)
-    also = f" and to {pluralize(kin, 'other', 'others')} of its family" if kin else ""
+    others = len(found.also)
+    also = f" and to {pluralize(others, 'other', 'others')} of its family" if others else ""
     echo(f"saved the answer to question {found.question_id}{also}; {found.then}")
 
 
 _CUT = "…"
-_SHOWN = 60
+_MAX_WIDTH = 60
 
 
 def format_rows(
@@ -133,14 +133,14 @@ def format_question(question: "Question") -> list[str]:
 
 def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object, ...]:
     more = len(group.question_ids) - 1 if group else 0
-    line = group.about if group else _line(each)
-    long = len(line) > _SHOWN and each.case_id
-    about = f"{line[: _SHOWN - 1]}{_CUT}" if long else line
+    line = group.about if group else _format_prompt(each)
+    long = len(line) > _MAX_WIDTH and each.case_id
+    about = f"{line[: _MAX_WIDTH - 1]}{_CUT}" if long else line
     case = f"{each.case_id} +{more}" if more else each.case_id or "-"
     return (each.question_id, each.run_id, case, each.step, format_time(each.asked_at), about)
 
 
-def _line(each: "Question") -> str:
+def _format_prompt(each: "Question") -> str:
     choice = (
         f" ({', '.join(each.options)})"
         if each.options and isinstance(each.question_id, str)
@@ -172,25 +172,26 @@ def read(
     json: Json = False,
 ) -> None:
     """What each recorded comment would be taken for, and why."""
-    from interlock.cli.analyst import open_input
     from interlock.epic.approval.thread import may_answer
 
     may = may_answer(allow or ())
     with open_input(file, "file of comments") as source:
         rows = [
-            _row(number, line.removeprefix(b"\xef\xbb\xbf"), request_id, own, may)
+            _judge_comment(number, line.removeprefix(b"\xef\xbb\xbf"), request_id, own, may)
             for number, line in enumerate(source, 1)
             if line.strip()
         ]
     if json:
         echo_json({"comments": rows})
     else:
-        _show(rows)
+        _echo_comments(rows)
     if any("error" in row for row in rows):
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _row(number: int, line: bytes, request_id: str, own: str, may: "MayAnswer") -> dict[str, Any]:
+def _judge_comment(
+    number: int, line: bytes, request_id: str, own: str, may: "MayAnswer"
+) -> dict[str, Any]:
     from interlock.epic.approval.thread import judge_record, read_record
 
     record = read_record(line)
@@ -219,7 +220,7 @@ def _row(number: int, line: bytes, request_id: str, own: str, may: "MayAnswer") 
     }
 
 
-def _show(rows: list[dict[str, Any]]) -> None:
+def _echo_comments(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         if "error" in row:
             echo(f"line {row['line']}: {row['error']}")

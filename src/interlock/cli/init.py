@@ -1,13 +1,9 @@
 """The verb init: set a project up, and teach its agents the protocols.
 
 Writes only what is not there. A file that differs is kept and named; --force replaces skills, and
-never anything of the user's own.
-
-The entries by which agents' clients find `interlock mcp`, put into the files they read.
-
-Knows three clients. Adds one entry and changes nothing else: what is there already is the user's.
-No entry keeps a client from starting where Interlock is not installed. A file that cannot be
-understood is refused, with what to write by hand.
+never anything of the user's own. Of the files in which agents' clients look for MCP servers, only
+the entry of `interlock mcp` is added; one that cannot be parsed is refused, with what to write by
+hand.
 """
 
 import json
@@ -126,9 +122,9 @@ def init(
     """Set a project up. Writes settings, a first circuit, skills and MCP entries; run it again at
     will."""
     root = Path()
-    agents: tuple[Agent, ...] = tuple(dict.fromkeys(a.value for a in agent or _found(root)))
-    skills = [*_starters(root), *_skills(root, agents, force)]
-    done = [*skills, *_entries(root, agents), _instructions(root)]
+    agents: tuple[Agent, ...] = tuple(dict.fromkeys(a.value for a in agent or _detect_agents(root)))
+    skills = [*_write_starters(root), *_write_skills(root, agents, force)]
+    done = [*skills, *_write_entries(root, agents), _write_instructions(root)]
     if json:
         echo_json({"files": [{"path": path, "did": did} for did, path in done]})
         return
@@ -141,21 +137,23 @@ def init(
         echo_note(f"agents start 'interlock' by name, and it is not on your PATH: add {where}")
 
 
-def _found(root: Path) -> list[AgentName]:
+def _detect_agents(root: Path) -> list[AgentName]:
     """Agents that have a folder here; without any, the folder that most of them read."""
     folders = {AgentName.CLAUDE: ".claude", AgentName.CURSOR: ".cursor", AgentName.CODEX: ".agents"}
     found = [name for name, folder in folders.items() if (root / folder).is_dir()]
     return found or [AgentName.CODEX]
 
 
-def _starters(root: Path) -> Iterator[tuple[str, str]]:
+def _write_starters(root: Path) -> Iterator[tuple[str, str]]:
     if not (root / "interlock.toml").exists():
         yield _write(root, "interlock.toml", SETTINGS), "interlock.toml"
     if not (root / "circuits").exists():
         yield _write(root, "circuits/first.yaml", CIRCUIT), "circuits/first.yaml"
 
 
-def _skills(root: Path, agents: "tuple[Agent, ...]", force: bool) -> Iterator[tuple[str, str]]:
+def _write_skills(
+    root: Path, agents: "tuple[Agent, ...]", force: bool
+) -> Iterator[tuple[str, str]]:
     from interlock.signals.skills import render_skill_files
 
     for agent in agents:
@@ -163,20 +161,20 @@ def _skills(root: Path, agents: "tuple[Agent, ...]", force: bool) -> Iterator[tu
             yield _write(root, path, text, replace=force), path
 
 
-def _entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str]]:
+def _write_entries(root: Path, agents: "tuple[Agent, ...]") -> Iterator[tuple[str, str]]:
     """Where each client finds `interlock mcp`; of a file that had other things a copy is kept."""
 
     for agent in agents:
         name = FILES[agent]
         before = _read(root / name)
-        after = with_entry(agent, before)
+        after = add_entry(agent, before)
         if before is not None and before != after:
             _write(root, f"{name}.before-interlock", before)
-        kept = has_own(agent, before)
+        kept = has_other_entry(agent, before)
         yield "kept" if kept else _write(root, name, after, replace=True), name
 
 
-def _instructions(root: Path) -> tuple[str, str]:
+def _write_instructions(root: Path) -> tuple[str, str]:
     from interlock.signals.skills import FOLDERS, SKILL_NAME, insert_block, render_managed_block
 
     there = [folder for folder in FOLDERS.values() if (root / folder / SKILL_NAME).is_dir()]
@@ -197,7 +195,7 @@ def _write(root: Path, name: str, text: str, *, replace: bool = False) -> str:
         return "unchanged"
     if before is not None and not replace:
         return "kept"
-    _put(root, path, text)
+    _write_inside(root, path, text)
     return "written" if before is None else "replaced"
 
 
@@ -210,7 +208,7 @@ def _read(path: Path) -> str | None:
         raise SourceError(f"{path} cannot be read: {error}") from None
 
 
-def _put(root: Path, path: Path, text: str) -> None:
+def _write_inside(root: Path, path: Path, text: str) -> None:
     """Through a link only if it stays inside the project; never half a file."""
     target = path.resolve()
     if not target.is_relative_to(root.resolve()):
@@ -241,27 +239,27 @@ default_tools_approval_mode = "approve"
 """
 
 
-def with_entry(agent: str, before: str | None) -> str:
+def add_entry(agent: str, before: str | None) -> str:
     """The file's text with our entry; the same text if it has one by that name."""
     if agent == "codex":
-        return _with_table(before or "")
-    return _with_member(agent, before)
+        return _add_table(before or "")
+    return _add_member(agent, before)
 
 
-def has_own(agent: str, before: str | None) -> bool:
+def has_other_entry(agent: str, before: str | None) -> bool:
     """Whether an entry of that name stands there that we did not write."""
     if before is None:
         return False
     if agent == "codex":
-        found = _toml(before).get("mcp_servers", {})
+        found = _parse_toml(before).get("mcp_servers", {})
         mine = tomllib.loads(_TOML)["mcp_servers"][NAME]
         return isinstance(found, dict) and found.get(NAME, mine) != mine
-    servers = _json(agent, before).get(_SERVERS, {})
+    servers = _parse_json(agent, before).get(_SERVERS, {})
     return bool(servers.get(NAME, _ENTRIES[agent]) != _ENTRIES[agent])
 
 
-def _with_member(agent: str, before: str | None) -> str:
-    found = {} if before is None else _json(agent, before)
+def _add_member(agent: str, before: str | None) -> str:
+    found = {} if before is None else _parse_json(agent, before)
     servers = found.setdefault(_SERVERS, {})
     if before is not None and NAME in servers:
         return before
@@ -269,18 +267,18 @@ def _with_member(agent: str, before: str | None) -> str:
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
-def _json(agent: str, text: str) -> dict[str, Any]:
+def _parse_json(agent: str, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise _unclear(agent, f"is no JSON ({error})") from None
+        raise _entry_error(agent, f"is no JSON ({error})") from None
     if not isinstance(found, dict) or not isinstance(found.get(_SERVERS, {}), dict):
-        raise _unclear(agent, f"has no object {_SERVERS!r}")
+        raise _entry_error(agent, f"has no object {_SERVERS!r}")
     return found
 
 
-def _with_table(before: str) -> str:
-    found = _toml(before)
+def _add_table(before: str) -> str:
+    found = _parse_toml(before)
     if NAME in found.get("mcp_servers", {}):
         return before
     gap = "\n" if before and not before.endswith("\n\n") else ""
@@ -292,21 +290,21 @@ def _with_table(before: str) -> str:
     except tomllib.TOMLDecodeError:
         kept = False
     if not kept:
-        raise _unclear("codex", "writes mcp_servers in a way that nothing can be added to")
+        raise _entry_error("codex", "writes mcp_servers in a way that nothing can be added to")
     return after
 
 
-def _toml(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _unclear("codex", f"is no TOML ({error})") from None
+        raise _entry_error("codex", f"is no TOML ({error})") from None
     if not isinstance(found.get("mcp_servers", {}), dict):
-        raise _unclear("codex", "has no table mcp_servers")
+        raise _entry_error("codex", "has no table mcp_servers")
     return found
 
 
-def _unclear(agent: str, what: str) -> SourceError:
+def _entry_error(agent: str, what: str) -> SourceError:
     mine = _TOML if agent == "codex" else json.dumps({_SERVERS: {NAME: _ENTRIES[agent]}})
     entry = "; ".join(mine.splitlines())
     return SourceError(f"{FILES[agent]} {what}; nothing was changed. Add by hand: {entry}")

@@ -3,18 +3,15 @@
 A prompt has findings. A transcript has a verdict: what would be accepted, what refused, and why.
 """
 
-import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
+from interlock.cli.options import open_input
 from interlock.cli.output import Json, echo, echo_json
 from interlock.system.errors import SourceError
 
@@ -103,7 +100,7 @@ def lint(
         _lint_file(name, as_, base, report)
     for name in jsonl or ():
         _lint_records(name, base, report)
-    _tell(report, json)
+    _echo_report(report, json)
     if report.findings or report.refused:
         raise typer.Exit(ExitCode.FINDINGS)
 
@@ -112,7 +109,7 @@ def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintRep
     from interlock.testing.lint import is_prompt, lint_prompt
     from interlock.testing.transcript import check_transcript, detect_format
 
-    text = _text(name, report)
+    text = _read_text(name, report)
     form = base.format or detect_format(text)
     asked = base.role is not None or base.format is not None or form != "text"
     prompt = kind == LintKind.PROMPT if kind else not asked and is_prompt(text)
@@ -129,7 +126,7 @@ def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintRep
 def _lint_records(name: str, base: "Record", report: LintReport) -> None:
     from interlock.testing.transcript import check_transcript, read_record
 
-    for number, raw in enumerate(_lines(name), 1):
+    for number, raw in enumerate(_read_lines(name), 1):
         if not raw.strip():
             continue
         record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), base)
@@ -140,8 +137,9 @@ def _lint_records(name: str, base: "Record", report: LintReport) -> None:
             report.records.append(check_transcript(record).to_plain())
 
 
-def _text(name: str, report: LintReport) -> str:
-    raw = _bytes(name)
+def _read_text(name: str, report: LintReport) -> str:
+    with open_input(name, "prompt, skill or transcript") as file:
+        raw = file.read()
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -151,33 +149,12 @@ def _text(name: str, report: LintReport) -> str:
         return raw.decode(errors="replace")
 
 
-def _bytes(name: str) -> bytes:
-    with _opened(name) as file:
-        return file.read()
-
-
-def _lines(name: str) -> Iterator[bytes]:
-    with _opened(name) as file:
+def _read_lines(name: str) -> Iterator[bytes]:
+    with open_input(name, "prompt, skill or transcript") as file:
         yield from file
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    path = Path(name)
-    if not path.is_file():
-        what = "is no regular file" if path.exists() else "does not exist"
-        raise SourceError(f"{name} {what}")
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
-
-
-def _tell(report: LintReport, json: bool) -> None:
+def _echo_report(report: LintReport, json: bool) -> None:
     if json:
         echo_json({"findings": report.findings, "records": report.records})
         return
@@ -185,13 +162,13 @@ def _tell(report: LintReport, json: bool) -> None:
         echo(f"{one['file']}:{one['line']}: {one['id']}: {one['message']}")
         echo(f"    fix: {one['fix']}")
     for record in report.records:
-        for verdict in _spoken(record):
-            echo(f"{record['id']}{_described(verdict)}")
+        for verdict in _list_verdicts(record):
+            echo(f"{record['id']}{_format_verdict(verdict)}")
     if not report.findings and not report.records:
         echo("nothing to find fault with")
 
 
-def _spoken(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_verdicts(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What a person wants to see of a record: its lines, or else its last message."""
     if record.get("lines"):
         return list(record["lines"])
@@ -199,7 +176,7 @@ def _spoken(record: dict[str, Any]) -> list[dict[str, Any]]:
     return [record if "accepted" in record else silent]
 
 
-def _described(verdict: dict[str, Any]) -> str:
+def _format_verdict(verdict: dict[str, Any]) -> str:
     where = f":{verdict['where']}" if verdict["where"] else ""
     if verdict["refused"]:
         return f"{where}: refused {verdict['refused']}: {verdict['sentence']}"

@@ -1,17 +1,20 @@
 """Flags that several verbs share, and words of the command line that carry more than a text."""
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 import typer
 
 from interlock.runtime.agent_pool import split_agent
 from interlock.runtime.settings import RunConfig
-from interlock.system.errors import CircuitError, UsageError
+from interlock.system.errors import CircuitError, SourceError, UsageError
 from interlock.system.yaml_text import read_yaml
 
 
@@ -172,6 +175,23 @@ def parse_value(text: str) -> Any:
     if isinstance(value, dict | list):
         raise UsageError(f"--set takes a plain value, not {text!r}")
     return value
+
+
+@contextmanager
+def open_input(name: str, what: str = "log file") -> Iterator[BinaryIO]:
+    """A file that the user named, or stdin for -."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(name)
+    if not path.is_file():
+        state = "is no regular file" if path.exists() else "does not exist"
+        raise SourceError(f"{name} {state}; name a {what}, or - for stdin")
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise SourceError(f"{name} cannot be read: {os.strerror(error.errno or 0)}") from None
 
 
 class CalibrateDispatchMode(StrEnum):

@@ -72,10 +72,10 @@ def escape_text(text: str) -> str:
 
 def escape_json(text: str) -> str:
     """The same JSON, with characters that a terminal could obey written as escapes."""
-    return text if text.isascii() and "\x7f" not in text else "".join(map(_escaped, text))
+    return text if text.isascii() and "\x7f" not in text else "".join(map(_escape_character, text))
 
 
-def _escaped(sign: str) -> str:
+def _escape_character(sign: str) -> str:
     if sign.isprintable() or sign == "\n":
         return sign
     units = sign.encode("utf-16-be").hex()
@@ -86,7 +86,7 @@ def pluralize(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-_SAID = ("query", "rate-limit", "budget-low")
+_SHOWN_EVENTS = ("query", "rate-limit", "budget-low")
 """What is said at once; the rest is in the result, or in the inbox."""
 _BELL = "\a"
 
@@ -110,7 +110,7 @@ class TerminalDisplay:
         echo_note(text)
 
     def notify(self, notification: "Notification") -> None:
-        if notification.event in _SAID:
+        if notification.event in _SHOWN_EVENTS:
             echo_note(notification.text)
         if self._bell and sys.stderr.isatty():
             sys.stderr.write(_BELL)
@@ -121,15 +121,15 @@ class TerminalDisplay:
         if not sys.stderr.isatty():
             yield lambda _counts, _spent: None
             return
-        with _bar() as move:
+        with _show_bar() as move:
             yield move
 
 
-_EVERY = 0.1
+_REDRAW_SECONDS = 0.1
 
 
 @contextmanager
-def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
+def _show_bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -144,13 +144,13 @@ def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
 
         def move(tally: "RunCounts", spent: "Spent") -> None:
             nonlocal drawn, limited
-            if time.monotonic() - drawn < _EVERY and tally.limited_until == limited:
+            if time.monotonic() - drawn < _REDRAW_SECONDS and tally.limited_until == limited:
                 return
             drawn, limited = time.monotonic(), tally.limited_until
             over = tally.ended + tally.stuck
             words = f"{over}/{tally.cases} cases  {tally.in_flight} in flight"
             words += f"  {tally.questions} ask a human"
-            words += _limited(tally)
+            words += _format_limited(tally)
             words += f"  {tally.refused} refused  {spent.dispatches} dispatches"
             words += f"  {spent.tokens} tokens" if spent.tokens else ""
             words += f"  {spent.money:.2f} spent" if spent.money else ""
@@ -159,7 +159,7 @@ def _bar() -> "Iterator[Callable[[RunCounts, Spent], None]]":
         yield move
 
 
-def _limited(tally: "RunCounts") -> str:
+def _format_limited(tally: "RunCounts") -> str:
     if not tally.limited_until:
         return ""
     from interlock.system.time import format_clock_time

@@ -40,7 +40,7 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
     """Find what is wrong with a plan. Exit 6 on errors."""
     from interlock.delivery.plan.check import check_plan, has_errors
 
-    read = _read(file)
+    read = _load_plan(file)
     findings = check_plan(read, allow_untestable=allow_untestable)
     broken = has_errors(findings)
     if json:
@@ -54,7 +54,7 @@ def check(file: PlanFile, allow_untestable: Untestable = False, json: Json = Fal
             }
         )
     else:
-        _say_findings(file, read, findings)
+        _echo_findings(file, read, findings)
     if broken:
         raise typer.Exit(ExitCode.FINDINGS)
 
@@ -68,33 +68,33 @@ def show(
     json: Json = False,
 ) -> None:
     """A plan's phases, graph and critical path, and what can start now."""
-    read = _read(file)
+    read = _load_plan(file)
     if json:
-        echo_json({"file": str(file), **_described(read), **_written(file, as_)})
+        echo_json({"file": str(file), **_plan_fields(read), **_render_plan(file, as_)})
     elif as_:
-        echo(_written(file, as_)["text"].rstrip())
+        echo(_render_plan(file, as_)["text"].rstrip())
     else:
-        for line in _shown(read):
+        for line in _format_plan(read):
             echo(line)
 
 
-def _read(file: Path) -> "Plan":
+def _load_plan(file: Path) -> "Plan":
     """The plan, with the checks and environments of the project it is read in."""
     from interlock.delivery.config import DeliveryTables
     from interlock.delivery.plan.yaml import add_project_checks
     from interlock.runtime.settings import read_settings
 
     tables = read_settings(Path()).read_tables(DeliveryTables)
-    return add_project_checks(_alone(file), tables.check, tables.environment)
+    return add_project_checks(_read_file(file), tables.check, tables.environment)
 
 
-def _alone(file: Path) -> "Plan":
+def _read_file(file: Path) -> "Plan":
     from interlock.delivery.plan import read_plan
 
     return read_plan(file)
 
 
-def _say_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]") -> None:
+def _echo_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]") -> None:
     for finding in findings:
         place = f"{file}:{finding.line}" if finding.line else str(file)
         echo(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
@@ -108,17 +108,17 @@ def _say_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]")
         echo(f"{tasks}: {', '.join(found)}{'' if errors else '; the plan can be delivered'}")
 
 
-def _written(file: Path, form: PlanFormat | None) -> dict[str, Any]:
+def _render_plan(file: Path, form: PlanFormat | None) -> dict[str, Any]:
     from interlock.delivery.plan.markdown import write_markdown
     from interlock.delivery.plan.yaml import write_yaml_plan
 
     if form is None:
         return {}
-    read = _alone(file)
+    read = _read_file(file)
     return {"text": write_yaml_plan(read) if form == PlanFormat.YAML else write_markdown(read)}
 
 
-def _described(read: "Plan") -> dict[str, Any]:
+def _plan_fields(read: "Plan") -> dict[str, Any]:
     """The plan and what follows from it, for machines."""
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan.check import assess_task
@@ -138,7 +138,7 @@ def _described(read: "Plan") -> dict[str, Any]:
     }
 
 
-def _shown(read: "Plan") -> "Iterator[str]":
+def _format_plan(read: "Plan") -> "Iterator[str]":
     from interlock.delivery.plan import plan as graph
     from interlock.delivery.plan.check import check_plan
 
@@ -147,19 +147,19 @@ def _shown(read: "Plan") -> "Iterator[str]":
     places = pluralize(len(read.environments), "environment", "environments")
     phases = pluralize(len(read.phases), "phase", "phases")
     yield f"{pluralize(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
-    yield from _graph(read)
+    yield from _format_graph(read)
     path = graph.find_critical_path(read)
     yield ""
     if path:
-        yield f"critical path, {pluralize(len(path), 'task', 'tasks')}: {_few(path, ' > ')}"
-    yield f"can start now: {_few(graph.find_startable(read), ', ') or 'nothing'}"
+        yield f"critical path, {pluralize(len(path), 'task', 'tasks')}: {_join_names(path, ' > ')}"
+    yield f"can start now: {_join_names(graph.find_startable(read), ', ') or 'nothing'}"
     errors = [each for each in check_plan(read) if each.level == "error"]
     if errors:
         found = pluralize(len(errors), "error", "errors")
         yield f"the plan has {found}: see interlock plan check"
 
 
-def _graph(read: "Plan") -> "Iterator[str]":
+def _format_graph(read: "Plan") -> "Iterator[str]":
     """A table for each phase: who waits for whom, who waits for it, and when it can start."""
     from interlock.delivery.plan import plan as graph
 
@@ -172,10 +172,10 @@ def _graph(read: "Plan") -> "Iterator[str]":
         rows = (
             (
                 f"  {task.id}",
-                _cut(task.title),
+                _clip_title(task.title),
                 depth.get(task.id, "never"),
                 waiting[task.id],
-                _few(task.blocked_by, ", "),
+                _join_names(task.blocked_by, ", "),
             )
             for task in tasks
         )
@@ -186,7 +186,7 @@ def _graph(read: "Plan") -> "Iterator[str]":
         yield from lines
 
 
-def _few(names: tuple[str, ...], between: str) -> str:
+def _join_names(names: tuple[str, ...], between: str) -> str:
     """Names; of many, the first and the last."""
     if len(names) <= _SHOWN_IDS:
         return between.join(names)
@@ -195,5 +195,5 @@ def _few(names: tuple[str, ...], between: str) -> str:
     return between.join((*names[:half], left_out, *names[-half:]))
 
 
-def _cut(title: str) -> str:
+def _clip_title(title: str) -> str:
     return title if len(title) <= _SHOWN_TITLE else f"{title[: _SHOWN_TITLE - 1]}…"

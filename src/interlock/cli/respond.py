@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from interlock.testing.responder.responder import CreateAgent, Responder, ResponderCounts
 
 
-_USUAL = (Path(".interlock") / "runs", Path(".asterisk"))
+_DEFAULT_PATHS = (Path(".interlock") / "runs", Path(".asterisk"))
 
 
 @app.command()
@@ -54,23 +54,23 @@ def respond(
     from interlock.testing.responder.inbox import SignalFinder
     from interlock.testing.responder.responder import Answerer, Notes, Responder
 
-    hire = _hire(agent)
+    hire = _make_agent_factory(agent)
     seconds = parse_duration(timeout)
-    paths = [path] if path else list(_USUAL)
+    paths = [path] if path else list(_DEFAULT_PATHS)
     if not any(each.exists() for each in paths):
         echo_note(f"nothing at {' or '.join(map(str, paths))} yet")
 
     async def work() -> int:
         lookout = SignalFinder(paths, echo_note)
         answerer = Answerer(hire, seconds, lookout)
-        notes = Notes(lookout, _now)
+        notes = Notes(lookout, _format_now)
         responder = Responder(lookout, answerer, notes, parallel=parallel, tell=echo_note)
-        return await _work(responder, once=once, json=json)
+        return await _respond(responder, once=once, json=json)
 
     raise typer.Exit(asyncio.run(work()))
 
 
-def _hire(spec: str) -> "CreateAgent":
+def _make_agent_factory(spec: str) -> "CreateAgent":
     from collections.abc import Mapping
 
     from interlock.agents.carrier import Carrier
@@ -100,7 +100,7 @@ def _hire(spec: str) -> "CreateAgent":
     return hire
 
 
-async def _work(responder: "Responder", *, once: bool, json: bool) -> int:
+async def _respond(responder: "Responder", *, once: bool, json: bool) -> int:
     """Until it ends or a signal comes; the exit code."""
     stopped: list[signal.Signals] = []
 
@@ -113,16 +113,16 @@ async def _work(responder: "Responder", *, once: bool, json: bool) -> int:
     tally = await responder.work(once=once)
     if json:
         echo_json(msgspec.structs.asdict(tally))
-    return 128 + stopped[0] if stopped else _exit(tally)
+    return 128 + stopped[0] if stopped else _choose_exit_code(tally)
 
 
-def _exit(tally: "ResponderCounts") -> ExitCode:
+def _choose_exit_code(tally: "ResponderCounts") -> ExitCode:
     if tally.failed:
         return ExitCode.FAILED
     return ExitCode.BUDGET if tally.budget_spent else ExitCode.DONE
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -158,28 +158,28 @@ def conform(
     from interlock.testing.conform.kit import ConformKit
     from interlock.testing.conform.stage import Patience
 
-    scenarios = _chosen(only or [])
+    scenarios = _choose_scenarios(only or [])
     if show:
-        return _list(scenarios, json=json)
+        return _echo_scenarios(scenarios, json=json)
     if junit and not junit.parent.is_dir():
         raise SourceError(f"{junit} cannot be written: there is no folder {junit.parent}")
     words = tuple(command or ())
     kit = ConformKit(words, Patience(parse_duration(timeout)), jobs, keep)
-    before = signal.signal(signal.SIGTERM, _terminated)
+    before = signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
         verdicts = kit.play(scenarios)
     finally:
         signal.signal(signal.SIGTERM, before)
     if junit:
-        _write(junit, report.render_junit(words, verdicts))
+        _write_junit(junit, report.render_junit(words, verdicts))
     if json:
         echo_json(report.build_record(words, verdicts))
     else:
-        _show(verdicts)
+        _echo_results(verdicts)
     raise typer.Exit(ExitCode.DONE if report.is_conforming(verdicts) else ExitCode.FINDINGS)
 
 
-def _chosen(only: Sequence[str]) -> "list[ConformScenario]":
+def _choose_scenarios(only: Sequence[str]) -> "list[ConformScenario]":
     from interlock.testing.conform.scenarios import SCENARIOS
 
     names = [name.strip() for word in only for name in word.split(",")]
@@ -190,7 +190,7 @@ def _chosen(only: Sequence[str]) -> "list[ConformScenario]":
     return [each for each in SCENARIOS if not names or each.name in names]
 
 
-def _list(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
+def _echo_scenarios(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
     if json:
         rows = [{"name": one.name, "checks": one.checks, "why": one.why} for one in scenarios]
         return echo_json({"scenarios": rows})
@@ -199,7 +199,7 @@ def _list(scenarios: "Sequence[ConformScenario]", *, json: bool) -> None:
     )
 
 
-def _show(verdicts: "Sequence[ScenarioResult]") -> None:
+def _echo_results(verdicts: "Sequence[ScenarioResult]") -> None:
     echo_table(
         ("scenario", "verdict", "expected", "seen"),
         [
@@ -218,12 +218,12 @@ def _show(verdicts: "Sequence[ScenarioResult]") -> None:
         echo(f"  {each.scenario} matters: {each.why}")
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_junit(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _terminated(*_: Any) -> NoReturn:
+def _exit_on_sigterm(*_: Any) -> NoReturn:
     raise SystemExit(ExitCode.TERMINATED)

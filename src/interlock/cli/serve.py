@@ -53,7 +53,7 @@ def serve(
 
     if find_spec("mcp") is None:
         raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
-    rules = _rules(host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()))
+    rules = _build_rules(host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()))
 
     import asyncio
 
@@ -79,17 +79,17 @@ def serve(
             echo(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    house = WebServer([build_mcp_app(_hire(path, policy))])
+    house = WebServer([build_mcp_app(_make_worker_factory(path, policy))])
     raise typer.Exit(128 + asyncio.run(serve_until_signal(house, rules, listening, ready)))
 
 
-def _rules(
+def _build_rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
 ) -> "AccessRules":
     from interlock.web.access import MIN_TOKEN_LENGTH, AccessRules, is_loopback
     from interlock.web.server import HEALTH_PATH
 
-    token = _token_in(token_file) if token_file else os.environ.get(TOKEN, "").strip()
+    token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
     if token and (len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable()):
         raise SourceError(f"a token has at least {MIN_TOKEN_LENGTH} plain characters")
     near = is_loopback(host)
@@ -101,7 +101,7 @@ def _rules(
     return AccessRules(not near, named, tuple(origins), token, (HEALTH_PATH,))
 
 
-def _token_in(path: Path) -> str:
+def _read_token(path: Path) -> str:
     """The token in a file that only its owner can read."""
     try:
         with path.open("rb") as file:
@@ -116,7 +116,7 @@ def _token_in(path: Path) -> str:
     return text
 
 
-def _hire(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
+def _make_worker_factory(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
     """What makes a worker for each that comes."""
     import secrets
 

@@ -1,0 +1,116 @@
+"""Whether this machine is fit, and a project's database sound: what `interlock doctor` reports."""
+
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from interlock.agents.registry import list_agents
+from interlock.api.work import load_circuit
+from interlock.journal.audit import audit
+from interlock.journal.database import HEAD, find_writer, open_reader
+from interlock.journal.runs import list_runs
+from interlock.runtime.application import find_application, list_applications
+from interlock.runtime.settings import list_tables
+from interlock.signals.skills import FOLDERS, SKILL_NAME, parse_version, read_version
+from interlock.system.errors import InterlockError
+from interlock.version import __version__
+
+_WAL_RESET_FIXED = (3, 51, 3)
+"""The first SQLite without the WAL-reset bug."""
+
+
+class DoctorCheck(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `ok` false is a finding; a `note` is only worth knowing."""
+
+    id: str
+    ok: bool
+    message: str
+    note: bool = False
+
+
+def check_project(project: Path, db: Path, *, deep: bool) -> Iterator[DoctorCheck]:
+    """Everything; `deep`, also whether every case is the fold of its journal."""
+    yield from _check_machine()
+    yield from _check_packages()
+    yield from _check_skills(project)
+    yield from _check_database(db, deep=deep)
+
+
+def _check_machine() -> Iterator[DoctorCheck]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield DoctorCheck("machine.python", sys.version_info >= (3, 11), f"Python {version}")
+    old = sqlite3.sqlite_version_info < _WAL_RESET_FIXED
+    message = f"SQLite {sqlite3.sqlite_version}"
+    if old:
+        message += (
+            " has the rare WAL-reset bug, fixed in 3.51.3: Interlock writes with one process only,"
+            " which avoids it; do not write to the database with other tools while it runs"
+        )
+    yield DoctorCheck("machine.sqlite", True, message, note=old)
+
+
+def _check_packages() -> Iterator[DoctorCheck]:
+    """What installed packages bring: applications, agents, settings. A broken one is reported
+    here, and stops nothing else."""
+    for name, where in list_applications().items():
+        try:
+            find_application(name)
+        except InterlockError as error:
+            yield DoctorCheck(f"application.{name}", False, f"{where}: {error}")
+    for kind, entries in (("agent", list_agents()), ("settings", list_tables())):
+        for name, entry in sorted(entries.items()):
+            try:
+                entry.load()
+            except Exception as error:  # whatever a foreign package raises while it is imported
+                problem = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
+                yield DoctorCheck(f"{kind}.{name}", False, problem)
+
+
+def _check_skills(project: Path) -> Iterator[DoctorCheck]:
+    """Skills are copies: one that an older program wrote teaches what may no longer hold."""
+    for agent, folder in FOLDERS.items():
+        skill = project / folder / SKILL_NAME / "SKILL.md"
+        if not skill.is_file():
+            continue
+        stamp = read_version(skill.read_bytes()[:10_000].decode(errors="replace"))
+        old = stamp is None or stamp < parse_version(__version__)
+        version = ".".join(map(str, stamp)) if stamp else "an unknown version"
+        message = f"{skill} is of {version}"
+        if old:
+            message += f", the program of {__version__}: run interlock init --agent {agent} --force"
+        yield DoctorCheck(f"skills.{agent}", True, message, note=old)
+
+
+def _check_database(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:
+    if not path.exists():
+        yield DoctorCheck("store.file", True, f"no database at {path} yet", note=True)
+        return
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    size = f"{path}, {path.stat().st_size:,} bytes"
+    advice = "; make the file and its folder writable, or use --db elsewhere"
+    yield DoctorCheck("store.file", writable, size if writable else f"{size}, read-only{advice}")
+    writer = find_writer(path)
+    yield DoctorCheck(
+        "store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it"
+    )
+    try:
+        yield from _check_content(path, deep=deep)
+    except (InterlockError, msgspec.MsgspecError) as error:
+        yield DoctorCheck("store.unreadable", False, str(error))
+
+
+def _check_content(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:
+    with open_reader(path) as connection:
+        number = len(list_runs(connection))
+        more = {name: find_application(name).audits for name in list_applications()} if deep else {}
+        faults = audit(connection, load_circuit, more) if deep else []
+    runs = "1 run" if number == 1 else f"{number} runs"
+    yield DoctorCheck("store.schema", True, f"schema {HEAD}, {runs}")
+    for fault in faults:
+        yield DoctorCheck(fault.id, False, f"{fault.subject}: {fault.message}")
+    if deep and not faults:
+        yield DoctorCheck("store.fold", True, f"{runs}: every case is the fold of its journal")
