@@ -98,6 +98,7 @@ class SumsBenchmark:
 
     result_type = SumResult
     own_agent = "exec:true"
+    root = ".sums"
     closing_steps: frozenset[str] = frozenset()
     texts = BenchmarkTexts(
         subject="Sum",

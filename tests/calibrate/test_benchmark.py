@@ -69,12 +69,12 @@ def test_a_campaign_runs_it_from_the_plan_to_other_thresholds(tmp_path: Path) ->
     )
     campaign = begin_campaign(project, SUMS, FOUR, circuit.source.circuit, request)
     assert campaign.plan.numbers == (1001, 1002)
-    assert find_unfinished(tmp_path, FOUR.digest, "", "").plan == campaign.plan
+    assert find_unfinished(project, FOUR.digest, "", "").plan == campaign.plan
     work = CampaignWork(project, SUMS, FOUR, campaign)
     result = work.work(circuit, {}, lambda config: config)
     assert (result.is_whole, [len(run) for run in result.runs]) == (True, [4, 4])
     with pytest.raises(StateError, match="no unfinished calibration"):
-        find_unfinished(tmp_path, FOUR.digest, "", "")
+        find_unfinished(project, FOUR.digest, "", "")
     found = work.score(result, source="four", weights="", prices=Prices())
     assert found.scorecard.parts[0].solved == 4
     assert [each.name for each in found.scorecard.parts] == ["all cases", "train", "test"]

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.registry import build_agent
-from interlock.api.circuits import Circuit
+from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.work import (
     Display,
     NoDisplay,
@@ -245,6 +245,19 @@ class ProjectBase:
     def find_bundle(self, circuit: str) -> Bundle:
         """A circuit as it is written: the project's, an installed one, or in a file."""
         return find_circuit(circuit, self.path)
+
+    def prepare_circuit(
+        self, name: str, thresholds: Mapping[str, Any], prompts: Path | None = None
+    ) -> tuple[Circuit, dict[str, Any]]:
+        """A circuit as the project's settings, these thresholds and a folder of prompts change it,
+        and the thresholds that are not its own. The display is told of rules that they turn off."""
+        own = Circuit.load(name, self.path)
+        if prompts is not None:
+            own = own.with_prompts(prompts, self.display.note)
+        changed, changes = own.with_thresholds(self.settings.thresholds, thresholds)
+        for finding in refuse_unsound(changed.source, own.source.circuit):
+            self.display.note(f"note: with these thresholds {finding.message}")
+        return changed, changes
 
     def count_ends(self, run_id: int) -> dict[str, int]:
         with self.read() as connection:

@@ -1,6 +1,6 @@
 """Circuits as a project uses them: loaded, with thresholds changed, proven sound."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from interlock.runtime.circuits import (
     list_project_circuits,
 )
 from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
-from interlock.system.errors import CircuitError, UsageError
+from interlock.system.errors import CircuitError, SourceError, UsageError
+from interlock.system.files import read_text
 
+_MAX_PROMPT = 1_000_000
 _UNREACHABLE = "circuit.unreachable"
 
 
@@ -71,6 +73,33 @@ class Circuit(msgspec.Struct, frozen=True):
         changes = check_thresholds(own, known) | check_thresholds(own, given)
         changed = msgspec.structs.replace(self.source, circuit=own.with_thresholds(changes))
         return msgspec.structs.replace(self, source=changed), changes
+
+    def with_prompts(self, folder: Path, note: Callable[[str], None]) -> "Circuit":
+        """The circuit with a user's own templates in the place of its own; `note` is called with
+        what is in the folder and not used."""
+        if not folder.is_dir():
+            raise UsageError(f"--prompt-dir {folder}: there is no such folder")
+        known = {name.removeprefix("prompts/"): name for name in self.bundle.prompts}
+        own = {
+            name: read_text(folder / name, _MAX_PROMPT)
+            for name in known
+            if (folder / name).is_file()
+        }
+        if not own:
+            raise UsageError(f"--prompt-dir {folder} has none of {', '.join(sorted(known))}")
+        names = _list_prompt_names(self.name)
+        for name, text in own.items():
+            if problem := check_prompt(text, names):
+                raise SourceError(
+                    f"{folder / name}: {problem}; templates can read {', '.join(names)}"
+                )
+        for path in sorted(folder.glob("*/*.md")):
+            other = path.relative_to(folder).as_posix()
+            if other not in known:
+                note(f"note: --prompt-dir {folder}: {self.name} has no template {other}")
+        prompts = self.bundle.prompts | {known[name]: text for name, text in own.items()}
+        bundle = msgspec.structs.replace(self.bundle, prompts=prompts)
+        return Circuit(bundle, bundle.open())
 
 
 class CircuitInfo(msgspec.Struct, frozen=True):
@@ -138,8 +167,12 @@ def _describe_kind(value: Any) -> str:
     return "a number" if isinstance(value, int | float) else "a text"
 
 
+def _list_prompt_names(circuit: str) -> tuple[str, ...]:
+    return (*PROMPT_NAMES, *find_application(circuit).prompt_names)
+
+
 def _check_prompts(source: CircuitSource) -> Iterator[Finding]:
-    known = (*PROMPT_NAMES, *find_application(source.circuit.name).prompt_names)
+    known = _list_prompt_names(source.circuit.name)
     for step in source.circuit.steps.values():
         problem = check_prompt(step.prompt, known)
         if problem:

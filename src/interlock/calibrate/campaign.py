@@ -67,9 +67,10 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Campaign:
     """A plan and its folders."""
 
-    def __init__(self, project: Path, plan: CampaignPlan) -> None:
+    def __init__(self, project: Project, plan: CampaignPlan) -> None:
         self.plan = plan
-        self._folder = project / FOLDER
+        self._project = project
+        self._folder = project.path / FOLDER
 
     @property
     def home(self) -> Path:
@@ -77,6 +78,11 @@ class Campaign:
 
     def database_of(self, number: int) -> Path:
         return locate_database(self._folder.parent, number)
+
+    def open_run(self, number: int) -> Project:
+        """The project as the run of that number sees it: with a database of its own."""
+        database = self.database_of(number)
+        return Project(self._project.path, db=database, display=self._project.display)
 
     def first_dispatch_after(self, number: int) -> int:
         """Dispatches of a run come after this number: no other run of the project has them."""
@@ -126,11 +132,10 @@ def begin_campaign(
         edition=request.edition,
         planted=scenario.has_world,
     )
-    campaign = Campaign(project.path, plan)
+    campaign = Campaign(project, plan)
     config = _make_config(campaign, benchmark, scenario, request)
     try:  # An agent that cannot be asked is refused before anything begins.
-        store = campaign.database_of(plan.numbers[0])
-        Project(project.path, db=store, display=project.display).build_pool(circuit, config)
+        campaign.open_run(plan.numbers[0]).build_pool(circuit, config)
     except InterlockError:
         campaign.remove_folders()
         raise
@@ -190,11 +195,12 @@ def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
     return tuple(taken)
 
 
-def find_unfinished(project: Path, digest: str, agent: str, dispatch: str) -> Campaign:
+def find_unfinished(project: Project, digest: str, agent: str, dispatch: str) -> Campaign:
     """The newest calibration of these labels that did not come to its end; agent and dispatch
     choose among several, if they are named."""
-    for number in sorted(_list_numbers(project / FOLDER), reverse=True):
-        plan = _read_plan(project / FOLDER / str(number) / _PLAN_FILE)
+    folder = project.path / FOLDER
+    for number in sorted(_list_numbers(folder), reverse=True):
+        plan = _read_plan(folder / str(number) / _PLAN_FILE)
         if plan is None or plan.is_done or plan.digest != digest:
             continue
         if agent in ("", plan.agent) and dispatch in ("", plan.dispatch):

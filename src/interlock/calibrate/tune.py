@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.api.project import Project
 from interlock.api.work import load_circuit
 from interlock.calibrate.scorecard import read_calibration
 from interlock.calibrate.statistics import Interval, wilson_interval
@@ -20,7 +21,6 @@ from interlock.engine.advance import open_case
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions, decide_again
-from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run, load_cases, load_decisions
 from interlock.runtime.benchmark import AnyBenchmark, Scenario, Split
 from interlock.system.errors import SourceError, UsageError
@@ -141,7 +141,7 @@ def load_recordings(benchmark: AnyBenchmark, results: Sequence[Path], source: st
         for store in card.about.stores:
             if not Path(store).exists():
                 raise SourceError(f"{path}: its run {store} no longer exists; calibrate again")
-            with open_reader(Path(store)) as connection:
+            with Project(db=store).read() as connection:
                 run = find_run(connection)
                 own = load_circuit(run)
                 circuit = circuit or own

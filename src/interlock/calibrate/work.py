@@ -24,7 +24,6 @@ from interlock.calibrate.prices import Prices
 from interlock.calibrate.scorecard import Calibration, CalibrationInfo, score_runs
 from interlock.engine.case import OPEN, Case, Usage
 from interlock.engine.circuit import HUMAN
-from interlock.journal.database import open_writer
 from interlock.journal.history import list_cases
 from interlock.journal.runs import Run, find_run, list_runs, set_options
 from interlock.runtime.agent_pool import AgentPool
@@ -91,7 +90,7 @@ class CampaignWork:
         last: RunResult | None = None
         numbers = self._plan.numbers
         for turn, number in enumerate(numbers, 1):
-            with open_writer(self._campaign.database_of(number)) as connection:
+            with self._campaign.open_run(number).write() as connection:
                 if not list_runs(connection):
                     self._begin(connection, number, circuit, thresholds)
                 run = _change_config(connection, number, change)
@@ -165,8 +164,8 @@ class CampaignWork:
     def _work_on(self, connection: Connection, run: Run) -> RunResult:
         config = msgspec.convert(run.options, RunConfig)
         # Workers look for whoever hands out work beside the project's own database.
-        db = None if self._plan.dispatch == MCP else self._campaign.database_of(run.run_id)
-        project = Project(self._project.path, db=db, display=self._project.display)
+        by_workers = self._plan.dispatch == MCP
+        project = self._project if by_workers else self._campaign.open_run(run.run_id)
         pool = project.build_pool(load_circuit(run), config)
         pool = msgspec.structs.replace(
             pool, carriers=self._choose_carriers(connection, run, pool), inbox=None

@@ -14,7 +14,7 @@ from interlock.api.manual import take_saved_files
 from interlock.cli.app import add_version_option
 from interlock.cli.app import app as interlock
 from interlock.cli.calibrate import run as calibrate
-from interlock.cli.options import read_thresholds
+from interlock.cli.options import PromptDir, read_thresholds
 from interlock.cli.output import (
     Db,
     Json,
@@ -28,7 +28,6 @@ from interlock.cli.output import (
 from interlock.cli.rca import (
     LastGreen,
     New,
-    PromptDir,
     RecallFlag,
     RepoWords,
     WorkspaceFile,

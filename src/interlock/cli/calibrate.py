@@ -23,6 +23,7 @@ from interlock.cli.options import (
     HtmlFile,
     JsonFile,
     MarkdownFile,
+    PromptDir,
     Resume,
     RunCount,
     ScenarioOption,
@@ -43,9 +44,7 @@ from interlock.cli.output import (
     open_project,
     pluralize,
 )
-from interlock.cli.rca import PromptDir
 from interlock.cli.run import exit_with
-from interlock.rca.analyze import load_rca
 from interlock.system.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -177,7 +176,6 @@ def run(
     """Run a scenario with known answers and score the agent. `run` may be left out."""
     from interlock.calibrate.campaign import CampaignRequest, begin_campaign, find_unfinished
     from interlock.calibrate.work import CampaignWork
-    from interlock.rca.briefing import CALIBRATE_FOLDER
 
     project, benchmark = open_project(), find_benchmark()
     gates = read_gates(fail_under or [], benchmark.metrics)
@@ -188,12 +186,12 @@ def run(
         runs=runs,
         tokens=token_budget,
         edition=edition,
-        files=read_file_flags(None, root or Path(CALIBRATE_FOLDER), watch, batch_size),
+        files=read_file_flags(None, root or Path(benchmark.root), watch, batch_size),
     )
     known = _read_scenario(benchmark, scenario)
-    circuit, changes = load_rca(project, read_thresholds(sets or ()), prompt_dir)
+    circuit, changes = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)
     if resume:
-        campaign = find_unfinished(project.path, known.digest, request.agent, request.dispatch)
+        campaign = find_unfinished(project, known.digest, request.agent, request.dispatch)
     else:
         campaign = begin_campaign(project, benchmark, known, circuit.source.circuit, request)
     work = CampaignWork(project, benchmark, known, campaign)
@@ -310,13 +308,11 @@ def _report_leaks(
     benchmark: "AnyBenchmark", campaign: "Campaign", scenario: "Scenario", root: Path
 ) -> bool:
     """Whether words of the truth are in what was written for agents; each is reported."""
-    from interlock.journal.database import open_reader
-
     count = 0
     for number in campaign.plan.numbers:
         if not campaign.database_of(number).exists():
             continue
-        with open_reader(campaign.database_of(number)) as connection:
+        with campaign.open_run(number).read() as connection:
             for leak in benchmark.find_leaks(scenario, connection, number, root):
                 count += 1
                 echo_note(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")

@@ -49,6 +49,11 @@ BatchSize = Annotated[
     int | None, typer.Option("--batch-size", min=1, help="Signals in one batch; default 4.")
 ]
 
+PromptDir = Annotated[
+    Path | None,
+    typer.Option("--prompt-dir", metavar="DIR", help="Your own templates, such as recall/….md."),
+]
+
 
 class RateLimitPolicy(StrEnum):
     """What to do when all that is left waits for the end of a rate limit."""

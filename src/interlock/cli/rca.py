@@ -12,7 +12,6 @@ import msgspec
 import typer
 
 from interlock.api.inbox import find_user
-from interlock.api.work import RunResult, work_on_run
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import (
     Agents,
@@ -21,6 +20,7 @@ from interlock.cli.options import (
     Limited,
     Limits,
     Parallel,
+    PromptDir,
     RateLimitPolicy,
     RunFlags,
     Slots,
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from interlock.api.project import Project
+    from interlock.api.work import RunResult
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Launch
     from interlock.rca.sources.read import SourceLaunch
     from interlock.rca.sources.reportportal.push import PushResult
-    from interlock.runtime.agent_pool import AgentPool
 
 
 class ReviewMode(StrEnum):
@@ -125,10 +125,6 @@ CaseFiles = Annotated[
         help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
     ),
 ]
-PromptDir = Annotated[
-    Path | None,
-    typer.Option("--prompt-dir", metavar="DIR", help="Your own templates, such as recall/….md."),
-]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -180,17 +176,19 @@ def analyze(
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
     analysis.check_report_folder(folder)
-    said = {"review": review and str(review), "review_above": review_above}
-    said |= {"families": families, "recall_first": recall_first}
+    flags = {"review": review and str(review), "review_above": review_above}
+    flags |= {"families": families, "recall_first": recall_first}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and not any(intake.failures for intake in intakes):
             _report_no_failures(intakes, json=json)
             return
-        circuit, changes = analysis.load_rca(project, read_thresholds(sets or ()), prompt_dir)
+        circuit, changes = project.prepare_circuit(
+            analysis.CIRCUIT, read_thresholds(sets or ()), prompt_dir
+        )
         files = read_file_flags(dispatch, root, watch, batch_size)
         before = analysis.find_config(project, connection, found, changes, files)
-        config = change_config(analysis.read_config(before), repo, workspace, last_green, **said)
+        config = change_config(analysis.read_config(before), repo, workspace, last_green, **flags)
         merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
         options = analysis.assign_reviewer(merged, config)
         pool = project.build_pool(circuit.source.circuit, options)
@@ -198,7 +196,14 @@ def analyze(
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
             _announce_new_failures(taken, count)
-        result = _work_on_suite(project, connection, taken, pool, wait=wait, on_limit=on_limit)
+        result = analysis.work_on_suite(
+            project,
+            connection,
+            taken,
+            pool,
+            wait_for_humans=wait,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        )
         _show_suite(connection, taken, folder, result, json=json)
     exit_with(result)
 
@@ -220,7 +225,14 @@ def resume_run(
         suite = find_suite(connection, run_id=run_id)
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
-        result = _work_on_suite(project, connection, suite, pool, wait=wait, on_limit=on_limit)
+        result = analysis.work_on_suite(
+            project,
+            connection,
+            suite,
+            pool,
+            wait_for_humans=wait,
+            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        )
         _show_suite(
             connection, suite, analysis.choose_report_folder(suite.name, None), result, json=json
         )
@@ -259,34 +271,14 @@ def _report_no_failures(intakes: "Sequence[SourceLaunch]", *, json: bool) -> Non
         echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
 
 
-def _work_on_suite(
-    project: "Project",
+def _show_suite(
     connection: "Connection",
     suite: "Suite",
-    pool: "AgentPool",
+    folder: Path,
+    result: "RunResult | None",
     *,
-    wait: bool,
-    on_limit: RateLimitPolicy,
-) -> RunResult:
-    from interlock.journal.runs import find_run
-
-    result = work_on_run(
-        connection,
-        find_run(connection, suite.run_id),
-        pool,
-        display=project.display,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-    )
-    for note in result.notes:
-        echo_note(f"note: {note}")
-    return result
-
-
-def _show_suite(
-    connection: "Connection", suite: "Suite", folder: Path, result: RunResult | None, *, json: bool
+    json: bool,
 ) -> None:
-    from interlock.journal.runs import find_run
     from interlock.rca.report.document import build_summary
     from interlock.rca.report.outline import build_outline
     from interlock.rca.report.summary import format_summary
@@ -294,10 +286,10 @@ def _show_suite(
     findings = analysis.collect_findings(connection, suite)
     files = analysis.write_report(findings, folder)
     if json:
-        status = result.status if result else find_run(connection, suite.run_id).status
-        told = msgspec.to_builtins(build_summary(build_outline(findings)))
+        status = result.status if result else analysis.read_status(connection, suite)
+        summary = msgspec.to_builtins(build_summary(build_outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
-        echo_json(fields | {"summary": told, "files": [str(path) for path in files]})
+        echo_json(fields | {"summary": summary, "files": [str(path) for path in files]})
         return
     width = shutil.get_terminal_size().columns
     for line in format_summary(findings, [str(path) for path in files], width):

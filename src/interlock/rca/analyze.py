@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.api.circuits import Circuit, refuse_unsound
+from interlock.api.circuits import Circuit
 from interlock.api.project import Project
-from interlock.api.work import load_circuit
+from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
 from interlock.rca.briefing import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
-from interlock.rca.config import RcaConfig, use_own_prompts
+from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
 from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
@@ -29,9 +29,12 @@ from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
 from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.rca.sources.reportportal.client import parse_launch_word
+from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.files import write_file
+
+CIRCUIT = "rca"
 
 
 def read_launches(
@@ -43,20 +46,6 @@ def read_launches(
         for text in intake.notes:
             note(f"note: {text}")
     return intakes
-
-
-def load_rca(
-    project: Project, thresholds: Mapping[str, Any], prompts: Path | None
-) -> tuple[Circuit, dict[str, Any]]:
-    """The circuit as the project, the user and the user's own templates change it, and the
-    thresholds that are not its own. Whoever asked is told of rules that are turned off by them."""
-    note = project.display.note
-    bundle = use_own_prompts(project.find_bundle("rca"), prompts, note)
-    own = Circuit(bundle, bundle.open())
-    changed, changes = own.with_thresholds(project.settings.thresholds, thresholds)
-    for finding in refuse_unsound(changed.source, own.source.circuit):
-        note(f"note: with these thresholds {finding.message}")
-    return changed, changes
 
 
 def find_config(
@@ -75,7 +64,7 @@ def find_config(
                 "note: a suite keeps the thresholds it began with; --new begins another"
             )
         return msgspec.convert(run.options, RunConfig)
-    usual = project.new_config("rca", dict(changes))
+    usual = project.new_config(CIRCUIT, dict(changes))
     by_hand = files.get("dispatch") == "manual"
     config = msgspec.structs.replace(
         read_config(usual), recall_first=True, review="dispatch" if by_hand else "human"
@@ -183,6 +172,34 @@ def _find_launch_time(intakes: Sequence[SourceLaunch], now: float) -> float:
     """When these launches ran: what had not been seen for long then is what sleeps."""
     start_times = [parse_timestamp(intake.launch.started_at) for intake in intakes]
     return min((at for at in start_times if at is not None), default=now)
+
+
+def work_on_suite(
+    project: Project,
+    connection: Connection,
+    suite: Suite,
+    pool: AgentPool,
+    *,
+    wait_for_humans: bool,
+    wait_for_limits: bool,
+) -> RunResult:
+    """Work on the suite's run until it ends or must wait."""
+    result = work_on_run(
+        connection,
+        find_run(connection, suite.run_id),
+        pool,
+        display=project.display,
+        wait_for_humans=wait_for_humans,
+        wait_for_limits=wait_for_limits,
+    )
+    for note in result.notes:
+        project.display.note(f"note: {note}")
+    return result
+
+
+def read_status(connection: Connection, suite: Suite) -> str:
+    """How the suite's run stands."""
+    return find_run(connection, suite.run_id).status
 
 
 def collect_findings(connection: Connection, suite: Suite) -> Findings:

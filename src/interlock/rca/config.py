@@ -1,18 +1,14 @@
 """How root-cause analysis is configured: a project's tables, and what one suite was begun with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.open import check_unique_names, parse_repo, read_workspace
-from interlock.runtime.circuits import Bundle
-from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
-from interlock.system.errors import SourceError, UsageError
-from interlock.system.files import read_text
+from interlock.system.errors import UsageError
 
 Review = Literal["human", "auto", "dispatch"]
 
@@ -81,33 +77,3 @@ def _parse_last_green(word: str) -> tuple[str, str]:
     if not repo.strip() or not revision.strip():
         raise UsageError(f"--last-green {word!r}: write --last-green name=value")
     return repo.strip(), revision.strip()
-
-
-def use_own_prompts(bundle: Bundle, folder: Path | None, note: Callable[[str], None]) -> Bundle:
-    """The circuit with a user's own templates in the place of ours."""
-    if folder is None:
-        return bundle
-    if not folder.is_dir():
-        raise UsageError(f"--prompt-dir {folder}: there is no such folder")
-    known = {name.removeprefix("prompts/"): name for name in bundle.prompts}
-    own = {
-        known[name]: read_text(folder / name, 1_000_000)
-        for name in known
-        if (folder / name).is_file()
-    }
-    if not own:
-        raise UsageError(f"--prompt-dir {folder} has none of {', '.join(sorted(known))}")
-    for name, text in own.items():
-        _refuse_unfillable(folder / name.removeprefix("prompts/"), text)
-    for path in sorted(folder.glob("*/*.md")):
-        other = path.relative_to(folder).as_posix()
-        if other not in known:
-            note(f"note: --prompt-dir {folder}: {other} is no template of rca and is not used")
-    return msgspec.structs.replace(bundle, prompts={**bundle.prompts, **own})
-
-
-def _refuse_unfillable(path: Path, text: str) -> None:
-    known = (*PROMPT_NAMES, *PARAMETER_NAMES)
-    problem = check_prompt(text, known)
-    if problem:
-        raise SourceError(f"{path}: {problem}; templates can read {', '.join(known)}")

@@ -69,7 +69,7 @@ def begin_suite(
     found = None if new else analyze.find_matching_suite(connection, name, intakes)
     if found is None and not any(intake.failures for intake in intakes):
         raise StateError("nothing failed, so there is nothing to investigate")
-    circuit, changed = analyze.load_rca(project, thresholds, prompt_dir)
+    circuit, changed = project.prepare_circuit(analyze.CIRCUIT, thresholds, prompt_dir)
     files: dict[str, str | int] = {"dispatch": "manual"} if found is None else {}
     usual = analyze.find_config(project, connection, found, changed, files)
     if found is None:

@@ -267,6 +267,10 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
         """The agent that the application itself brings; measured if none is named."""
 
     @property
+    def root(self) -> str:
+        """The folder for the files of dispatches, if the user names none."""
+
+    @property
     def closing_steps(self) -> frozenset[str]:
         """Steps after which nothing is found any more: a case without them is still judged."""
 

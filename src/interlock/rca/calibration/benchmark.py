@@ -4,7 +4,7 @@ One place where everything meets that `calibrate` asks for: scenarios and their 
 the ideal agent, capture, marks, baselines.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,8 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
-from interlock.engine.circuit import Circuit
-from interlock.engine.replay import RecordedDecisions
-from interlock.engine.verify.finding import Finding
 from interlock.rca.application import BASIC
-from interlock.rca.calibration import rescore
+from interlock.rca.briefing import CALIBRATE_FOLDER
 from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
 from interlock.rca.calibration.blind_run import (
     begin_scenario,
@@ -28,18 +25,15 @@ from interlock.rca.calibration.blind_run import (
 from interlock.rca.calibration.capture import capture
 from interlock.rca.calibration.ideal_agent import IdealAgent
 from interlock.rca.calibration.marks import RcaCaseResult, RcaMetrics, read_metrics, score_cases
+from interlock.rca.calibration.rescore import make_judge
 from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
 from interlock.rca.calibration.scenario_check import check_scenario
 from interlock.rca.calibration.world import plant_worlds
 from interlock.rca.steps import F5, F6
 from interlock.runtime.benchmark import (
     BenchmarkTexts,
-    CaptureMode,
     CaseView,
     Column,
-    Leak,
-    ScenarioFile,
-    ScoredCase,
 )
 
 _WORLDS = "worlds"
@@ -51,6 +45,7 @@ class RcaBenchmark:
 
     result_type = RcaCaseResult
     own_agent = BASIC
+    root = CALIBRATE_FOLDER
     closing_steps = frozenset({F5, F6})
     texts = BenchmarkTexts(
         subject="Test",
@@ -72,11 +67,16 @@ class RcaBenchmark:
     def metrics(self) -> RcaMetrics:
         return read_metrics()
 
-    def list_scenarios(self) -> list[str]:
-        return list_shipped_scenarios()
-
-    def find_scenario(self, name: str) -> ScenarioFile[Scenario]:
-        return find_scenario(name)
+    list_scenarios = staticmethod(list_shipped_scenarios)
+    find_scenario = staticmethod(find_scenario)
+    check_scenario = staticmethod(check_scenario)
+    refuse_unusable = staticmethod(refuse_unusable)
+    begin = staticmethod(begin_scenario)
+    capture = staticmethod(capture)
+    find_leaks = staticmethod(find_leaks)
+    score = staticmethod(score_cases)
+    make_baselines = staticmethod(make_baselines)
+    make_judge = staticmethod(make_judge)
 
     def summarize_scenario(self, scenario: Scenario) -> dict[str, Any]:
         return {
@@ -91,12 +91,6 @@ class RcaBenchmark:
             "digest": scenario.digest,
         }
 
-    def check_scenario(self, scenario: Scenario, unread: Sequence[str]) -> tuple[Finding, ...]:
-        return check_scenario(scenario, unread)
-
-    def refuse_unusable(self, scenario: Scenario) -> None:
-        refuse_unusable(scenario)
-
     def make_terms(self, scenario: Scenario, home: Path, *, in_families: bool) -> dict[str, Any]:
         worlds = home / _WORLDS if scenario.has_world else None
         config = make_config(scenario, worlds, families=in_families, cache=home / _HISTORIES)
@@ -106,21 +100,6 @@ class RcaBenchmark:
     def make_world(self, scenario: Scenario, home: Path) -> None:
         plant_worlds(scenario, home / _WORLDS)
 
-    def begin(
-        self,
-        scenario: Scenario,
-        connection: Connection,
-        circuit: Circuit,
-        text: str,
-        *,
-        number: int,
-        options: Mapping[str, Any],
-        at: float,
-    ) -> int:
-        return begin_scenario(
-            connection, scenario, circuit, text, number=number, options=options, at=at
-        )
-
     def make_ideal_agent(
         self, scenario: Scenario, connection: Connection, run_id: int
     ) -> Callable[[Ask], Reply | None]:
@@ -128,29 +107,6 @@ class RcaBenchmark:
 
     def approve(self, ask: Ask) -> Reply | None:
         return build_answer(ask, {"decision": "approve"})
-
-    def capture(
-        self,
-        scenario: Scenario,
-        connection: Connection,
-        run_id: int,
-        circuit: Circuit,
-        mode: CaptureMode,
-    ) -> tuple[RcaCaseResult, ...]:
-        return capture(connection, run_id, scenario, circuit, mode)
-
-    def find_leaks(
-        self, scenario: Scenario, connection: Connection, run_id: int, root: Path
-    ) -> list[Leak]:
-        return list(find_leaks(connection, run_id, scenario, root))
-
-    def score(
-        self, scenario: Scenario, results: Sequence[RcaCaseResult], edition: str
-    ) -> tuple[ScoredCase[RcaCaseResult], ...]:
-        return score_cases(scenario, results, edition)
-
-    def make_baselines(self, scenario: Scenario) -> Mapping[str, Sequence[RcaCaseResult]]:
-        return make_baselines(scenario)
 
     def list_left_out(self, scenario: Scenario, edition: str) -> tuple[str, ...]:
         by_later_rules = read_metrics().find_edition(edition).by_later_rules
@@ -169,8 +125,3 @@ class RcaBenchmark:
                 result.pipeline_error or result.actual_rca_message,
             ),
         )
-
-    def make_judge(
-        self, scenario: Scenario, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, RecordedDecisions], bool]:
-        return rescore.make_judge(scenario, connection, circuit)

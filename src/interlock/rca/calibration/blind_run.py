@@ -110,8 +110,8 @@ def find_own_codes(scenario: Scenario) -> Mapping[str, str]:
 
 
 def begin_scenario(
-    connection: Connection,
     scenario: Scenario,
+    connection: Connection,
     circuit: Circuit,
     text: str,
     *,
@@ -191,24 +191,25 @@ def collect_visible_text(scenario: Scenario) -> str:
     return "\n".join(parts)
 
 
-def find_leaks(
-    connection: Connection, run_id: int, scenario: Scenario, root: Path
-) -> Iterator[Leak]:
+def find_leaks(scenario: Scenario, connection: Connection, run_id: int, root: Path) -> list[Leak]:
     """What of the truth is in the prompts of a run, or in its files below `root`."""
     allowed = (
         f"{collect_visible_text(scenario)}\n{_collect_allowed_text(connection, run_id)}".lower()
     )
     hidden = [each for each in list_leak_patterns(scenario) if each.text.lower() not in allowed]
-    for where, text in (*_read_prompts(connection, run_id), *_read_files(root / str(run_id))):
-        lowered = text.lower()
-        for needle in hidden:
-            if _is_in(needle, lowered):
-                yield Leak(where, needle.kind, needle.subject, needle.text)
+    texts = (*_read_prompts(connection, run_id), *_read_files(root / str(run_id)))
+    lowered = [(where, text.lower()) for where, text in texts]
+    return [
+        Leak(where, pattern.kind, pattern.subject, pattern.text)
+        for where, text in lowered
+        for pattern in hidden
+        if _is_in(pattern, text)
+    ]
 
 
-def _is_in(needle: LeakPattern, lowered: str) -> bool:
+def _is_in(pattern: LeakPattern, lowered: str) -> bool:
     """Single words stand alone, sentences anywhere."""
-    text = needle.text.lower()
+    text = pattern.text.lower()
     if text not in lowered:
         return False
     if _NON_WORD.search(text):

@@ -93,7 +93,7 @@ class CapturedCase(msgspec.Struct, frozen=True):
 
 
 def capture(
-    connection: Connection, run_id: int, scenario: Scenario, circuit: Circuit, mode: CaptureMode
+    scenario: Scenario, connection: Connection, run_id: int, circuit: Circuit, mode: CaptureMode
 ) -> tuple[RcaCaseResult, ...]:
     """The results of a run, in the scenario's order."""
     cases = {case.case_id: case for case in list_suite_cases(connection, run_id)}
