@@ -337,7 +337,7 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
     world.write("mine/triage/classify-symptoms.md", "Say what {{ failure.name }} is. ÆØ")
     world.write("mine/triage/classify.md", "never read")
     said = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
-    unused = "triage/classify.md is no template of rca and is not used"
+    unused = "rca has no template triage/classify.md; it is not used"
     assert (said.code, said.err) == (4, f"note: --prompt-dir mine: {unused}\n")
     prompts = world.say("explain", "C1", "--prompts").out
     assert "Say what one is. ÆØ" in prompts
