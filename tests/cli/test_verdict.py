@@ -63,17 +63,32 @@ def test_a_prompt_that_one_case_cannot_fill_is_that_cases_failure(world: World) 
     )
 
 
-def test_a_circuit_with_remarks_only_is_sound(world: World) -> None:
+def test_rules_that_overlap_are_counted_and_listed_when_asked_for(world: World) -> None:
     overlapping = triage.CIRCUIT.replace(
         "  - id: look-again\n",
         "  - {id: surer, at: look, when: confidence >= 0.5, to: dropped}\n  - id: look-again\n",
     )
     world.write("odd.yaml", overlapping)
-    said = world.say("circuit", "verify", "odd.yaml")
-    assert said.code == 0
-    assert said.out.startswith("odd.yaml:19: note circuit.overlap: ")
-    assert len(said.out.splitlines()) == 4, "an overlap is told in one line"
-    assert "dispatches per case\nsound, with the remarks above\nwhere two rules hold" in said.out
+    brief = world.say("circuit", "verify", "odd.yaml")
+    assert (brief.code, brief.out.splitlines()[1:]) == (
+        0,
+        [
+            "2 rules hold for the same answers, and the first wins; --notes lists them",
+            "sound",
+        ],
+    )
+    full = world.say("circuit", "verify", "odd.yaml", "--notes")
+    assert full.out.startswith("odd.yaml:19: note circuit.overlap: ")
+    assert len(full.out.splitlines()) == 4, "an overlap is told in one line"
+    listed = world.say("circuit", "verify", "odd.yaml", "--json").json["findings"]
+    assert [each["id"] for each in listed] == ["circuit.overlap"]
+
+
+@pytest.mark.parametrize("name", ["rca", "delivery", "epic"])
+def test_the_verdict_on_a_shipped_circuit_is_short(world: World, name: str) -> None:
+    said = world.say("circuit", "verify", name)
+    assert (said.code, said.out.splitlines()[-1]) == (0, "sound")
+    assert len(said.out.splitlines()) <= 4
 
 
 def _run(world: World) -> Said:

@@ -77,7 +77,14 @@ def draw(name: CircuitName, json: Json = False) -> None:
 
 
 @circuit.command("verify")
-def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> None:
+def verify_circuit(
+    name: CircuitName,
+    sets: Sets = None,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="Also list rules that hold for the same answers.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Prove a circuit sound, or show what is wrong. Exit 6 on errors and warnings."""
     from interlock.api.circuits import verify_source
     from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
@@ -93,7 +100,7 @@ def verify_circuit(name: CircuitName, sets: Sets = None, json: Json = False) -> 
     if json:
         echo_json({**msgspec.to_builtins(report), "sound": report.sound})
     else:
-        echo_report(report)
+        _echo_report(report, notes)
     if any(finding.level != "note" for finding in report.findings):
         raise typer.Exit(ExitCode.FINDINGS)
 
@@ -178,7 +185,7 @@ def _format_shares(counts: "Mapping[str, int]", total: int) -> "Iterator[tuple[o
 
 
 _OVERLAP = "circuit.overlap"
-"""Told in one line each: tables whose first fitting row goes first have many."""
+"""Only counted unless asked for: tables whose first fitting row goes first have many."""
 
 
 def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
@@ -195,19 +202,25 @@ def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
         raise typer.Exit(ExitCode.FINDINGS) from None
 
 
-def echo_report(report: "VerifyReport") -> None:
+def _echo_report(report: "VerifyReport", notes: bool) -> None:
+    overlaps = sum(finding.id == _OVERLAP for finding in report.findings)
     for finding in report.findings:
-        echo(_format_headline(finding) if finding.id == _OVERLAP else format_finding(finding))
+        if finding.id != _OVERLAP:
+            echo(format_finding(finding))
+        elif notes:
+            echo(_format_headline(finding))
     if not report.version:
         return
     worst = report.worst_case
     echo(f"{report.circuit} v{report.version}: at most {worst.dispatches} dispatches per case")
     if worst.reason:
         echo(f"  {worst.reason}")
+    if overlaps:
+        many = f"{overlaps} pairs of rules hold" if overlaps > 1 else "2 rules hold"
+        listed = "" if notes else "; --notes lists them"
+        echo(f"{many} for the same answers, and the first wins{listed}")
     if report.sound:
-        echo("sound" if not report.findings else "sound, with the remarks above")
-        if any(finding.id == _OVERLAP for finding in report.findings):
-            echo("where two rules hold, the first wins: nothing to do, if that order is meant")
+        echo("sound, with the remarks above" if len(report.findings) > overlaps else "sound")
     else:
         levels = Counter(finding.level for finding in report.findings)
         words = (f"{count} {level}{'s' * (count > 1)}" for level, count in levels.items())

@@ -375,33 +375,6 @@ def test_otherwise_can_be_a_loop() -> None:
     assert "otherwise" in {hop["rule"] for hop in finding.counter_example}
 
 
-def test_ungated_write() -> None:
-    written = press(("score >= passing, to: approve", "score >= passing, to: publish"))
-    finding = found(written, "circuit.ungated-write")
-    assert (finding.level, finding.subject) == ("error", "publish")
-    assert [hop["step"] for hop in finding.counter_example] == ["draft", "review"]
-
-
-@pytest.mark.parametrize("rule", ["expired", "otherwise"])
-def test_an_approval_that_nobody_gave_is_none(rule: str) -> None:
-    written = (
-        press(("on: timeout, to: rejected", "on: timeout, to: publish"))
-        if rule == "expired"
-        else read_circuit(
-            changed(
-                SOUND,
-                ("  - {id: refused, at: approve, to: rejected}\n", ""),
-                ("on: timeout, to: rejected", "on: timeout, to: abandoned"),
-                ("rejected: healthy, ", ""),
-            )
-            + "otherwise: publish\n",
-            "x.yaml",
-        )
-    )
-    finding = found(written, "circuit.ungated-write")
-    assert rule in {hop["rule"] for hop in finding.counter_example}
-
-
 def test_self_review() -> None:
     assert summary(press(("role: critic", "role: author"))) == {
         ("error", "circuit.self-review", "review")

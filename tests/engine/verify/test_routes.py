@@ -1,9 +1,17 @@
 """Graphs: shortest ways, knots and longest ways, against a slow and simple search."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.verify.routes import find_cycles, find_longest_path, find_paths, find_sources
+from interlock.engine.verify.routes import (
+    find_cycles,
+    find_longest_path,
+    find_sources,
+    search,
+    trace_path,
+)
 
 EDGES = {
     "a": [("ab", "b"), ("ac", "c")],
@@ -22,8 +30,11 @@ FORWARD = GRAPHS.map(
 
 
 def test_paths_and_reach() -> None:
-    assert find_paths("a", EDGES) == {"a": (), "b": ("ab",), "c": ("ac",), "d": ("ab", "bd")}
-    assert find_sources(EDGES, "d") == {"a", "b", "c", "d"}
+    tree = search(["a"], EDGES)
+    paths = {node: trace_path(tree, node) for node in tree}
+    assert paths == {"a": (), "b": ("ab",), "c": ("ac",), "d": ("ab", "bd")}
+    assert find_sources(EDGES, ["d"]) == {"a", "b", "c", "d"}
+    assert find_sources(EDGES, ["b", "e"]) == {"a", "b", "e"}
     assert find_cycles(EDGES) == [("ee",)]
     assert find_cycles({"a": [("ab", "b")], "b": [("ba", "a"), ("bc", "c")]}) == [("ab", "ba")]
 
@@ -43,11 +54,15 @@ def test_a_graph_has_cycles_exactly_if_some_node_comes_back_to_itself(
     graph: dict[int, list[tuple[int, int]]],
 ) -> None:
     knotted = {
-        node for node in graph for _, target in graph[node] if node in find_paths(target, graph)
+        node for node in graph for _, target in graph[node] if node in search([target], graph)
     }
     found = find_cycles(graph)
-    assert bool(found) == bool(knotted)
     assert {node for cycle in found for node in cycle} <= knotted
+    for node in knotted:
+        knot = {each for each in search([node], graph) if node in search([each], graph)}
+        own = [cycle for cycle in found if knot.issuperset(cycle)]
+        assert len(own) == 1, "one cycle for each knot"
+        assert all(step in dict(graph[last]) for last, step in pairwise((own[0][-1], *own[0])))
 
 
 def slow_longest(node: int, graph: dict[int, list[tuple[int, int]]]) -> int:

@@ -1,15 +1,15 @@
 """The whole report: soundness, the worst case, and what a removed rule does."""
 
 import re
+import sys
+from types import FrameType
+from typing import Any
 
 import msgspec
 import pytest
-from tests.engine.circuits import (
-    HOPELESS,
-    SOUND,
-    changed,
-    press,
-)
+from tests.circuits.behaviour_tables import SHIPPED
+from tests.engine.circuits import HOPELESS, SOUND, changed, press
+from tests.engine.verify.large import KINDS, build_large
 
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.verify import verify
@@ -60,3 +60,35 @@ def test_a_removed_rule_is_noticed_unless_another_takes_its_place(line: str) -> 
     name = re.findall("id: ([a-z-]+)", line)[0]
     report = verify(read_circuit(changed(SOUND, (f"{line}\n", "")), "x.yaml"))
     assert report.sound == (name in QUIET), report.findings
+
+
+def count_lines_run(text: str) -> int:
+    """How many lines of Python a proof takes: the same on every machine."""
+    written = read_circuit(text)
+    lines = 0
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        verify(written)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_work_of_a_proof_grows_with_the_circuit_and_no_faster(kind: str) -> None:
+    assert verify(read_circuit(build_large(kind, 40))).findings == ()
+    small, large = (count_lines_run(build_large(kind, size)) for size in (40, 160))
+    assert large < 5 * small
+
+
+@pytest.mark.parametrize("circuit", SHIPPED)
+def test_a_proof_of_a_shipped_circuit_is_no_long_search(circuit: str) -> None:
+    text = SHIPPED[circuit].read_text(encoding="utf-8")
+    assert count_lines_run(text) < 500_000

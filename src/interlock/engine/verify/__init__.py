@@ -14,7 +14,6 @@ from interlock.engine.verify.checks import (
     find_overlaps,
     find_self_reviews,
     find_unbounded_loops,
-    find_ungated_writes,
     find_unguarded_names,
     find_unhandled_signals,
     find_unknown_names,
@@ -24,6 +23,7 @@ from interlock.engine.verify.checks import (
     find_unreachable_rules,
 )
 from interlock.engine.verify.finding import Finding, VerifyReport, WorstCase
+from interlock.engine.verify.gates import find_ungated_writes
 from interlock.engine.verify.proof import Check, Proof, find_worst_case
 
 CHECKS: tuple[Check, ...] = (

@@ -71,14 +71,20 @@ class Cell(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def build_cell(names: Names, step: str, signal: str) -> Cell:
-    """Try every combination of representative values on the rules of a step and a signal."""
+def build_cell(
+    names: Names, step: str, signal: str, fixed: Mapping[Key, Any] | None = None
+) -> Cell:
+    """Try every combination of representative values on the rules of a step and a signal; where a
+    value is `fixed`, only that one."""
     rules = names.circuit.find_rules(step, signal)
     uses = ValueUses(names, step, signal)
     for rule in rules:
         for expression in list_expressions(rule):
             uses.add(expression)
-    variables = tuple(uses.list_variables())
+    variables = tuple(
+        Variable(each.key, (fixed[each.key],)) if fixed and each.key in fixed else each
+        for each in uses.list_variables()
+    )
     clusters = [
         _Cluster(names, step, signal, group, variables)
         for group in _group_rules(names, uses, rules)
@@ -276,6 +282,12 @@ class OutcomeTable:
             for signal in list_step_signals(circuit, step)
         }
         self._taken = {place: tuple(self._list_taken(cell)) for place, cell in self.cells.items()}
+        self._by_step: dict[str, list[Cell]] = {step: [] for step in circuit.steps}
+        for cell in self.cells.values():
+            self._by_step[cell.step].append(cell)
+
+    def find_cells(self, step: str) -> list[Cell]:
+        return self._by_step[step]
 
     def find_taken(self, step: str, signal: str) -> tuple[Rule, ...]:
         """The rules that can be taken there for some values and some state of the loops."""

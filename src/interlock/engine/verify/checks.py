@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from interlock.engine.circuit import AGAIN, ANY, BACK, FAILURES, ROOTS, Rule
+from interlock.engine.circuit import BACK, ROOTS, Rule
 from interlock.engine.verify.cells import (
     BREAKS,
     FAILS,
@@ -29,11 +29,10 @@ from interlock.engine.verify.finding import Finding, Hop
 from interlock.engine.verify.names import Meaning, suggest_name
 from interlock.engine.verify.proof import Proof, dump_path, format_path
 from interlock.engine.verify.routes import (
-    StepState,
     find_cycles,
-    find_paths,
     find_sources,
     resolve_target,
+    trace_path,
 )
 from interlock.system.errors import ExpressionError
 
@@ -162,9 +161,8 @@ def find_unreachable_rules(proof: Proof) -> Iterator[Finding]:
 
 def _is_unknown(proof: Proof, rule: Rule) -> bool:
     """Names that do not exist are reported as such."""
-    steps = proof.circuit.steps
-    spoken = {name for step in steps.values() for name in step.signals} | set(FAILURES)
-    return not (set(rule.at) <= {*steps, ANY} and set(rule.on) <= spoken)
+    known = proof.known_names
+    return not (known["at"].issuperset(rule.at) and known["on"].issuperset(rule.on))
 
 
 def _is_switched_off(proof: Proof, cell: Cell, rule: Rule) -> bool:
@@ -249,20 +247,16 @@ def find_unknown_names(proof: Proof) -> Iterator[Finding]:
 
 
 def _check_rule_names(proof: Proof, rule: Rule) -> Iterator[Finding]:
-    circuit = proof.circuit
-    places = [*circuit.steps, *circuit.ends, AGAIN, BACK]
-    spoken = [*dict.fromkeys(name for step in circuit.steps.values() for name in step.signals)]
-    held = {each.hold for each in circuit.rules if each.hold}
-    mentioned: list[tuple[str, Iterable[str], Iterable[str]]] = [
-        ("at", rule.at, [*circuit.steps, ANY]),
-        ("on", rule.on, [*spoken, *FAILURES]),
-        ("to", [rule.to] if rule.to else [], places),
-        ("loop", [rule.loop] if rule.loop else [], circuit.loops),
-        ("release", [rule.release] if rule.release else [], held),
-    ]
-    for field, given, known in mentioned:
+    for field, given in (
+        ("at", rule.at),
+        ("on", rule.on),
+        ("to", (rule.to,)),
+        ("loop", (rule.loop,)),
+        ("release", (rule.release,)),
+    ):
+        known = proof.known_names[field]
         for name in given:
-            if name not in known:
+            if name and name not in known:
                 yield _report_unknown(
                     proof, field, name, known, proof.locate_rule(rule, field), rule.id
                 )
@@ -375,7 +369,7 @@ def find_dead_ends(proof: Proof) -> Iterator[Finding]:
     circuit = proof.circuit
     targets = {way[1] for leaving in proof.ways.values() for way in leaving}
     ends = [place for place in targets if place.step in circuit.ends]
-    living = {place.step for place in find_sources(proof.ways, *ends)}
+    living = {place.step for place in find_sources(proof.ways, ends)}
     for name in circuit.steps:
         if name not in living:
             yield proof.make_finding(
@@ -391,7 +385,7 @@ def find_dead_ends(proof: Proof) -> Iterator[Finding]:
 def find_back_to_nowhere(proof: Proof) -> Iterator[Finding]:
     """BACK where no detour is open: the case would be stuck there."""
     detoured = {place.step for place in proof.reached if place.top}
-    for place, path in proof.reached.items():
+    for place in proof.reached:
         if place.top or place.step not in proof.circuit.steps:
             continue
         for rule in _list_back_rules(proof, place.step):
@@ -402,16 +396,15 @@ def find_back_to_nowhere(proof: Proof) -> Iterator[Finding]:
                 "write detour: true on the rules that lead here, or name the step to go to",
                 subject=rule,
                 place=("rules", proof.numbers[rule], "to") if rule in proof.numbers else (),
-                counter_example=dump_path(path),
+                counter_example=dump_path(trace_path(proof.reached, place)),
             )
 
 
 def _list_back_rules(proof: Proof, step: str) -> list[str]:
     taken = [
         rule.id
-        for (at, signal) in proof.table.cells
-        if at == step
-        for rule in proof.table.find_taken(at, signal)
+        for cell in proof.table.find_cells(step)
+        for rule in proof.table.find_taken(step, cell.signal)
         if rule.to == BACK
     ]
     return list(dict.fromkeys(taken))
@@ -445,41 +438,11 @@ def find_unbounded_loops(proof: Proof) -> Iterator[Finding]:
 
 def _is_bounded(proof: Proof, hop: Hop) -> bool:
     """Counted over the case, or counted per step and not leaving it."""
-    rule = proof.circuit.find_rule(hop.rule)
-    if rule is None or rule.loop is None:
+    if hop.rule not in proof.numbers:
         return False
-    loop = proof.circuit.loops.get(rule.loop)
-    return loop is None or not loop.per_step or hop.to == hop.step
-
-
-def find_ungated_writes(proof: Proof) -> Iterator[Finding]:
-    circuit = proof.circuit
-    closed = {
-        place: [way for way in leaving if not _passes_gate(proof, way[0])]
-        for place, leaving in proof.ways.items()
-    }
-    found: dict[str, tuple[Hop, ...]] = {}
-    for place, path in find_paths(StepState(circuit.start), closed).items():
-        found.setdefault(place.step, path)
-    for name, step in circuit.steps.items():
-        if step.writes and not step.gate and name in found:
-            yield proof.make_finding(
-                "ungated-write",
-                "error",
-                f"{name!r} writes to the outside, and this way to it passes no gate: "
-                f"{format_path(found[name]) or name}",
-                "lead it through a step with gate: true, on a signal that the human gives",
-                subject=name,
-                place=("steps", name),
-                counter_example=dump_path(found[name]),
-            )
-
-
-def _passes_gate(proof: Proof, hop: Hop) -> bool:
-    """A human answered, and a rule of the table, not the last resort, took the answer."""
-    step = proof.circuit.steps[hop.step]
-    given = hop.signal in step.signals and hop.signal not in FAILURES
-    return step.gate and given and hop.rule in proof.numbers
+    name = proof.circuit.rules[proof.numbers[hop.rule]].loop
+    loop = proof.circuit.loops.get(name or "")
+    return bool(name) and (loop is None or not loop.per_step or hop.to == hop.step)
 
 
 def find_self_reviews(proof: Proof) -> Iterator[Finding]:

@@ -371,7 +371,7 @@ def place_values(values: Mapping[Key, Any]) -> dict[str, Any]:
             roots[key[0]] = value
             continue
         inner = roots.setdefault(key[0], {})
-        if _is_inside_absent(key, values):
+        if len(key) > 2 and _is_inside_absent(key, values):
             continue
         for name in key[1:-1]:
             inner = inner.setdefault(name, {})
@@ -380,7 +380,7 @@ def place_values(values: Mapping[Key, Any]) -> dict[str, Any]:
 
 
 def _is_inside_absent(key: Key, values: Mapping[Key, Any]) -> bool:
-    outer = [values[key[:size]] for size in range(2, len(key)) if key[:size] in values]
+    outer = (values[key[:size]] for size in range(2, len(key)) if key[:size] in values)
     return any(not isinstance(value, dict) for value in outer)
 
 

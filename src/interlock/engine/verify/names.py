@@ -6,6 +6,7 @@ value is sure to be there.
 
 import difflib
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -13,8 +14,7 @@ import msgspec
 from interlock.engine.circuit import FAILURES, ROOTS, Circuit
 from interlock.engine.expression import Expression
 from interlock.engine.shape import Shape
-from interlock.engine.verify.finding import Hop
-from interlock.engine.verify.routes import StepState, allow_any_rule, find_paths, find_routes
+from interlock.engine.verify.routes import StepState, allow_any_rule, find_routes, search
 
 FAILURE_SHAPE = Shape(
     kinds=("object",),
@@ -48,7 +48,7 @@ class Names:
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
-        self._sure: dict[tuple[str, str, str], bool] = {}
+        self._rules = (*circuit.rules, *([circuit.otherwise] if circuit.otherwise else []))
 
     def find_answer_shape(self, step: str, signal: str) -> Shape:
         return FAILURE_SHAPE if signal in FAILURES else self.circuit.steps[step].shape
@@ -123,42 +123,62 @@ class Names:
         key = ("context", *names)
         if not names:
             return Meaning(key)
-        added = [rule.adds[names[0]] for rule in self._list_adding_rules(names[0])]
-        if not added:
-            hint = suggest_name(
-                names[0], {name for rule in self.circuit.rules for name in rule.adds}
-            )
+        added = self._added.get(names[0])
+        if added is None:
+            hint = suggest_name(names[0], self._added)
             return Meaning(key, problem=f"no rule adds {names[0]!r} to the context", hint=hint)
         optional = not self._is_sure(step, "context", names[0])
         if any(isinstance(value, Expression) for value in added) or len(names) > 1:
             return Meaning(key, None, (optional,) + (False,) * (len(names) - 1), asked=not optional)
         return Meaning(key, Shape(choices=tuple(added)), (optional,))
 
-    def _list_adding_rules(self, name: str) -> Iterable[Any]:
-        rules = (*self.circuit.rules, self.circuit.otherwise)
-        return [rule for rule in rules if rule is not None and name in rule.adds]
+    @cached_property
+    def _added(self) -> dict[str, list[Any]]:
+        """What rules add to the context, by name."""
+        found: dict[str, list[Any]] = {}
+        for rule in self._rules:
+            for name, value in rule.adds.items():
+                found.setdefault(name, []).append(value)
+        return found
 
     def _is_sure(self, step: str, root: str, name: str) -> bool:
         """No way from the start comes here without passing what puts the value there."""
-        if (step, root, name) not in self._sure:
-            adding = (
-                {rule.id for rule in self._list_adding_rules(name)} if root == "context" else set()
-            )
-            source = name if root == "answers" else ""
+        return bool(self._sure.get(step, -1) >> self._bits[root, name] & 1)
 
-            def puts(hop: Hop) -> bool:
-                answered = hop.step == source and hop.signal not in FAILURES
-                return answered or hop.rule in adding
+    @cached_property
+    def _bits(self) -> dict[tuple[str, str], int]:
+        """A bit for everything that a case can come to hold on its way."""
+        names = [("answers", step) for step in self.circuit.steps]
+        names += [("context", name) for name in self._added]
+        return {name: bit for bit, name in enumerate(names)}
 
-            ways = find_routes(self.circuit, allow_any_rule(self.circuit))
-            left = {
-                place: [way for way in leaving if not puts(way[0])]
-                for place, leaving in ways.items()
-            }
-            reached = {place.step for place in find_paths(StepState(self.circuit.start), left)}
-            for each in self.circuit.steps:
-                self._sure[each, root, name] = each not in reached
-        return self._sure[step, root, name]
+    @cached_property
+    def _sure(self) -> dict[str, int]:
+        """What is sure to be there at each step that can be reached, as a set of bits: of all ways
+        that lead to it, what each of them brings."""
+        brings = {
+            rule.id: sum(1 << self._bits["context", name] for name in rule.adds)
+            for rule in self._rules
+        }
+        ways = find_routes(self.circuit, allow_any_rule(self.circuit))
+        start = StepState(self.circuit.start)
+        sure = dict.fromkeys(search([start], ways), -1)
+        sure[start] = 0
+        changed = True
+        while changed:  # breadth first, two or three rounds are enough for most circuits
+            changed = False
+            for place in sure:
+                for hop, target in ways.get(place, ()):
+                    held = sure[place] | brings[hop.rule]
+                    if hop.signal not in FAILURES:
+                        held |= 1 << self._bits["answers", hop.step]
+                    if sure[target] & held != sure[target]:
+                        sure[target] &= held
+                        changed = True
+        found: dict[str, int] = {}
+        for place, held in sure.items():
+            found[place.step] = found.get(place.step, -1) & held
+        return found
 
 
 def walk_shape(

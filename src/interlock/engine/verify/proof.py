@@ -15,17 +15,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from interlock.engine.advance import MAX_DETOURS
-from interlock.engine.circuit import BACK, Circuit, Rule
+from interlock.engine.circuit import AGAIN, ANY, BACK, FAILURES, Circuit, Rule
 from interlock.engine.circuit_file import CircuitSource
 from interlock.engine.verify.cells import Cell, CellOutcome, OutcomeTable, Region
 from interlock.engine.verify.finding import Finding, Hop, Level, WorstCase
 from interlock.engine.verify.routes import (
+    SearchTree,
     StepState,
     Ways,
     find_longest_path,
-    find_paths,
     find_routes,
     resolve_target,
+    search,
 )
 
 
@@ -42,13 +43,26 @@ class Proof:
         return find_routes(self.circuit, self.table.find_taken)
 
     @cached_property
-    def reached(self) -> dict[StepState, tuple[Hop, ...]]:
+    def reached(self) -> SearchTree[StepState, Hop]:
         """Every place that can be reached from the start, with a shortest way to it."""
-        return find_paths(StepState(self.circuit.start), self.ways)
+        return search([StepState(self.circuit.start)], self.ways)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
         return {rule.id: index for index, rule in enumerate(self.circuit.rules)}
+
+    @cached_property
+    def known_names(self) -> dict[str, set[str]]:
+        """What each field of a rule may name."""
+        circuit = self.circuit
+        spoken = {name for step in circuit.steps.values() for name in step.signals}
+        return {
+            "at": {*circuit.steps, ANY},
+            "on": {*spoken, *FAILURES},
+            "to": {*circuit.steps, *circuit.ends, AGAIN, BACK},
+            "loop": set(circuit.loops),
+            "release": {rule.hold for rule in circuit.rules if rule.hold},
+        }
 
     @cached_property
     def outcomes(self) -> list[tuple[Cell, Region, CellOutcome]]:
@@ -113,8 +127,8 @@ def format_path(path: Iterable[Hop]) -> str:
     return text
 
 
-MAX_SITUATIONS = 200_000
-MAX_COUNTS = 100_000_000
+MAX_SITUATIONS = 100_000
+MAX_COUNTS = 1_000_000
 """Where loops can be counted in more ways than this, the situations are not even tried."""
 
 
@@ -151,53 +165,69 @@ def find_worst_case(table: OutcomeTable) -> WorstCase:
     return WorstCase(circuit.max_steps, exact=True, path=path, reason=reason)
 
 
+class _Move(NamedTuple):
+    """A rule that can be taken at a step; for BACK, where it leads depends on the situation."""
+
+    hop: Hop
+    rule: Rule
+    loop: int | None
+
+
 class _Walker:
     def __init__(self, table: OutcomeTable) -> None:
         self.table = table
         self.circuit: Circuit = table.circuit
         self.loops = tuple(self.circuit.loops.values())
         self.limits = tuple(loop.max for loop in self.loops)
-        self.place = {loop.name: at for at, loop in enumerate(self.loops)}
+        self.index = {loop.name: at for at, loop in enumerate(self.loops)}
         self.per_step = [at for at, loop in enumerate(self.loops) if loop.per_step]
-        self.cells = {
-            step: [cell for (at, _), cell in table.cells.items() if at == step]
-            for step in self.circuit.steps
-        }
-        self._known: dict[tuple[str, tuple[bool, ...]], list[tuple[str, Rule]]] = {}
+        self._known: dict[tuple[str, tuple[bool, ...]], list[_Move]] = {}
 
     def list_moves(self, now: Situation) -> Iterator[tuple[Hop, Situation]]:
         is_spent = tuple(map(ge, now.counts, self.limits))
-        top = now.stack[-1] if now.stack else ""
+        moves = self._known.get((now.step, is_spent))
+        if moves is None:
+            moves = self._known[now.step, is_spent] = self._find_moves(now.step, is_spent)
         seen: set[Situation] = set()
-        for signal, rule in self._list_rules(now.step, is_spent):
-            target = resolve_target(rule, now.step, top)
-            after = self._apply_rule(now, rule, target) if target in self.circuit.steps else None
-            if after is not None and after not in seen:
+        for move in moves:
+            hop, rule, _ = move
+            if rule.to == BACK:
+                if not now.stack:
+                    continue
+                hop = msgspec.structs.replace(hop, to=now.stack[-1])
+            if rule.detour and len(now.stack) >= MAX_DETOURS:
+                continue
+            after = self._apply(now, move, hop.to)
+            if after not in seen:
                 seen.add(after)
-                yield Hop(now.step, signal, rule.id, target), after
+                yield hop, after
 
-    def _list_rules(self, step: str, is_spent: tuple[bool, ...]) -> list[tuple[str, Rule]]:
+    def _find_moves(self, step: str, is_spent: tuple[bool, ...]) -> list[_Move]:
         """What can be taken at a step while these loops are spent, and on which signal."""
-        if (step, is_spent) not in self._known:
-            spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
-            found: dict[tuple[str, str], Rule] = {}
-            for cell in self.cells[step]:
-                chosen = [self.table.choose_rule(cell, region, spent) for region in cell.regions]
-                if not cell.complete:
-                    chosen += [each for each in cell.rules if each.to and each.loop not in spent]
-                    chosen.append(self.circuit.otherwise)
-                found.update({(cell.signal, rule.id): rule for rule in chosen if rule})
-            self._known[step, is_spent] = [(signal, rule) for (signal, _), rule in found.items()]
-        return self._known[step, is_spent]
+        spent = frozenset(loop.name for loop in compress(self.loops, is_spent))
+        found: dict[tuple[str, str], _Move] = {}
+        for cell in self.table.find_cells(step):
+            chosen = [self.table.choose_rule(cell, region, spent) for region in cell.regions]
+            if not cell.complete:
+                chosen += [each for each in cell.rules if each.to and each.loop not in spent]
+                chosen.append(self.circuit.otherwise)
+            for rule in filter(None, chosen):
+                target = resolve_target(rule, step, BACK)
+                if target == BACK or target in self.circuit.steps:
+                    hop = Hop(step, cell.signal, rule.id, target)
+                    move = _Move(hop, rule, self.index.get(rule.loop or ""))
+                    found.setdefault((cell.signal, rule.id), move)
+        return list(found.values())
 
-    def _apply_rule(self, now: Situation, rule: Rule, target: str) -> Situation | None:
-        if rule.detour and len(now.stack) >= MAX_DETOURS:
-            return None
-        counts = list(now.counts)
-        if target != now.step:
-            for at in self.per_step:
-                counts[at] = 0
-        if rule.loop in self.place:
-            counts[self.place[rule.loop]] += 1
+    def _apply(self, now: Situation, move: _Move, target: str) -> Situation:
+        rule, counts = move.rule, now.counts
+        if move.loop is not None or (self.per_step and target != now.step):
+            changed = list(counts)
+            if target != now.step:
+                for at in self.per_step:
+                    changed[at] = 0
+            if move.loop is not None:
+                changed[move.loop] += 1
+            counts = tuple(changed)
         stack = now.stack[:-1] if rule.to == BACK else now.stack
-        return Situation(target, tuple(counts), (*stack, now.step) if rule.detour else stack)
+        return Situation(target, counts, (*stack, now.step) if rule.detour else stack)

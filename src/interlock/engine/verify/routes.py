@@ -32,13 +32,13 @@ def list_step_signals(circuit: Circuit, step: str) -> tuple[str, ...]:
 
     A human neither crashes nor is rate-limited: rows for all steps do not mean gates there.
     """
+    gate = circuit.steps[step].gate
     rare = [
         name
         for name in FAILURES
-        for rule in circuit.find_rules(step, name)
-        if step in rule.at or not circuit.steps[step].gate
+        if any(not gate or step in rule.at for rule in circuit.find_rules(step, name))
     ]
-    if circuit.otherwise and not circuit.steps[step].gate:
+    if circuit.otherwise and not gate:
         rare += [RATE_LIMIT, WRONG_ROLE]
     return tuple(dict.fromkeys((*circuit.list_legal_signals(step), *rare)))
 
@@ -57,11 +57,27 @@ def allow_any_rule(circuit: Circuit) -> TakenRules:
 def find_routes(circuit: Circuit, taken: TakenRules) -> Ways:
     """All moves from every place that can be reached; steps without a way in come last."""
     found: Ways = {}
-    for step in (circuit.start, *circuit.steps):
-        if step in circuit.steps and not any(place.step == step for place in found):
-            _explore(circuit, taken, StepState(step), found)
-    for place in found:
-        found[place] += list(_find_ways_back(circuit, taken, place, found))
+    places: dict[str, list[StepState]] = {}
+    back: list[tuple[Hop, StepState]] = []
+    for first in (circuit.start, *circuit.steps):
+        waiting = [StepState(first)] if first in circuit.steps and first not in places else []
+        while waiting:
+            place = waiting.pop()
+            if place in found:
+                continue
+            found[place] = []
+            places.setdefault(place.step, []).append(place)
+            for hop, rule in _list_hops(circuit, taken, place):
+                if rule.to == BACK:
+                    back.append((hop, place))
+                    continue
+                target = StepState(hop.to, place.step if rule.detour else place.top)
+                found[place].append((hop, target))
+                if hop.to in circuit.steps:
+                    waiting.append(target)
+    # A detour goes back to a place that was looked at when it was left, so none is new.
+    for hop, place in back:
+        found[place] += [(hop, origin) for origin in places[place.top]]
     return found
 
 
@@ -70,30 +86,6 @@ def resolve_target(rule: Rule, step: str, top: str) -> str:
     if rule.to == AGAIN:
         return step
     return top if rule.to == BACK else str(rule.to)
-
-
-def _explore(circuit: Circuit, taken: TakenRules, start: StepState, found: Ways) -> None:
-    waiting = [start]
-    while waiting:
-        place = waiting.pop()
-        if place in found:
-            continue
-        found[place] = []
-        for hop, rule in _list_hops(circuit, taken, place):
-            if rule.to != BACK:
-                target = StepState(hop.to, place.step if rule.detour else place.top)
-                found[place].append((hop, target))
-                if hop.to in circuit.steps:
-                    waiting.append(target)
-
-
-def _find_ways_back(
-    circuit: Circuit, taken: TakenRules, place: StepState, found: Ways
-) -> Iterator[tuple[Hop, StepState]]:
-    """A detour goes back to a place that was looked at when it was left, so none is new."""
-    for hop, rule in _list_hops(circuit, taken, place):
-        if rule.to == BACK:
-            yield from ((hop, origin) for origin in found if origin.step == place.top)
 
 
 def _list_hops(circuit: Circuit, taken: TakenRules, place: StepState) -> Iterator[tuple[Hop, Rule]]:
@@ -109,43 +101,83 @@ Label = TypeVar("Label")
 Edges = Mapping[Node, Iterable[tuple[Label, Node]]]
 
 
-def find_paths(start: Node, edges: Edges[Node, Label]) -> dict[Node, tuple[Label, ...]]:
-    """For every node that can be reached, the labels along a shortest way to it."""
-    found: dict[Node, tuple[Label, ...]] = {start: ()}
-    waiting = deque([start])
+SearchTree = dict[Node, tuple[Node, Label] | None]
+"""Every node that a search reached, with the edge it came by; None for where it started."""
+
+
+def search(starts: Iterable[Node], edges: Edges[Node, Label]) -> "SearchTree[Node, Label]":
+    """Breadth first, so that the way back through the tree is a shortest one."""
+    found: SearchTree[Node, Label] = dict.fromkeys(starts)
+    waiting = deque(found)
     while waiting:
         node = waiting.popleft()
         for label, target in edges.get(node, ()):
             if target not in found:
-                found[target] = (*found[node], label)
+                found[target] = (node, label)
                 waiting.append(target)
     return found
 
 
-def find_sources(edges: Edges[Node, Label], *targets: Node) -> set[Node]:
+def trace_path(tree: "SearchTree[Node, Label]", node: Node) -> tuple[Label, ...]:
+    """The labels along the way by which the search came to a node."""
+    path: list[Label] = []
+    while (edge := tree[node]) is not None:
+        node, label = edge
+        path.append(label)
+    return tuple(reversed(path))
+
+
+def find_sources(edges: Edges[Node, Label], targets: Iterable[Node]) -> set[Node]:
     """Every node from which one of the targets can be reached, the targets included."""
     backward: dict[Node, list[tuple[None, Node]]] = {}
     for node, leaving in edges.items():
         for _, target in leaving:
             backward.setdefault(target, []).append((None, node))
-    return {node for target in targets for node in find_paths(target, backward)}
+    return set(search(targets, backward))
 
 
 def find_cycles(edges: Edges[Node, Label]) -> list[tuple[Label, ...]]:
     """A shortest cycle of every knot of nodes that can all reach each other."""
     found: list[tuple[Label, ...]] = []
-    done: set[Node] = set()
-    for node in edges:
-        if node in done:
-            continue
-        onward = [(label, find_paths(target, edges)) for label, target in edges[node]]
-        ways = [(label, *paths[node]) for label, paths in onward if node in paths]
-        if ways:
-            found.append(min(ways, key=len))
-            around: set[Node] = find_sources(edges, node)
-            after = find_paths(node, edges)
-            done |= {each for each in around if each in after}
+    for first, *others in _find_knots(edges):
+        knot = {first, *others}
+        inside = {node: [way for way in edges.get(node, ()) if way[1] in knot] for node in knot}
+        tree = search([first], inside)
+        ways = ((node, label) for node in tree for label, to in inside[node] if to == first)
+        closing = next(ways, None)
+        if closing is not None:
+            found.append((*trace_path(tree, closing[0]), closing[1]))
     return found
+
+
+def _find_knots(edges: Edges[Node, Label]) -> Iterator[list[Node]]:
+    """Strongly connected components, by Tarjan's algorithm without recursion. A node's `low` is the
+    earliest node on the stack that it is known to reach; one that reaches none before itself closes
+    a knot, which is what lies above it on the stack."""
+    low: dict[Node, int] = {}
+    stack: dict[Node, None] = {}
+    for root in edges:
+        trail = [] if root in low else [(root, len(low), iter(edges[root]))]
+        while trail:
+            node, number, leaving = trail[-1]
+            if node not in low:
+                low[node] = number
+                stack[node] = None
+            for _, target in leaving:
+                if target not in low:
+                    trail.append((target, len(low), iter(edges.get(target, ()))))
+                    break
+                if target in stack:
+                    low[node] = min(low[node], low[target])
+            else:
+                trail.pop()
+                if trail:
+                    low[trail[-1][0]] = min(low[trail[-1][0]], low[node])
+                if low[node] == number:
+                    members = [node]
+                    while (last := stack.popitem()[0]) != node:
+                        members.append(last)
+                    yield members
 
 
 class LongestPath(msgspec.Struct, Generic[Label], frozen=True):
