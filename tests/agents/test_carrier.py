@@ -26,8 +26,8 @@ from interlock.agents.queries import QueryBroker
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
-from interlock.system.time import SystemClock
 from interlock.testing.contracts import CarrierContract
 from interlock.testing.kit import ManualClock
 

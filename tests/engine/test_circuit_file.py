@@ -5,7 +5,7 @@ import pytest
 from tests.engine.circuits import SOUND, changed, press
 
 from interlock.engine.circuit import FAILURES
-from interlock.engine.circuit_file import build_circuit_schema, parse_duration, read_circuit
+from interlock.engine.circuit_file import build_circuit_schema, read_circuit
 from interlock.system.errors import CircuitError
 from interlock.system.yaml_text import read_yaml
 
@@ -123,14 +123,6 @@ def test_mistakes_name_file_line_and_what_to_write(
 def test_what_is_no_circuit_at_all(text: str) -> None:
     with pytest.raises(CircuitError, match=r"^x.yaml"):
         read_circuit(text, "x.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("1.5m", 90), ("2h", 7200), ("7d", 604800), ("250ms", 0.25), (3, 3)],
-)
-def test_durations(text: str | float, seconds: float) -> None:
-    assert parse_duration(text) == seconds
 
 
 def test_a_gate_brings_no_role_but_human() -> None:

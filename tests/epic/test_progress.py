@@ -23,7 +23,7 @@ from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status
 
 EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLOG),))
-AT = "2026-01-01T00:00:00+00:00"
+AT = "2026-01-01T00:00:00Z"
 
 
 def said(kind: str, **fields: str) -> HeardSignal:

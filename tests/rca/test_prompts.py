@@ -231,7 +231,7 @@ def test_times_come_with_the_note_on_clocks(short: str) -> None:
 @pytest.mark.parametrize("short", ["F0", "F1", "F3", "F4", "F5"])
 def test_skew_is_said(short: str) -> None:
     late = msgspec.structs.replace(RICH["launch"], ci_started_at="2024-05-03T04:00:00Z")
-    sign = "Clock skew is likely: the launch starts 5 h 58 min after its CI job."
+    sign = "Clock skew is likely: the launch starts 5 h 58 m after its CI job."
     assert sign in outside(rendered(short, RICH | {"launch": late}))
     assert "Clock skew is likely" not in rendered(short, RICH)
 

@@ -5,9 +5,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 
+from interlock.system.clock import SystemClock
 from interlock.system.process_table import Process, SeenProcess, read_process
 from interlock.system.process_tree import KillReport, Relatives, Survivor, kill_tree
-from interlock.system.time import SystemClock
 
 
 class HastyClock:

@@ -10,11 +10,7 @@ from interlock.system.text import (
     count_columns,
     find_first_line,
     fit_columns,
-    format_day,
-    format_elapsed,
     format_line,
-    format_time,
-    parse_time,
     plural,
     replace_unencodable,
 )
@@ -75,29 +71,6 @@ def test_a_cut_block_says_how_much_is_missing() -> None:
 def test_the_first_line_that_says_something() -> None:
     assert find_first_line("\n  \n second\nthird") == "second"
     assert find_first_line(" \n ") == ""
-
-
-def test_times_are_shown_in_utc_and_odd_ones_as_they_came() -> None:
-    assert format_time("2031-03-04T01:30:00+02:00") == "2031-03-03 23:30 UTC"
-    assert format_time("2031-03-04T01:30:00") == "2031-03-04 01:30 UTC"
-    assert format_time("yesterday\x1b[31m") == "yesterday"
-    assert format_day("2031-03-04T23:30:00Z") == "2031-03-04"
-    assert parse_time("0001-01-01T00:00:00+14:00") is None
-    assert parse_time("") is None
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "said"),
-    [
-        ("2031-03-04T02:00:00Z", "2031-03-04T03:58:31Z", "1 h 58 m"),
-        ("2031-03-04T02:00:00Z", "2031-03-04T02:00:00Z", "0 s"),
-        ("2031-03-04T02:00:00Z", "2031-03-07T02:00:05Z", "3 d 5 s"),
-        ("2031-03-04T02:00:00Z", "2031-03-04T01:00:00Z", ""),
-        ("", "2031-03-04T01:00:00Z", ""),
-    ],
-)
-def test_how_long_it_took(start: str, end: str, said: str) -> None:
-    assert format_elapsed(start, end) == said
 
 
 def test_counting() -> None:

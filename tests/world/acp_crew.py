@@ -14,7 +14,7 @@ from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.queries import PermissionBroker
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"

@@ -10,7 +10,7 @@ from tests.world.rogue import Ear, shell
 
 from interlock.agents.cli.process import run_supervised
 from interlock.agents.cli.timeouts import Timeouts
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 

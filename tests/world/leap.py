@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 
 class LeapClock(SystemClock):

@@ -14,7 +14,7 @@ from interlock.agents.command import CommandAgent
 from interlock.journal.database import open_writer
 from interlock.journal.runs import find_run
 from interlock.runtime.session import RunSession
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 AGENT = (sys.executable, str(Path(__file__).with_name("agent.py")))
 

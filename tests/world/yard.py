@@ -33,8 +33,8 @@ from interlock.journal.runs import (
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import RunSession
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
-from interlock.system.time import SystemClock
 
 Agent = Callable[[Ask, Path], str]
 """What an agent says, after what it did in its folder."""

@@ -13,8 +13,8 @@ import msgspec
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
-from interlock.engine.circuit_file import parse_duration
-from interlock.system.errors import CircuitError, SourceError
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.time import parse_duration
 from interlock.system.yaml_text import read_yaml
 
 ANY_CASE = "*"
@@ -68,7 +68,7 @@ def read_script(text: str, file: str) -> Script:
                 found = tuple(msgspec.convert(each, Behaviour) for each in many)
                 for each in found:
                     _check_behaviour(each)
-            except (msgspec.ValidationError, CircuitError) as error:
+            except (msgspec.ValidationError, UsageError) as error:
                 place = f"{file}:{page.line(case_id, step)}"
                 raise SourceError(f"{place}: {step!r}: {error}") from None
             if not found:
@@ -83,7 +83,7 @@ def _check_behaviour(behaviour: Behaviour) -> None:
         parse_duration(behaviour.limited or "1s")
     usage = behaviour.usage
     if not (0 <= usage.tokens <= _MAX_USAGE and 0 <= usage.money <= _MAX_USAGE):
-        raise CircuitError(f"usage must be between 0 and {_MAX_USAGE:,}")
+        raise UsageError(f"usage must be between 0 and {_MAX_USAGE:,}")
 
 
 class ScriptAgent:

@@ -12,11 +12,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from interlock.calibrate import plots, text
-from interlock.calibrate.prices import format_duration, format_money
+from interlock.calibrate.prices import format_money
 from interlock.calibrate.scorecard import Calibration
 from interlock.runtime.benchmark import AnyBenchmark
 from interlock.system.html import load_templates, read_source
 from interlock.system.text import format_line, replace_unencodable
+from interlock.system.time import format_duration
 
 _MAX_CASES = 400
 """So many cases are listed."""

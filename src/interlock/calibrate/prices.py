@@ -12,6 +12,7 @@ import msgspec
 from interlock.runtime.benchmark import AnyBenchmark, CaseResult, StepCost
 from interlock.system.errors import SourceError
 from interlock.system.text import escape_markdown
+from interlock.system.time import format_duration
 
 _MILLION = 1_000_000
 
@@ -144,7 +145,7 @@ def _render_summary(whole: Cost, cases: int, prices: Prices) -> str:
         ("Output tokens", f"{whole.artifact_tokens:,}"),
         ("Total tokens", f"{whole.tokens:,}"),
         ("Cost", f"{format_money(whole.money)} {escape_markdown(prices.currency, 20)}"),
-        ("Wall clock", format_duration(whole.wall_clock_ms)),
+        ("Wall clock", format_duration(whole.wall_clock_ms / 1000)),
         (
             "Average per case",
             f"{whole.tokens // each:,} tokens, {format_money(whole.money / each)}",
@@ -188,7 +189,7 @@ def _format_amounts(cost: Cost) -> tuple[str, ...]:
         f"{cost.artifact_tokens:,}",
         f"{cost.tokens:,}",
         format_money(cost.money),
-        format_duration(cost.wall_clock_ms),
+        format_duration(cost.wall_clock_ms / 1000),
     )
 
 
@@ -200,14 +201,3 @@ def _render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def format_money(amount: float) -> str:
     """Cents where they matter, more digits where it is less than one."""
     return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.4f}"
-
-
-def format_duration(milliseconds: int) -> str:
-    """In its two largest units."""
-    if milliseconds < 10_000:
-        return f"{milliseconds / 1000:.1f} s"
-    seconds = round(milliseconds / 1000)
-    hours, minutes = seconds // 3600, seconds // 60 % 60
-    if hours:
-        return f"{hours} h {minutes} m"
-    return f"{minutes} m {seconds % 60} s" if minutes else f"{seconds} s"

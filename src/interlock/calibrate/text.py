@@ -6,11 +6,12 @@ Numbers are written as people read them; what was not measured is a dash, never 
 from collections.abc import Sequence
 
 from interlock.calibrate.compare import Comparison
-from interlock.calibrate.prices import format_duration, format_money
+from interlock.calibrate.prices import format_money
 from interlock.calibrate.scorecard import MetricRow, Scorecard, ScorecardPart
 from interlock.calibrate.statistics import Interval
 from interlock.runtime.benchmark import AnyBenchmark, BenchmarkTexts, Bounds, MetricTable
 from interlock.system.text import format_line
+from interlock.system.time import format_duration
 
 DASH = "\N{EN DASH}"
 
@@ -175,7 +176,7 @@ def _render_cost(card: Scorecard) -> list[str]:
     )
     paid = (
         f"cost: {format_money(cost.money)} {spent.currency}, {tokens}, "
-        f"{format_duration(cost.wall_clock_ms)}"
+        f"{format_duration(cost.wall_clock_ms / 1000)}"
     )
     return [f"{paid}; {format_money(spent.per_case)} for a case, {each} for a solved case"]
 

@@ -37,6 +37,7 @@ from interlock.runtime.benchmark import (
 )
 from interlock.runtime.settings import RunConfig
 from interlock.signals.batch import Briefing
+from interlock.system.time import format_timestamp
 
 BLIND_NOTICE = (
     "> This is a blind evaluation. Answer from this prompt and the repositories it names. Do not\n"
@@ -116,7 +117,7 @@ class CampaignWork:
         about = CalibrationInfo(
             agent=plan.agent,
             dispatch=plan.dispatch,
-            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            at=format_timestamp(time.time()),
             note=self._describe_partial(result),
             source=source,
             stores=tuple(str(self._campaign.database_of(number).resolve()) for number in numbers),

@@ -23,7 +23,6 @@ from interlock.cli.output import (
     echo_json,
     echo_note,
     open_project,
-    pluralize,
 )
 from interlock.cli.rca import (
     LastGreen,
@@ -38,6 +37,7 @@ from interlock.cli.rca import (
 from interlock.rca import manual
 from interlock.rca.analyze import get_suite
 from interlock.system.errors import SourceError
+from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from interlock.rca.manual import CaseStanding
@@ -107,7 +107,7 @@ def cursor(
                 note=echo_note,
                 **changes,
             )
-            more = pluralize(count, "new case", "new cases")
+            more = plural(count, "new case", "new cases")
             echo_note(f"suite {suite.suite_id} ({suite.name}): {more}")
         else:
             suite = get_suite(connection, suite_id)

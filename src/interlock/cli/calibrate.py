@@ -42,10 +42,10 @@ from interlock.cli.output import (
     echo_table,
     escape_json,
     open_project,
-    pluralize,
 )
 from interlock.cli.run import exit_with
 from interlock.system.errors import SourceError, UsageError
+from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from interlock.calibrate.campaign import Campaign, CampaignRequest
@@ -123,8 +123,8 @@ def check(
         for each in findings:
             place = f"{each.subject}: " if each.subject else ""
             echo(f"{each.level}: {place}{each.message} [{each.id}]\n  {each.fix}")
-        cases = pluralize(len(scenario.cases), "case", "cases")
-        count = pluralize(len(findings), "finding", "findings")
+        cases = plural(len(scenario.cases), "case", "cases")
+        count = plural(len(findings), "finding", "findings")
         echo(f"{scenario.name}: {cases}, {count}, {'sound' if good else 'not sound'}")
     raise typer.Exit(ExitCode.DONE if good else ExitCode.FINDINGS)
 
@@ -215,7 +215,7 @@ def _read_scenario(benchmark: "AnyBenchmark", source: str) -> "Scenario":
     findings = benchmark.check_scenario(scenario, unread)
     faults = [each for each in findings if each.level == "error"]
     if faults:
-        what = pluralize(len(faults), "fault", "faults")
+        what = plural(len(faults), "fault", "faults")
         check = f"'interlock calibrate check {source}'"
         echo_note(f"note: {what} in the labels make scores wrong: {check}")
     found: Scenario = scenario
@@ -316,7 +316,7 @@ def _report_leaks(
             for leak in benchmark.find_leaks(scenario, connection, number, root):
                 count += 1
                 echo_note(f"leak: {leak.where}: {leak.kind} of {leak.subject}: {leak.text[:80]!r}")
-    echo_note(f"{pluralize(count, 'leak', 'leaks')} in what agents were shown")
+    echo_note(f"{plural(count, 'leak', 'leaks')} in what agents were shown")
     return count > 0
 
 
@@ -413,7 +413,7 @@ def _show_trials(
     for each in trials[:_MAX_TRIALS]:
         values = [f"{value:g}" for value in each.thresholds.values()]
         rows.append(_format_row("best" if each.is_best else "", values, each))
-    runs = pluralize(basis["recorded"], "recorded case", "recorded cases")
+    runs = plural(basis["recorded"], "recorded case", "recorded cases")
     echo(f"{runs}, decided again on {basis['on']}; no agent was asked")
     echo_table(head, rows)
     if len(trials) > _MAX_TRIALS:

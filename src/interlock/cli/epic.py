@@ -21,12 +21,12 @@ from interlock.cli.output import (
     echo_note,
     echo_table,
     open_project,
-    pluralize,
 )
 from interlock.cli.run import exit_with
 from interlock.engine.circuit import HUMAN
 from interlock.epic.epic_begin import EpicOptions, agreed, begun, written_epic
 from interlock.system.errors import SourceError, StoreError
+from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -252,7 +252,7 @@ def _show(
         where = ", ".join(each for each in (place.story_id, place.phase, place.task) if each)
         echo(f"{epic_id}: {checkpoint.epic.status.value}; at {where or 'its beginning'}")
         done = sum(each.status == "done" for each in checkpoint.stories)
-        echo(f"{done} of {pluralize(len(checkpoint.stories), 'story', 'stories')} done")
+        echo(f"{done} of {plural(len(checkpoint.stories), 'story', 'stories')} done")
         stories = [(each.id, each.status.value) for each in checkpoint.stories]
         echo_table(("STORY", "STATUS"), stories)
     if not worked["run_id"]:
@@ -273,9 +273,11 @@ def _show(
 
 
 def _now() -> str:
-    from datetime import UTC, datetime
+    import time
 
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    from interlock.system.time import format_timestamp
+
+    return format_timestamp(time.time())
 
 
 Dress = Callable[["RunSetup"], "RunSetup"]
@@ -540,7 +542,7 @@ def _reason(case: "Case") -> str:
 
 def _say(fields: dict[str, Any], case: "Case") -> None:
     epic_id, outcome = fields["epic_id"], fields["outcome"]
-    sessions = pluralize(fields["sessions"], "session", "sessions")
+    sessions = plural(fields["sessions"], "session", "sessions")
     echo(f"{epic_id}: {outcome} after {sessions} (run {fields['run_id']})")
     if fields["reason"]:
         code = f"{fields['code']}: " if fields["code"] else ""

@@ -7,6 +7,7 @@ The verb emit: say a line signal, from inside a session or from a script.
 
 import difflib
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,8 +16,10 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.epic import epic
-from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table, pluralize
+from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
 from interlock.system.errors import SourceError
+from interlock.system.text import plural
+from interlock.system.time import format_timestamp
 
 if TYPE_CHECKING:
     from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
@@ -199,7 +202,7 @@ def _checkpoints() -> "Checkpoints":
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return format_timestamp(time.time())
 
 
 def _signal(*fields: str) -> str:
@@ -283,7 +286,7 @@ def _show_unread(found: "UnreadableCheckpoint", epic_id: str, json: bool) -> Non
 
 def _show_checkpoint(found: "Checkpoint") -> None:
     here, git, action = found.position, found.git, found.next_action
-    number = pluralize(found.generation, "write", "writes")
+    number = plural(found.generation, "write", "writes")
     echo(f"epic {found.epic.id}: {found.epic.status}, {number}, last at {found.updated}")
     echo(f"  story {here.story_id or '-'}, phase {here.phase or '-'}, task {here.task or '-'}")
     dirty = ", with uncommitted work" if git.dirt else ""

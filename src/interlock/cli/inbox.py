@@ -7,8 +7,9 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.options import open_input, read_fields
-from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project, pluralize
+from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project
 from interlock.system.errors import StateError
+from interlock.system.text import plural
 from interlock.system.time import format_time
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def answer(
         echo_json(found)
         return
     others = len(found.also)
-    also = f" and to {pluralize(others, 'other', 'others')} of its family" if others else ""
+    also = f" and to {plural(others, 'other', 'others')} of its family" if others else ""
     echo(f"saved the answer to question {found.question_id}{also}; {found.then}")
 
 
@@ -230,4 +231,4 @@ def _echo_comments(rows: list[dict[str, Any]]) -> None:
         echo("no comments")
     errors = sum("error" in row for row in rows)
     if errors:
-        echo(f"{pluralize(errors, 'line is', 'lines are')} no comment")
+        echo(f"{plural(errors, 'line is', 'lines are')} no comment")

@@ -19,9 +19,9 @@ from interlock.cli.output import (
     echo_table,
     escape_json,
     open_project,
-    pluralize,
 )
 from interlock.cli.run import format_ends, list_next_steps
+from interlock.system.text import plural
 from interlock.system.time import format_time
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _echo_standing(standing: "RunStanding", now: float) -> None:
     echo(f"run {run.run_id}: {run.circuit} v{run.version}, {standing.status}{by}")
     echo(format_ends(standing.ends))
     echo(
-        f"{pluralize(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
+        f"{plural(spent.dispatches, 'dispatch', 'dispatches')}, {spent.tokens} tokens, "
         f"{spent.money:.2f} money, {spent.seconds:.1f} s"
     )
     for line in standing.low_limits:

@@ -82,10 +82,6 @@ def _escape_character(sign: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def pluralize(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
 _SHOWN_EVENTS = ("query", "rate-limit", "budget-low")
 """What is said at once; the rest is in the result, or in the inbox."""
 _BELL = "\a"

@@ -8,8 +8,8 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
-from interlock.cli.output import Json, echo, echo_json, pluralize
-from interlock.system.text import align_columns
+from interlock.cli.output import Json, echo, echo_json
+from interlock.system.text import align_columns, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,11 +100,11 @@ def _echo_findings(file: Path, read: "Plan", findings: "tuple[PlanFinding, ...]"
         echo(f"{place}: {finding.level} {finding.code}: {finding.sentence}")
     errors = sum(finding.level == "error" for finding in findings)
     warnings = len(findings) - errors
-    tasks = pluralize(len(read.tasks), "task", "tasks")
+    tasks = plural(len(read.tasks), "task", "tasks")
     if not findings:
         echo(f"{tasks}, nothing to find fault with")
     else:
-        found = pluralize(errors, "error", "errors"), pluralize(warnings, "warning", "warnings")
+        found = plural(errors, "error", "errors"), plural(warnings, "warning", "warnings")
         echo(f"{tasks}: {', '.join(found)}{'' if errors else '; the plan can be delivered'}")
 
 
@@ -143,19 +143,19 @@ def _format_plan(read: "Plan") -> "Iterator[str]":
     from interlock.delivery.plan.check import check_plan
 
     yield read.title or "a plan without a title"
-    checks = pluralize(len({check.name for check in read.checks}), "check", "checks")
-    places = pluralize(len(read.environments), "environment", "environments")
-    phases = pluralize(len(read.phases), "phase", "phases")
-    yield f"{pluralize(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
+    checks = plural(len({check.name for check in read.checks}), "check", "checks")
+    places = plural(len(read.environments), "environment", "environments")
+    phases = plural(len(read.phases), "phase", "phases")
+    yield f"{plural(len(read.tasks), 'task', 'tasks')} in {phases}; {checks}, {places}"
     yield from _format_graph(read)
     path = graph.find_critical_path(read)
     yield ""
     if path:
-        yield f"critical path, {pluralize(len(path), 'task', 'tasks')}: {_join_names(path, ' > ')}"
+        yield f"critical path, {plural(len(path), 'task', 'tasks')}: {_join_names(path, ' > ')}"
     yield f"can start now: {_join_names(graph.find_startable(read), ', ') or 'nothing'}"
     errors = [each for each in check_plan(read) if each.level == "error"]
     if errors:
-        found = pluralize(len(errors), "error", "errors")
+        found = plural(len(errors), "error", "errors")
         yield f"the plan has {found}: see interlock plan check"
 
 

@@ -38,12 +38,12 @@ from interlock.cli.output import (
     echo_note,
     echo_table,
     open_project,
-    pluralize,
 )
 from interlock.cli.run import exit_with, take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.config import change_config
 from interlock.system.errors import StateError
+from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -255,7 +255,7 @@ def report(
 
 
 def _announce_new_failures(suite: "Suite", count: int) -> None:
-    more = pluralize(count, "new failure", "new failures")
+    more = plural(count, "new failure", "new failures")
     echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
@@ -265,7 +265,7 @@ def _report_no_failures(intakes: "Sequence[SourceLaunch]", *, json: bool) -> Non
         echo_json({"suite_id": None, "tests": tests, "failures": 0})
         return
     if tests:
-        ran = pluralize(tests, "test", "tests")
+        ran = plural(tests, "test", "tests")
         echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
         echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
@@ -305,7 +305,7 @@ def shorten_waiting_lines(waiting: Sequence[str], run_id: int) -> list[str]:
     """What waits for an answer by hand, in so many lines that the summary is still seen."""
     if len(waiting) <= _BY_HAND:
         return list(waiting)
-    more = pluralize(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
+    more = plural(len(waiting) - _BY_HAND, "more case waits", "more cases wait")
     return [*waiting[:_BY_HAND], f"{more} in the same way: 'interlock status {run_id}' lists them"]
 
 
@@ -389,14 +389,14 @@ def _show_push(pushed: "PushResult", left: dict[str, int]) -> None:
     for note in pushed.notes:
         echo(f"note: {note}")
     for reason, count in left.items():
-        echo(f"{pluralize(count, 'case', 'cases')} left out: {reason}")
-    same = pluralize(len(pushed.unchanged), "item is", "items are")
-    many = pluralize(len(pushed.changes), "item", "items")
+        echo(f"{plural(count, 'case', 'cases')} left out: {reason}")
+    same = plural(len(pushed.unchanged), "item is", "items are")
+    many = plural(len(pushed.changes), "item", "items")
     if pushed.dry_run:
         echo(f"{many} would change, {same} as they should be; --send writes it")
     else:
         lost = len(pushed.unwritten)
-        not_written = f", {pluralize(lost, 'item was', 'items were')} not written" if lost else ""
+        not_written = f", {plural(lost, 'item was', 'items were')} not written" if lost else ""
         echo(f"{many} changed, {same} as they should be{not_written}")
 
 

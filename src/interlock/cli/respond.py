@@ -6,9 +6,9 @@ The verb `conform`: a watcher or agent against the file protocol.
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -18,6 +18,7 @@ import typer
 from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
 from interlock.system.errors import SourceError
+from interlock.system.time import format_timestamp
 
 if TYPE_CHECKING:
     from interlock.testing.conform.scenarios import ConformScenario
@@ -50,7 +51,7 @@ def respond(
     json: Json = False,
 ) -> None:
     """Answer signals that wait in files, with any command. Prompt on stdin, JSON on stdout."""
-    from interlock.engine.circuit_file import parse_duration
+    from interlock.system.time import parse_duration
     from interlock.testing.responder.inbox import SignalFinder
     from interlock.testing.responder.responder import Answerer, Notes, Responder
 
@@ -77,8 +78,8 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
     from interlock.agents.files.batch import ProgressGauge
     from interlock.agents.registry import AgentContext, build_agent
     from interlock.runtime.settings import DATABASE, open_queries_folder, read_settings
+    from interlock.system.clock import SystemClock
     from interlock.system.errors import UsageError
-    from interlock.system.time import SystemClock
 
     if not spec:
         raise UsageError("who answers? Say it with --agent exec:COMMAND")
@@ -123,7 +124,7 @@ def _choose_exit_code(tally: "ResponderCounts") -> ExitCode:
 
 
 def _format_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return format_timestamp(time.time())
 
 
 @app.command()
@@ -153,7 +154,7 @@ def conform(
     json: Json = False,
 ) -> None:
     """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
-    from interlock.engine.circuit_file import parse_duration
+    from interlock.system.time import parse_duration
     from interlock.testing.conform import kit as report
     from interlock.testing.conform.kit import ConformKit
     from interlock.testing.conform.stage import Patience

@@ -41,9 +41,9 @@ from interlock.cli.output import (
     echo_json,
     echo_note,
     open_project,
-    pluralize,
 )
 from interlock.system.errors import StateError
+from interlock.system.text import plural
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -180,7 +180,7 @@ def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
         }
         echo_json(fields)
         exit_with(result)
-    cost = pluralize(spent.dispatches, "dispatch", "dispatches")
+    cost = plural(spent.dispatches, "dispatch", "dispatches")
     echo(f"run {run_id}: {result.status}; {format_ends(ends)}; {cost}")
     for line in result.written_out:
         echo(line)

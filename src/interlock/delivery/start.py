@@ -111,7 +111,7 @@ def build_config(
 ) -> "DeliveryConfig":
     from interlock.agents.registry import workspace_id
     from interlock.delivery.config import DeliveryConfig, DeliveryTables
-    from interlock.engine.circuit_file import parse_duration
+    from interlock.system.time import parse_duration
 
     tables = settings.read_tables(DeliveryTables)
     return DeliveryConfig(

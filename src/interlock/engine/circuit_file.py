@@ -29,13 +29,13 @@ from interlock.engine.circuit import (
 )
 from interlock.engine.expression import Expression, parse_expression
 from interlock.engine.shape import read_shape
-from interlock.system.errors import CircuitError
+from interlock.system.errors import CircuitError, UsageError
+from interlock.system.time import parse_duration
 from interlock.system.yaml_text import YamlDocument, read_yaml
 
 Name = str
 """Limits beyond the plain type are checked by notation: msgspec 0.22 can crash when a constrained
 text stands beside a list in a union (msgspec issue 717)."""
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 Scalar = str | int | float | bool | None
 
 
@@ -138,15 +138,6 @@ def build_circuit_schema() -> dict[str, Any]:
         "title": "Interlock circuit",
         **msgspec.json.schema(CircuitText),
     }
-
-
-def parse_duration(duration: str | float) -> float:
-    """`90s`, `10m`, `2h`, `7d` or a number of seconds."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?", str(duration))
-    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
-    if seconds <= 0:
-        raise CircuitError(f"{duration!r} is not a duration; write 90s, 10m, 2h or 7d")
-    return seconds
 
 
 def is_valid_name(name: str) -> bool:
@@ -326,7 +317,7 @@ class _Builder:
     def _read_timeout(self, name: str, given: StepText) -> float | None:
         try:
             return None if given.timeout is None else parse_duration(given.timeout)
-        except CircuitError as error:
+        except UsageError as error:
             raise self._build_error(f"timeout: {error}", "steps", name, "timeout") from None
 
     def _find_schema(self, answer: str | dict[str, Any]) -> dict[str, Any]:

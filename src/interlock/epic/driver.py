@@ -19,7 +19,6 @@ from interlock.epic import progress
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.record import Checkpoint, Epic, Story
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
-from interlock.epic.progress import format_time
 from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.recovery.policy import Action
 from interlock.epic.recovery.recover import RecoveryResult, recover
@@ -28,6 +27,7 @@ from interlock.epic.terms import EpicConfig
 from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError
 from interlock.system.files import append_line
+from interlock.system.time import format_timestamp
 
 _LONGEST_LINE: Final = 500
 
@@ -213,7 +213,7 @@ class EpicDriver:
         return self._checkpoints.update(self._terms.epic_id, change, self._timestamp()).checkpoint
 
     def _timestamp(self) -> str:
-        return format_time(self._now())
+        return format_timestamp(self._now())
 
 
 def _close_checkpoint(

@@ -8,7 +8,6 @@ a crash, it comes to the same.
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +29,7 @@ from interlock.epic.sessions.carrier import SessionAttempt
 from interlock.epic.sessions.record import HeardSignal
 from interlock.epic.status import NEXT, Status, read_status
 from interlock.system.errors import InterlockError, SourceError
+from interlock.system.time import format_timestamp
 
 _ON_THE_WAY: Final = (Status.READY, Status.IN_PROGRESS)
 _BROKEN: Final = (Status.FAILED, Status.BLOCKED, Status.HALTED, Status.PARTIAL)
@@ -292,7 +292,7 @@ class CheckpointUpdater:
         """A human is asked, or asked still after a restart: the same words change nothing."""
         self._change_if_needed(
             lambda known: apply_question(
-                known, request_id, format_time(since), format_time(deadline)
+                known, request_id, format_timestamp(since), format_timestamp(deadline)
             )
         )
 
@@ -312,7 +312,7 @@ class CheckpointUpdater:
             self._note(f"the checkpoint does not tell of the question: {error}")
 
     def _timestamp(self) -> str:
-        return format_time(self._now())
+        return format_timestamp(self._now())
 
 
 def _apply_session(
@@ -331,11 +331,6 @@ def _apply_session(
     if word is not None and word.type == "HITL_REQUIRED":
         after = apply_request(after, word, at)
     return apply_failure(after, attempt, at), notes
-
-
-def format_time(at: float) -> str:
-    """A time as checkpoints write it."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _find_message(attempt: SessionAttempt) -> str:

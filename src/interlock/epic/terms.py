@@ -7,10 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from interlock.engine.circuit_file import parse_duration
 from interlock.epic.epic_file import EpicStory
 from interlock.epic.recovery.policy import Policy, read_policy
-from interlock.system.errors import CircuitError, SourceError
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.time import parse_duration
 
 Desk = Literal["inbox", "github"]
 
@@ -66,7 +66,7 @@ def seconds(word: str, name: str) -> float:
         return 0.0
     try:
         return parse_duration(word.strip())
-    except CircuitError as error:
+    except UsageError as error:
         raise SourceError(f"{name}: {error}") from None
 
 

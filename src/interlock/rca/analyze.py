@@ -23,7 +23,7 @@ from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
 from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
-from interlock.rca.knowledge.intake import begin_suite, extend_suite, parse_timestamp
+from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
@@ -33,6 +33,7 @@ from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.files import write_file
+from interlock.system.time import parse_timestamp
 
 CIRCUIT = "rca"
 

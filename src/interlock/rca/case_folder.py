@@ -21,10 +21,10 @@ from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.history import CaseSummary, DispatchRecord, list_cases, list_dispatches
 from interlock.rca.check_answer import list_remarks
-from interlock.rca.prompt_data.parameters import format_timestamp
 from interlock.rca.steps import ARTIFACT_FILES, F6
 from interlock.signals.signal_file import Artifact, read_artifact
 from interlock.system.files import UnreadableFile, read_file, write_file
+from interlock.system.time import format_timestamp
 
 STATE_FILE = "state.json"
 REGRESSIONS_FILE = "regression-report.md"
@@ -76,7 +76,7 @@ def build_state(
     """A case's state as its folder tells it."""
     sent_times = [each.sent_at for each in dispatches]
     first = FolderEntry(
-        "INIT", "start circuit", "INIT", _format_time(min(sent_times, default=None))
+        "INIT", "start circuit", "INIT", format_timestamp(min(sent_times, default=None))
     )
     return CaseState(
         case_id=case.case_no,
@@ -102,7 +102,7 @@ def list_entries(dispatches: Iterable[DispatchRecord], circuit: Circuit) -> Iter
         if each.decision is not None:
             outcome = _format_outcome(each, each.decision, circuit)
             yield FolderEntry(
-                each.step, outcome, each.decision.rule, _format_time(each.answered_at)
+                each.step, outcome, each.decision.rule, format_timestamp(each.answered_at)
             )
 
 
@@ -130,10 +130,6 @@ def _format_outcome(each: DispatchRecord, decision: Decision, circuit: Circuit) 
 def _format_value(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _format_time(at: float | None) -> str:
-    return format_timestamp(at).replace("+00:00", "Z")
 
 
 def _write_case_folder(

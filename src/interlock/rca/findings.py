@@ -26,7 +26,6 @@ from interlock.rca.knowledge.suites import (
     list_launches,
     list_suite_cases,
 )
-from interlock.rca.prompt_data.parameters import format_timestamp
 from interlock.rca.records import (
     CaseFinding,
     Evidence,
@@ -38,6 +37,7 @@ from interlock.rca.records import (
 )
 from interlock.rca.sources.reportportal.push import DefectUpdate, format_comment
 from interlock.rca.steps import F3
+from interlock.system.time import format_timestamp
 
 _LONGEST_STACK = 4_000
 

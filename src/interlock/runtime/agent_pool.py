@@ -29,8 +29,8 @@ from interlock.runtime.budget import BudgetLimits, read_limits
 from interlock.runtime.notify import Notifier, build_notifier
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, open_queries_folder
 from interlock.signals.batch import Phase
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
-from interlock.system.time import SystemClock
 
 PARALLEL = 8
 """Dispatches at once, if nobody says otherwise."""

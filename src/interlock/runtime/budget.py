@@ -15,7 +15,6 @@ import msgspec
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN
-from interlock.engine.circuit_file import parse_duration
 from interlock.engine.schedule import (
     NO_LIMITS,
     Budget,
@@ -25,9 +24,9 @@ from interlock.engine.schedule import (
 )
 from interlock.journal.journal import Inquiry, InquiryAnswered, Journal, TurnWrites, WorkTime
 from interlock.journal.usage import OpenInquiry
-from interlock.system.errors import CircuitError, SourceError
+from interlock.system.errors import SourceError, UsageError
 from interlock.system.strict_json import Problem, read_object
-from interlock.system.time import Day
+from interlock.system.time import Day, parse_duration
 
 LOW_SHARE = 0.8
 """The share of a limit from which on users are warned."""
@@ -94,7 +93,7 @@ def _read_amount(name: str, kind: str, text: object) -> float | int:
             amount = float(str(text))
         else:
             amount = int(str(text))
-    except (ValueError, CircuitError):
+    except (ValueError, UsageError):
         amount = math.nan
     if not 0 <= amount < math.inf:  # nan is not
         example = _EXAMPLES.get(kind, "100")

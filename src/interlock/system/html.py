@@ -9,7 +9,7 @@ import hashlib
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from interlock.system import text
+from interlock.system import text, time
 
 
 def load_templates(room: str) -> Environment:
@@ -24,11 +24,11 @@ def load_templates(room: str) -> Environment:
     made.filters.update(
         line=text.format_line,
         first_line=text.find_first_line,
-        when=text.format_time,
-        day=text.format_day,
-        lasted=text.format_elapsed,
+        when=time.format_utc_time,
+        day=time.format_day,
+        lasted=time.format_elapsed,
         counted=text.plural,
-        machine_time=format_machine_time,
+        machine_time=time.format_rfc3339,
         link=text.safe_link,
     )
     return made
@@ -49,8 +49,3 @@ def build_content_policy(style: str, script: str) -> str:
 
 def _digest(part: str) -> str:
     return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
-
-
-def format_machine_time(at: str) -> str:
-    found = text.parse_time(at)
-    return found.isoformat() if found else ""

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -73,41 +72,6 @@ def transliterate(text: str) -> str:
 
 def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def parse_time(at: str) -> datetime | None:
-    """An RFC 3339 time; one without an offset is taken as UTC. None if it is none."""
-    try:
-        found = datetime.fromisoformat(at.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def format_time(at: str) -> str:
-    """A time for people, in UTC; what cannot be read is shown as it came."""
-    found = parse_time(at)
-    return f"{found:%Y-%m-%d %H:%M} UTC" if found else format_line(at, 40)
-
-
-def format_day(at: str) -> str:
-    found = parse_time(at)
-    return f"{found:%Y-%m-%d}" if found else format_line(at, 40)
-
-
-def format_elapsed(start: str, end: str) -> str:
-    """How long something took, in its two largest units; empty if not known."""
-    begun, ended = parse_time(start), parse_time(end)
-    if begun is None or ended is None or ended < begun:
-        return ""
-    return format_duration(ended - begun)
-
-
-def format_duration(length: timedelta) -> str:
-    seconds = int(length.total_seconds())
-    parts = [(seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m")]
-    said = [f"{number} {unit}" for number, unit in (*parts, (seconds % 60, "s")) if number]
-    return " ".join(said[:2]) or "0 s"
 
 
 def count_columns(text: str) -> int:

@@ -1,16 +1,26 @@
-"""Time: the clock of a running event loop, and moments as sources write them.
+"""Moments and durations, as sources write them and as people read them.
 
-The clock starts with the machine's time and goes on by itself: setting the machine's clock while a
-run works neither times its dispatches out nor keeps them waiting. Moments (epoch milliseconds or
-microseconds, ISO 8601) become RFC 3339 in UTC; what is no time is "".
+A moment is seconds since 1970 inside; outside it is RFC 3339 in UTC (`2026-02-16T12:00:00Z`). What
+is no time is None or "".
 """
 
-import asyncio
+import re
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from datetime import time as time_of_day
 from typing import Any, Final, NamedTuple
+
+from interlock.system.errors import UsageError
+from interlock.system.text import format_line
+
+_LONGEST: Final = 64
+_MICROSECONDS: Final = 10**13
+"""From here on a number counts microseconds; below it, milliseconds."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)?")
+_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SHORT: Final = 10
+"""Seconds below which tenths count."""
 
 
 class Day(NamedTuple):
@@ -21,33 +31,19 @@ class Day(NamedTuple):
     ends: float
 
 
-class SystemClock:
-    """Wall time, and callbacks on the running event loop."""
-
-    def __init__(self) -> None:
-        self._ahead = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        return self._ahead + time.monotonic()
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        delay = max(0.0, when - self.now())
-        return asyncio.get_running_loop().call_later(delay, callback).cancel
+def find_local_day(at: float) -> Day:
+    """The day around a moment, from midnight to midnight where this machine is."""
+    today = datetime.fromtimestamp(at).astimezone().date()
+    begins, ends = (
+        datetime.combine(day, time_of_day()).astimezone().timestamp()
+        for day in (today, today + timedelta(days=1))
+    )
+    return Day(today.isoformat(), begins, ends)
 
 
 def format_time(at: float) -> str:
     """A moment in the user's own time, to the second."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-
-
-def find_local_day(at: float) -> Day:
-    """The day around a moment, from midnight to midnight where this machine is."""
-    today = datetime.fromtimestamp(at).astimezone().date()
-    begins, ends = (
-        datetime.combine(each, time_of_day()).astimezone().timestamp()
-        for each in (today, today + timedelta(days=1))
-    )
-    return Day(today.isoformat(), begins, ends)
 
 
 def format_clock_time(at: float, now: float) -> str:
@@ -57,13 +53,80 @@ def format_clock_time(at: float, now: float) -> str:
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", then)
 
 
-_MICROSECONDS: Final = 10**13
-"""From here on a number counts microseconds; below it, milliseconds."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+def format_timestamp(at: float | None) -> str:
+    """A moment in RFC 3339, to the second, in UTC."""
+    try:
+        return "" if at is None else _format_moment(datetime.fromtimestamp(int(at), UTC))
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def parse_time(text: str) -> datetime | None:
+    """A time in RFC 3339; without an offset it counts as UTC. None if it is none."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse_timestamp(text: str) -> float | None:
+    """Seconds since 1970 of a time in RFC 3339; None if it is none."""
+    found = parse_time(text)
+    return None if found is None else found.timestamp()
+
+
+def format_utc_time(text: str) -> str:
+    """A time in RFC 3339 for people, in UTC; what cannot be read is shown as it came."""
+    found = parse_time(text)
+    return f"{found:%Y-%m-%d %H:%M} UTC" if found else format_line(text, 40)
+
+
+def format_day(text: str) -> str:
+    found = parse_time(text)
+    return f"{found:%Y-%m-%d}" if found else format_line(text, 40)
+
+
+def format_elapsed(start: str, end: str) -> str:
+    """How long something took; empty if not known."""
+    started, ended = parse_time(start), parse_time(end)
+    if started is None or ended is None or ended < started:
+        return ""
+    return format_duration(ended - started)
+
+
+def format_duration(length: timedelta | float | None) -> str:
+    """A length of time, of seconds if it is a number, in its two largest units: `2 h 5 m`."""
+    if length is None:
+        return ""
+    exact = length.total_seconds() if isinstance(length, timedelta) else length
+    if exact < 0:
+        return f"minus {format_duration(-exact)}"
+    if exact < _SHORT:
+        return f"{round(exact, 1):g} s"
+    seconds = round(exact)
+    parts = (
+        (seconds // 86400, "d"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "m"),
+        (seconds % 60, "s"),
+    )
+    return " ".join([f"{number} {unit}" for number, unit in parts if number][:2])
+
+
+def parse_duration(text: str | float) -> float:
+    """The seconds that `90s`, `10m`, `2h`, `7d` or a number of seconds means."""
+    found = _DURATION.fullmatch(str(text))
+    seconds = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
+    if seconds <= 0:
+        raise UsageError(f"{text!r} is not a duration; write 90s, 10m, 2h or 7d")
+    return seconds
 
 
 def format_rfc3339(value: Any) -> str:
-    """The same moment as RFC 3339 in UTC, or "" if this is none."""
+    """A source's moment (RFC 3339, epoch milliseconds or microseconds) as RFC 3339 in UTC."""
     found = _parse_moment(value)
     return "" if found is None else _format_moment(found)
 
@@ -87,12 +150,7 @@ def _parse_moment(value: Any) -> datetime | None:
     text = str(value).strip()
     if text.isascii() and text.isdigit() and len(text) >= 11:
         return _parse_number(int(text))
-    try:
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+    return parse_time(text)
 
 
 def _parse_number(value: float) -> datetime | None:

@@ -29,8 +29,8 @@ from interlock.api.project import AgentLike, Project
 from interlock.api.run import Event
 from interlock.engine.circuit import RATE_LIMIT, Step
 from interlock.engine.verify.finding import Finding
+from interlock.system.clock import SystemClock
 from interlock.system.errors import UsageError
-from interlock.system.time import SystemClock
 
 START = 1_767_225_600.0
 """When a fake clock starts, unless it is told otherwise: 2026-01-01, midnight UTC."""

@@ -24,7 +24,7 @@ from interlock.agents.queries import (
     write_query,
     write_reply,
 )
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
 

@@ -13,8 +13,8 @@ from tests.world.clock import FakeClock
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.carrier import MAX_ANSWER, Reply
 from interlock.agents.cli.tag import TAGS
+from interlock.system.clock import SystemClock
 from interlock.system.process_table import list_processes
-from interlock.system.time import SystemClock
 
 GOOD = Reply(1, b'{"n":1}')
 

@@ -26,7 +26,7 @@ from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.status import read_agent_status
 from interlock.engine.case import Usage
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 GOOD = '{"n":1}'
 ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))

@@ -23,8 +23,8 @@ from interlock.agents.cli.orphans import (
     no_run_is_over,
 )
 from interlock.agents.cli.tag import ProcessTag, read_tag
+from interlock.system.clock import SystemClock
 from interlock.system.process_table import Process, ProcessTable, SeenProcess
-from interlock.system.time import SystemClock
 
 ROOT = Path(__file__).parents[3]
 _NUMBERS = count(1)

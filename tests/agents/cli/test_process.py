@@ -27,10 +27,10 @@ from interlock.agents.cli.process import (
 )
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import CLOCK_NAMES, StreamSign, Timeouts
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot, list_processes, read_process
 from interlock.system.process_tree import OutputLine
-from interlock.system.time import SystemClock
 
 PATIENT = Timeouts(grace=1.0)
 

@@ -25,8 +25,8 @@ from interlock.delivery.checks.records import (
     Environment,
     build_matrix,
 )
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
-from interlock.system.time import SystemClock
 
 COMMIT = "a" * 40
 
@@ -129,7 +129,7 @@ from pathlib import Path
 from tests.delivery.checks.test_baseline import COMMIT, counting
 from tests.delivery.checks.test_run import site
 from interlock.delivery.checks.records import build_matrix
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 from interlock.delivery.checks.baseline import take_baseline
 
 folder = Path(sys.argv[1])

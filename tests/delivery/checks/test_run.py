@@ -31,10 +31,10 @@ from interlock.delivery.checks.run import (
     OutputTail,
     run_checks,
 )
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import list_processes
 from interlock.system.process_tree import Clock, OutputLine
-from interlock.system.time import SystemClock
 
 _NUMBERS = count(1)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/none"}

@@ -12,7 +12,7 @@ from interlock.delivery.checks.claims import ClaimRow, compare_claims
 from interlock.delivery.checks.records import Check, CheckResult, build_matrix
 from interlock.delivery.checks.run import run_checks
 from interlock.delivery.checks.verdict import CheckVerdict, compare_with_baseline
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 TESTS = """import unittest
 from calc import add

@@ -28,7 +28,7 @@ from interlock.epic.sessions.carrier import (
     backoff_seconds,
 )
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"

@@ -14,7 +14,6 @@ from interlock.rca.knowledge.intake import (
     FailedCase,
     OpenedSuite,
     extend_suite,
-    parse_timestamp,
 )
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import InterlockError, SourceError, StoreError
@@ -249,20 +248,3 @@ def test_two_at_once_on_one_database(tmp_path: Path) -> None:
     with open_writer(world.db), pytest.raises(StoreError, match="is in use by process"):
         world.open(launched(failed("b")))
     assert world.open(launched(failed("b"))) == OpenedSuite(2, 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1970-01-01T00:00:01Z", 1.0),
-        ("1970-01-01T01:00:01+01:00", 1.0),
-        ("1970-01-01 00:00:01", 1.0),
-        ("1970-01-01T00:00:00.250Z", 0.25),
-        ("", None),
-        ("yesterday", None),
-        ("0001-01-01T00:00:00+23:59", -62135683140.0),
-        ("2024-13-01T00:00:00Z", None),
-    ],
-)
-def test_times_in_seconds(text: str, seconds: float | None) -> None:
-    assert parse_timestamp(text) == seconds

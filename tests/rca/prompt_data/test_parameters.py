@@ -28,7 +28,6 @@ from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.suites import find_position
 from interlock.rca.prompt_data.groups import shorten_name
 from interlock.rca.prompt_data.parameters import PromptDataReader
-from interlock.rca.prompt_data.parameters import format_timestamp as spelled
 from interlock.rca.prompt_data.subject import PARAMETER_NAMES, PromptLimits
 from interlock.rca.records import Checkout, Failure, PriorCause, PriorKnowledge, Sibling
 from interlock.rca.steps import F4, F5, FAMILIES, find_family, get_family
@@ -76,7 +75,7 @@ def test_envelope_and_git() -> None:
         "status": "FAILED",
         "start": "2024-05-03T09:58:00Z",
         "end": "2024-05-03T10:28:00Z",
-        "duration": "30 min",
+        "duration": "30 m",
         "version": "2.4",
         "stats": "50 tests, 3 failed, 2 skipped, 45 passed",
         "defect_stats": "2 ti001",
@@ -361,11 +360,6 @@ def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, 
         found = PromptDataReader(connection, CheckoutSet(RcaConfig()), TAXONOMY)
         place = find_position(connection, case_no)
         return found.read_parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
-
-
-def test_a_time_of_the_store_is_spelled_in_utc() -> None:
-    assert spelled(0.0) == "1970-01-01T00:00:00+00:00"
-    assert spelled(None) == ""
 
 
 def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:

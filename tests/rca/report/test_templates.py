@@ -7,7 +7,7 @@ from interlock.rca.report.page import (
     load_environment,
     read_template,
 )
-from interlock.system.html import format_machine_time
+from interlock.system.time import format_rfc3339
 
 
 def _turn(**read: object) -> FindingStep:
@@ -37,8 +37,8 @@ def test_a_verdict_somebody_made_up_is_unchecked() -> None:
 
 
 def test_machines_get_iso_times_or_nothing() -> None:
-    assert format_machine_time("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00+00:00"
-    assert format_machine_time("soon") == ""
+    assert format_rfc3339("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00Z"
+    assert format_rfc3339("soon") == ""
 
 
 def test_our_style_and_script_cannot_end_their_element() -> None:

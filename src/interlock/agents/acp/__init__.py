@@ -15,7 +15,7 @@ from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.profiles import list_profiles
 from interlock.agents.queries import PermissionBroker, QueryBroker
-from interlock.system.errors import CircuitError, SourceError
+from interlock.system.errors import SourceError, UsageError
 
 _ADAPTERS = {
     "claude-agent-acp": "claude",
@@ -42,7 +42,7 @@ def build_acp_agent(
     try:
         settings.timeouts  # noqa: B018 - a wrong clock is an error now, not at the first start
         patience = settings.permission_seconds
-    except (CircuitError, msgspec.ValidationError) as error:
+    except (UsageError, msgspec.ValidationError) as error:
         raise SourceError(f"interlock.toml: [acp] {error}") from None
     # The agent starts in its own work folder, but the user wrote a path relative to this one.
     program = str(Path(argv[0]).absolute()) if "/" in argv[0] else argv[0]

@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from interlock.agents.cli.timeouts import CLOCK_NAMES, Timeouts
-from interlock.engine.circuit_file import parse_duration
 from interlock.system.errors import SourceError
+from interlock.system.time import parse_duration
 
 Verdict = Literal["allow", "ask", "reject"]
 _CLOCK_KEYS = {*CLOCK_NAMES, "grace"}
@@ -59,7 +59,7 @@ class AcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def permission_seconds(self) -> float:
-        """Seconds a question waits; CircuitError if that is no time."""
+        """Seconds a question waits; UsageError if that is no time."""
         return parse_duration(self.permission_timeout)
 
     @property

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from interlock.agents.carrier import Ask, Clock, Deliver
-from interlock.agents.files.case_folder import SIGNAL_FILE, format_timestamp, make_run_folder
+from interlock.agents.files.case_folder import SIGNAL_FILE, make_run_folder
 from interlock.agents.files.file import FileCarrier
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
@@ -46,6 +46,7 @@ from interlock.system.files import (
     write_file,
 )
 from interlock.system.strict_json import Problem
+from interlock.system.time import format_timestamp
 
 MANIFEST_FILE = "batch-manifest.json"
 BRIEFING_FILE = "briefing.md"

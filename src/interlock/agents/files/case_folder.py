@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from interlock.signals.signal_file import SignalFile, encode_signal, read_artifa
 from interlock.system.errors import SourceError
 from interlock.system.files import read_file, write_file
 from interlock.system.strict_json import Problem, read_object
+from interlock.system.time import format_timestamp
 
 SIGNAL_FILE = "signal.json"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
@@ -136,11 +136,6 @@ Write the answer to this file, wrapped with the number of this dispatch:
     {place.artifact}
     {{"dispatch_id": {ask.dispatch_id}, "data": ANSWER}}
 """
-
-
-def format_timestamp(at: float) -> str:
-    """ISO 8601, as the seeds write it."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 MAX_ARTIFACT = MAX_ANSWER + 4096

@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from interlock.engine.circuit_file import parse_duration
-from interlock.system.errors import CircuitError, SourceError
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.time import parse_duration
 
 _BULLET: Final = re.compile(r"([ \t]*+)(?:[-*+•]|\d{1,4}[.)])(?:[ \t]++|$)(\[.?\](?:[ \t]++|$))?+")
 _BARE_BOX: Final = re.compile(r"([ \t]*+)(\[[ xX✓✔]\])(?:[ \t]++|$)")
@@ -281,7 +281,7 @@ def parse_timeout(text: str | float, usual: float) -> float:
         return usual
     try:
         seconds = parse_duration(given)
-    except CircuitError as error:
+    except UsageError as error:
         raise SourceError(str(error)) from None
     if seconds > LONGEST_TIMEOUT:
         raise SourceError(f"{given[:_SHOWN]!r} is too long for one check; the most is 7d")

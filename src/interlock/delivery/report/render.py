@@ -5,7 +5,6 @@ may have thousands of tasks; no text from outside is ever taken for markup.
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,12 +21,11 @@ from interlock.system.text import (
     clip_block,
     escape_markdown,
     format_code,
-    format_duration,
     format_fence,
-    format_time,
     plural,
     replace_unencodable,
 )
+from interlock.system.time import format_duration, format_timestamp, format_utc_time
 
 TASK_STATES: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
 """Where tasks stand, in the order in which a reader should meet them."""
@@ -101,14 +99,6 @@ def build_matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
     )
 
 
-def format_moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-
-
-def format_seconds(seconds: float) -> str:
-    return format_duration(timedelta(seconds=seconds)) if seconds >= 1 else f"{seconds:.1f} s"
-
-
 def format_cost(tokens: int, money: float) -> str:
     said = [f"{tokens:,} tokens"] if tokens else []
     return ", ".join(said + ([f"{money:.2f} spent"] if money else []))
@@ -145,8 +135,8 @@ def _render_head(report: DeliveryReport) -> Iterator[str]:
     spending = format_cost(report.tokens, report.money)
     facts = [
         f"Run {report.run_id}",
-        format_time(format_moment(report.made_at)),
-        f"{format_seconds(report.seconds)} at work",
+        format_utc_time(format_timestamp(report.made_at)),
+        f"{format_duration(report.seconds)} at work",
         plural(report.dispatches, "dispatch", "dispatches"),
         *([spending] if spending else []),
     ]
@@ -194,7 +184,7 @@ def _render_overview(report: DeliveryReport) -> Iterator[str]:
         f"{_format_state(each)} |"
         f" {sum(p.passed for p in each.proofs)}/{len(each.proofs)} | "
         f"{format_code(each.commit[:10])} |"
-        f" {format_cost(each.tokens, each.money)} | {format_seconds(each.seconds)} |"
+        f" {format_cost(each.tokens, each.money)} | {format_duration(each.seconds)} |"
         for each in tasks[:_ROWS]
     ]
     if (more := len(tasks) - _ROWS) > 0:
@@ -277,8 +267,8 @@ def render_html(report: DeliveryReport) -> str:
         tasks=tasks[:ROWS],
         number=len(cards),
         states=TASK_STATES,
-        format_moment=format_moment,
-        format_duration=format_seconds,
+        format_timestamp=format_timestamp,
+        format_duration=format_duration,
         format_cost=format_cost,
         style=Markup(style),  # noqa: S704 -- our own files
         script=Markup(script),  # noqa: S704 -- our own file
@@ -306,7 +296,7 @@ def _render_cards(tasks: list[TaskReport]) -> list[Markup]:
             number=number,
             looks=looks,
             output=clip_block(output, _PAGE_OUTPUT)[0],
-            format_duration=format_seconds,
+            format_duration=format_duration,
             format_cost=format_cost,
         )
         spent += len(html.encode("utf-8", "replace"))

@@ -1,13 +1,13 @@
 """The report of a delivery as lines for a terminal, and as the object that --json prints."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 
 from interlock.delivery.report.records import DeliveryReport, TaskReport
-from interlock.system.text import align_columns, format_duration, format_line, plural
+from interlock.system.text import align_columns, format_line, plural
+from interlock.system.time import format_duration
 
 _MOST_TASKS: Final = 60
 _MOST_NEEDS: Final = 20
@@ -79,7 +79,7 @@ def _format_heading(report: DeliveryReport) -> str:
     )
     cost = [
         plural(report.dispatches, "dispatch", "dispatches"),
-        format_duration(timedelta(seconds=report.seconds)),
+        format_duration(report.seconds),
         *([f"{report.tokens:,} tokens"] if report.tokens else []),
         *([f"{report.money:.2f} spent"] if report.money else []),
     ]

@@ -10,7 +10,6 @@ means; the thread goes to `thread`.
 """
 
 import re
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +29,7 @@ from interlock.epic.approval.thread import (
     LabelEvent,
     Thread,
 )
+from interlock.system.time import format_timestamp, parse_timestamp
 
 LABELS: Final = ("hitl/review", "needs-approval")
 LONGEST_BODY: Final = 65_000
@@ -203,7 +203,7 @@ def is_closed(row: Any) -> bool:
 
 def written_at(at: float) -> str:
     """A moment as GitHub's `since` takes it; nothing if there is none."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at > 0 else ""
+    return format_timestamp(at) if at > 0 else ""
 
 
 def rows_of(answer: GithubResponse) -> list[dict[str, Any]]:
@@ -256,11 +256,7 @@ def _text(value: Any) -> str:
 
 
 def _time(value: Any) -> float:
-    try:
-        found = datetime.fromisoformat(_text(value))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
+    return parse_timestamp(_text(value)) or 0.0
 
 
 STATE_EVERY: Final = 4

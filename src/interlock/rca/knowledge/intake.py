@@ -5,8 +5,6 @@ said; fingerprints and the like come ready from the caller.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +16,7 @@ from interlock.journal.sqlite import RawConnection, is_row_id, transaction
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.test_output import TestCounts
+from interlock.system.time import parse_timestamp
 
 _encode = msgspec.json.Encoder().encode
 _LAUNCH = (
@@ -207,14 +206,6 @@ def add_failures(
             for case_no, new in numbered
         ],
     )
-
-
-def parse_timestamp(text: str) -> float | None:
-    """A time of RFC 3339 in seconds since 1970; without an offset it is taken for UTC."""
-    with suppress(ValueError, OverflowError):
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    return None
 
 
 def _add_arrivals(

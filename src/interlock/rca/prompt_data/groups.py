@@ -8,7 +8,7 @@ the system under test, and `find_skew` looks for signs that they disagree.
 import re
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +17,7 @@ from interlock.rca.prompt_data.subject import ClockLimits, PromptSubject
 from interlock.rca.records import Failure, Job, Launch
 from interlock.runtime.fence import MISSING
 from interlock.system.test_output import TestCounts
+from interlock.system.time import format_duration, parse_time
 
 CLOCK_PLANE_NOTE: Final = (
     "Times are of up to three clocks: the executor's (CI job), the test node's (launch, tests), "
@@ -34,18 +35,6 @@ class ClockSkew(msgspec.Struct, frozen=True):
     @property
     def warning(self) -> str:
         return "; ".join(self.signs)
-
-
-def parse_time(text: str) -> datetime | None:
-    """A time in RFC 3339; without an offset it counts as UTC. None if it is none."""
-    if len(text) > 64:
-        return None
-    try:
-        found = datetime.fromisoformat(text.strip())
-        found = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 def measure_duration(start: str, end: str) -> timedelta | None:
@@ -70,19 +59,6 @@ def count_days(start: str, end: str) -> int | None:
     """Whole days from one time to the other; None if either is unknown or they are turned round."""
     found = measure_duration(start, end)
     return found.days if found is not None and found >= timedelta(0) else None
-
-
-def format_duration(duration: timedelta | None) -> str:
-    """A duration in words: `2 h 5 min`; empty if unknown."""
-    if duration is None:
-        return ""
-    if duration < timedelta(0):
-        return f"minus {format_duration(-duration)}"
-    if duration < timedelta(minutes=1):
-        return f"{duration.total_seconds():g} s"
-    days, rest = divmod(int(duration.total_seconds()), 86_400)
-    parts = (days, "d"), (rest // 3_600, "h"), (rest % 3_600 // 60, "min"), (rest % 60, "s")
-    return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
 def find_skew(failure: Failure, launch: Launch | None, limits: ClockLimits) -> ClockSkew:

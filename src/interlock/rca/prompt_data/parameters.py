@@ -6,7 +6,6 @@ was cut or is missing is said. No template is named here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +48,7 @@ from interlock.rca.steps import F0, F1, F3, F4, get_family
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import FencedText, PromptFence, is_noisy, take_ends
+from interlock.system.time import format_timestamp
 
 _PROSE: Final = 3_600
 """Characters for a template's own words and notes."""
@@ -352,11 +352,6 @@ class PromptDataReader:
             verified_at=format_timestamp(rca.verified_at),
             cases=count_cases_of_rca(self._connection, rca.rca_id),
         )
-
-
-def format_timestamp(at: float | None) -> str:
-    """A time of the store as RFC 3339, in UTC; empty if there is none."""
-    return "" if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _build_sibling(brief: CaseBrief) -> Sibling:

@@ -26,16 +26,13 @@ from interlock.system.text import (
     escape_markdown,
     format_code,
     format_code_list,
-    format_day,
-    format_elapsed,
     format_fence,
     format_line,
     format_link,
-    format_time,
-    parse_time,
     plural,
     replace_unencodable,
 )
+from interlock.system.time import format_day, format_elapsed, format_utc_time, parse_time
 
 MAX_LENGTH = 60_000
 """Characters; a comment on a pull request holds 65,536."""
@@ -64,7 +61,7 @@ def _format_head(outline: Outline) -> list[str]:
         if format_analysts(outline)
         else ""
     )
-    made = f", {escape_markdown(format_time(findings.made_at))}" if findings.made_at else ""
+    made = f", {escape_markdown(format_utc_time(findings.made_at))}" if findings.made_at else ""
     first, second = format_verdict_lines(outline)
     parts = [
         f"# {escape_markdown(findings.name, 160) or f'Suite {findings.suite_id}'}",
@@ -98,7 +95,7 @@ def _format_launch(launch: Launch) -> str:
     if launch.started_at:
         took = format_elapsed(launch.started_at, launch.ended_at)
         parts.append(
-            escape_markdown(format_time(launch.started_at)) + (f", took {took}" if took else "")
+            escape_markdown(format_utc_time(launch.started_at)) + (f", took {took}" if took else "")
         )
     if launch.ci_url:
         parts.append(format_link("CI job", launch.ci_url))
@@ -239,7 +236,7 @@ def render_regressions(outline: Outline) -> str:
     """`regression-report.md`."""
     findings = outline.findings
     name = escape_markdown(findings.name, 160) or f"Suite {findings.suite_id}"
-    made = f", {escape_markdown(format_time(findings.made_at))}" if findings.made_at else ""
+    made = f", {escape_markdown(format_utc_time(findings.made_at))}" if findings.made_at else ""
     parts = [
         f"# Regressions: {name}",
         f"Suite {findings.suite_id}{made}.",

@@ -21,7 +21,8 @@ from interlock.rca.report.words import (
     find_state,
     rank_severity,
 )
-from interlock.system.text import find_first_line, format_line, parse_time
+from interlock.system.text import find_first_line, format_line
+from interlock.system.time import parse_time
 
 _LONGEST_TITLE = 160
 _LOOSE = FindingFamily(family_id="", title="Not grouped yet", members=())

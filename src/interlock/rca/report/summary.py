@@ -13,7 +13,8 @@ import msgspec
 from interlock.rca.records import Evidence, Findings
 from interlock.rca.report.outline import Cause, Outline, build_outline
 from interlock.rca.report.words import KINDS, STATES, find_case_trust, find_state, normalize_step
-from interlock.system.text import count_columns, fit_columns, format_day, format_line, plural
+from interlock.system.text import count_columns, fit_columns, format_line, plural
+from interlock.system.time import format_day
 
 _ANALYSTS = {
     "basic": "the built-in analyst",

@@ -14,7 +14,8 @@ import msgspec
 
 from interlock.rca.records import CaseFinding
 from interlock.rca.report.outline import Cause, Outline
-from interlock.system.text import format_duration, format_line, parse_time, plural
+from interlock.system.text import format_line, plural
+from interlock.system.time import format_duration, parse_time
 
 _LANES = 10
 _BINS = 130

@@ -20,7 +20,7 @@ from interlock.rca.sources.git.history import (
     Commit,
     GitLog,
     HistoryCache,
-    format_timestamp,
+    format_date,
     parse_log,
 )
 from interlock.rca.sources.git.repository import Repository
@@ -152,7 +152,7 @@ def test_where_the_stream_is_cut_does_not_matter(size: int) -> None:
 
 @pytest.mark.parametrize("stamp", [b"", b"x", b"9" * 30, b"-" + b"9" * 30])
 def test_a_date_that_is_none_is_empty(stamp: bytes) -> None:
-    assert format_timestamp(stamp) == ""
+    assert format_date(stamp) == ""
 
 
 def commit(number: int) -> Commit:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from interlock.rca.sources.git.history import format_timestamp
+from interlock.rca.sources.git.history import format_date
 from interlock.system.errors import SourceError
 from interlock.system.git import Git, GitResult
 
@@ -179,7 +179,7 @@ def _parse_blame(output: str) -> Blame | None:
     return Blame(
         commit=words[0],
         author=facts.get("author", ""),
-        at=format_timestamp(facts.get("committer-time", "").encode()),
+        at=format_date(facts.get("committer-time", "").encode()),
         subject=facts.get("summary", ""),
         path=facts.get("filename", ""),
         line=int(words[1]),

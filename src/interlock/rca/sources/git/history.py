@@ -9,7 +9,6 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +17,7 @@ import msgspec
 
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
+from interlock.system.time import format_timestamp
 
 _FORM = 2
 _KEPT_RANGES = 200
@@ -276,7 +276,7 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
         yield Commit(
             head[1:].decode(errors="replace"),
             _decode_text(author),
-            format_timestamp(stamp),
+            format_date(stamp),
             _decode_text(subject),
             files,
             count,
@@ -332,9 +332,9 @@ def _decode_path(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-def format_timestamp(stamp: bytes) -> str:
+def format_date(stamp: bytes) -> str:
     """Seconds since 1970 as a date, or "" if that is none."""
     try:
-        return datetime.fromtimestamp(int(stamp), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
+        return format_timestamp(int(stamp))
+    except ValueError:
         return ""
