@@ -8,7 +8,15 @@ from tests.world.bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Reply
-from interlock.agents.human import EVERYBODY, AnswerPolicy, HumanAnswer, HumanCarrier, write_answer
+from interlock.agents.human import (
+    EVERYBODY,
+    AnswerPolicy,
+    HumanAnswer,
+    HumanCarrier,
+    find_saved_answer,
+    write_answer,
+    write_refused_answer,
+)
 
 YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
@@ -19,18 +27,44 @@ def desk(folder: Path) -> Bench:
     return Bench(HumanCarrier(folder / "answers", clock), clock)
 
 
+def save(folder: Path, answer: HumanAnswer) -> Path:
+    assert write_answer(folder, answer)
+    return folder / f"{answer.question_id}.json"
+
+
 def test_an_answer_is_written_whole_and_for_no_other_eyes(tmp_path: Path) -> None:
-    path = write_answer(tmp_path / "new" / "answers", YES)
+    path = save(tmp_path / "new" / "answers", YES)
     assert path.read_text() == '{"question_id":1,"by":"ann","data":{"decision":"approve"}}'
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert [*path.parent.iterdir()] == [path]
 
 
-def test_the_last_answer_before_it_is_taken_counts(tmp_path: Path) -> None:
-    write_answer(tmp_path, YES)
-    path = write_answer(tmp_path, HumanAnswer(1, "bob", {"decision": "reject"}))
-    assert path.read_text() == '{"question_id":1,"by":"bob","data":{"decision":"reject"}}'
+def test_the_first_answer_counts(tmp_path: Path) -> None:
+    path = save(tmp_path, YES)
+    assert not write_answer(tmp_path, HumanAnswer(1, "bob", {"decision": "reject"}))
+    assert path.read_text() == '{"question_id":1,"by":"ann","data":{"decision":"approve"}}'
+    assert find_saved_answer(tmp_path, 1) == YES
+    assert [*tmp_path.iterdir()] == [path]
+
+
+async def test_an_answer_that_does_not_count_is_handed_over_to_be_refused(tmp_path: Path) -> None:
+    late = HumanAnswer(7, "bob", {"decision": "reject"}, 1, refused="Ann was first.")
+    write_refused_answer(tmp_path / "answers", late)
+    write_refused_answer(tmp_path / "answers", HumanAnswer(8, "bob", {}, 2, refused="Other run."))
+    async with desk(tmp_path) as bench:
+        bench.carrier.send([ask(1)])
+        content = b'{"decision":"reject","by":"bob"}'
+        assert bench.replies == [Reply(7, content, refused="Stale", reason="Ann was first.")]
+    left = [path.name.partition(".")[0] for path in (tmp_path / "answers").iterdir()]
+    assert left == ["8"]
+
+
+def test_a_shared_folder_shares_its_answers_with_the_group(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    path = save(tmp_path / "answers", YES)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o2770
 
 
 async def test_an_answer_that_was_there_before_the_question(tmp_path: Path) -> None:
@@ -53,7 +87,7 @@ async def test_an_answer_that_comes_later(tmp_path: Path) -> None:
 
 
 async def test_an_answer_is_kept_until_it_is_settled(tmp_path: Path) -> None:
-    path = write_answer(tmp_path / "answers", YES)
+    path = save(tmp_path / "answers", YES)
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         assert path.exists()
@@ -80,7 +114,7 @@ async def test_it_looks_no_more_when_no_question_is_open(tmp_path: Path) -> None
 
 
 async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
-    path = write_answer(tmp_path / "answers", YES)
+    path = save(tmp_path / "answers", YES)
     path.write_text('{"question_id": 1, "by": "ann"')
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1)])
@@ -95,7 +129,7 @@ async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path) -> None:
-    path = write_answer(tmp_path / "answers", YES)
+    path = save(tmp_path / "answers", YES)
     path.rename(path.with_name("2.json"))
     async with desk(tmp_path) as bench:
         bench.carrier.send([ask(1), ask(2)])

@@ -320,3 +320,19 @@ def test_the_clock_of_a_project_is_the_run_s(tmp_path: Path) -> None:
         run = project.start("note", RAIN, agents=Script({**AGENTS}))
         run.wait(PATIENCE)
         assert {event.at for event in run.events()} == {1_000_000.0}
+
+
+def test_a_gate_takes_no_answer_after_its_deadline_though_nobody_is_at_work() -> None:
+    clock = FakeClock()
+    hasty = NOTE.replace("timeout: 7d", "timeout: 1h")
+    with interlock.Project.temporary(clock=clock) as project:
+        run = project.start(interlock.Circuit.parse(hasty), RAIN, agents=AGENTS)
+        assert run.wait(timeout=PATIENCE).status == "waiting"
+        question = project.inbox(run)[0]
+        assert question.due_at == question.asked_at + 3600
+        clock.advance(3600)
+        with pytest.raises(StateError, match=r"ran out of time at .* goes on without an answer"):
+            project.answer(question, "approve", by="ann")
+        assert [each.answer_saved for each in project.inbox(run)] == [False]
+        life = run.explain("C1")
+        assert life.dispatches[-1].refused[0].reason == "Stale"

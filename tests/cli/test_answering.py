@@ -105,7 +105,6 @@ def test_a_late_answer_while_a_process_works_is_refused_by_it(asked: World) -> N
 
 
 def test_a_family_is_answered_together_only_if_somebody_says_so(asked: World) -> None:
-    assert asked.say("answer", "1", "overturn", "--json").json["also"] == []
     said = asked.say("answer", "1", "overturn", "--family")
     assert said.out == (
         "saved the answer to question 1 and to 1 other of its family; "
@@ -115,12 +114,26 @@ def test_a_family_is_answered_together_only_if_somebody_says_so(asked: World) ->
     assert asked.say("resume").code == 0
 
 
+def test_an_answer_for_one_leaves_its_family_alone(asked: World) -> None:
+    assert asked.say("answer", "1", "overturn", "--json").json["also"] == []
+    assert asked.say("answer", "3", "overturn", "--family", "--json").json["also"] == []
+    assert asked.say("answer", "2", "overturn").code == 0
+    assert asked.say("resume").code == 0
+
+
 def test_a_circuit_can_say_that_families_are_answered_together(world: World) -> None:
     world.write("circuits/talk.yaml", CIRCUIT.replace("gate: true", "gate: true\n    family: true"))
     world.cases("A", "B", "C", family="kin")
     world.say(*RUN)
-    assert world.say("answer", "2", "overturn", "--only", "--json").json["also"] == []
     assert world.say("answer", "2", "overturn", "--json").json["also"] == [1, 3]
+
+
+def test_one_can_be_answered_alone_where_a_circuit_answers_families(world: World) -> None:
+    world.write("circuits/talk.yaml", CIRCUIT.replace("gate: true", "gate: true\n    family: true"))
+    world.cases("A", "B", "C", family="kin")
+    world.say(*RUN)
+    assert world.say("answer", "2", "overturn", "--only", "--json").json["also"] == []
+    assert world.say("answer", "1", "overturn", "--json").json["also"] == [3]
 
 
 def test_family_is_a_word_of_gates(world: World) -> None:
@@ -172,3 +185,47 @@ def test_an_answer_put_there_by_hand_does_not_go_round_the_policy(asked: World) 
         asked.say("explain", "A").out
     )
     assert list(folder.iterdir()) == []
+
+
+def test_the_first_answer_counts_and_the_second_is_refused_and_journaled(asked: World) -> None:
+    assert asked.say("answer", "1", "overturn", "--by", "ann").code == 0
+    said = asked.say("answer", "1", "reassess", "--by", "bob")
+    why = "question 1 is answered already by ann"
+    kept = "the answer changes nothing, and is kept as refused"
+    assert said == Said(1, "", f"interlock: {why}; {kept}\n")
+    refused = f"refused (Stale): {why[:1].upper()}{why[1:]}."
+    assert f"  {refused}" in asked.say("explain", "A").out.splitlines()
+    assert asked.say("logs").out == f"TIME  A  {refused}  dispatch 1\n"
+    assert asked.say("logs", "--case", "B").out == ""
+    record = asked.say("logs", "--json").json["refused"][0]
+    assert json.loads(record["content"])["by"] == "bob"
+    assert asked.say("resume").code == 4
+    assert "came back by ann" in asked.say("explain", "A").out
+    assert asked.say("doctor", "--deep").code == 0
+
+
+def test_of_four_who_answer_at_once_one_is_first(asked: World) -> None:
+    processes = [asked.start("answer", "1", "overturn", "--by", name) for name in "klmn"]
+    found = [ended(process) for process in processes]
+    assert sorted(each.code for each in found) == [0, 1, 1, 1]
+    assert sum("saved the answer" in each.out for each in found) == 1
+    assert sum("is kept as refused" in each.err for each in found) == 3
+    assert asked.say("status", "--json").json["refused_by_reason"] == {"Stale": 3}
+    assert asked.say("logs").out.count("Question 1 is answered already by") == 3
+    assert asked.say("doctor", "--deep").code == 0
+
+
+def test_a_second_answer_while_a_process_works_is_journaled_by_it(asked: World) -> None:
+    asked.write("cases2.jsonl", '{"id": "Z"}\n')
+    process = asked.start("run", "talk", "--cases", "cases2.jsonl", "--wait")
+    try:
+        until(lambda: 4 in open_ones(asked), "another run asks, too")
+        assert asked.say("answer", "1", "overturn").code == 0
+        assert asked.say("answer", "1", "reassess").code == 1
+        assert asked.say("answer", "4", "overturn").code == 0
+        assert ended(process).code == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert asked.say("resume", "1").code == 4
+    assert asked.say("logs", "1").out.count("refused (Stale): Question 1 is answered already") == 1

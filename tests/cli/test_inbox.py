@@ -23,6 +23,7 @@ fine
 The critic gave it 0.9.
 
 answers: approve, revise, reject
+until: TIME
 """
 TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
 KNOWN = "'approve', 'revise', 'reject'"
@@ -41,7 +42,9 @@ def asked(world: World) -> World:
 def test_inbox_shows_what_waits(asked: World) -> None:
     assert asked.say("inbox") == Said(0, INBOX, "")
     questions = asked.say("inbox", "--json").json["questions"]
-    assert questions[0].pop("asked_at") > 1_700_000_000
+    asked_at = questions[0].pop("asked_at")
+    assert asked_at > 1_700_000_000
+    assert questions[0].pop("due_at") == asked_at + 7 * 86400
     assert questions[0] == {
         "question_id": 5,
         "kind": "gate",

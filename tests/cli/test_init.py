@@ -33,7 +33,7 @@ def test_says_that_agents_will_not_find_the_command(world: World, installed: Pat
     os.environ["PATH"] = str(installed.parent)
     said = world.say("init")
     assert said.code == 0
-    assert "agents start 'interlock' by its name: put" in said.err
+    assert "agents start 'interlock' by name, and it is not on your PATH" in said.err
 
 
 def files(world: World) -> dict[str, bytes]:

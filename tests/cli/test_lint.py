@@ -151,13 +151,16 @@ def test_an_empty_file(world: World) -> None:
     assert world.say("lint", "--jsonl", "empty").code == 0
 
 
+NAME_ONE = "; name a prompt, skill or transcript, or - for stdin"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ([], "lint what? Name a file, or many transcripts with --jsonl FILE"),
-        (["none.md"], "none.md does not exist"),
-        (["."], ". is no regular file"),
-        (["pipe"], "pipe is no regular file"),
+        (["none.md"], f"none.md does not exist{NAME_ONE}"),
+        (["."], f". is no regular file{NAME_ONE}"),
+        (["pipe"], f"pipe is no regular file{NAME_ONE}"),
     ],
 )
 def test_what_cannot_be_read(world: World, words: list[str], sentence: str) -> None:

@@ -27,6 +27,7 @@ TIME  B  look#1 artifact -> look  [look-again]  dispatch 2
 TIME  C  look#1 artifact -> look  [look-again]  dispatch 3
 TIME  D  look#1 crash -> dropped  [failed]  dispatch 4
 TIME  B  look#2 artifact -> kept  [sure]  dispatch 5
+TIME  B  refused (Stale): Dispatch 5 is not open: it is settled, or never was.  dispatch 5
 TIME  C  look#2 artifact -> dropped  [unsure]  dispatch 6
 """
 NO_DATABASE = (
@@ -118,7 +119,7 @@ def test_status_shows_the_first_twenty(world: World) -> None:
     ]
 
 
-def test_logs_are_the_decisions_in_order(world: World) -> None:
+def test_logs_are_the_decisions_and_refused_answers_in_order(world: World) -> None:
     triage.done(world)
     assert world.say("logs") == Said(0, LOGS, "")
     of_b = "".join(line for line in LOGS.splitlines(keepends=True) if "  B  " in line)
@@ -149,9 +150,9 @@ def test_logs_followed_end_when_the_writer_ends_and_repeat_nothing(world: World)
 
     assert ended(process).code == 3
     assert said == Said(0, world.say("logs").out, "")
-    assert len(said.out.splitlines()) == 6
+    assert len(said.out.splitlines()) == 7
     rows = [json.loads(line) for line in records.out.splitlines()]
-    assert [row["type"] for row in rows] == ["decision"] * 6 + ["result"]
+    assert sorted(row["type"] for row in rows) == ["decision"] * 6 + ["refusal", "result"]
     assert rows[-1] == {"type": "result", "run_id": 1, "status": "unhealthy", "is_error": True}
 
 

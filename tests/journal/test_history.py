@@ -55,7 +55,7 @@ def test_the_life_of_a_case(world: World) -> None:
     ]
     at = world.clock.time
     assert (life[0].sent_at, life[0].answered_at, life[3].answered_at) == (at - 2, at, None)
-    assert life[0].refused == [RefusalRecord(at, "Malformed", SENTENCE, "ü?")]
+    assert life[0].refused == [RefusalRecord(at, "Malformed", SENTENCE, "ü?", 2, "B", 1)]
     assert [each.refused for each in life[1:]] == [[], [], []]
 
 

@@ -8,6 +8,7 @@ so that it is refused in the journal and not silently. Who sits at the keyboard 
 """
 
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
-from interlock.system.files import write_file
+from interlock.system.files import create_file, make_private_folder
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +53,7 @@ _MAX_POLL = 10.0
 _POLL_FRACTION = 60
 """A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_REFUSED = re.compile(r"([0-9]+)\.refused-[0-9a-f]+", re.ASCII)
 _SOMEBODY = "somebody"
 
 
@@ -63,14 +65,28 @@ class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     data: dict[str, Any]
     run_id: int = 0
     """The run whose question it is, if that is known."""
+    refused: str = ""
+    """Why it does not count: another came first, or the question was settled before."""
 
 
-def write_answer(folder: Path, answer: HumanAnswer) -> Path:
-    """Put an answer where the run will find it; it appears whole or not at all."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{answer.question_id}.json"
-    write_file(path, msgspec.json.encode(answer))
-    return path
+def write_answer(folder: Path, answer: HumanAnswer) -> bool:
+    """Put an answer where the run will find it, whole or not at all. Only the first one to a
+    question is saved; whether this is it."""
+    make_private_folder(folder)
+    return create_file(folder / f"{answer.question_id}.json", msgspec.json.encode(answer))
+
+
+def write_refused_answer(folder: Path, answer: HumanAnswer) -> None:
+    """Leave an answer that does not count where the run will find it and journal it."""
+    make_private_folder(folder)
+    name = f"{answer.question_id}.refused-{secrets.token_hex(8)}.json"
+    create_file(folder / name, msgspec.json.encode(answer))
+
+
+def find_saved_answer(folder: Path, question_id: int) -> HumanAnswer | None:
+    """The answer that is saved and not yet taken by a run."""
+    found = _read_answer(folder / f"{question_id}.json", question_id)
+    return found if isinstance(found, HumanAnswer) else None
 
 
 class HumanCarrier:
@@ -112,6 +128,8 @@ class HumanCarrier:
         for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
             if _NUMBER.fullmatch(path.stem) and path.is_file():
                 self._read_file(path, int(path.stem))
+            elif (found := _REFUSED.fullmatch(path.stem)) and path.is_file():
+                self._read_refused(path, int(found[1]))
         if self._open:
             now = self._clock.now()
             pause = min(max((now - self._asked_at) / _POLL_FRACTION, _POLL), _MAX_POLL)
@@ -144,6 +162,14 @@ class HumanCarrier:
         del self._open[question_id]
         self._deliver_answer(found)
 
+    def _read_refused(self, path: Path, question_id: int) -> None:
+        """An answer that came too late is journaled by the run that it was for."""
+        found = _read_answer(path, question_id)
+        if isinstance(found, HumanAnswer) and found.run_id in self._runs:
+            content = encode_refused(found)
+            self._deliver(Reply(question_id, content, refused="Stale", reason=found.refused))
+            path.unlink(missing_ok=True)
+
     def _deliver_answer(self, answer: HumanAnswer) -> None:
         content = msgspec.json.encode(answer.data)
         self._deliver(Reply(answer.question_id, content, answered_by=answer.by or _SOMEBODY))
@@ -159,6 +185,11 @@ def _read_answer(path: Path, question_id: int) -> HumanAnswer | Reply:
     if answer.question_id != question_id:
         return _build_unreadable(question_id, f"{path.name} answers question {answer.question_id}")
     return answer
+
+
+def encode_refused(answer: HumanAnswer) -> bytes:
+    """What the journal keeps of an answer that does not count."""
+    return msgspec.json.encode({**answer.data, "by": answer.by or _SOMEBODY})
 
 
 def find_owner(path: Path) -> str:

@@ -20,8 +20,8 @@ from msgspec import UNSET, Meta, UnsetType
 from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.human import EVERYBODY, AnswerPolicy, find_owner
 from interlock.journal.events import Notification, Tell, ignore_notification
-from interlock.system.errors import InterlockError, SourceError, StateError
-from interlock.system.files import UnreadableFile, read_file, write_file
+from interlock.system.errors import InterlockError, SourceError
+from interlock.system.files import UnreadableFile, create_file, make_private_folder, read_file
 
 MAX_QUERIES: Final = 20
 MAX_QUESTION: Final = 8_000
@@ -133,11 +133,9 @@ def write_query(folder: Path, query: AgentQuery) -> None:
     _write_record(folder / f"{query.query_id}.json", query)
 
 
-def write_reply(folder: Path, reply: QueryReply) -> None:
-    """Answer once: a second answer is refused."""
-    if find_reply(folder, reply.query_id) is not None:
-        raise StateError(f"question {reply.query_id} is already answered")
-    _write_record(reply_path(folder, reply.query_id), reply)
+def write_reply(folder: Path, reply: QueryReply) -> bool:
+    """Answer it; False if it is answered already: the first answer counts."""
+    return _write_record(reply_path(folder, reply.query_id), reply)
 
 
 def reply_path(folder: Path, query_id: str) -> Path:
@@ -160,10 +158,11 @@ def list_open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQu
     return sorted(waiting, key=lambda each: (each.asked_at, each.query_id))
 
 
-def _write_record(path: Path, record: msgspec.Struct) -> None:
+def _write_record(path: Path, record: msgspec.Struct) -> bool:
+    """Whether it was written: a record that is there is never changed."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_file(path, msgspec.json.encode(record))
+        make_private_folder(path.parent)
+        return create_file(path, msgspec.json.encode(record))
     except OSError as error:
         raise SourceError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -9,14 +9,22 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.human import HumanAnswer, write_answer
+from interlock.agents.human import (
+    HumanAnswer,
+    encode_refused,
+    find_saved_answer,
+    write_answer,
+    write_refused_answer,
+)
 from interlock.agents.queries import (
+    AgentQuery,
     QueryReply,
+    find_query,
     find_reply,
     is_query_id,
     list_open_queries,
@@ -33,13 +41,17 @@ from interlock.journal.history import (
     list_open_questions,
 )
 from interlock.journal.journal import Journal, Refusal, TurnWrites
-from interlock.journal.runs import find_run
+from interlock.journal.runs import find_run, list_runs
 from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
-from interlock.system.errors import InterlockError, SourceError, StateError
+from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
 from interlock.system.time import format_time
+
+_LOCK_SECONDS = 5.0
+_LOCK_POLL = 0.02
+"""For how long, and how often, a refused answer waits for others who write to the database."""
 
 
 class AnswerRequest(msgspec.Struct, frozen=True):
@@ -72,6 +84,7 @@ class PreparedAnswer(msgspec.Struct, frozen=True):
     """An answer that may be saved: for which questions of which run, and what it says."""
 
     run_id: int
+    case_no: int | None
     data: dict[str, Any]
     also: Sequence[int] = ()
 
@@ -90,7 +103,8 @@ class SavedAnswer(msgspec.Struct, frozen=True):
 
 
 class LateAnswer(msgspec.Struct, frozen=True):
-    """An answer to a question that is not open any more, and the sentence that says so."""
+    """An answer that does not count, because another came first or the question was settled, and
+    the sentence that says so."""
 
     run_id: int
     case_no: int | None
@@ -106,59 +120,90 @@ def find_user() -> str:
         return f"user {os.getuid()}"
 
 
-def give_answer(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
-    """Leave the answer where it is found; SourceError or StateError if it cannot be one."""
+def give_answer(
+    path: Path, settings: Settings, given: AnswerRequest, at: float | None = None
+) -> SavedAnswer:
+    """Save the answer where the run will find it; SourceError or StateError if it cannot be one.
+    The first answer to a question counts: later ones are refused, and journaled."""
+    at = time.time() if at is None else at
     if is_query_id(given.question):
-        return _answer_query(path, settings, given)
-    given.question_id  # noqa: B018 - a word that is no number is told before anything is looked at
+        return _answer_query(path, settings, given, at)
+    given.question_id  # noqa: B018 - a word that is no number is refused before anything else
     with open_reader(path) as connection:
-        found = prepare_answer(connection, settings, given)
-    if isinstance(found, LateAnswer):
-        record_late_answer(path, found, given)
-        raise StateError(f"{found.sentence}; the answer changes nothing, and is kept as refused")
-    return _save_answer(path, given, found)
+        prepared = prepare_answer(connection, settings, given, at)
+    saved = (
+        _save_answer(path, given, prepared) if isinstance(prepared, PreparedAnswer) else prepared
+    )
+    if isinstance(saved, LateAnswer):
+        record_refusal(path, saved, given, at)
+        raise StateError(f"{saved.sentence}; the answer changes nothing, and is kept as refused")
+    return saved
 
 
-def _save_answer(path: Path, given: AnswerRequest, found: PreparedAnswer) -> SavedAnswer:
+def _save_answer(
+    path: Path, given: AnswerRequest, found: PreparedAnswer
+) -> SavedAnswer | LateAnswer:
     folder = answers_folder(path)
+
+    def save(question_id: int) -> bool:
+        return write_answer(folder, HumanAnswer(question_id, given.giver, found.data, found.run_id))
+
     with explain_errors(folder):
-        for each in (given.question_id, *found.also):
-            write_answer(folder, HumanAnswer(each, given.giver, found.data, found.run_id))
+        if not save(given.question_id):
+            first = find_saved_answer(folder, given.question_id)
+            by = f" by {first.by}" if first else ""
+            sentence = f"question {given.question_id} is answered already{by}"
+            return LateAnswer(found.run_id, found.case_no, found.data, sentence)
+        also = [each for each in found.also if save(each)]
     working = find_writer(path) is not None
     then = f"'interlock resume {found.run_id}' goes on with it"
     if working:
         then = "the running process takes it"
-    return SavedAnswer(given.question_id, found.run_id, working, found.also, then)
+    return SavedAnswer(given.question_id, found.run_id, working, also, then)
 
 
-def _answer_query(path: Path, settings: Settings, given: AnswerRequest) -> SavedAnswer:
+def _answer_query(path: Path, settings: Settings, given: AnswerRequest, at: float) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
     folder, number = queries_folder(path), given.question
     with open_reader(path) as connection:
         found = [each for each in list_questions(connection, path) if each.question_id == number]
+    if not found and find_reply(folder, number):
+        _refuse_query(path, given, at)
     if not found:
-        why = "is answered already" if find_reply(folder, number) else "is not open"
-        raise StateError(f"question {number} {why}; 'interlock inbox' lists them")
+        raise StateError(f"question {number} is not open; 'interlock inbox' lists them")
     check_may_answer(settings, found[0].kind, given.by, given.user)
     options = found[0].options
     if options and given.decision not in options:
         raise SourceError(f"question {number} takes {', '.join(options)}, not {given.decision!r}")
     if given.fields:
         raise SourceError(f"question {number} takes no fields; say it with -m; nothing was saved")
-    at = time.time()
-    write_reply(folder, QueryReply(number, given.decision, given.message, given.giver, at))
+    reply = QueryReply(number, given.decision, given.message, given.giver, at)
+    if not write_reply(folder, reply):
+        _refuse_query(path, given, at)
     return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
+def _refuse_query(path: Path, given: AnswerRequest, at: float) -> NoReturn:
+    """Somebody else answered it first."""
+    query, first = (find(queries_folder(path), given.question) for find in (find_query, find_reply))
+    by = f" by {first.by}" if isinstance(first, QueryReply) else ""
+    sentence = f"question {given.question} is answered already{by}"
+    if isinstance(query, AgentQuery):
+        data = {"decision": given.decision, "comment": given.message}
+        late = LateAnswer(query.run_id, None, data, sentence)
+        record_refusal(path, late, given, at, query.dispatch_id)
+    raise StateError(f"{sentence}; the answer changes nothing, and is kept as refused")
+
+
 def prepare_answer(
-    connection: Connection, settings: Settings, given: AnswerRequest
+    connection: Connection, settings: Settings, given: AnswerRequest, at: float
 ) -> PreparedAnswer | LateAnswer:
     """The answer, checked; SourceError or StateError if it cannot be one."""
     found = [
         each for each in list_open_questions(connection) if each.question_id == given.question_id
     ]
     if found:
-        return _answer_gate(connection, settings, given, found[0])
+        return _answer_gate(connection, settings, given, found[0], at)
     inquiry = find_inquiry(connection, given.question_id)
     if inquiry is not None:
         return _answer_inquiry(settings, given, inquiry)
@@ -166,8 +211,12 @@ def prepare_answer(
 
 
 def _answer_gate(
-    connection: Connection, settings: Settings, given: AnswerRequest, question: OpenGate
-) -> PreparedAnswer:
+    connection: Connection,
+    settings: Settings,
+    given: AnswerRequest,
+    question: OpenGate,
+    at: float,
+) -> PreparedAnswer | LateAnswer:
     run = find_run(connection, question.run_id)
     circuit, config = load_circuit(run), msgspec.convert(run.options, RunConfig)
     application, step = find_application(circuit.name), circuit.steps[question.step]
@@ -176,6 +225,16 @@ def _answer_gate(
     data = shape_answer(step, given.decision, given.message, given.fields)
     if problem := application.check_review(config.terms, step.name, data):
         raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
+    asked = find_question(connection, question.question_id)
+    case_no = asked.case_no if asked else None
+    due = _find_deadline(step, question.asked_at)
+    if due and at >= due:
+        # Nobody may be at work to notice; whoever goes on with the run will.
+        sentence = (
+            f"question {question.question_id} ran out of time at {format_time(due)}; "
+            f"'interlock resume {run.run_id}' goes on without an answer"
+        )
+        return LateAnswer(run.run_id, case_no, data, sentence)
     also: list[int] = []
     if step.family if given.family is None else given.family:
         number = question.question_id
@@ -183,15 +242,15 @@ def _answer_gate(
             if number in group.question_ids:
                 also = sorted(each for each in group.question_ids if each != number)
         also = also or [each.question_id for each in list_family(connection, question)]
-    return PreparedAnswer(run.run_id, data, also)
+    return PreparedAnswer(run.run_id, case_no, data, also)
 
 
 def _answer_inquiry(
     settings: Settings, given: AnswerRequest, inquiry: OpenInquiry
 ) -> PreparedAnswer | LateAnswer:
     check_may_answer(settings, inquiry.kind, given.by, given.user)
-    said = {"comment": given.message} if given.message else {}
-    data = {"decision": given.decision, **said, **given.fields}
+    comment = {"comment": given.message} if given.message else {}
+    data = {"decision": given.decision, **comment, **given.fields}
     if inquiry.answered_at is not None:
         when = format_time(inquiry.answered_at)
         by = f" by {inquiry.answered_by}" if inquiry.answered_by else ""
@@ -203,7 +262,7 @@ def _answer_inquiry(
     if given.decision == RAISE and not given.fields:
         raise SourceError("say to how much: raise --set tokens=200000; nothing was saved")
     read_limits(given.fields if given.decision == RAISE else {})
-    return PreparedAnswer(inquiry.run_id, data)
+    return PreparedAnswer(inquiry.run_id, None, data)
 
 
 def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
@@ -278,19 +337,44 @@ def _refuse_others(question: OpenGate, agents: Mapping[str, str]) -> None:
         raise StateError(f"question {question.question_id} goes to {asked}, not to the inbox")
 
 
-def record_late_answer(path: Path, late: LateAnswer, given: AnswerRequest) -> None:
-    """Journal that an answer came too late: at once, or by the process that works on the run."""
-    by = given.giver
+def record_refusal(
+    path: Path, late: LateAnswer, given: AnswerRequest, at: float, dispatch_id: int | None = None
+) -> None:
+    """Journal that an answer did not count: at once or, while a process works on the database, by
+    leaving it to that one."""
+    number = given.question_id if dispatch_id is None else dispatch_id
     sentence = f"{late.sentence[:1].upper()}{late.sentence[1:]}."
-    if find_writer(path) is not None:
-        folder = answers_folder(path)
-        with explain_errors(folder):
-            write_answer(folder, HumanAnswer(given.question_id, by, late.data, late.run_id))
-        return
-    content = msgspec.json.encode({**late.data, "by": by})
-    refusal = Refusal(late.case_no, given.question_id, "Stale", sentence, content)
-    with open_writer(path) as connection:
-        Journal(connection, late.run_id).commit(TurnWrites(time.time(), refusals=[refusal]))
+    # The time makes the record differ from an equal answer that was refused before.
+    data = {**late.data, "at": at}
+    answer = HumanAnswer(number, given.giver, data, late.run_id, refused=sentence)
+    refusal = Refusal(late.case_no, number, "Stale", sentence, encode_refused(answer))
+    give_up = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            with open_writer(path) as connection:
+                Journal(connection, late.run_id).commit(TurnWrites(at, refusals=[refusal]))
+                return
+        except StoreError:
+            # Others who answer hold the lock for a moment, a run for long.
+            if _is_worked_on(path) or time.monotonic() > give_up:
+                break
+        time.sleep(_LOCK_POLL)
+    folder = answers_folder(path)
+    with explain_errors(folder):
+        write_refused_answer(folder, answer)
+
+
+def _is_worked_on(path: Path) -> bool:
+    """Whether a process works on a run of the database, or nobody may write to it."""
+    if find_writer(path) is None:
+        return not os.access(path, os.W_OK)
+    with open_reader(path) as connection:
+        return any(run.status == "running" for run in list_runs(connection))
+
+
+def _find_deadline(step: Step | None, asked_at: float) -> float:
+    """Until when a gate takes an answer; 0 if it waits for ever."""
+    return asked_at + step.timeout if step is not None and step.timeout is not None else 0.0
 
 
 GATE: Final = "gate"
@@ -311,6 +395,8 @@ class Question(msgspec.Struct, frozen=True):
     """The decisions that it takes, if they are known."""
     answer_saved: bool = False
     """Whether an answer is saved that nobody has taken yet."""
+    due_at: float = 0.0
+    """Until when it takes an answer; 0 if it waits for ever."""
 
 
 def list_questions(connection: Connection, path: Path) -> list[Question]:
@@ -338,7 +424,8 @@ def _list_gates(connection: Connection) -> list[Question]:
             step=each.step,
             asked_at=each.asked_at,
             prompt=each.prompt,
-            options=_list_choices(circuits[each.run_id], each.step),
+            options=_list_choices(_find_step(circuits[each.run_id], each.step)),
+            due_at=_find_deadline(_find_step(circuits[each.run_id], each.step), each.asked_at),
         )
         for each in found
     ]
@@ -352,9 +439,12 @@ def _load_circuit(connection: Connection, run_id: int) -> Circuit | None:
         return None
 
 
-def _list_choices(circuit: Circuit | None, name: str) -> tuple[str, ...]:
+def _find_step(circuit: Circuit | None, name: str) -> Step | None:
+    return circuit.steps.get(name) if circuit else None
+
+
+def _list_choices(step: Step | None) -> tuple[str, ...]:
     """The words that a gate takes, as far as its table says so."""
-    step = circuit.steps.get(name) if circuit else None
     if step is None:
         return ()
     fields = [step.shape.fields.get(each) for each in ("decision", *step.shape.required)]

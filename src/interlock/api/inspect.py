@@ -25,6 +25,7 @@ from interlock.journal.history import (
     CaseSummary,
     DispatchRecord,
     JournalLine,
+    RefusalRecord,
     compute_digest,
     count_ends,
     find_case,
@@ -225,11 +226,12 @@ def read_digest(db: Path, run_id: int) -> str:
 
 
 class JournalReader:
-    """The decisions of a run in the order of the journal, of one case if it is named."""
+    """The journal of a run, or of one of its cases if it is named."""
 
     def __init__(self, db: Path, run_id: int | None = None, case_id: str = "") -> None:
         self._db = db
         self._case_id = case_id
+        self._seq = self._refusal_id = 0
         with open_reader(db) as connection:
             self.run_id = find_run(connection, run_id).run_id
             if case_id:
@@ -240,26 +242,27 @@ class JournalReader:
         with open_reader(self._db) as connection:
             return read_run_status(find_run(connection, self.run_id), self._db)
 
-    def read(self) -> list[JournalLine]:
-        """All decisions so far."""
-        return self._read_after(0)
+    def read(self) -> list[JournalLine | RefusalRecord]:
+        """What was written since the last call, at first everything: decisions, and answers that
+        were refused, in the order of time."""
+        with open_reader(self._db) as connection:
+            lines = list_lines(connection, self.run_id, self._seq, self._case_id)
+            refused = list_refusals(connection, self.run_id, self._refusal_id)
+        self._seq = lines[-1].seq if lines else self._seq
+        self._refusal_id = refused[-1].refusal_id if refused else self._refusal_id
+        mine = [each for each in refused if self._case_id in ("", each.case_id)]
+        found: list[JournalLine | RefusalRecord] = [*lines, *mine]
+        return sorted(found, key=lambda each: each.at)
 
-    def follow(self, wait: Callable[[], None]) -> Iterator[JournalLine]:
-        """The decisions so far and those to come, to the last one; `wait` is called while nothing
-        new has been decided."""
-        seq, growing = 0, True
+    def follow(self, wait: Callable[[], None]) -> Iterator[JournalLine | RefusalRecord]:
+        """What was written so far and what is to come, to the end; `wait` is called in between."""
+        growing = True
         while growing:
             # Asked before reading: a writer that ends in between has left its lines behind.
             growing = self.read_status() == "running"
-            for line in self._read_after(seq):
-                seq = line.seq
-                yield line
+            yield from self.read()
             if growing:
                 wait()
-
-    def _read_after(self, seq: int) -> list[JournalLine]:
-        with open_reader(self._db) as connection:
-            return list_lines(connection, self.run_id, seq, self._case_id)
 
 
 def replay_run(

@@ -224,7 +224,8 @@ class Project(ProjectBase):
         given = AnswerRequest(
             str(number), decision, note, dict(fields or {}), by, inbox_.find_user(), group
         )
-        return inbox_.give_answer(self.db, self.settings, given)
+        at = self.clock.now() if self.clock else None
+        return inbox_.give_answer(self.db, self.settings, given, at)
 
     # Looking.
 

@@ -1,7 +1,7 @@
 """The journal's records that commands and pages show."""
 
 from interlock.journal.events import Notification
-from interlock.journal.history import CaseSummary, DispatchRecord, JournalLine
+from interlock.journal.history import CaseSummary, DispatchRecord, JournalLine, RefusalRecord
 from interlock.journal.runs import FINISHED
 from interlock.journal.runs import Run as RunRecord
 
@@ -11,5 +11,6 @@ __all__ = [
     "DispatchRecord",
     "JournalLine",
     "Notification",
+    "RefusalRecord",
     "RunRecord",
 ]

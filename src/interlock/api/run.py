@@ -366,10 +366,11 @@ def _build_result(connection: Connection, run: RunRecord) -> RunResult:
     """How a run stands that nobody here works on."""
     cases, circuit = list_cases(connection, run.run_id), load_circuit(run)
     ended = [each for each in cases if each.status == "ended"]
-    tally = RunCounts(
+    counts = RunCounts(
         cases=len(cases),
         ended=len(ended),
         unhealthy=sum(not circuit.ends.get(each.state.end) for each in ended),
         stuck=sum(each.status == "stuck" for each in cases),
     )
-    return RunResult(run.run_id, run.status, tally, run.spent, circuit)
+    ends = dict(count_ends(connection, run.run_id))
+    return RunResult(run.run_id, run.status, counts, run.spent, circuit, ends)

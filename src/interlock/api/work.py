@@ -15,7 +15,7 @@ from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
 from interlock.journal.events import Notification
-from interlock.journal.history import list_cases
+from interlock.journal.history import count_ends, list_cases
 from interlock.journal.runs import Run, RunStatus
 from interlock.journal.usage import find_last_inquiry, sum_day_usage, sum_role_usage
 from interlock.runtime.agent_pool import (
@@ -88,6 +88,8 @@ class RunResult(msgspec.Struct, frozen=True):
     counts: RunCounts
     spent: Spent
     circuit: Circuit
+    ends: dict[str, int] = {}
+    """The number of cases by their end, or by their status while they are open."""
     stopped_by: signal.Signals | None = None
     written_out: tuple[str, ...] = ()
     """Steps that wait for an answer by hand, a line each."""
@@ -158,7 +160,8 @@ def work_on_run(
         session.counts,
         session.spent,
         circuit,
-        session.stopped_by,
+        ends=dict(count_ends(connection, run.run_id)),
+        stopped_by=session.stopped_by,
         written_out=tuple(list_written_out(connection, run, circuit, by_hand)),
         notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
         hooks=setup.hooks,

@@ -1,5 +1,6 @@
 """Verbs of human gates: inbox and answer; and hitl, which shows how comments are read."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -54,6 +55,10 @@ def inbox(
     cut = [line[0] for line in lines if str(line[-1]).endswith(_CUT)]
     if cut:
         echo(f"'interlock inbox {cut[0]}' shows a question whole")
+    late = [each for each in questions if 0 < each.due_at <= time.time()]
+    if late:
+        ids = ", ".join(str(each.question_id) for each in late)
+        echo(f"out of time; 'interlock resume {late[0].run_id}' goes on without an answer: {ids}")
     saved = [each for each in questions if each.answer_saved]
     if saved:
         ids = ", ".join(str(each.question_id) for each in saved)
@@ -128,8 +133,9 @@ def format_question(question: "Question") -> list[str]:
     head = f"question {question.question_id} ({question.kind}): run {question.run_id}{case}, "
     choice = [f"answers: {', '.join(question.options)}"] if question.options else []
     saved = ["an answer is saved"] if question.answer_saved else []
+    due = [f"until: {format_time(question.due_at)}"] if question.due_at else []
     head += f"{question.step}, since {since}"
-    return [head, "", question.prompt.rstrip("\n"), "", *choice, *saved]
+    return [head, "", question.prompt.rstrip("\n"), "", *choice, *due, *saved]
 
 
 def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object, ...]:

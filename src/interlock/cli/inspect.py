@@ -27,7 +27,13 @@ from interlock.system.time import format_time
 if TYPE_CHECKING:
     from interlock.agents.status import AgentStatus
     from interlock.api.inspect import CaseLife, RunStanding
-    from interlock.api.records import CaseSummary, DispatchRecord, JournalLine, RunRecord
+    from interlock.api.records import (
+        CaseSummary,
+        DispatchRecord,
+        JournalLine,
+        RefusalRecord,
+        RunRecord,
+    )
     from interlock.engine.circuit import Circuit
     from interlock.engine.replay import ReplayedCase
 
@@ -163,19 +169,28 @@ def logs(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The journal: every decision, in order. With -f and --json a line is one JSON object."""
+    """The journal: every decision and every refused answer, in order. With -f and --json a line
+    is one JSON object."""
     from interlock.api.inspect import JournalReader
+    from interlock.api.records import JournalLine
 
     reader = JournalReader(open_project(db).db, run_id, case)
     if json and not follow:
-        entries = [_line_fields(line) for line in reader.read()]
-        echo_json({"run_id": reader.run_id, "entries": entries})
+        lines = reader.read()
+        entries = [_line_fields(line) for line in lines if isinstance(line, JournalLine)]
+        refused = [line for line in lines if not isinstance(line, JournalLine)]
+        fields = {"run_id": reader.run_id, "entries": entries}
+        echo_json(fields | {"refused": msgspec.to_builtins(refused)})
         return
     for line in reader.follow(_wait_for_more) if follow else reader.read():
-        if json:
-            _echo_record({"type": "decision", **_line_fields(line)})
+        if isinstance(line, JournalLine):
+            record, text = {"type": "decision", **_line_fields(line)}, _format_line(line)
         else:
-            echo(_format_line(line))
+            record, text = {"type": "refusal", **msgspec.to_builtins(line)}, _format_refusal(line)
+        if json:
+            _echo_record(record)
+        else:
+            echo(text)
     if json:
         outcome = reader.read_status()
         last = {"type": "result", "run_id": reader.run_id, "status": outcome}
@@ -193,6 +208,14 @@ def _format_line(line: "JournalLine") -> str:
     return (
         f"{format_time(line.at)}  {line.case_id}  {decision.step}#{decision.attempt} "
         f"{decision.signal} -> {target}  [{decision.rule or '-'}]  dispatch {line.dispatch_id}"
+    )
+
+
+def _format_refusal(refusal: "RefusalRecord") -> str:
+    case, number = refusal.case_id or "-", refusal.dispatch_id
+    where = f"  dispatch {number}" if number is not None else ""
+    return (
+        f"{format_time(refusal.at)}  {case}  refused ({refusal.reason}): {refusal.sentence}{where}"
     )
 
 

@@ -166,7 +166,6 @@ def take_up(
 def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
     """Say how a run stands, and leave with its exit code."""
     run_id, spent = result.run_id, result.spent
-    ends = project.run(run_id).counts
     if json:
         from interlock.api.inspect import read_digest
 
@@ -174,14 +173,14 @@ def _report(project: "Project", result: "RunResult", *, json: bool) -> NoReturn:
             "run_id": run_id,
             "status": result.status,
             "tally": msgspec.to_builtins(result.counts),
-            "ends": ends,
+            "ends": result.ends,
             "spent": msgspec.structs.asdict(spent),
             "digest": read_digest(project.db, run_id),
         }
         echo_json(fields)
         exit_with(result)
     cost = plural(spent.dispatches, "dispatch", "dispatches")
-    echo(f"run {run_id}: {result.status}; {format_ends(ends)}; {cost}")
+    echo(f"run {run_id}: {result.status}; {format_ends(result.ends)}; {cost}")
     for line in result.written_out:
         echo(line)
     if not result.written_out or result.counts.questions > len(result.written_out):

@@ -25,7 +25,7 @@ from interlock.journal.sqlite import (
     schema_transaction,
 )
 from interlock.system.errors import StoreError
-from interlock.system.files import rename_synced
+from interlock.system.files import private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
 OWN_FOLDER = ".interlock"
@@ -140,6 +140,7 @@ def _create(path: Path) -> None:
     for left_over in path.parent.glob(f"{fresh.name}*"):
         left_over.unlink()
     fresh.touch(mode=0o600)
+    fresh.chmod(private_mode(path.parent))  # its log and index get the same rights
     with connect(fresh, "rw") as connection:
         run_script(connection, (_HERE / "schema.sql").read_text(encoding="utf-8"))
     rename_synced(fresh, path)

@@ -36,8 +36,10 @@ _OF_CASE = (
     " union select dispatch_id from cases where case_no = ?1)"
 )
 _REFUSALS = (
-    "select dispatch_id, at, reason, sentence, content from refusals"
-    " where run_id = ? order by refusal_id"
+    "select r.at, r.reason, r.sentence, r.content, r.dispatch_id, coalesce(c.case_id, ''),"
+    " r.refusal_id from refusals r left join dispatches d on d.dispatch_id = r.dispatch_id"
+    " left join cases c on c.case_no = coalesce(r.case_no, d.case_no)"
+    " where r.run_id = ? and r.refusal_id > ? order by r.refusal_id"
 )
 _CASES = (
     "select c.case_no, c.case_id, c.run_id, c.status, c.step, c.dispatch_id, c.state, c.needs,"
@@ -91,6 +93,9 @@ class RefusalRecord(msgspec.Struct, frozen=True):
     reason: str
     sentence: str
     content: str
+    dispatch_id: int | None = None
+    case_id: str = ""
+    refusal_id: int = 0
 
 
 class DispatchRecord(msgspec.Struct, frozen=True):
@@ -202,10 +207,9 @@ def list_dispatches(
         return []
     refused: dict[int, list[RefusalRecord]] = {row[2]: [] for row in rows}
     pauses: dict[int, list[Pause]] = {row[2]: [] for row in rows}
-    for dispatch_id, at, reason, sentence, content in raw.execute(_REFUSALS, (rows[0][0],)):
-        if dispatch_id in refused:
-            said = _read_text(raw, content) if texts else ""
-            refused[dispatch_id].append(RefusalRecord(at, reason, sentence, said))
+    for row in raw.execute(_REFUSALS, (rows[0][0], 0)):
+        if row[4] in refused:
+            refused[row[4]].append(_read_refusal(raw, row, texts=texts))
     for pause in list_pauses(connection, rows[0][0]):
         if pause.dispatch_id in pauses:
             pauses[pause.dispatch_id].append(pause)
@@ -271,15 +275,17 @@ def iterate_lines(
         yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, decision)
 
 
-def list_refusals(connection: Connection, run_id: int) -> list[RefusalRecord]:
-    """Every answer of a run that was refused, in order."""
-    table = schema.refusals
-    query = select(table).where(table.c.run_id == run_id).order_by(table.c.refusal_id)
+def list_refusals(connection: Connection, run_id: int, after: int = 0) -> list[RefusalRecord]:
+    """Every answer of a run that was refused, in order; those `after` that one, if it is named."""
     raw = raw_connection(connection)
-    return [
-        RefusalRecord(row.at, row.reason, row.sentence, _read_text(raw, row.content))
-        for row in connection.execute(query)
-    ]
+    rows = raw.execute(_REFUSALS, (run_id, after)).fetchall()
+    return [_read_refusal(raw, row, texts=True) for row in rows]
+
+
+def _read_refusal(raw: RawConnection, row: tuple[Any, ...], *, texts: bool) -> RefusalRecord:
+    at, reason, sentence, content, *place = row
+    text = _read_text(raw, content) if texts else ""
+    return RefusalRecord(at, reason, sentence, text, *place)
 
 
 def list_open_questions(connection: Connection) -> list[OpenGate]:

@@ -348,12 +348,12 @@ class RunLoop:
                 self._refuse(None, reply, refused, writes)
             return None
         ask = self._outbox.find(reply.dispatch_id)
+        if reply.refused:
+            self._refuse(ask, reply, RefusedAnswer(reply.refused, reply.reason), writes)
+            return None
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, RefusedAnswer("Stale", sentence), writes)
-            return None
-        if reply.refused:
-            self._refuse(ask, reply, RefusedAnswer(reply.refused, reply.reason), writes)
             return None
         if reply.failure == RATE_LIMIT and not self._circuit.find_rules(ask.step, RATE_LIMIT):
             pause, is_new = self._outbox.pause(ask, reply, writes.at)

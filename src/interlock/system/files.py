@@ -138,6 +138,37 @@ def write_file(
         os.close(held)
 
 
+def create_file(path: Path, data: bytes) -> bool:
+    """Put the data under that name, whole or not at all, unless something has the name already;
+    whether it did. Of several who try at once, one succeeds. The file is private."""
+    staged = stage_file(path, data)
+    try:
+        os.link(staged, path, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    finally:
+        staged.unlink()
+    sync_folder(path.parent)
+    return True
+
+
+def private_mode(folder: Path) -> int:
+    """The rights of a private file in a folder: for its owner alone or, where the folder is shared
+    with a group (writable for it, with the setgid bit), for the group, too."""
+    shared = stat.S_IWGRP | stat.S_ISGID
+    return 0o660 if folder.stat().st_mode & shared == shared else _PRIVATE
+
+
+def make_private_folder(path: Path) -> None:
+    """A folder for its owner alone, or for the group that the folder above it is shared with."""
+    if path.is_dir():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    if private_mode(path.parent) != _PRIVATE:
+        path.chmod(0o2770)  # whatever the umask has taken
+
+
 def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) -> None:
     """All files in their places, in this order; if one cannot be made ready, none is changed.
     For callers that hold a lock on them."""
@@ -191,6 +222,8 @@ def _write_new(
         os.unlink(path, dir_fd=dir_fd)
     opened = os.open(path, _NEW, mode, dir_fd=dir_fd)
     try:
+        if mode == _PRIVATE and dir_fd is None:
+            os.fchmod(opened, private_mode(path.parent))
         _write_all(opened, data)
         if sync:
             os.fsync(opened)

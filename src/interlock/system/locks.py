@@ -9,11 +9,12 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from interlock.system.errors import StateError
+from interlock.system.files import private_mode
 
 _OPEN: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -66,7 +67,7 @@ def take_lock(
         flags = _READ
     deadline = time.monotonic() + wait
     while True:
-        opened = os.open(path, flags, 0o600, dir_fd=dir_fd)
+        opened = _open(path, flags, dir_fd)
         try:
             if _locks(opened, path, dir_fd):
                 if owner:
@@ -80,6 +81,16 @@ def take_lock(
         if time.monotonic() >= deadline:
             return None
         time.sleep(_PAUSE)
+
+
+def _open(path: Path, flags: int, dir_fd: int | None) -> int:
+    """The lock file, made if need be; in a shared folder, whoever shares it may take the lock."""
+    if flags & os.O_CREAT and dir_fd is None:
+        with suppress(FileExistsError):
+            opened = os.open(path, flags | os.O_EXCL, 0o600)
+            os.fchmod(opened, private_mode(path.parent))
+            return opened
+    return os.open(path, flags, 0o600, dir_fd=dir_fd)
 
 
 def _locks(opened: int, path: Path, dir_fd: int | None) -> bool:
