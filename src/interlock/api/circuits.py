@@ -97,7 +97,8 @@ class Circuit(msgspec.Struct, frozen=True):
             other = path.relative_to(folder).as_posix()
             if other not in known:
                 note(
-                    f"note: --prompt-dir {folder}: {self.name} has no template {other}; it is not used"
+                    f"note: --prompt-dir {folder}: {self.name} has no template {other}; "
+                    "it is not used"
                 )
         prompts = self.bundle.prompts | {known[name]: text for name, text in own.items()}
         bundle = msgspec.structs.replace(self.bundle, prompts=prompts)
