@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.rca.report.reading import Page
 from tests.world.findings import example, hostile
+from tests.world.page_reader import Page
 
 from interlock.rca.records import Findings
 from interlock.rca.report.outline import build_outline

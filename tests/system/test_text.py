@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.world.findings import LINKS
 
 from interlock.system.text import (
     clean_text,
@@ -13,6 +14,7 @@ from interlock.system.text import (
     format_line,
     plural,
     replace_unencodable,
+    safe_link,
 )
 
 _ANY = st.text(st.characters(exclude_categories=()))
@@ -80,3 +82,27 @@ def test_counting() -> None:
 
 def test_what_utf8_cannot_hold_is_replaced() -> None:
     assert replace_unencodable("a\ud800b") == "a?b"
+
+
+@pytest.mark.parametrize("trap", [each for each in LINKS if "user:secret@" not in each])
+def test_traps_are_no_links(trap: str) -> None:
+    assert safe_link(trap) == ""
+
+
+def test_a_link_loses_its_credentials() -> None:
+    assert safe_link("https://user:secret@host.example/x?y=1#z") == "https://host.example/x?y=1#z"
+    assert safe_link("https://good.example@evil.example/") == "https://evil.example/"
+
+
+def test_good_links_stay() -> None:
+    good = "http://host.example:8080/a/b?c=d%20e&f=|g"
+    assert safe_link(good) == good
+    assert safe_link("HTTPS://Host.example/") == "https://Host.example/"
+    assert safe_link("https://host.example/" + "x" * 3000) == ""
+
+
+@given(st.text())
+def test_whatever_passes_is_http_without_quotes_or_blanks(text: str) -> None:
+    for link in (safe_link(text), safe_link(f"https://{text}")):
+        assert not link or link.startswith(("http://", "https://"))
+        assert not set(link) & set(" \t\n\"'<>\\`")

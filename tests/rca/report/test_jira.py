@@ -6,9 +6,9 @@ import re
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rca.report.marked import assert_inert
 from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
+from tests.world.marked import assert_inert
 
 from interlock.rca.records import Findings
 from interlock.rca.report.jira import (

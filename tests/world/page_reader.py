@@ -1,5 +1,6 @@
 """A page as a browser would meet it: tags that nest, ids, links, handlers, and the text shown."""
 
+import re
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "source", "wbr"}
@@ -54,3 +55,25 @@ class Page(HTMLParser):
 
     def with_attribute(self, name: str) -> list[dict[str, str]]:
         return [attrs for _, attrs in self.tags if name in attrs]
+
+
+_LINK = re.compile(r"https?://[^\s\"'<>]+|#[a-z]+[A-Za-z0-9-]*")
+
+
+def assert_page_inert(read: Page) -> None:
+    """Nothing runs, loads or leads anywhere but by our own script and by plain web links."""
+    assert len(read.all("script")) == len(read.all("style")) == 1
+    for tag, attrs in read.tags:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "link", "foreignobject")
+        assert not [name for name in attrs if name.startswith("on") or name == "style"]
+        for name in ("href", "src", "action", "formaction", "xlink:href"):
+            assert _LINK.fullmatch(attrs.get(name, "#causes")), attrs[name]
+    assert "javascript:" not in " ".join(attrs.get("href", "") for _, attrs in read.tags)
+
+
+def assert_page_sound(read: Page) -> None:
+    assert len(read.ids) == len(set(read.ids))
+    targets = {a["href"][1:] for a in read.all("a") if a["href"].startswith("#")}
+    targets |= {a["data-copy"] for a in read.with_attribute("data-copy")}
+    targets |= {a["aria-labelledby"] for a in read.with_attribute("aria-labelledby")}
+    assert targets <= set(read.ids)

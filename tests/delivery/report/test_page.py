@@ -4,9 +4,8 @@ import base64
 import hashlib
 
 import pytest
-from tests.rca.report.reading import Page
-from tests.rca.report.test_page import assert_inert, assert_sound
 from tests.world.delivered import delivered, example, hostile, many, told
+from tests.world.page_reader import Page, assert_page_inert, assert_page_sound
 
 from interlock.delivery.report.records import DeliveryReport
 from interlock.delivery.report.render import CARDS, render_html
@@ -21,8 +20,8 @@ def test_it_is_well_formed_and_inert(found: DeliveryReport) -> None:
     html = render_html(found)
     html.encode()
     read = Page(html)
-    assert_inert(read)
-    assert_sound(read)
+    assert_page_inert(read)
+    assert_page_sound(read)
 
 
 def test_nothing_but_its_own_style_and_script_may_run() -> None:
