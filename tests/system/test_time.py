@@ -156,3 +156,8 @@ def test_a_timestamp_is_whole_seconds_in_utc(at: float | None, text: str) -> Non
 @pytest.mark.parametrize("at", [1e30, float("nan"), float("inf")])
 def test_a_number_that_is_no_moment_gives_no_timestamp(at: float) -> None:
     assert format_timestamp(at) == ""
+
+
+def test_machines_get_iso_times_or_nothing() -> None:
+    assert format_rfc3339("2031-03-04T02:00:00+02:00") == "2031-03-04T00:00:00Z"
+    assert format_rfc3339("soon") == ""
