@@ -7,6 +7,10 @@ Its examples are written by the encoders; its fields and statuses come from the 
 
 from typing import Final
 
+from interlock.agents.carrier import MAX_ANSWER
+from interlock.agents.files.batch import MAX_MANIFEST
+from interlock.agents.files.case_folder import MAX_ARTIFACT, MAX_SIGNAL
+from interlock.agents.files.file import SECOND_LOOK_AFTER
 from interlock.signals.batch import (
     Briefing,
     BriefingSymptom,
@@ -19,6 +23,7 @@ from interlock.signals.batch import (
 from interlock.signals.catalogue import list_signals
 from interlock.signals.signal_file import encode_artifact, encode_signal
 from interlock.signals.skills import EXAMPLE_ARTIFACT, EXAMPLE_MANIFEST, EXAMPLE_SIGNAL
+from interlock.system.strict_json import MAX_DEPTH
 
 _BRIEFING: Final = Briefing(
     batch_id=2,
@@ -150,16 +155,30 @@ _WRAPPER: Final = """\
 Write the step's own object wrapped with the `dispatch_id` of the signal you answer. Only valid JSON:
 no Markdown around it, no comments.
 """
-_PROBLEMS: Final = """\
+_PROBLEMS: Final = f"""\
 | what is found | what happens |
 |---|---|
 | no file | the coordinator waits, by default for 10 minutes, then sets `error` |
-| empty, not UTF-8 or invalid JSON | read once more after a short delay, then `error` |
+| empty, not UTF-8 or invalid JSON | read once more after {SECOND_LOOK_AFTER:g} second, then `error`: a file that is written in place must be whole by then |
 | a key twice in one object, nested too deep, no object | `error` |
 | no `dispatch_id`, or one that is no 64-bit integer (a string, a float, a boolean) | stale: ignored until the timeout, journaled as refused |
 | another `dispatch_id` | stale: the same |
 | `data` missing, null or no object | `error` |
 | a field of the step missing or wrong | `error`; asked again as the circuit says, the prompt giving the reason |
+| a symbolic link, a folder, a pipe or a file that cannot be read | refused and journaled; a regular file in its place is taken |
+| too large | looked at once more after {SECOND_LOOK_AFTER:g} second, then `error` |
+
+### Limits
+
+| what | limit |
+|---|---|
+| an artifact | {MAX_ARTIFACT:,} bytes, its `data` {MAX_ANSWER:,}; at most {MAX_DEPTH} levels deep |
+| the time between two looks at an artifact that is not valid | {SECOND_LOOK_AFTER:g} second; it begins again when the file changes |
+| `signal.json` as a responder writes it | {MAX_SIGNAL:,} bytes |
+| `batch-manifest.json` | {MAX_MANIFEST:,} bytes |
+| paths | regular files in the folders named above; symbolic links are refused |
+
+`interlock conform` judges a watcher's artifacts by these same rules.
 """
 _WATCHER: Final = """\
 ## A watcher, step by step

@@ -51,7 +51,7 @@ from interlock.system.time import format_timestamp
 MANIFEST_FILE = "batch-manifest.json"
 BRIEFING_FILE = "briefing.md"
 _ENDED_STATUSES = ("done", "error")
-_MAX_MANIFEST = 16 * 1024 * 1024
+MAX_MANIFEST = 16 * 1024 * 1024
 _STALE_NAME = re.compile(r"batch-manifest\.stale-([0-9]{1,18})(?:-[0-9]+)?\.json", re.ASCII)
 _BRIEFING_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
 """A briefing is written before its manifest, so its title knows an id that a lost manifest had."""
@@ -108,7 +108,7 @@ class ManifestFile:
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
 
     def _read(self) -> BatchManifest | Problem:
-        raw = read_file(self._path, _MAX_MANIFEST)
+        raw = read_file(self._path, MAX_MANIFEST)
         return (
             Problem("wrong-field", raw.reason)
             if isinstance(raw, UnreadableFile)

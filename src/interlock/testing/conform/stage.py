@@ -6,18 +6,26 @@ of which nothing is left running.
 """
 
 import os
+import secrets
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
-import psutil
 
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.files.case_folder import (
+    MAX_ARTIFACT,
+    CaseFolder,
+    DoubtfulArtifact,
+    judge_artifact,
+)
+from interlock.agents.files.file import SECOND_LOOK_AFTER
 from interlock.signals.batch import BatchManifest, build_manifest, encode_manifest, read_manifest
 from interlock.signals.signal_file import (
     Artifact,
@@ -28,7 +36,9 @@ from interlock.signals.signal_file import (
     read_signal,
 )
 from interlock.system.errors import SourceError
-from interlock.system.process_tree import kill_group
+from interlock.system.files import UnreadableFile, read_file
+from interlock.system.process_table import Process, TagNames, list_processes
+from interlock.system.process_tree import kill_group, send_signal
 from interlock.system.strict_json import Problem
 from interlock.testing.conform.workspace import (
     AT,
@@ -188,11 +198,37 @@ class InvariantCheck:
                 raise FailedError(expected, f"{entry.case_id} is done without one")
 
     def _is_answered(self, signal_path: str) -> bool:
-        ours = self._signals.get(self._workspace.folder / signal_path)
-        if not isinstance(ours, SignalFile):
-            return False
-        found = read_artifact(peek(Path(ours.artifact_path)) or b"")
-        return isinstance(found, Artifact) and found.dispatch_id == ours.dispatch_id
+        path = self._workspace.folder / signal_path
+        ours = self._signals.get(path)
+        return isinstance(ours, SignalFile) and read_answer(ours, path).artifact is not None
+
+
+class ReadAnswer(msgspec.Struct, frozen=True):
+    """What the coordinator makes of what lies at the artifact's place. A `doubtful` one ends its
+    dispatch if it stays as it is; any other that is no answer is refused, and waited past."""
+
+    content: bytes | UnreadableFile
+    artifact: Artifact | None = None
+    sentence: str = ""
+    is_doubtful: bool = False
+
+
+def read_answer(signal: SignalFile, path: Path) -> ReadAnswer:
+    """Read an artifact by the product's own rules; `path` is that of its signal."""
+    artifact = Path(signal.artifact_path)
+    place = CaseFolder(path.parent, Path(signal.prompt_path), artifact, path)
+    raw = read_file(artifact, MAX_ARTIFACT)
+    if place.has_moved():
+        raw = UnreadableFile("the case's folder was replaced by a link or removed")
+    if isinstance(raw, UnreadableFile):
+        return ReadAnswer(raw, sentence=raw.reason, is_doubtful=raw.kind == "large")
+    ask = Ask(signal.dispatch_id, 0, signal.case_id, signal.step, 1, "", "")
+    found, parsed = judge_artifact(raw, ask), read_artifact(raw)
+    if isinstance(found, Reply) and isinstance(parsed, Artifact):
+        return ReadAnswer(raw, parsed)
+    if isinstance(found, DoubtfulArtifact):
+        return ReadAnswer(raw, sentence=found.reason, is_doubtful=True)
+    return ReadAnswer(raw, sentence=getattr(found, "sentence", "it is no answer"))
 
 
 def _list_fixed_fields(manifest: BatchManifest) -> object:
@@ -203,20 +239,22 @@ def _list_fixed_fields(manifest: BatchManifest) -> object:
 _GRACE = 4.0
 _WATCHER_TICK = 0.01
 _TAIL = 400
+_TAGS = TagNames("INTERLOCK_CONFORM", "INTERLOCK_CONFORM_ABOVE", "INTERLOCK_CONFORM_OWNER")
+"""Only the first is set: it marks everything that the watcher starts."""
 
 
 class Watcher:
     """One run of the command."""
 
     def __init__(self, argv: Sequence[str], workspace: Path, root: Path, log: Path) -> None:
-        self._root = str(root)
+        self._tag = secrets.token_hex(8)
         self._log = log
         try:
             with log.open("wb") as out:
                 self._process = subprocess.Popen(  # noqa: S603 - the user's own command
                     argv,
                     cwd=workspace,
-                    env={**os.environ, "INTERLOCK_ROOT": self._root},
+                    env={**os.environ, "INTERLOCK_ROOT": str(root), _TAGS.tag: self._tag},
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
@@ -245,18 +283,15 @@ class Watcher:
         kill_group(self._process.pid)
         self._process.wait()
         limit = time.monotonic() + _GRACE
-        while (strays := list(self._find_strays())) and time.monotonic() < limit:
-            for pid in strays:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+        while (strays := self._find_strays()) and time.monotonic() < limit:
+            for process in strays:
+                send_signal(process, signal.SIGKILL)
             time.sleep(_WATCHER_TICK)
 
-    def _find_strays(self) -> Iterator[int]:
+    def _find_strays(self) -> list[Process]:
         """Processes started by the watcher, known by the environment they inherited."""
-        for process in psutil.process_iter():
-            with suppress(psutil.Error, OSError):
-                if process.environ().get("INTERLOCK_ROOT") == self._root:
-                    yield process.pid
+        found = list_processes(_TAGS).values()
+        return [seen.process for seen in found if self._tag in seen.tags and seen.alive]
 
 
 _TICK = 0.01
@@ -362,26 +397,32 @@ class Stage:
     def await_answer(self, dispatch: StagedDispatch, *, patient: bool = False) -> Artifact:
         """Wait for the right answer. A wrong one that stays is taken for the watcher's last word,
         unless the scenario is patient with it."""
-        wrong = _StandingArtifact(dispatch.before)
+        standing = _StandingArtifact(dispatch.before)
         limit = time.monotonic() + self._timeout
         while True:
-            raw = peek(dispatch.artifact_path)  # once: it may come between two looks
-            found = _read_answer(dispatch, raw)
-            if isinstance(found, Artifact):
-                self._check_not_mixed_up(dispatch, found)
-                return found
-            stands = wrong.measure_age(raw)
-            late = time.monotonic() > limit
-            if late or (stands > self.settle and not patient):
+            found = read_answer(dispatch.signal, dispatch.path)
+            if found.artifact is not None:
+                self._check_not_mixed_up(dispatch, found.artifact)
+                return found.artifact
+            age = standing.measure_age(found.content)
+            is_late = time.monotonic() > limit
+            is_final = age > self.settle and not patient
+            if is_late or is_final or (found.is_doubtful and age > SECOND_LOOK_AFTER):
                 raise FailedError(
-                    _describe_wanted(dispatch), self._describe_instead(found, wrong.written)
+                    _describe_wanted(dispatch), self._describe_instead(found, standing.is_new)
                 )
-            if found.may_be_partial and wrong.written:
-                self.note("an artifact was seen half-written: write to a temporary name and rename")
-            if found.is_stale and wrong.written and patient:
-                self.note("an answer came after its dispatch was given up; its old id fences it")
+            if standing.is_new:
+                self._note_wrong(found, patient=patient)
             self._check_reported(dispatch)
             self._tick()
+
+    def _note_wrong(self, found: ReadAnswer, *, patient: bool) -> None:
+        raw = found.content
+        problem = read_artifact(raw) if isinstance(raw, bytes) else None
+        if isinstance(problem, Problem) and problem.may_be_partial:
+            self.note("an artifact was seen half-written: write to a temporary name and rename")
+        if isinstance(problem, Artifact) and patient:
+            self.note("an answer came after its dispatch was given up; its old id fences it")
 
     def await_reader(self, dispatch: StagedDispatch) -> None:
         """Wait until the watcher has read the signal; where that does not show, a while."""
@@ -427,9 +468,9 @@ class Stage:
         if error is not None:
             raise FailedError(_describe_wanted(dispatch), f"the watcher reported an error: {error}")
 
-    def _describe_instead(self, found: Problem, written: bool) -> str:
+    def _describe_instead(self, found: ReadAnswer, is_new: bool) -> str:
         output = self._watcher.describe_output() if self._watcher else ""
-        return (found.sentence if written else "no artifact was written") + output
+        return (found.sentence if is_new else "no artifact was written") + output
 
     def _check_not_mixed_up(self, dispatch: StagedDispatch, artifact: Artifact) -> None:
         """The words make it visible when answers are mixed up; nobody is asked to be clever."""
@@ -445,22 +486,15 @@ class _StandingArtifact:
     """Since when an artifact has been standing that was not there before."""
 
     def __init__(self, before: bytes | None) -> None:
-        self._last = before
+        self._last: bytes | UnreadableFile | None = before
         self._since = time.monotonic()
-        self.written = False
+        self.is_new = False
 
-    def measure_age(self, content: bytes | None) -> float:
-        if content != self._last:
-            self._last, self._since, self.written = content, time.monotonic(), content is not None
-        return time.monotonic() - self._since if self.written else 0.0
-
-
-def _read_answer(dispatch: StagedDispatch, raw: bytes | None) -> Artifact | Problem:
-    found = read_artifact(raw) if raw is not None else Problem("empty", "there is no artifact")
-    if isinstance(found, Artifact) and found.dispatch_id != dispatch.dispatch_id:
-        sentence = f"the artifact has dispatch_id {found.dispatch_id}"
-        return Problem("wrong-dispatch-id", sentence)
-    return found
+    def measure_age(self, content: bytes | UnreadableFile) -> float:
+        now = None if isinstance(content, UnreadableFile) and content.kind == "gone" else content
+        if now != self._last:
+            self._last, self._since, self.is_new = now, time.monotonic(), now is not None
+        return time.monotonic() - self._since if self.is_new else 0.0
 
 
 def _describe_wanted(dispatch: StagedDispatch) -> str:

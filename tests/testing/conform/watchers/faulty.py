@@ -61,6 +61,32 @@ def list_data(path: Path, signal: Signal) -> None:
     answer(path, signal, wrap=lambda number, data: {"dispatch_id": number, "data": [data]})
 
 
+def linked(path: Path, signal: Signal) -> None:
+    real = path.with_name(f"answer-{signal['dispatch_id']}.json")
+    artifact = Path(signal["artifact_path"])
+    answer(path, {**signal, "artifact_path": str(real)})
+    if real.exists():
+        artifact.unlink(missing_ok=True)
+        artifact.symlink_to(real)
+
+
+def huge(path: Path, signal: Signal) -> None:
+    padded = "x" * 20_000_000
+    answer(
+        path,
+        signal,
+        wrap=lambda number, data: {"dispatch_id": number, "data": data, "padding": padded},
+    )
+
+
+def hesitant(path: Path, signal: Signal) -> None:
+    """Half an answer, and the whole of it only when the coordinator has given up on it."""
+    if Path(signal["prompt_path"]).exists():
+        Path(signal["artifact_path"]).write_text('{"dispatch_id": ')
+        time.sleep(1.4)
+    answer(path, signal)
+
+
 def first_id(path: Path, signal: Signal) -> None:
     answer(path, signal, SEEN[0]["dispatch_id"])
 
@@ -166,7 +192,7 @@ FAULTS: dict[str, Callable[[Path, Signal], None]] = {
     each.__name__: each
     for each in (
         *(bare, string_id, wrong_id, list_data, first_id, first_only, garbage, new_status),
-        *(finisher, eager, vandal, slow),
+        *(finisher, eager, vandal, slow, linked, huge, hesitant),
         *(late, blind, mortal, restless, content, mixed_up, scribbler, brood, fragile),
     )
 }
