@@ -91,15 +91,17 @@ makes the message `WrongRole`. Where the message has no other signal, it is `Wro
 
 ### 5. The body
 
-Under the signal line come labelled sections, lists, tables and fences. Prose on the very next line is
-`Malformed`: the signal line would be the beginning of a sentence.
+Under the signal line come labelled sections, lists, tables and fences. Prose before the first section is
+`Malformed`, with or without blank lines between: the signal line could be the beginning of a sentence,
+or the sentence could take it back.
 
 A section is its label's line or its first paragraph, with the lists, tables, fences and indented
 lines that follow. Only the labels of that signal's form open a section. A label may be bold or a
-heading, in any case, indented by up to three blanks, with a remark in parentheses; except in a verdict
-it may also stand in a list of its own (`- Blocker: …`). A later paragraph is a closing remark.
+heading, in any case, indented by up to three blanks, with a remark in parentheses; except in a signal
+that must stand alone it may also stand in a list of its own (`- Blocker: …`). A later paragraph is a closing remark.
 
-Closing remarks are fine, except after a verdict. A verdict is `Malformed` when
+Closing remarks are fine, except after a signal that must stand alone: the verdicts, and
+`REMEDIATION_COMPLETE`. Such a signal is `Malformed` when
 
 - anything stands under it that is not of its form, the fixed closing sentence included;
 - anywhere in the message a live line starts at column 0 with a signal's name and is no legal signal;
@@ -111,7 +113,7 @@ Closing remarks are fine, except after a verdict. A verdict is `Malformed` when
 
 A section whose content is still a `[placeholder]` of the form, or an empty word such as `none`, counts
 as absent. An absent required section makes the signal `Malformed`. Which ones are required stands
-with each signal below. The verification results of a verdict need at least one item with its result.
+with each signal below. The verification results of a signal that must stand alone need at least one item with its result.
 Signals that require nothing are taken bare, with a note.
 
 ### 7. Reasons
@@ -229,12 +231,10 @@ The sentence of a refusal goes back to the agent as it is. These are said to the
 def _overview(said: list[SignalRow]) -> str:
     lines = [
         f"| `{row.grammar}` | {row.level} | {_yes(row.terminal)} | {_yes(row.passing)} "
-        f"| {_yes(row.verdict)} | {row.asks} |"
+        f"| {_yes(row.verdict)} | {_yes(row.alone)} | {row.asks} |"
         for row in said
     ]
-    head = (
-        "| signal | level | terminal | pass | verdict | what it asks |\n|---|---|---|---|---|---|"
-    )
+    head = "| signal | level | terminal | pass | verdict | alone | what it asks |\n|---|---|---|---|---|---|---|"
     return "\n".join(["## Overview\n", head, *lines])
 
 

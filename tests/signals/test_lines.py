@@ -1,5 +1,6 @@
 """Line signals: every ruling as rows, and the laws of the stream."""
 
+import json
 from typing import Any, Literal
 
 import pytest
@@ -7,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.signals.catalogue import list_signals
-from interlock.signals.lines import LineReader, LineRefusal, LineSignal, format_line
+from interlock.signals.lines import (
+    LineReader,
+    LineRefusal,
+    LineSignal,
+    format_line,
+    read_session,
+)
 
 RULE = "=" * 44
 BAR = "═" * 44
@@ -151,6 +158,14 @@ BLOCKS = [
         "RECOVERY_COMPLETE",
         {"commit_hash": "abc", "next_action": "resume"},
     ),
+    (
+        f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\nGITHUB_ISSUE: #42\n{BAR}\n",
+        "HITL_REQUIRED",
+        {"issue": 42, "reason": "plan"},
+    ),
+    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\n", "EPIC_STARTED", {}),
+    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\nand on it goes\n", "EPIC_STARTED", {}),
+    (f"{BAR}\nSIGNAL: EPIC_STARTED\n{BAR}\n{BAR}\nall else\n", "EPIC_STARTED", {}),
 ]
 
 DAMAGED = [
@@ -161,6 +176,8 @@ DAMAGED = [
     f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCHECKPOINT_FILE: x.json\n{BAR}\n",
     f"═══ SAGE_SIGNAL:CHECKPOINT ═══\nCOMMIT: {COMMIT}\n{BAR}\n",
     f"{BAR}\nSIGNAL: RECOVERY_COMPLETE\n\n{BAR}\n",
+    f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\nGITHUB_ISSUE: #42\n",
+    f"{BAR}\nSIGNAL: HITL_REQUIRED\n{BAR}\nREASON: plan\ngarbage\n{BAR}\n",
 ]
 
 INERT = [
@@ -389,3 +406,54 @@ def test_what_is_emitted_is_read_back(row: tuple[str, str, dict[str, Any]], blan
     _, kind, fields = row
     line = format_line(kind, {name: str(value) for name, value in fields.items()})
     assert heard("\n" * blanks + line + "\n") == [(kind, fields)]
+
+
+COMPLETE = "All is done.\nSAGE_SIGNAL:EPIC_COMPLETE:epic-3:success\n"
+
+
+def _assistant(text: str, message_id: str = "m1") -> dict[str, Any]:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"id": message_id, "content": content}}
+
+
+def _result(text: str) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "num_turns": 1, "result": text}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([_result(COMPLETE)], id="only in the result"),
+        pytest.param([_assistant("I look around."), _result(COMPLETE)], id="after another message"),
+        pytest.param([_assistant(COMPLETE), _result(COMPLETE)], id="in both"),
+        pytest.param([_assistant(COMPLETE), _result(COMPLETE.strip())], id="in both, stripped"),
+        pytest.param(
+            [_assistant(COMPLETE), _assistant("That was it."), _result("That was it.")],
+            id="in two parts of one message, of which the result has the last",
+        ),
+        pytest.param(
+            [_assistant(COMPLETE), _result(COMPLETE), _result(COMPLETE)], id="in two results"
+        ),
+    ],
+)
+def test_the_last_word_of_a_stream_counts_once_wherever_it_stands(
+    events: list[dict[str, Any]],
+) -> None:
+    text = "".join(f"{json.dumps(event)}\n" for event in events)
+    (found,) = read_session(text, "claude-stream-json", ended_by_itself=True)
+    assert isinstance(found, LineSignal)
+    assert found.is_success
+    assert not found.repeated
+
+
+def test_a_result_that_is_another_message_takes_the_last_word() -> None:
+    events = [_assistant(COMPLETE), _result("No, it is not.")]
+    text = "".join(f"{json.dumps(event)}\n" for event in events)
+    (found,) = read_session(text, "claude-stream-json", ended_by_itself=True)
+    assert isinstance(found, LineRefusal)
+    assert "final message" in found.sentence
+
+
+def test_a_result_that_is_an_error_says_nothing() -> None:
+    event = {"type": "result", "subtype": "error_max_turns", "is_error": True, "result": COMPLETE}
+    assert read_session(json.dumps(event) + "\n", "claude-stream-json", ended_by_itself=True) == []

@@ -9,6 +9,7 @@ AUDIT = "AUDIT_PASSED: t1\n\nVerification Results:\n- login works: VERIFIED - te
 REVIEW = "REVIEW_PASSED: t1\n\nFiles Reviewed:\n- src/a.py\n"
 HEALTHY = "HEALTH_AUDIT: HEALTHY\n\nVerification Results:\n- pytest (ci): PASS\n"
 FAILED = "AUDIT_FAILED: t1\n\nIssues Found:\n- src/a.py:3: no check\n"
+REMEDIATION = "REMEDIATION_COMPLETE\n\nVerification Results:\n- docker: PASS\n"
 READY = "READY_FOR_REVIEW: t1\n\nSummary: done\n"
 ASK = "SEEKING_DIVINE_CLARIFICATION\n\nTask: t1\n\nQuestion: which one?\n"
 EXPERT = (
@@ -153,7 +154,17 @@ ILLEGAL = [
 ]
 
 BODY = [
-    # prose directly after the line
+    # prose after the line and before any section, with or without blank lines between
+    ("developer", "READY_FOR_REVIEW: t1\n\nis what I would say if it worked.\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\n\n \n\t\n  It is not.\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\n\n- a list\n\nIt is not.\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\n\n---\n\nIt is not.\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\n\nNo.\n\nFiles Modified:\n- a.py: new\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\nDispatch: n1\n\nIt is not.\n", "Malformed"),
+    ("remediation", "REMEDIATION_COMPLETE\n\nif the disk were free.\n", "Malformed"),
+    ("auditor", "AUDIT_FAILED: t1\n\nNo.\n\nIssues Found:\n- a.py:1: x\n", "Malformed"),
+    ("developer", "READY_FOR_REVIEW: t1\n\n- a list\n  that goes on\n", "READY_FOR_REVIEW"),
+    ("developer", "READY_FOR_REVIEW: t1\n\n> quoted\n", "READY_FOR_REVIEW"),
     ("developer", "READY_FOR_REVIEW: t1\nAll is done.\n", "Malformed"),
     ("auditor", "AUDIT_FAILED: t1\nSorry.\n\nIssues Found:\n- a.py:1: x\n", "Malformed"),
     ("developer", "INFRA_BLOCKED: t1\nDocker is down.\n", "Malformed"),
@@ -178,7 +189,10 @@ BODY = [
         "REMEDIATION_COMPLETE\n\nAll infrastructure issues resolved.\n",
         "REMEDIATION_COMPLETE",
     ),
-    ("remediation", "REMEDIATION_COMPLETE\n\nMostly, that is.\n", "REMEDIATION_COMPLETE"),
+    ("remediation", "REMEDIATION_COMPLETE\n\nMostly, that is.\n", "Malformed"),
+    ("remediation", REMEDIATION + "\nOne more thing.\n", "Malformed"),
+    ("remediation", REMEDIATION + "- disk: FAIL\n", "Malformed"),
+    ("remediation", REMEDIATION + "\nHEALTH_AUDIT: HEALTHY\n", "REMEDIATION_COMPLETE"),
     # anything beyond the template
     ("auditor", AUDIT + "\nCaveats:\n- c3 is untested\n", "Malformed"),
     ("auditor", AUDIT + "\nSummary: fine\nNote: c3 is untested\n", "Malformed"),

@@ -154,7 +154,7 @@ class _BodyReader:
         """A label may stand in a list of its own: `- Blocker: …`. A verdict keeps to its form."""
         pattern = _build_label_pattern(self._row)
         inside = self._part is not None and not self._listed
-        return None if self._row.verdict or inside or not pattern else pattern.match(item)
+        return None if self._row.alone or inside or not pattern else pattern.match(item)
 
     def _open_section(self, section: Section) -> SectionText:
         return self.body.parts.setdefault(section.label, SectionText(section, self._line))
@@ -169,7 +169,7 @@ class _BodyReader:
         if _TABLE.match(line):
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             return self._add_to_section("table", lambda part: part.table.append(cells))
-        if line[0] in " \t":
+        if line[0] in " \t" and not self._is_prose(line):
             return self._add_to_section(
                 self._before, lambda part: _continue_section(part, line, self._before)
             )
@@ -183,17 +183,22 @@ class _BodyReader:
         return kind
 
     def _read_text(self, line: str) -> str:
-        foreign = self._row.verdict and _FOREIGN_LABEL.match(line)
+        foreign = self._row.alone and _FOREIGN_LABEL.match(line)
         first = self._part is not None and self._before in ("label", "paragraph")
         waiting = self._part is not None and self._before == "blank" and _is_empty(self._part)
         if self._part and (first or waiting) and not foreign:
             self._part.text.append(line.strip())
             return "paragraph"
-        if self._before == "signal":
+        if not self.body.parts and self.body.prose_after_line is None:
             self.body.prose_after_line = self._line
         self._part = None
         self._note_remark()
         return "remark"
+
+    def _is_prose(self, line: str) -> bool:
+        """Whether an indented line belongs to nothing above it, and is no code either."""
+        indent = len(line) - len(line.lstrip(" "))
+        return self._part is None and self._before != "item" and 0 < indent <= _DEEPEST_LABEL
 
     def _note_remark(self) -> None:
         self.body.remarks.append(self._line)

@@ -90,7 +90,11 @@ class SignalRow(msgspec.Struct, frozen=True, kw_only=True):
     level: int = 5
     terminal: bool = True
     passing: bool = False
+    """Whether it lets work go on."""
     verdict: bool = False
+    """Whether it passes another role's work: signals that its role may not send spoil it."""
+    alone: bool = False
+    """Whether nothing but its own template may stand beside it."""
     then: tuple[str, ...] = ()
 
     @property
@@ -115,6 +119,7 @@ class _TextRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     terminal: bool = True
     passing: bool = False
     verdict: bool = False
+    alone: bool = False
     requires: tuple[tuple[str, ...], ...] = ()
     closing: str = ""
     template: str = ""

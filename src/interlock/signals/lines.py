@@ -127,7 +127,7 @@ def _join_payload(kind: str, payload: str | Sequence[str] | Mapping[str, str] | 
 
 _RULE: Final = re.compile(r"={40,}[ \t]*\Z|═{3,}[ \t]*\Z")
 _DECORATED: Final = re.compile(r"═{3,}[ \t]*SAGE_SIGNAL:CHECKPOINT[ \t]*═{3,}[ \t]*\Z")
-_HEADER: Final = re.compile(r"(?:SAGE_SIGNAL:|SIGNAL:[ \t]+)([A-Z][A-Z0-9_]*)[ \t]*\Z")
+_HEADER: Final = re.compile(r"(?:SAGE_SIGNAL:|(SIGNAL:)[ \t]+)([A-Z][A-Z0-9_]*)[ \t]*\Z")
 _FIELD: Final = re.compile(r"([A-Z][A-Z0-9_]*):(?:[ \t]+(.*?))?[ \t]*\Z")
 _CHECKPOINT_FILE: Final = re.compile(r"(?:.*/)?([^/]+)\.json\Z")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}\Z")
@@ -162,6 +162,10 @@ class LegacyBlock(msgspec.Struct):
     kind: str
     where: int
     decorated: bool = False
+    titled: bool = False
+    """Its header may have a rule below it, too."""
+    has_rule: bool = False
+    """That rule was there: unless fields follow, it has closed the block."""
     lines: list[str] = msgspec.field(default_factory=list)
     keys: dict[str, str] = msgspec.field(default_factory=dict)
     positional: str = ""
@@ -221,7 +225,7 @@ def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
     if _DECORATED.match(line):
         return LegacyBlock("CHECKPOINT", where, decorated=True)
     header = _HEADER.match(line) if after_rule else None
-    return LegacyBlock(header[1], where) if header else None
+    return LegacyBlock(header[2], where, titled=bool(header[1])) if header else None
 
 
 LONGEST_LINE: Final = 1 << 16
@@ -351,7 +355,10 @@ class _LineParser:
 
     def end_block(self) -> list[LineResult]:
         block, self._block, self._after_rule = self._block, None, False
-        return [block.refuse("the block is not closed")] if block else []
+        if block is None:
+            return []
+        is_closed = block.has_rule and not block.lines
+        return [block.read() if is_closed else block.refuse("the block is not closed")]
 
     def _refuse_long(self, line: str) -> list[LineResult]:
         found = self.end_block()
@@ -364,11 +371,17 @@ class _LineParser:
         block = self._block
         if block is None:
             return self._read_single(line)
-        if is_rule(line):
+        if is_rule(line) and block.titled and not block.lines and not block.has_rule:
+            block.has_rule = True
+            return []
+        if is_rule(line) and (block.lines or not block.has_rule):
             self._block = None
             return [block.read()]
-        if block.add_line(line):
+        if not is_rule(line) and block.add_line(line):
             return []
+        if block.has_rule and len(block.lines) <= 1:  # so the rule below the header closed it
+            block.lines.clear()
+            return [*self.end_block(), *self._read_single(line)]
         self._block = None
         return [block.refuse("the block is damaged"), *self._read_single(line)]
 
@@ -399,33 +412,48 @@ class SessionLines:
     def __init__(self) -> None:
         self._reader = LineReader("message")
         self._message_id: str | None = None
+        self._text = ""
 
     def read_events(self, events: list[StreamEvent]) -> list[LineResult]:
         found: list[LineResult] = []
         for event in events:
             if isinstance(event, AssistantText) and not event.by_subagent:
                 found += self._read_text(event)
-            elif isinstance(event, TurnEnd) and self._message_id is not None:
-                found += self._reader.end_message()
-                self._message_id = None
+            elif isinstance(event, TurnEnd):
+                found += self._read_end(event)
         return found
 
     def close(self, ended_by_itself: bool) -> list[LineResult]:
         """The session is over; its last word counts only if it had one."""
-        ended = self._reader.end_message() if self._message_id is not None else []
-        return [*ended, *self._reader.close(ended_by_itself)]
+        return [*self._end_message(), *self._reader.close(ended_by_itself)]
 
     def _read_text(self, event: AssistantText) -> list[LineResult]:
         """A message comes in pieces that carry its id; one without an id is a whole message."""
         goes_on = bool(event.message_id) and event.message_id == self._message_id
-        ended = [] if goes_on or self._message_id is None else self._reader.end_message()
+        ended = [] if goes_on else self._end_message()
         self._message_id = event.message_id
-        self._reader.feed(event.text if event.text.endswith("\n") else event.text + "\n")
+        text = event.text if event.text.endswith("\n") else event.text + "\n"
+        self._text = self._text + text if goes_on else text
+        self._reader.feed(text)
         return ended
+
+    def _read_end(self, end: TurnEnd) -> list[LineResult]:
+        """A turn's result repeats its last message or a part of it; else it is one of its own."""
+        ended = self._end_message()
+        last, final = self._text.strip(), (end.text or "").strip()
+        if last.endswith(final) or (last and final.endswith(last)):
+            return ended
+        return [*ended, *self._read_text(AssistantText(final)), *self._end_message()]
+
+    def _end_message(self) -> list[LineResult]:
+        if self._message_id is None:
+            return []
+        self._message_id = None
+        return self._reader.end_message()
 
 
 def read_session(text: str, stream_format: StreamFormat, ended_by_itself: bool) -> list[LineResult]:
-    """Every line signal of a whole recorded session, in the order in which it was key."""
+    """Every line signal of a whole recorded session, in the order in which they were said."""
     stream, lines = StreamReader(stream_format), SessionLines()
     found = lines.read_events([*stream.feed(text), *stream.close(ended_by_itself)])
     return [*found, *lines.close(ended_by_itself and stream.final_message is not None)]

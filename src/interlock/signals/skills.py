@@ -185,7 +185,7 @@ def render_signal_block(role: str, *, task_id: str | None = None, nonce: str | N
 
 
 def _render_text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
-    rules = _TEXT_RULES + (_VERDICT_RULE if any(row.verdict for row in legal) else "")
+    rules = _TEXT_RULES + (_VERDICT_RULE if any(row.alone for row in legal) else "")
     if nonce:
         rules += f"- Put the line `Dispatch: {nonce}` under the signal line.\n"
     return "\n".join([rules, *(_render_form(row, task_id, nonce) for row in legal)])

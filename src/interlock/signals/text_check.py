@@ -91,8 +91,8 @@ def explain_outside_path(row: SignalRow) -> str:
 def explain_prose(row: SignalRow) -> str:
     labels = ", ".join(f"`{section.label}:`" for section in row.sections)
     return (
-        f"Prose directly follows {row.name}. Only its sections may come after the signal line: "
-        f"{labels}. Put explanations before it."
+        f"Prose follows {row.name} before any section. Only its sections may come after the "
+        f"signal line: {labels}. Put explanations before it."
     )
 
 
@@ -187,7 +187,7 @@ def is_present(part: SectionText | None, row: SignalRow) -> bool:
         return False
     if part.items or part.table:
         return any(is_filled(entry, row) for entry in list_entries(part))
-    if part.section.kind == "checks" and row.verdict:
+    if part.section.kind == "checks" and row.alone:
         # A pass stands on items; a sentence counts as one only if it states a result.
         return any(check.status and is_filled(check.name, row) for check in parse_section(part))
     return any(is_filled(text, row) for text in (*part.text, *part.fences))
@@ -243,7 +243,15 @@ def _read_bodies(
     line, last = 1, 0
     for block in blocks:
         line, last = line + message.source.count("\n", last, block.start), block.start
-        yield read_body(message.source[block.start : block.end], line, row)
+        text = message.source[block.start : block.end]
+        body = read_body(text, line, row)
+        # Signals that share a block share its sections: what is one's label is no prose.
+        others = {one.row for one in block.signals} - {row}
+        if body.prose_after_line is not None and any(
+            read_body(text, line, other).prose_after_line is None for other in others
+        ):
+            body.prose_after_line = None
+        yield body
 
 
 def check_claim(message: Message, claim: SignalClaim) -> SignalRefused | None:
@@ -333,9 +341,9 @@ def _check_prose(message: Message, claim: SignalClaim) -> SignalRefused | None:
 
 
 def _check_alone(message: Message, claim: SignalClaim) -> SignalRefused | None:
-    """A verdict lets work pass: nothing but its own template may stand beside it."""
+    """Some signals let work pass: nothing but their own template may stand beside them."""
     row = claim.signal.row
-    if not row.verdict:
+    if not row.alone:
         return None
     if stray := next(MALFORMED.find(message.source), None):
         return message.refuse(Reason.MALFORMED, explain_stray_text(row), stray.start())
