@@ -454,3 +454,27 @@ def test_numbers_of_other_runs_do_not_confuse(world: World) -> None:
     assert world.hand("save", "-f", "answer.json", *words).code == 0
     told = world.hand("status", *words, "--json").json
     assert (told["current_step"], told["case_id"], str(told["suite_id"])) == (F1, 3, suite)
+
+
+def test_status_lists_all_open_cases(world: World) -> None:
+    begin(world)
+    found = world.hand("status").out
+    assert "3 cases are open:" in found
+    assert [line.split() for line in found.splitlines()[-3:]] == [
+        ["1", "C1", "F0_RECALL"],
+        ["2", "C2", "F0_RECALL"],
+        ["3", "C3", "F0_RECALL"],
+    ]
+    listed = world.hand("status", "--json").json["open_cases"]
+    assert [each["case_id"] for each in listed] == ["C1", "C2", "C3"]
+    assert "open_cases" not in world.hand("status", "--case-id", "C2", "--json").json
+
+
+def test_the_folder_of_an_investigation_ignores_itself_in_git(world: World) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=world.folder, check=True)
+    begin(world)
+    assert (world.folder / ".asterisk").is_dir()
+    command = ["git", "status", "--porcelain"]
+    seen = subprocess.check_output(command, cwd=world.folder, text=True)
+    assert ".asterisk" not in seen
+    assert ".interlock" not in seen

@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+import subprocess
 
 import pytest
 from tests.cli import triage
@@ -109,3 +110,27 @@ def _change(world: World, statement: str) -> None:
     with connection:
         assert connection.execute(statement).rowcount > 0
     connection.close()
+
+
+def test_a_notify_command_that_is_missing_is_found_here_and_stops_no_run(world: World) -> None:
+    triage.lay_out(world)
+    world.write("interlock.toml", "[notify]\ncommand = ['nosuch-bell']\n")
+    said = world.say(*triage.RUN)
+    assert said.code == 3
+    assert said.err == "note: notify command 'nosuch-bell': No such file or directory\n"
+    found = world.say("doctor")
+    assert found.code == 6
+    assert "BAD   notify.command: there is no command 'nosuch-bell'" in found.out
+    world.write("interlock.toml", "[notify]\ncommand = ['true']\n")
+    assert "ok    notify.command: true" in world.say("doctor").out
+
+
+def test_users_who_may_answer_but_cannot_reach_the_database(world: World) -> None:
+    triage.done(world)
+    world.write("interlock.toml", "[inbox]\nanswerers = ['ann', 'bob']\n")
+    found = world.say("doctor").out
+    assert "note  store.shared: .interlock and interlock.db are for one user alone" in found
+    assert "if ann, bob shall answer here: chgrp -R GROUP .interlock" in found
+    for command in ("chmod -R g+rwX .interlock", "chmod g+s .interlock"):
+        subprocess.run(command.split(), cwd=world.folder, check=True)
+    assert "ok    store.shared: .interlock is shared with its group" in world.say("doctor").out

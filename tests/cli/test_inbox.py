@@ -9,8 +9,8 @@ from tests.cli.world import Said, World
 RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\
 ID  RUN  CASE  STEP     SINCE                QUESTION
-5   1    one   approve  TIME  Publish this change on "the one"? fine The critic gave it 0…
-6   1    two   approve  TIME  Publish this change on "the two"? fine The critic gave it 0…
+5   1    one   approve  TIME  Publish this change on "the one"?
+6   1    two   approve  TIME  Publish this change on "the two"?
 'interlock inbox 5' shows a question whole
 """
 WHOLE = """\

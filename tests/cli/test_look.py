@@ -31,7 +31,8 @@ TIME  B  refused (Stale): Dispatch 5 is not open: it is settled, or never was.  
 TIME  C  look#2 artifact -> dropped  [unsure]  dispatch 6
 """
 NO_DATABASE = (
-    "interlock: there is no database at .interlock/interlock.db; 'interlock run' makes one\n"
+    "interlock: there is no database at .interlock/interlock.db; "
+    "'interlock run', 'analyze', 'deliver' or 'epic run' makes one\n"
 )
 KILLED = """\
 run 1: triage v3, interrupted

@@ -41,7 +41,7 @@ def test_a_family_is_one_row_of_the_inbox(waiting: World) -> None:
     found = reviews(waiting)
     assert {name: len(numbers) for name, numbers in found.items()} == {"C1": 3, "C2": 1, "C4": 1}
     lines = waiting.say("inbox").out.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert sum(" C1 +2 " in line for line in lines) == 1
     assert all(len(line) <= 140 for line in lines)
 

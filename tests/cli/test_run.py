@@ -127,7 +127,8 @@ def test_resume_can_change_the_crew(world: World) -> None:
 
 def test_resume_of_what_is_over_or_never_was(world: World) -> None:
     nothing = (
-        "interlock: there is no database at .interlock/interlock.db; 'interlock run' makes one\n"
+        "interlock: there is no database at .interlock/interlock.db; "
+        "'interlock run', 'analyze', 'deliver' or 'epic run' makes one\n"
     )
     assert world.say("resume") == (1, "", nothing)
     assert not world.db.parent.exists()

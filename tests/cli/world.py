@@ -56,12 +56,17 @@ class World:
         self.write("cases.jsonl", "".join(f"{row}\n" for row in rows))
 
     def say(self, *words: str) -> Said:
-        """The command in this process."""
+        """The command in this process. The object that repeats an error for programs is checked
+        against stderr and left out."""
+        return without_error(self.say_all(*words))
+
+    def say_all(self, *words: str) -> Said:
+        """The same with everything that is on stdout."""
         return self._say(main, "interlock", *words)
 
     def hand(self, *words: str) -> Said:
         """The command `asterisk` in this process."""
-        return self._say(asterisk, "asterisk", *words)
+        return without_error(self._say(asterisk, "asterisk", *words))
 
     def _say(self, command: Callable[[], None], *words: str) -> Said:
         out, err = _paper(), _paper()
@@ -95,7 +100,7 @@ class World:
             timeout=limit,
             check=False,
         )
-        return Said(done.returncode, plain(done.stdout), plain(done.stderr))
+        return without_error(Said(done.returncode, plain(done.stdout), plain(done.stderr)))
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """The command in the background; the caller ends it."""
@@ -119,7 +124,16 @@ def until(true: Callable[[], object], what: str) -> None:
 def ended(process: "subprocess.Popen[str]") -> Said:
     """What a background command said in the end."""
     out, err = process.communicate(timeout=LIMIT)
-    return Said(process.returncode, plain(out), plain(err))
+    return without_error(Said(process.returncode, plain(out), plain(err)))
+
+
+def without_error(said: Said) -> Said:
+    """What was said without the object that tells programs of an error; it must say the same."""
+    if not said.code or not said.out.startswith('{\n  "schema_version": 1,\n  "error": '):
+        return said
+    assert said.json["exit_code"] == said.code
+    assert said.json["error"] in said.err
+    return Said(said.code, "", said.err)
 
 
 def _paper() -> io.TextIOWrapper:

@@ -198,7 +198,7 @@ def test_a_missing_database_is_told_to_readers(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
     with pytest.raises(StoreError) as caught, open_reader(path):
         pass
-    assert str(caught.value) == f"there is no database at {path}; 'interlock run' makes one"
+    assert str(caught.value) == f"there is no database at {path}"
     assert list(tmp_path.iterdir()) == []
 
 

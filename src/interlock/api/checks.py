@@ -1,6 +1,7 @@
 """Whether this machine is fit, and a project's database sound: what `interlock doctor` reports."""
 
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -8,15 +9,19 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.registry import list_agents
+from interlock.agents.human import AnswerPolicy
+from interlock.agents.registry import explain_not_runnable, list_agents
+from interlock.api.base import ProjectBase
+from interlock.api.inbox import find_user
 from interlock.api.work import load_circuit
 from interlock.journal.audit import audit
 from interlock.journal.database import HEAD, find_writer, open_reader
 from interlock.journal.runs import list_runs
 from interlock.runtime.application import find_application, list_applications
-from interlock.runtime.settings import list_tables
+from interlock.runtime.settings import Notify, list_tables
 from interlock.signals.skills import FOLDERS, SKILL_NAME, parse_version, read_version
 from interlock.system.errors import InterlockError
+from interlock.system.files import private_mode
 from interlock.version import __version__
 
 _WAL_RESET_FIXED = (3, 51, 3)
@@ -32,12 +37,14 @@ class DoctorCheck(msgspec.Struct, frozen=True):
     note: bool = False
 
 
-def check_project(project: Path, db: Path, *, deep: bool) -> Iterator[DoctorCheck]:
+def check_project(project: ProjectBase, *, deep: bool) -> Iterator[DoctorCheck]:
     """Everything; `deep`, also whether every case is the fold of its journal."""
     yield from _check_machine()
     yield from _check_packages()
-    yield from _check_skills(project)
-    yield from _check_database(db, deep=deep)
+    yield from _check_notify(project.settings.notify)
+    yield from _check_skills(project.path)
+    yield from _check_database(project.db, deep=deep)
+    yield from _check_sharing(project.db, project.settings.inbox)
 
 
 def _check_machine() -> Iterator[DoctorCheck]:
@@ -68,6 +75,15 @@ def _check_packages() -> Iterator[DoctorCheck]:
             except Exception as error:  # whatever a foreign package raises while it is imported
                 problem = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
                 yield DoctorCheck(f"{kind}.{name}", False, problem)
+
+
+def _check_notify(notify: Notify) -> Iterator[DoctorCheck]:
+    """Whether notifications can be delivered; a run goes on without them."""
+    if notify.command:
+        program = notify.command[0]
+        found = shutil.which(program) is not None
+        message = program if found else f"{explain_not_runnable(program)}; nobody is notified"
+        yield DoctorCheck("notify.command", found, message)
 
 
 def _check_skills(project: Path) -> Iterator[DoctorCheck]:
@@ -101,6 +117,20 @@ def _check_database(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:
         yield from _check_content(path, deep=deep)
     except (InterlockError, msgspec.MsgspecError) as error:
         yield DoctorCheck("store.unreadable", False, str(error))
+
+
+def _check_sharing(path: Path, policy: AnswerPolicy) -> Iterator[DoctorCheck]:
+    """Whether other users who may answer can reach the database."""
+    names = {*policy.answerers, *(name for names in policy.step.values() for name in names)}
+    others = sorted(names - {find_user()})
+    if not others or not path.exists():
+        return
+    shared = private_mode(path.parent) == path.stat().st_mode & 0o777 != 0o600
+    group = f"{path.parent} and {path.name} are for one user alone; if {', '.join(others)} shall "
+    group += f"answer here: chgrp -R GROUP {path.parent} && chmod -R g+rwX {path.parent} && "
+    group += f"chmod g+s {path.parent}"
+    message = f"{path.parent} is shared with its group" if shared else group
+    yield DoctorCheck("store.shared", True, message, note=not shared)
 
 
 def _check_content(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:

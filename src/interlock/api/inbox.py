@@ -47,6 +47,7 @@ from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
 from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
+from interlock.system.strict_json import read_json
 from interlock.system.time import format_time
 
 _LOCK_SECONDS = 5.0
@@ -398,6 +399,29 @@ class Question(msgspec.Struct, frozen=True):
     due_at: float = 0.0
     """Until when it takes an answer; 0 if it waits for ever."""
 
+    @property
+    def is_query(self) -> bool:
+        """Whether an agent asks it in the middle of its work."""
+        return isinstance(self.question_id, str)
+
+    @property
+    def summary(self) -> str:
+        """The question itself, in one line."""
+        if isinstance(read_json(self.prompt.encode()), dict):  # a gate without a template
+            return f"{', '.join(self.options) or 'decide'}?"
+        lines = [" ".join(line.split()) for line in self.prompt.splitlines() if line.strip()]
+        asking = [line for line in lines if line.endswith("?") and not _is_fence(line)]
+        fences = [number for number, line in enumerate(lines) if line.startswith("--- data ")]
+        enclosed = lines[fences[0] + 1 :] if fences else []
+        plain = [line for line in lines if not line.startswith("#") and not _is_fence(line)]
+        found = [*asking[:1], *enclosed[:1], *plain[:1], *lines[:1], ""]
+        return found[0].lstrip("# ")
+
+
+def _is_fence(line: str) -> bool:
+    """Whether a line of a prompt encloses data, or tells its reader what such lines mean."""
+    return "--- data " in line or line.startswith("--- end ")
+
 
 def list_questions(connection: Connection, path: Path) -> list[Question]:
     """Everything that waits, in all runs, oldest first."""
@@ -485,13 +509,9 @@ def _list_queries(connection: Connection, path: Path) -> list[Question]:
 
 
 def _is_saved(each: Question, path: Path) -> bool:
-    if _is_query(each):
+    if each.is_query:
         return False
     return (answers_folder(path) / f"{each.question_id}.json").exists()
-
-
-def _is_query(each: Question) -> bool:
-    return isinstance(each.question_id, str)
 
 
 def list_groups(connection: Connection, questions: Sequence[Question]) -> list[QuestionGroup]:

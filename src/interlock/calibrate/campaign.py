@@ -17,7 +17,7 @@ from interlock.runtime.agent_pool import PARALLEL
 from interlock.runtime.benchmark import AnyBenchmark, Scenario
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import InterlockError, SourceError, StateError, UsageError
-from interlock.system.files import write_file
+from interlock.system.files import make_own_folder, write_file
 
 FOLDER = Path(".interlock") / "calibrate"
 FIRST_NUMBER = 1001
@@ -183,7 +183,8 @@ def reserve_numbers(project: Path, root: Path, runs: int) -> tuple[int, ...]:
     number = max((*_list_numbers(project / FOLDER), *_list_numbers(root), FIRST_NUMBER - 1)) + 1
     while len(taken) < runs:
         try:
-            (project / FOLDER / str(number)).mkdir(parents=True)
+            make_own_folder(project / FOLDER)
+            (project / FOLDER / str(number)).mkdir()
             taken.append(number)
         except FileExistsError:
             pass

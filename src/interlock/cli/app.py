@@ -9,13 +9,19 @@ import sys
 from contextlib import suppress
 from enum import IntEnum
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from interlock.cli.output import echo, echo_note
-from interlock.system.errors import CircuitError, InterlockError, SourceError, UsageError
+from interlock.cli.output import echo, echo_json, echo_note
+from interlock.system.errors import (
+    CircuitError,
+    InterlockError,
+    NoDatabaseError,
+    SourceError,
+    UsageError,
+)
 from interlock.version import __version__
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
@@ -33,7 +39,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "stop": ("run", "Ask the process at work to stop."),
         "runs": ("inspect", "All runs in the database."),
         "status": ("inspect", "How a run stands, and which of its cases need a look."),
-        "logs": ("inspect", "The journal: every decision, in order."),
+        "logs": ("inspect", "The journal: every decision and every refused answer, in order."),
         "explain": ("inspect", "The life of a case."),
         "replay": ("inspect", "Decide a recorded run again with other thresholds."),
     },
@@ -71,6 +77,24 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """Every verb as --help shows it: by group, with the modules that have it and its first sentence."""
+
+
+_STARTERS = {
+    "asterisk": "'asterisk cursor --launch SOURCE'",
+    "cursor": "'interlock cursor --launch SOURCE'",
+    "report": "'interlock analyze SOURCE'",
+    "causes": "'interlock analyze SOURCE'",
+    "cause": "'interlock analyze SOURCE'",
+    "push": "'interlock analyze SOURCE'",
+    "deliver": "'interlock deliver PLAN'",
+    "epic": "'interlock epic run FILE'",
+    "tune": "'interlock calibrate'",
+}
+"""What begins the work that a verb looks at; others look at all kinds."""
+_COMMAND_LINE_ERROR: Any = next(
+    each for each in typer.BadParameter.__mro__ if each.__name__ == "ClickException"
+)
+"""What typer raises for words that it does not know. It has moved between versions of typer."""
 
 
 class ExitCode(IntEnum):
@@ -165,20 +189,44 @@ def asterisk() -> None:
     _run(by_hand, "asterisk")
 
 
-def _run(verbs: typer.Typer, name: str) -> None:
+def _run(verbs: typer.Typer, name: str) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # output can be printed wherever it goes
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        verbs(prog_name=name)
+        code = verbs(prog_name=name, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except InterlockError as error:
-        echo_note(f"{name}: {error}")
         wrong_words = isinstance(error, UsageError | SourceError | CircuitError)
-        sys.exit(ExitCode.USAGE if wrong_words else ExitCode.FAILED)
-    except KeyboardInterrupt:
+        _fail(name, _add_hint(error, name), ExitCode.USAGE if wrong_words else ExitCode.FAILED)
+    except _COMMAND_LINE_ERROR as error:
+        error.show()
+        _fail("", error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(ExitCode.INTERRUPTED)
     finally:
         _flush_stdout()
+
+
+def _fail(name: str, problem: str, code: int) -> NoReturn:
+    """Say what is wrong, to people unless that was done and, with --json, to programs."""
+    if name:
+        echo_note(f"{name}: {problem}")
+    words = sys.argv[1:]
+    own = words[: words.index("--")] if "--" in words else words
+    if "--json" in own:
+        echo_json({"error": problem, "exit_code": int(code)})
+    sys.exit(code)
+
+
+def _add_hint(error: InterlockError, name: str) -> str:
+    """The sentence of an error; where there is no database yet, with what makes one."""
+    if not isinstance(error, NoDatabaseError):
+        return str(error)
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    usual = "'interlock run', 'analyze', 'deliver' or 'epic run'"
+    starter = _STARTERS.get(name) or _STARTERS.get(verb) or usual
+    return f"{error}; {starter} makes one"
 
 
 def _flush_stdout() -> None:

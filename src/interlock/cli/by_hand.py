@@ -22,6 +22,7 @@ from interlock.cli.output import (
     echo,
     echo_json,
     echo_note,
+    echo_table,
     open_project,
 )
 from interlock.cli.rca import (
@@ -36,7 +37,7 @@ from interlock.cli.rca import (
 )
 from interlock.rca import manual
 from interlock.rca.analyze import get_suite
-from interlock.system.errors import SourceError
+from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ def cursor(
             echo_note(f"suite {suite.suite_id} ({suite.name}): {more}")
         else:
             suite = get_suite(connection, suite_id)
-        chosen = (
-            manual.list_open_cases(connection, suite)
-            if batch
-            else [manual.find_case(connection, suite, case_id)]
-        )
+        chosen = [manual.find_case(connection, suite, case_id)]
+        if batch:
+            chosen = manual.list_open_cases(connection, suite)
+        if not chosen:
+            raise StateError(f"suite {suite.suite_id} has no open case")
         for problem in take_saved_files(connection, suite.run_id, chosen):
             echo_note(f"note: {problem}")
         numbers = [case.case_no for case in chosen]
@@ -156,13 +157,19 @@ def save_artifact(
 def status(
     case_id: CaseWord = "", suite_id: SuiteNumber = None, db: Db = None, json: Json = False
 ) -> None:
-    """Where a case stands: its step, its loops, its history."""
+    """Where a case stands: its step, its loops, its history. Without --case-id, the first open
+    case, and all that are open."""
     with open_project(db).read() as connection:
         suite = get_suite(connection, suite_id)
         case = manual.find_case(connection, suite, case_id)
         state = manual.read_case_state(connection, suite, case)
+        open_cases = [] if case_id else manual.list_open_cases(connection, suite)
+    rows = [
+        {"case_no": each.case_no, "case_id": each.case_id, "step": each.step} for each in open_cases
+    ]
     if json:
-        echo_json(state)
+        more = {} if case_id else {"open_cases": rows}
+        echo_json({**msgspec.to_builtins(state), **more})
         return
     loops = ", ".join(f"{name} {count}" for name, count in state.loop_counts.items()) or "none"
     echo(f"case {case.case_id} (number {state.case_id}) of suite {state.suite_id}: {state.status}")
@@ -170,6 +177,9 @@ def status(
     echo(f"  loops {loops}")
     for entry in state.history:
         echo(f"  {entry.timestamp}  {entry.step:<15} {entry.heuristic_id:<9} {entry.outcome}")
+    if len(rows) > 1:
+        echo(f"{len(rows)} cases are open:")
+        echo_table(("NUMBER", "CASE", "STEP"), (tuple(row.values()) for row in rows))
 
 
 def _echo_standings(standings: "list[CaseStanding]", *, json: bool) -> None:

@@ -21,7 +21,7 @@ def doctor(
     from interlock.api.checks import check_project
 
     project = open_project(db)
-    checks = list(check_project(project.path, project.db, deep=deep))
+    checks = list(check_project(project, deep=deep))
     if json:
         echo_json({"checks": msgspec.to_builtins(checks), "ok": all(each.ok for each in checks)})
     for each in [] if json else checks:

@@ -439,18 +439,19 @@ def _work(
         _alone(epic_id, json),
         hold_epic_lock(place, epic_id),
         project.write() as connection,
-        hooked(terms.settings, wishes.hook) as change_setup,
     ):
         found, config = begun(project, connection, terms, wishes)
-        result = work_on_run(
-            connection,
-            found,
-            project.build_pool(load_circuit(found), config),
-            display=project.display,
-            wait_for_humans=wait or wishes.hook is not None,
-            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-            change_setup=change_setup,
-        )
+        pool = project.build_pool(load_circuit(found), config)
+        with hooked(terms.settings, wishes.hook) as change_setup:  # once its agents are found
+            result = work_on_run(
+                connection,
+                found,
+                pool,
+                display=project.display,
+                wait_for_humans=wait or wishes.hook is not None,
+                wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+                change_setup=change_setup,
+            )
         _report(connection, found, result, epic_id, json=json)
 
 

@@ -50,11 +50,10 @@ def inbox(
         return
     if not questions:
         echo("nothing waits for a human")
-    lines = format_rows(questions, groups)
-    echo_table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), lines)
-    cut = [line[0] for line in lines if str(line[-1]).endswith(_CUT)]
-    if cut:
-        echo(f"'interlock inbox {cut[0]}' shows a question whole")
+    rows = format_rows(questions, groups)
+    echo_table(("ID", "RUN", "CASE", "STEP", "SINCE", "QUESTION"), rows)
+    if any(len(each.prompt) > len(each.summary) + 1 for each in questions):
+        echo(f"'interlock inbox {rows[0][0]}' shows a question whole")
     late = [each for each in questions if 0 < each.due_at <= time.time()]
     if late:
         ids = ", ".join(str(each.question_id) for each in late)
@@ -107,8 +106,8 @@ def answer(
     echo(f"saved the answer to question {found.question_id}{also}; {found.then}")
 
 
-_CUT = "…"
 _MAX_WIDTH = 60
+"""The longest question that a row shows whole."""
 
 
 def format_rows(
@@ -140,20 +139,11 @@ def format_question(question: "Question") -> list[str]:
 
 def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object, ...]:
     more = len(group.question_ids) - 1 if group else 0
-    line = group.about if group else _format_prompt(each)
-    long = len(line) > _MAX_WIDTH and each.case_id
-    about = f"{line[: _MAX_WIDTH - 1]}{_CUT}" if long else line
+    choice = f" ({', '.join(each.options)})" if each.options and each.is_query else ""
+    line = group.about if group else f"{each.summary}{choice}"
+    about = f"{line[: _MAX_WIDTH - 1]}…" if len(line) > _MAX_WIDTH and each.case_id else line
     case = f"{each.case_id} +{more}" if more else each.case_id or "-"
     return (each.question_id, each.run_id, case, each.step, format_time(each.asked_at), about)
-
-
-def _format_prompt(each: "Question") -> str:
-    choice = (
-        f" ({', '.join(each.options)})"
-        if each.options and isinstance(each.question_id, str)
-        else ""
-    )
-    return " ".join(f"{each.prompt}{choice}".split())
 
 
 hitl = typer.Typer(help="Human answers on issues: how comments are read.", no_args_is_help=True)

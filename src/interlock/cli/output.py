@@ -31,8 +31,22 @@ Db = Annotated[
 RunId = Annotated[
     int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
 ]
+
+
+def complete_circuit(incomplete: str) -> list[str]:
+    """The circuits whose names begin like this, for the shell."""
+    from interlock.api.circuits import list_circuits
+
+    return [each.name for each in list_circuits(Path()) if each.name.startswith(incomplete)]
+
+
 CircuitName = Annotated[
-    str, typer.Argument(metavar="CIRCUIT", help="A circuit's name, or a path ending in .yaml.")
+    str,
+    typer.Argument(
+        metavar="CIRCUIT",
+        help="A circuit's name, or a path ending in .yaml.",
+        autocompletion=complete_circuit,
+    ),
 ]
 Sets = Annotated[
     list[str] | None,

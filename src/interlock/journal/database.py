@@ -24,11 +24,10 @@ from interlock.journal.sqlite import (
     run_script,
     schema_transaction,
 )
-from interlock.system.errors import StoreError
-from interlock.system.files import private_mode, rename_synced
+from interlock.system.errors import NoDatabaseError, StoreError
+from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
-OWN_FOLDER = ".interlock"
 HEAD = "0004"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 _HERE = Path(__file__).parent
@@ -82,7 +81,7 @@ def _parse_writer(owner: bytes) -> Writer | None:
 def open_writer(path: Path) -> Iterator[Connection]:
     """The one connection that may write, made and brought up to date if need be."""
     with explain_errors(path):
-        _make_folder(path.parent)
+        make_own_folder(path.parent)
         with hold_writer_lock(path):
             if not path.exists():
                 _create(path)
@@ -96,19 +95,11 @@ def open_writer(path: Path) -> Iterator[Connection]:
                 yield connection
 
 
-def _make_folder(folder: Path) -> None:
-    """The folder of the database. One of our own name is nobody's work: git need not see it."""
-    if not folder.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        if folder.name == OWN_FOLDER:
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-
-
 @contextmanager
 def open_reader(path: Path) -> Iterator[Connection]:
     """A connection that sees what is committed and can change nothing."""
     if not path.exists():
-        raise StoreError(f"there is no database at {path}; 'interlock run' makes one")
+        raise NoDatabaseError(f"there is no database at {path}")
     with explain_errors(path), connect(path, "ro") as connection:
         found = read_revision(connection)
         if found != HEAD:

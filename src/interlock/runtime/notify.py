@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import itertools
 import os
-import shutil
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -319,14 +318,10 @@ async def _post_once(client: "httpx.AsyncClient", address: WebhookTarget, body: 
 def build_notifier(
     notify: "Notify", clock: Clock, complain: Callable[[str], None]
 ) -> Notifier | None:
-    """What takes notifications to where the settings say; None if nobody is to hear them."""
+    """What takes notifications to where the settings say; None if nobody is to get them. A command
+    that is missing stops no run: it is reported once there is something to tell, and by doctor."""
     if not notify.command and not notify.webhook:
         return None
-    from interlock.agents.registry import explain_not_runnable
-
-    if notify.command and shutil.which(notify.command[0]) is None:
-        problem = explain_not_runnable(notify.command[0])
-        raise SourceError(f"interlock.toml, [notify] command: {problem}")
     address = None
     if notify.webhook:
         if not notify.webhook.startswith(("https://", "http://")):

@@ -6,6 +6,7 @@ InterlockError
 ├── SignalError         what an agent sent is wrong
 ├── StateError          right in itself, but not legal now
 ├── StoreError          the database cannot be used
+│   └── NoDatabaseError there is none yet
 ├── SourceError         a file or system outside cannot be read
 └── UsageError          a flag, an argument or a setting is wrong: say it differently
 
@@ -45,6 +46,10 @@ class StateError(InterlockError):
 
 class StoreError(InterlockError):
     """The database cannot be used."""
+
+
+class NoDatabaseError(StoreError):
+    """There is no database yet."""
 
 
 class SourceError(InterlockError):

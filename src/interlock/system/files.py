@@ -169,6 +169,15 @@ def make_private_folder(path: Path) -> None:
         path.chmod(0o2770)  # whatever the umask has taken
 
 
+def make_own_folder(path: Path, *, mode: int = 0o777) -> None:
+    """A folder, made if need be. If the first that has to be made is a hidden one, such as
+    `.interlock`, it is nobody's work: git need not see it."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    if missing and missing[-1].name.startswith("."):
+        (missing[-1] / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
 def write_files(files: Iterable[tuple[Path, bytes]], *, mode: int = _PRIVATE) -> None:
     """All files in their places, in this order; if one cannot be made ready, none is changed.
     For callers that hold a lock on them."""

@@ -19,7 +19,7 @@ from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.engine.case import Usage
 from interlock.signals.signal_file import SignalFile, encode_signal, read_artifact, read_signal
 from interlock.system.errors import SourceError
-from interlock.system.files import read_file, write_file
+from interlock.system.files import make_own_folder, read_file, write_file
 from interlock.system.strict_json import Problem, read_object
 from interlock.system.time import format_timestamp
 
@@ -76,7 +76,7 @@ def make_case_folder(root: Path, run_id: int, case_no: int, papers: DispatchFile
 def _make_folder(above: Path, name: str) -> Path:
     folder = above / name
     try:
-        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_own_folder(above, mode=0o700)
         folder.mkdir(mode=0o700, exist_ok=True)
         real = folder.resolve(strict=True)
     except (OSError, RuntimeError) as error:

@@ -47,6 +47,7 @@ from interlock.system.errors import SourceError
 from interlock.system.files import (
     FileStamp,
     UnreadableFile,
+    make_own_folder,
     move_aside,
     read_file,
     read_stamp,
@@ -316,7 +317,7 @@ class FileCarrier:
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_own_folder(self.root, mode=0o700)
         except OSError as error:
             raise SourceError(
                 f"the folder {self.root} cannot be created: {error.strerror}"
