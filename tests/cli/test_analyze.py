@@ -439,6 +439,21 @@ def test_nothing_failed(world: World) -> None:
     assert told(world, "green.xml", code=0) == {"suite_id": None, "tests": 1, "failures": 0}
 
 
+def test_a_green_log_is_no_proof_unless_it_says_how_the_job_ended(world: World) -> None:
+    green = "==== 12 passed in 0.31s ====\n"
+    world.write("console.log", green)
+    unknown = world.say("analyze", "console.log")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "Cannot tell whether the job succeeded: in console.log 12 tests ran" in unknown.err
+    assert world.say("analyze", "console.log", "--job-exit", "0").code == 0
+    world.write("console.log", f"{green}Finished: SUCCESS\n")
+    assert world.say("analyze", "console.log").code == 0
+    world.write("console.log", f"{green}a.py:3:1: F401 unused\nYour build exited with 1\n")
+    failed = world.say("analyze", "console.log")
+    assert failed.code == 4, "a human reviews what was found"
+    assert "no test failed, but the job did (lint, line 2)" in failed.err
+
+
 def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World) -> None:
     world.write("half.xml", junit(KEY, TYPE)[:-60])
     said = world.say("analyze", "half.xml", "--json")

@@ -89,6 +89,14 @@ LastGreen = Annotated[
         "--last-green", metavar="[REPO=]REV", help="The revision that last passed; repeatable."
     ),
 ]
+JobExit = Annotated[
+    int | None,
+    typer.Option(
+        "--job-exit",
+        metavar="CODE",
+        help="The exit code of the job, where its log does not say how it ended.",
+    ),
+]
 Reviewing = Annotated[
     ReviewMode | None,
     typer.Option(
@@ -145,6 +153,7 @@ def analyze(
     repo: RepoWords = None,
     workspace: WorkspaceFile = None,
     last_green: LastGreen = None,
+    job_exit: JobExit = None,
     agent: Agents = None,
     dispatch: Dispatch = None,
     review: Reviewing = None,
@@ -172,7 +181,7 @@ def analyze(
 ) -> None:
     """Find the causes of failing tests. Run again, it takes what is new and goes on."""
     project = open_project(db)
-    intakes = analysis.read_launches(sources, suite, rp_key, echo_note)
+    intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
     analysis.check_report_folder(folder)

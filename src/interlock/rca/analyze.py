@@ -39,10 +39,16 @@ CIRCUIT = "rca"
 
 
 def read_launches(
-    sources: Sequence[str], name: str, rp_key: Path | None, note: Callable[[str], None]
+    sources: Sequence[str],
+    name: str,
+    rp_key: Path | None,
+    note: Callable[[str], None],
+    job_exit: int | None = None,
 ) -> list[SourceLaunch]:
     """What failed, as these sources tell it; `note` hears what could not be read."""
-    intakes = read_sources(sources, name=name, environ=os.environ, key_file=rp_key)
+    intakes = read_sources(
+        sources, name=name, job_exit=job_exit, environ=os.environ, key_file=rp_key
+    )
     for intake in intakes:
         for text in intake.notes:
             note(f"note: {text}")

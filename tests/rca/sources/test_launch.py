@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.world.job_logs import GREEN_TESTS, JOBS
 
 from interlock.rca.records import Failure, Launch
 from interlock.rca.sources.entry import SourceEntry
 from interlock.rca.sources.launch import MAX_LOG_PART, LogParts, find_break, find_log_beside
 from interlock.rca.sources.read import SourceLaunch, read_sources
+from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
+from interlock.system.test_output.job import FAILED, SUCCEEDED, UNKNOWN
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:
@@ -188,6 +191,75 @@ def test_a_log_that_only_counts_failures_is_one_failure(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert [each.message for each in found.failures] == ["no hinge"]
     assert "2 tests failed, but none by name" in found.notes[0]
+
+
+def read_log(folder: Path, log: str, job_exit: int | None = None) -> list[Failure] | str:
+    """The failures of a log, or why it cannot be told whether there are any."""
+    path = folder / "console.log"
+    path.write_text(log)
+    try:
+        (found,) = read_sources([str(path)], job_exit=job_exit)
+    except SourceError as error:
+        return str(error)
+    return found.failures
+
+
+def test_every_log_of_a_failed_job_has_a_failure_and_only_these(tmp_path: Path) -> None:
+    wrong = []
+    for name, status, _, log in JOBS:
+        found = read_log(tmp_path, log)
+        outcome = UNKNOWN if isinstance(found, str) else FAILED if found else SUCCEEDED
+        if outcome != status:
+            wrong.append(f"{name}: {outcome}, not {status}: {found}")
+    assert not wrong, f"{len(wrong)} of {len(JOBS)}:\n" + "\n".join(wrong)
+
+
+GREEN = GREEN_TESTS["<pytest>"]
+LINT = "yard/lamp.py:3:1: F401 'os' imported but unused\nmake: *** [lint] Error 1\n"
+
+
+def test_a_step_that_failed_after_green_tests_is_a_failure_of_its_own_kind(tmp_path: Path) -> None:
+    found = read_log(tmp_path, GREEN + LINT)
+    assert not isinstance(found, str)
+    (failure,) = found
+    assert (failure.test_name, failure.job) == ("console (lint)", "console")
+    assert failure.message == "yard/lamp.py:3:1: F401 'os' imported but unused"
+    assert failure.attributes == {"kind": "lint", "tool": "flake8"}
+    assert failure.log.endswith("make: *** [lint] Error 1")
+
+
+def test_a_log_that_does_not_say_how_its_job_ended_proves_nothing(tmp_path: Path) -> None:
+    why = read_log(tmp_path, "make: *** [probe] Error 1\n" + GREEN)
+    assert isinstance(why, str)
+    assert "12 tests ran and none failed, but no line says how the job itself ended" in why
+    assert "Line 1 says 'make: *** [probe] Error 1'" in why
+    assert "--job-exit CODE" in why
+
+
+def test_the_exit_code_of_the_job_settles_it(tmp_path: Path) -> None:
+    assert read_log(tmp_path, GREEN, job_exit=0) == []
+    assert read_log(tmp_path, GREEN + LINT, job_exit=0) == []
+    found = read_log(tmp_path, GREEN, job_exit=3)
+    assert not isinstance(found, str)
+    assert [failure.message for failure in found] == [
+        "the job ended with exit code 3, and nothing that was read says why"
+    ]
+    explained = read_log(tmp_path, GREEN + LINT, job_exit=3)
+    assert not isinstance(explained, str)
+    assert [failure.test_name for failure in explained] == ["console (lint)"]
+
+
+def test_green_reports_prove_nothing_about_the_log_beside_them(tmp_path: Path) -> None:
+    report = tmp_path / "junit.xml"
+    report.write_text(suite("s"))
+    assert read(report).failures == []
+    (tmp_path / "console.log").write_text(GREEN)
+    assert read(report).failures == [], "the reports are proof enough for the tests"
+    (tmp_path / "console.log").write_text(GREEN + LINT)
+    for word in (report, tmp_path):
+        assert [failure.test_name for failure in read(word).failures] == ["console (lint)"]
+    ((found,),) = ([launch.failures for launch in read_sources([str(report)], job_exit=0)],)
+    assert found == []
 
 
 def test_failures_that_a_log_counts_and_does_not_name_are_said(tmp_path: Path) -> None:

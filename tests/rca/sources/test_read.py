@@ -8,6 +8,7 @@ import os
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.world.reportportal import LAUNCH_ID, PROJECT, TOKEN, Portal, a_portal, an_item
 
@@ -220,11 +221,11 @@ def test_not_every_file_gets_a_note_for_ever(tmp_path: Path) -> None:
     assert found.notes[-1] == "and 199 more such notes"
 
 
-def test_a_hundred_thousand_failures(tmp_path: Path) -> None:
+def test_thirty_thousand_failures(tmp_path: Path) -> None:
     case = '<testcase classname="C" name="t"><failure message="m"/></testcase>'
-    (tmp_path / "r.xml").write_text(f"<testsuite>{case * 100_000}</testsuite>")
+    (tmp_path / "r.xml").write_text(f"<testsuite>{case * 30_000}</testsuite>")
     (found,) = read_sources([str(tmp_path / "r.xml")])
-    assert found.failures[-1].id == "C.t#100000"
+    assert found.failures[-1].id == "C.t#30000"
 
 
 @pytest.fixture
@@ -290,3 +291,16 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
     with pytest.raises(SourceError, match="is not a regular file"):
         find_entries(str(folder / "pipe.xml"))
     assert "pipe.xml" not in found(folder)
+
+
+@pytest.mark.parametrize("status", ["FAILED", "INTERRUPTED", "IN_PROGRESS", "STOPPED"])
+def test_a_launch_that_did_not_pass_is_not_green_for_want_of_failed_tests(
+    tmp_path: Path, status: str
+) -> None:
+    envelope = tmp_path / "launch.json"
+    content = {"run_id": "7", "failure_list": [], "statistics": {"executions": {"total": 3}}}
+    envelope.write_bytes(msgspec.json.encode({**content, "status": "PASSED"}))
+    assert read_sources([str(envelope)])[0].failures == []
+    envelope.write_bytes(msgspec.json.encode({**content, "status": status}))
+    with pytest.raises(SourceError, match=f"launch 7 is {status}"):
+        read_sources([str(envelope)])

@@ -24,6 +24,15 @@ from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 from interlock.system.test_output.counts import add_counts, read_lines, strip_console
 from interlock.system.test_output.failures import read_log
+from interlock.system.test_output.job import (
+    FAILED,
+    SUCCEEDED,
+    JobVerdict,
+    Statement,
+    Weight,
+    judge_job,
+    select_evidence,
+)
 from interlock.system.text import clip_text
 
 _LINE = 500
@@ -220,10 +229,15 @@ _Same = tuple[str, ...]
 class LaunchBuilder:
     """Takes contents one by one; `build` makes the launch of them."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, job_exit: int | None = None) -> None:
         self.lost: list[str] = []
         """What could not be read, or was not understood: failures may have been in there."""
+        self.undecided: list[str] = []
+        """Logs without a failed test that do not say how their job ended."""
         self._name = name
+        self._job_exit = job_exit
+        """How the job ended, if the user says so."""
+        self._has_succeeded = job_exit == 0
         self._title = ""
         self._failures: list[Failure] = []
         self._notes: list[str] = []
@@ -232,6 +246,7 @@ class LaunchBuilder:
         self._digests: dict[str, str] = {}
         self._places: list[SourceEntry] = []
         self._logs: list[SourceEntry] = []
+        self._logs_beside: list[SourceEntry] = []
         self._reports = 0
         self._beside: dict[str, int] = {}
         """Of each log that lay beside a report, how many failures it is the log of."""
@@ -247,6 +262,8 @@ class LaunchBuilder:
         if not self._is_new(entry, digest):
             return
         self._reports += 1
+        if log := find_log_beside(entry):
+            self._logs_beside.append(log)
         self._notes += report.notes
         self.lost += report.damage
         self._title = self._title or report.title
@@ -279,6 +296,25 @@ class LaunchBuilder:
 
     def build(self) -> tuple[Launch, list[Failure], list[str]] | None:
         """The launch, its failures and notes; None if nothing was there to read."""
+        self._use_logs()
+        if self._job_exit and not self._failures:
+            self._add_unexplained_exit(self._job_exit)
+        if not self._digests:
+            return None
+        content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
+        launch = self._build_launch(content)
+        has_results = self._reports or self._failures or launch.tally.tests or launch.tally.failed
+        if not (has_results or self._has_succeeded):
+            self.lost.append(_format_not_understood(self._places))
+            return None
+        failures = [msgspec.structs.replace(failure, launch=content) for failure in self._failures]
+        notes = [*self._notes, *self._note_logs()]
+        if not failures:
+            what = "failures" if launch.tally.tests else "tests"
+            notes.append(f"there are no {what} in there")
+        return launch, failures, notes
+
+    def _use_logs(self) -> None:
         if self._reports:
             # A log that the user named together with reports belongs to all of them.
             for entry in self._logs:
@@ -288,19 +324,8 @@ class LaunchBuilder:
         if not self._reports or not (self._failures or has_tests):
             for entry in self._logs:
                 self._read_log(entry)
-        if not self._digests:
-            return None
-        content = hashlib.sha256("\n".join(sorted(self._digests)).encode()).hexdigest()[:16]
-        launch = self._build_launch(content)
-        if not (self._reports or self._failures or launch.tally.tests or launch.tally.failed):
-            self.lost.append(_format_not_understood(self._places))
-            return None
-        failures = [msgspec.structs.replace(failure, launch=content) for failure in self._failures]
-        notes = [*self._notes, *self._note_logs()]
-        if not failures:
-            what = "failures" if launch.tally.tests else "tests"
-            notes.append(f"there are no {what} in there")
-        return launch, failures, notes
+        elif not self._failures:
+            self._judge_logs()
 
     def _note_logs(self) -> list[str]:
         if not self._beside:
@@ -393,8 +418,8 @@ class LaunchBuilder:
         if not self._is_new(entry, digest):
             return
         failures = [build_failure(failure) for failure in found.failures]
-        if not failures and (found.tally.failed or not found.tally.tests):
-            failures = self._find_broken_run(entry, found.tally)
+        if not failures:
+            failures = self._explain_log(entry, found.tally)
         elif found.tally.failed > len(failures):
             counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
             self._notes.append(f"{entry.label}: {counts}")
@@ -405,13 +430,83 @@ class LaunchBuilder:
         status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=entry.stem, status=status, tally=found.tally)])
 
-    def _find_broken_run(self, entry: SourceEntry, tally: TestCounts) -> list[Failure]:
+    def _explain_log(self, entry: SourceEntry, tally: TestCounts) -> list[Failure]:
+        """What failed where the log names no failed test: the run itself, or a step beside it."""
+        verdict = _judge_log(entry)
+        if self._job_exit == 0 or verdict.status == SUCCEEDED:
+            self._note_success(entry, verdict)
+            return self._find_broken_run(entry, tally, verdict) if tally.failed else []
+        if tally.failed or not tally.tests:
+            return self._find_broken_run(entry, tally, verdict)
+        if verdict.status == FAILED:
+            return [self._build_job_failure(entry, verdict)]
+        if not self._job_exit:
+            self.undecided.append(_format_undecided(entry, tally, verdict))
+        return []
+
+    def _judge_logs(self) -> None:
+        """Green reports prove that the tests passed. What else the job did is in its log."""
+        logs = {entry.label: entry for entry in (*self._logs, *self._logs_beside)}
+        for entry in logs.values() if self._job_exit != 0 else ():
+            if entry.detect_kind() != "log":
+                continue
+            verdict = _judge_log(entry)
+            if (
+                verdict.decisive
+                and verdict.status == FAILED
+                and verdict.decisive.weight >= Weight.TOOL
+            ):
+                failure = self._build_job_failure(entry, verdict)
+                self._failures.append(self._ids.assign_id(failure))
+                self._add_jobs([Job(name=entry.stem, status="FAILED")])
+
+    def _note_success(self, entry: SourceEntry, verdict: JobVerdict) -> None:
+        self._has_succeeded = True
+        if verdict.overruled:
+            first = verdict.overruled[0]
+            count = len(verdict.overruled)
+            self._notes.append(
+                f"{entry.label}: the job succeeded although line {first.line} says "
+                f"{first.text[:200]!r}" + (f", and {count - 1} more like it" if count > 1 else "")
+            )
+
+    def _build_job_failure(self, entry: SourceEntry, verdict: JobVerdict) -> Failure:
+        """A failed step beside the tests: compiling, linting, deploying, …"""
+        cause = cast("Statement", verdict.cause)
+        with entry.open() as opened:
+            lines = select_evidence(read_lines(opened), verdict)
+        self._notes.append(
+            f"{entry.label}: no test failed, but the job did ({cause.kind}, line {cause.line})"
+        )
+        return Failure(
+            id="",
+            test_name=f"{entry.stem} ({cause.kind})",
+            message=cause.text,
+            log="\n".join(lines),
+            attributes={"kind": cause.kind, "tool": cause.tool},
+            job=entry.stem,
+        )
+
+    def _add_unexplained_exit(self, code: int) -> None:
+        message = f"the job ended with exit code {code}, and nothing that was read says why"
+        name = self._name or (self._choose_name() if self._places else "job")
+        failure = Failure(
+            id="", test_name=f"{name} (job)", message=message, attributes={"kind": "job"}, job=name
+        )
+        self._failures.append(self._ids.assign_id(failure))
+        self._add_jobs([Job(name=name, status="FAILED")])
+
+    def _find_broken_run(
+        self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict
+    ) -> list[Failure]:
         """The run itself as one failure, where its log names no test but says that it broke."""
         with entry.open() as opened:
             found = find_break(read_lines(opened))
         counted = (
             f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
         )
+        if found is None and verdict.status == FAILED:
+            return [self._build_job_failure(entry, verdict)]
         if found is None:
             self._notes += [f"{entry.label}: {counted}"] if tally.failed else []
             return []
@@ -420,6 +515,24 @@ class LaunchBuilder:
         return [
             Failure(id="", test_name=entry.stem, type=found.type, message=found.message, log=log)
         ]
+
+
+def _judge_log(entry: SourceEntry) -> JobVerdict:
+    with entry.open() as opened:
+        return judge_job(read_lines(opened))
+
+
+def _format_undecided(entry: SourceEntry, tally: TestCounts, verdict: JobVerdict) -> str:
+    one = tally.tests == 1
+    tests = "1 test passed" if one else f"{tally.tests} tests ran and none failed"
+    doubt = verdict.overruled[0] if verdict.overruled else None
+    against = f" Line {doubt.line} says {doubt.text[:200]!r}." if doubt else ""
+    return (
+        f"Cannot tell whether the job succeeded: in {entry.label} {tests}, but no line says how "
+        "the job itself ended. Looked for: the closing lines of CI systems and of build tools, "
+        f"errors of compilers, linters and packagers.{against} To settle it, give the job's exit "
+        "code with --job-exit CODE, its complete log, or its JUnit files."
+    )
 
 
 def _format_not_understood(logs: list[SourceEntry]) -> str:

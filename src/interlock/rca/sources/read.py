@@ -165,13 +165,15 @@ def read_sources(
     words: Sequence[str],
     *,
     name: str = "",
+    job_exit: int | None = None,
     environ: Mapping[str, str] | None = None,
     key_file: Path | None = None,
     portal: Callable[[PortalAddress], ReportPortal] = ReportPortal,
 ) -> list[SourceLaunch]:
     """The launches that the words name. Files without a launch of their own are one launch, which
-    is called `name`. SourceError if there is nothing to read."""
-    reading = _SourceReader(name)
+    is called `name`; `job_exit` says how their job ended. SourceError if there is nothing to read,
+    or if nothing failed as far as was read and the rest cannot be told."""
+    reading = _SourceReader(name, job_exit)
     for word in words:
         place = parse_launch_word(word)
         if place is None:
@@ -185,9 +187,9 @@ def read_sources(
 
 
 class _SourceReader:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, job_exit: int | None) -> None:
         self._launches: list[SourceLaunch] = []
-        self._builder = LaunchBuilder(name)
+        self._builder = LaunchBuilder(name, job_exit)
         self._notes: list[str] = []
         self._passed_over: list[str] = []
         """What the search itself left out: members of archives, files beyond the bound."""
@@ -241,6 +243,14 @@ class _SourceReader:
             raise SourceError(f"{failed} tests failed, but nothing says which: {advice}.")
         if lost:
             raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
+        if self._builder.undecided:
+            raise SourceError(self._builder.undecided[0])
+        for launch in (intake.launch for intake in self._launches):
+            if launch.status not in _HARMLESS_STATUSES:
+                raise SourceError(
+                    f"No failed test was found, but launch {launch.launch_id} is {launch.status}: "
+                    "look at it where it ran, or read it again when it has finished."
+                )
 
     def _read_entry(self, source: SourceEntry) -> bool:
         """Whether it was something of ours."""
@@ -291,6 +301,7 @@ def _limit_notes(notes: list[str]) -> list[str]:
 
 
 _MOST_NOTES: Final = 100
+_HARMLESS_STATUSES: Final = ("", "PASSED", "SKIPPED")
 _NOTHING: Final = (
     "No report and no log was found: "
     "give JUnit XML or a log, a folder or a zip of them, an envelope, or rp:LAUNCH_ID."

@@ -1,0 +1,73 @@
+"""How a job ended: a corpus of logs in the formats of many tools, and laws about all of them."""
+
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.world.job_logs import GREEN_TESTS, JOBS
+
+from interlock.system.test_output.job import (
+    FAILED,
+    SUCCEEDED,
+    UNKNOWN,
+    JobVerdict,
+    judge_job,
+    select_evidence,
+)
+
+
+def judge(log: str) -> JobVerdict:
+    return judge_job(log.split("\n"))
+
+
+def test_corpus() -> None:
+    wrong = []
+    for name, status, kind, log in JOBS:
+        verdict = judge(log)
+        found = verdict.cause.kind if verdict.cause else ""
+        if (verdict.status, found) != (status, kind):
+            by = verdict.decisive.text if verdict.decisive else "nothing"
+            wrong.append(f"{name}: {verdict.status} {found}, not {status} {kind}: by {by}")
+    assert not wrong, f"{len(wrong)} of {len(JOBS)}:\n" + "\n".join(wrong)
+
+
+def test_the_corpus_is_balanced() -> None:
+    statuses = Counter(status for _, status, _, _ in JOBS)
+    assert set(statuses) == {FAILED, SUCCEEDED, UNKNOWN}
+    assert 0.4 < statuses[FAILED] / len(JOBS) < 0.6
+
+
+def test_green_tests_alone_prove_nothing() -> None:
+    assert {name: judge(log).status for name, log in GREEN_TESTS.items()} == dict.fromkeys(
+        GREEN_TESTS, UNKNOWN
+    )
+
+
+RED = [log for _, status, _, log in JOBS if status == FAILED]
+GREEN = st.lists(st.sampled_from(sorted(GREEN_TESTS.values())), min_size=1, max_size=3)
+
+
+@given(st.sampled_from(RED), GREEN)
+def test_green_tests_after_it_never_make_a_failed_job_green(red: str, green: list[str]) -> None:
+    assert judge(red + "".join(green)).status != SUCCEEDED
+
+
+@given(st.sampled_from(RED), GREEN)
+def test_green_tests_before_it_change_nothing(red: str, green: list[str]) -> None:
+    assert judge("".join(green) + red).status == judge(red).status
+
+
+@given(st.lists(st.sampled_from([line for *_, log in JOBS for line in log.split("\n")])))
+def test_a_failure_has_a_cause_and_evidence_and_nothing_else_does(lines: list[str]) -> None:
+    verdict = judge_job(lines)
+    evidence = select_evidence(lines, verdict)
+    assert bool(verdict.cause) == (verdict.status == FAILED) == bool(evidence)
+    assert (verdict.decisive is None) == (verdict.status == UNKNOWN)
+
+
+@pytest.mark.parametrize("text", ["a", "a:", "error: ", "##[error]", "make: *** ", "\r", "1:1: "])
+def test_endless_lines_are_only_long(text: str) -> None:
+    assert judge(text * 100_000).status in (FAILED, UNKNOWN)
+    assert judge("\n".join(itertools.repeat(text, 20_000))).status in (FAILED, UNKNOWN)

@@ -1,0 +1,26 @@
+"""Logs of jobs in the formats of many tools, and how each job ended: see `job_logs.txt`."""
+
+from pathlib import Path
+
+CORPUS = Path(__file__).with_name("job_logs.txt")
+
+
+def read_corpus() -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
+    """The green outputs of test runners by name; and of each job its name, how it ended, what kind
+    of failure it is, and its log."""
+    green: dict[str, str] = {}
+    jobs = []
+    for part in CORPUS.read_text(encoding="ascii").split("\n@@ ")[1:]:
+        head, _, body = part.partition("\n")
+        log = body.encode().decode("unicode_escape") + "\n"
+        if head.startswith("<"):
+            green[head] = log
+            continue
+        for name, output in green.items():
+            log = log.replace(f"{name}\n", output)
+        name, status, kind = (*map(str.strip, head.split("|")), "")[:3]
+        jobs.append((name, status, kind, log))
+    return green, jobs
+
+
+GREEN_TESTS, JOBS = read_corpus()
