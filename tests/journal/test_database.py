@@ -26,14 +26,14 @@ from interlock.journal.database import (
     open_reader,
     open_writer,
 )
-from interlock.journal.sqlite import raw_connection, read_revision, transaction
+from interlock.journal.sqlite import RawConnection, raw_connection, read_revision, transaction
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]
 BLOB = "insert into blobs values (?, x'00', 0, x'00')"
 
 
-def pragma(raw: sqlite3.Connection, name: str) -> object:
+def pragma(raw: RawConnection, name: str) -> object:
     return raw.execute(f"pragma {name}").fetchone()[0]
 
 
@@ -43,7 +43,7 @@ def made(path: Path) -> Path:
     return path
 
 
-def dangle(raw: sqlite3.Connection) -> None:
+def dangle(raw: RawConnection) -> None:
     """Write what only the commit will refuse."""
     raw.execute("pragma defer_foreign_keys=on")
     raw.execute("insert into questions values (7, 7, null, null)")

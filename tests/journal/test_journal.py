@@ -36,7 +36,7 @@ from interlock.journal.journal import (
     read_blob,
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
-from interlock.journal.sqlite import raw_connection
+from interlock.journal.sqlite import RawConnection, raw_connection
 from interlock.system.errors import StoreError
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
@@ -151,7 +151,7 @@ def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connec
 def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
     seen: list[tuple[object, ...]] = []
 
-    def look(raw: sqlite3.Connection, at: float) -> None:
+    def look(raw: RawConnection, at: float) -> None:
         (priority,) = raw.execute("select max(priority) from cases").fetchone()
         seen.append((priority, at, raw.in_transaction))
         raw.execute("update cases set priority = priority * 2 + ?", (len(seen),))
@@ -171,10 +171,10 @@ def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Co
 
 
 def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Connection) -> None:
-    def half(raw: sqlite3.Connection, at: float) -> None:
+    def half(raw: RawConnection, at: float) -> None:
         raw.execute("update cases set priority = 7")
 
-    def fail(raw: sqlite3.Connection, at: float) -> None:
+    def fail(raw: RawConnection, at: float) -> None:
         raise ValueError("no")
 
     journal = Journal(connection, 1)
@@ -243,16 +243,16 @@ NOISE = random.Random(1).randbytes(600)
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+def raw(tmp_path: Path) -> Iterator[RawConnection]:
     with open_writer(tmp_path / "i.db") as connection:
         yield raw_connection(connection)
 
 
-def rows(raw: sqlite3.Connection) -> list[tuple[int, int, int]]:
+def rows(raw: RawConnection) -> list[tuple[int, int, int]]:
     return raw.execute("select blob_id, packed, length(data) from blobs").fetchall()
 
 
-def test_equal_contents_are_kept_once(raw: sqlite3.Connection) -> None:
+def test_equal_contents_are_kept_once(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     assert [writer.put(data) for data in (b"a", b"b", b"a", b"", b"")] == [1, 2, 1, 3, 3]
     writer.flush(raw)
@@ -261,7 +261,7 @@ def test_equal_contents_are_kept_once(raw: sqlite3.Connection) -> None:
     assert rows(raw) == [(1, 0, 1), (2, 0, 1), (3, 0, 0)]
 
 
-def test_what_gets_smaller_is_packed_and_nothing_else(raw: sqlite3.Connection) -> None:
+def test_what_gets_smaller_is_packed_and_nothing_else(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     for data in (TEXT, NOISE, b"short " * 80):
         writer.put(data)
@@ -271,7 +271,7 @@ def test_what_gets_smaller_is_packed_and_nothing_else(raw: sqlite3.Connection) -
     assert [read_blob(raw, number) for number in (1, 2, 3)] == [TEXT, NOISE, b"short " * 80]
 
 
-def test_the_hash_is_of_what_was_meant(raw: sqlite3.Connection) -> None:
+def test_the_hash_is_of_what_was_meant(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     writer.put(TEXT)
     writer.flush(raw)
@@ -280,14 +280,14 @@ def test_the_hash_is_of_what_was_meant(raw: sqlite3.Connection) -> None:
     assert hash_blob(TEXT) == expected
 
 
-def test_numbers_go_on_with_the_next_writer(raw: sqlite3.Connection) -> None:
+def test_numbers_go_on_with_the_next_writer(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     writer.put(b"a")
     writer.flush(raw)
     assert BlobWriter(raw).put(b"b") == 2
 
 
-def test_what_is_remembered_is_bounded(raw: sqlite3.Connection) -> None:
+def test_what_is_remembered_is_bounded(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     for number in range(5_000):
         writer.put(b"%d" % number)
@@ -314,7 +314,7 @@ def test_what_is_remembered_is_bounded(raw: sqlite3.Connection) -> None:
     ],
     ids=["missing", "not packed", "a text"],
 )
-def test_damage_is_told(raw: sqlite3.Connection, damage: str, problem: str) -> None:
+def test_damage_is_told(raw: RawConnection, damage: str, problem: str) -> None:
     writer = BlobWriter(raw)
     writer.put(TEXT)
     writer.flush(raw)

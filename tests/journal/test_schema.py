@@ -19,7 +19,7 @@ import interlock.journal
 from interlock.journal import schema as kernel
 from interlock.journal.database import HEAD, open_writer
 from interlock.journal.runs import NewCase, begin_run
-from interlock.journal.sqlite import raw_connection, read_revision
+from interlock.journal.sqlite import read_revision, sqlite_connection
 from interlock.rca.knowledge import schema as rca
 from interlock.rca.knowledge.intake import OpenedSuite
 from interlock.system.errors import StoreError
@@ -92,7 +92,7 @@ def old_database(path: Path) -> None:
     with engine.connect() as connection:
         command.upgrade(config(connection), "0001")
         connection.commit()
-        raw_connection(connection).isolation_level = None
+        sqlite_connection(connection).isolation_level = None
         begin_run(
             connection,
             World(path.parent).circuit,

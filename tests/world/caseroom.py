@@ -20,7 +20,7 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.database import open_writer
 from interlock.journal.runs import Run, RunStatus, find_run
-from interlock.journal.sqlite import raw_connection
+from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.application import BuiltinAnalystRole, Rca
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
@@ -179,7 +179,7 @@ class Caseroom(World):
 
         try:
             with open_writer(self.db) as connection:
-                raw_connection(connection).set_trace_callback(statement)
+                sqlite_connection(connection).set_trace_callback(statement)
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()

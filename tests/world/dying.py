@@ -16,7 +16,7 @@ from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launche
 from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, JournalEntry, NewDispatch, TurnWrites
-from interlock.journal.sqlite import raw_connection
+from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.knowledge.writer import bind_effect
 
 EFFECTS = (triaged(), investigated(1), investigated(2), APPROVED)
@@ -31,7 +31,7 @@ LEFT = (
 def commit(db: Path, moment: Callable[[str], None]) -> None:
     with open_writer(db) as connection:
         journal = Journal(connection, 1)
-        raw_connection(connection).set_trace_callback(moment)
+        sqlite_connection(connection).set_trace_callback(moment)
         for each in EFFECTS:
             journal.apply_effect(bind_effect(1, each), 2e9)
         journal.commit(
@@ -43,7 +43,7 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
                 ],
             )
         )
-        raw_connection(connection).set_trace_callback(None)
+        sqlite_connection(connection).set_trace_callback(None)
 
 
 def main(home: Path) -> None:

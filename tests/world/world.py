@@ -32,7 +32,7 @@ from interlock.journal.runs import (
     load_holds,
     load_open_dispatches,
 )
-from interlock.journal.sqlite import raw_connection
+from interlock.journal.sqlite import sqlite_connection
 from interlock.journal.usage import (
     find_last_inquiry,
     list_newest_pauses,
@@ -139,9 +139,9 @@ class World:
 
         try:
             with open_writer(self.db) as connection:
-                raw_connection(connection).set_trace_callback(statement)
+                sqlite_connection(connection).set_trace_callback(statement)
                 if pages is not None:
-                    raw_connection(connection).execute(f"pragma max_page_count={pages}")
+                    sqlite_connection(connection).execute(f"pragma max_page_count={pages}")
                 return asyncio.run(sitting(connection))
         finally:
             self.clock.forget_timers()
@@ -210,7 +210,7 @@ class World:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:
-            return raw_connection(connection).execute(query).fetchall()
+            return sqlite_connection(connection).execute(query).fetchall()
 
     @staticmethod
     def circuit_of(run: Run) -> Circuit:

@@ -18,6 +18,7 @@ from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
 from interlock.journal.sqlite import (
     ERRORS,
+    JSON_FIELD,
     RawConnection,
     find_damage,
     find_dangling,
@@ -38,10 +39,10 @@ _READ_ERRORS = (
 _RULES: AuditRules = {
     "store.foreign": (
         (
-            "select 'journal ' || j.seq from journal j join dispatches d"
+            "select 'journal ' || j.seq from journal j join dispatches d"  # noqa: S608
             " on d.dispatch_id = j.dispatch_id where j.case_no != d.case_no"
-            " or json_extract(j.decision, '$.step') is not d.step"
-            " or json_extract(j.decision, '$.attempt') is not d.attempt"
+            f" or coalesce({JSON_FIELD.format('j.decision', 'step')}, '') != d.step"
+            f" or coalesce({JSON_FIELD.format('j.decision', 'attempt')}, -1) != d.attempt"
         ),
         "its decision is about another case, step or attempt than its dispatch",
     ),
@@ -124,7 +125,7 @@ def _is_intact(raw: RawConnection, number: int, digest: bytes) -> bool:
 def _check_dispatches(connection: Connection) -> Iterator[Fault]:
     """Settled, or the open one of its case: anything else was lost or answered twice."""
     rows = raw_connection(connection).execute(
-        "select d.dispatch_id, j.seq is not null, c.dispatch_id is d.dispatch_id"
+        "select d.dispatch_id, j.seq is not null, coalesce(c.dispatch_id, 0) = d.dispatch_id"
         " from dispatches d"
         " left join journal j on j.case_no = d.case_no and j.dispatch_id = d.dispatch_id"
         " left join cases c on c.case_no = d.case_no"

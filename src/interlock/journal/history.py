@@ -32,8 +32,8 @@ _IN_ORDER = " order by c.case_no, d.dispatch_id"
 _OF_RUN = " where c.run_id = ? and (j.seq is not null or c.dispatch_id = d.dispatch_id)"
 # The table of dispatches has no index by case: the journal has, and the open one is in the case.
 _OF_CASE = (
-    " where d.dispatch_id in (select dispatch_id from journal where case_no = ?1"
-    " union select dispatch_id from cases where case_no = ?1)"
+    " where d.dispatch_id in (select dispatch_id from journal where case_no = ?"
+    " union select dispatch_id from cases where case_no = ?)"
 )
 _REFUSALS = (
     "select r.at, r.reason, r.sentence, r.content, r.dispatch_id, coalesce(c.case_id, ''),"
@@ -200,9 +200,10 @@ def list_dispatches(
     """All dispatches of a case, or of a whole run case by case, in order. With `texts` the prompts
     and the refused answers are read too, which are large."""
     raw = raw_connection(connection)
-    query = _DISPATCHES + (_OF_CASE if case_no is not None else _OF_RUN) + _IN_ORDER
-    number = case_no if case_no is not None else run_id
-    rows = raw.execute(query, (number,)).fetchall()
+    if case_no is not None:
+        rows = raw.execute(_DISPATCHES + _OF_CASE + _IN_ORDER, (case_no, case_no)).fetchall()
+    else:
+        rows = raw.execute(_DISPATCHES + _OF_RUN + _IN_ORDER, (run_id,)).fetchall()
     if not rows:
         return []
     refused: dict[int, list[RefusalRecord]] = {row[2]: [] for row in rows}

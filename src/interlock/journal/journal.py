@@ -18,7 +18,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, raw_connection
+from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, begin, raw_connection
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
@@ -248,22 +248,18 @@ class Journal:
         """Write what a decision of the batch to come changes elsewhere. It can be read back at once
         over the same connection, and is kept with that batch or not at all."""
         try:
-            self._begin()
+            begin(self._raw)
             effect(self._raw, at)
         except BaseException:
             self._raw.rollback()
             raise
-
-    def _begin(self) -> None:
-        if not self._raw.in_transaction:
-            self._raw.execute("begin immediate")
 
     def commit(self, batch: TurnWrites) -> None:
         """Write the whole batch, or nothing."""
         raw = self._raw
         try:
             rows = self._build_rows(batch)
-            self._begin()
+            begin(raw)
             self.blobs.flush(raw)
             for statement, many in rows:
                 raw.executemany(statement, many)

@@ -1,25 +1,58 @@
-"""What only SQLite needs: its file, its settings, its transactions, its words for trouble.
+"""What only SQLite needs: its file, its settings, its transactions, its JSON, its error messages.
 
-Everything else in the journal speaks SQL through a connection that this module opened. Statements
-that must be fast bypass SQLAlchemy and go to the driver, by `driver` or inside a `transaction`.
+The rest of the journal knows a `RawConnection`, for the statements that must be fast, and
+SQLAlchemy's connection for all others. Statements for the first are plain SQL with `?` for each
+parameter, in order; a driver that marks parameters differently translates them here.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, create_engine, exc, pool, text
 
 from interlock.system.errors import StoreError
 
-RawConnection = sqlite3.Connection
-"""The driver's own connection."""
+
+class RawCursor(Protocol):
+    """The rows of a statement."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __next__(self) -> Any: ...
+
+
+class RawConnection(Protocol):
+    """The driver's own connection, as far as the journal uses it."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> RawCursor: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> RawCursor: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
 ERRORS = (sqlite3.DatabaseError, exc.DBAPIError)
 """What the driver raises, bare or wrapped by SQLAlchemy."""
 MERGE_OPTIONS = "update runs set options = json_patch(options, ?) where run_id = ?"
 IS_JSON = "json_valid({})"
 """Whether the text of a column is JSON."""
+JSON_FIELD = "json_extract({}, '$.{}')"
+"""A field of the JSON object in a column, null where it has none."""
 _LARGEST = 2**63 - 1
 _ADVICE = {
     "readonly": "it is read-only: make the file and its folder writable, or use --db elsewhere",
@@ -58,10 +91,21 @@ def make_durable(connection: Connection) -> None:
 
 def raw_connection(connection: Connection) -> RawConnection:
     """The driver's own connection, for the few statements that must be fast."""
+    return sqlite_connection(connection)
+
+
+def sqlite_connection(connection: Connection) -> sqlite3.Connection:
+    """The same with all that only SQLite's has."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
         raise StoreError(f"expected a SQLite connection, not {type(raw).__name__}")
     return raw
+
+
+def begin(raw: RawConnection) -> None:
+    """Begin to write, unless that has begun: SQLite then waits for nobody until the commit."""
+    if not raw.in_transaction:
+        raw.execute("begin immediate")
 
 
 @contextmanager
@@ -91,7 +135,7 @@ def schema_transaction(connection: Connection) -> Iterator[None]:
 
 def run_script(connection: Connection, script: str) -> None:
     """All statements of a script in one transaction."""
-    raw_connection(connection).executescript(f"begin immediate;\n{script}\ncommit;")
+    sqlite_connection(connection).executescript(f"begin immediate;\n{script}\ncommit;")
 
 
 def read_revision(connection: Connection) -> str | None:

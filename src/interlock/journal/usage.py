@@ -43,11 +43,11 @@ def sum_run_usage(connection: Connection, run_id: int, seconds: float) -> Spent:
         " join cases c on c.case_no = j.case_no where c.run_id = ?",
         (run_id,),
     ).fetchone()
-    lost, dear = raw.execute(
+    pause_tokens, pause_money = raw.execute(
         "select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from pauses where run_id = ?",
         (run_id,),
     ).fetchone()
-    return Spent(dispatches, tokens + lost, money + dear, seconds)
+    return Spent(dispatches, tokens + pause_tokens, money + pause_money, seconds)
 
 
 def sum_role_usage(connection: Connection, run_id: int) -> dict[str, Spent]:
@@ -114,8 +114,10 @@ def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
 
 def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:
     """What is asked about a run, or about all of them, and not answered yet."""
-    query = f"{_INQUIRIES} where answered_at is null and (? is null or run_id = ?)"
-    return _read_inquiries(connection, f"{query} order by question_id", run_id, run_id)
+    query = f"{_INQUIRIES} where answered_at is null"
+    if run_id is None:
+        return _read_inquiries(connection, f"{query} order by question_id")
+    return _read_inquiries(connection, f"{query} and run_id = ? order by question_id", run_id)
 
 
 def find_last_inquiry(connection: Connection, run_id: int, kind: str) -> OpenInquiry | None:

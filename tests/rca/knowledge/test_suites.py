@@ -16,7 +16,7 @@ from tests.world.inquiry import (
     triaged,
 )
 
-from interlock.journal.sqlite import raw_connection
+from interlock.journal.sqlite import sqlite_connection
 from interlock.rca.config import RcaConfig
 from interlock.rca.effects import Closed
 from interlock.rca.knowledge.causes import find_rca
@@ -212,7 +212,7 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
         with room.reading() as connection:
             assert count_cases_of_rca(connection, 1) == count
             steps = Counter[str]()
-            raw_connection(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
+            sqlite_connection(connection).set_progress_handler(lambda: steps.update("x"), 1)  # noqa: B023
             assert not has_agreed_cause(connection, 1)
             prices.append(steps.total())
     assert prices[0] == prices[1] > 0
