@@ -211,6 +211,13 @@ def test_the_budget_limits_the_batch(total: int, used: int, size: int) -> None:
     assert limit_batch_size(4, None) == 4
 
 
+@pytest.mark.parametrize(
+    ("used", "percent"), [(0, 0.0), (1, 0.3), (100, 33.3), (299, 99.6), (300, 100.0), (301, 100.3)]
+)
+def test_percent_used_has_one_decimal_and_is_never_rounded_up(used: int, percent: float) -> None:
+    assert build_budget(300, used).percent_used == percent
+
+
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_budget_figures_agree(total: int, used: int) -> None:
     budget = build_budget(total, used)
@@ -318,3 +325,9 @@ def test_what_is_left_out_is_counted() -> None:
     many = tuple(BriefingSymptom(f"C{n}", "c", "c", "h", "s") for n in range(130))
     text = render_briefing(msgspec.structs.replace(FULL, symptoms=many))
     assert "\n30 earlier rows left out\n" in text
+
+
+def test_a_pattern_without_a_component_says_so() -> None:
+    briefing = msgspec.structs.replace(FULL, patterns=(ErrorPattern("boom", 2, 3, ""),))
+    line = "- `boom` — seen in 2/3 cases, associated with no component yet"
+    assert line in render_briefing(briefing).splitlines()

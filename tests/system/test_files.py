@@ -1,6 +1,7 @@
 """Files are written whole or not at all, read without trust, and never lost by a move."""
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,26 @@ def test_a_file_in_an_open_folder(tmp_path: Path) -> None:
         os.close(folder)
     assert stamp == read_stamp(tmp_path / "file")
     assert names(tmp_path) == ["file"]
+
+
+def test_another_writer_is_not_taken_for_us(tmp_path: Path) -> None:
+    """The stamp is that of our own file, also if somebody replaces it in the next moment."""
+    path, over = tmp_path / "signal.json", threading.Event()
+
+    def replace_all_the_time() -> None:
+        theirs = tmp_path / "theirs"
+        while not over.is_set():
+            theirs.write_bytes(b"theirs")
+            theirs.replace(path)
+
+    rival = threading.Thread(target=replace_all_the_time)
+    rival.start()
+    try:
+        sizes = {write_file(path, b"ours").size for _ in range(100)}
+    finally:
+        over.set()
+        rival.join()
+    assert sizes == {len(b"ours")}
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:

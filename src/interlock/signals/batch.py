@@ -132,7 +132,8 @@ def _may_follow(file: str, before: str, after: str) -> bool:
 
 
 def build_budget(total: int, used: int) -> BatchBudget:
-    percent = used / total * 100 if total else 0.0
+    # One decimal, never rounded up: 100.0 means that nothing is left.
+    percent = used * 1000 // total / 10 if total else 0.0
     return BatchBudget(total_budget=total, used=used, remaining=total - used, percent_used=percent)
 
 
@@ -167,6 +168,8 @@ You are analyzing case {case_id} at pipeline step {step}.
 4. Analyze the failure data in the prompt.
 5. Write your JSON artifact to the signal's artifact_path.
    Wrap it: {{"dispatch_id": {dispatch_id}, "data": {{your artifact}}}}.
+
+Do NOT read the files of scenarios or of other cases: they may hold the expected answers.
 """
 
 
@@ -260,10 +263,31 @@ def clean_log_text(text: str, *, quoted: bool = False) -> str:
 
 
 def _render_with_limit(briefing: Briefing, limit: int) -> str:
-    sections = [_render_context(briefing), _render_symptoms(briefing, limit)]
-    if briefing.phase == "investigation":
-        sections.append(_render_clusters(briefing, limit))
-    sections += [_render_causes(briefing, limit), _render_patterns(briefing, limit)]
+    clusters = [(c.name, c.representative, ", ".join(c.members), c.key) for c in briefing.clusters]
+    tables: list[tuple[str, str, Sequence[Sequence[str]]]] = [
+        (
+            "Known symptoms (from prior batches)",
+            "Case|Category|Component|Defect Hypothesis|Severity",
+            [msgspec.structs.astuple(symptom) for symptom in briefing.symptoms],
+        ),
+        (
+            "Cluster assignments (investigation phase only)",
+            "Cluster|Representative|Members|Key",
+            clusters,
+        ),
+        (
+            "Prior RCAs (from completed investigations)",
+            "RCA ID|Component|Defect Type|Summary",
+            [msgspec.structs.astuple(cause) for cause in briefing.rcas],
+        ),
+    ]
+    if briefing.phase != "investigation":
+        del tables[1]
+    sections = [
+        _render_context(briefing),
+        *(_render_table(title, heads.split("|"), rows, limit) for title, heads, rows in tables),
+        _render_patterns(briefing, limit),
+    ]
     title = f"# Calibration Briefing — Batch {briefing.batch_id}"
     return "\n\n".join([title, *sections]) + "\n"
 
@@ -279,30 +303,10 @@ def _render_context(briefing: Briefing) -> str:
 - Completed so far: {briefing.completed}"""
 
 
-def _render_symptoms(briefing: Briefing, limit: int) -> str:
-    columns = ("Case", "Category", "Component", "Defect Hypothesis", "Severity")
-    found = [
-        (s.case_id, s.category, s.component, s.hypothesis, s.severity) for s in briefing.symptoms
-    ]
-    return _render_table("Known symptoms (from prior batches)", columns, found, limit)
-
-
-def _render_clusters(briefing: Briefing, limit: int) -> str:
-    columns = ("Cluster", "Representative", "Members", "Key")
-    found = [(c.name, c.representative, ", ".join(c.members), c.key) for c in briefing.clusters]
-    return _render_table("Cluster assignments (investigation phase only)", columns, found, limit)
-
-
-def _render_causes(briefing: Briefing, limit: int) -> str:
-    columns = ("RCA ID", "Component", "Defect Type", "Summary")
-    found = [(r.rca_id, r.component, r.defect_type, r.summary) for r in briefing.rcas]
-    return _render_table("Prior RCAs (from completed investigations)", columns, found, limit)
-
-
 def _render_patterns(briefing: Briefing, limit: int) -> str:
     found = [
-        f"- `{clean_log_text(p.pattern, quoted=True)}` — seen in {p.seen}/{p.total} cases"
-        + (f", associated with {clean_log_text(p.component)}" if p.component else "")
+        f"- `{clean_log_text(p.pattern, quoted=True)}` — seen in {p.seen}/{p.total} cases, "
+        f"associated with {clean_log_text(p.component) or 'no component yet'}"
         for p in briefing.patterns
     ]
     return _render_section(

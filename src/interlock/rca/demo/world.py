@@ -27,6 +27,7 @@ from interlock.rca.demo.history import (
 )
 from interlock.rca.records import Repo
 from interlock.system.errors import SourceError, StateError
+from interlock.system.files import write_file
 from interlock.system.git import BRANCH, SeedCommit, check_out, is_installed, seed_repository
 from interlock.system.locks import hold_lock
 
@@ -90,7 +91,6 @@ GREEN_BEFORE = "build-1183"
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
 TODAY = ("1209", "2026-11-12T05:30:00+00:00")
 _MARK = "world.json"
-_NEW_MARK = "world.json.new"
 _PARTS = ("repos", "ci", "results")
 
 
@@ -148,7 +148,7 @@ def _read_mark(folder: Path) -> _WorldMark | None:
     try:
         return msgspec.json.decode((folder / _MARK).read_bytes(), type=_WorldMark)
     except (OSError, msgspec.DecodeError):
-        if folder.exists() and any(each.name != _NEW_MARK for each in folder.iterdir()):
+        if folder.exists() and any(not _is_staged_mark(path.name) for path in folder.iterdir()):
             problem = f"{folder} is not empty and not an earlier demo; name another folder"
             raise StateError(problem) from None
     return None
@@ -203,9 +203,12 @@ def _find_revisions(hashes: Mapping[str, Mapping[str, str]], name: str) -> dict[
 
 
 def _write_mark(folder: Path, mark: _WorldMark) -> None:
-    new = folder / _NEW_MARK
-    new.write_bytes(msgspec.json.encode(mark))
-    new.replace(folder / _MARK)
+    write_file(folder / _MARK, msgspec.json.encode(mark), mode=0o666)
+
+
+def _is_staged_mark(name: str) -> bool:
+    """Whether a crash left it while a mark was written."""
+    return name.startswith(f".{_MARK}.") and name.endswith(".new")
 
 
 def _is_whole(folder: Path) -> bool:
