@@ -71,6 +71,7 @@ def test_status_for_machines(waiting: World) -> None:
         "waits": 0,
         "blocked": 1,
         "failed": 1,
+        "skipped": 0,
     }
     adds, lies, after, asks = told["tasks"]
     assert adds["commit"] == git(waiting.folder, "rev-parse", "interlock/plan")
@@ -235,6 +236,13 @@ def test_a_human_can_halt_it(tmp_path: Path) -> None:
     said = world.say(*RUN, "--json")
     assert (said.code, said.json["outcome"]) == (1, "HALTED")
     assert world.say("deliver", "status", "--json").json["outcome"] == "HALTED"
+    again = world.say("deliver", "plan.md")
+    assert again.code == 1
+    assert again.err == (
+        "interlock: run 1 was halted by a human and is over; "
+        "'interlock deliver PLAN --new' starts another\n"
+    )
+    assert world.say("resume").err.startswith("interlock: run 1 is over (unhealthy)")
 
 
 def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
@@ -256,6 +264,7 @@ def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
     assert f"  then 'interlock deliver {tmp_path}/plan.md' continues\n" in said.out
     world.say("answer", asked(world), "skip")
     said = world.say(*RUN, "--once")
+    assert said.out.startswith("run 1 PAUSED: 2 tasks: 1 waits, 1 skipped; ")
     assert (said.code, said.out.splitlines()[-1]) == (
         0,
         f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' starts the next",

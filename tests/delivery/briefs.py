@@ -54,9 +54,11 @@ RICH = TaskContext(
     diff="+def free(berths):\n+    return 0",
     checks=("tests (Mac): passing",),
     tells=("harbour/berths.py:2: returns a constant",),
+    owed=("tests/test_berths.py: test_free is gone",),
     claims=("tests (Mac): said pass, verified",),
     expert="You know the tides.",
     expert_file="experts/tides.md",
+    snapshot="The harbour has 12 berths.",
     request_id="r-7",
 )
 BARE = TaskContext(task=Task(id="1-2"), fence=FENCE)
@@ -93,7 +95,7 @@ def case_at(step: str, **more: Any) -> Case:
 
 
 def made(case: Case, brief: TaskContext) -> dict[str, Any]:
-    return parameters.build_parameters(case=case, role=CIRCUIT.steps[case.step].role, brief=brief)
+    return parameters.build_parameters(case=case, role=CIRCUIT.steps[case.step].role, context=brief)
 
 
 def filled(case: Case, brief: TaskContext) -> str:

@@ -178,7 +178,7 @@ def test_a_judge_that_edits_and_objects_leaves_nothing_behind(tmp_path: Path) ->
 
     assert yard.work({"critic": meddles}) == "done"
     assert "planted.py" not in git(yard.repo, "ls-tree", "--name-only", "interlock/calc")
-    assert any("a judge changed files" in note for note in yard.notes)
+    assert any("changed while it was being judged" in note for note in yard.notes)
 
 
 def test_a_file_that_another_task_declared_is_left_alone(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from tests.delivery.test_rework import in_turn, says
 from tests.world import sayings
-from tests.world.yard import Agent, Yard, develop, plan, task
+from tests.world.yard import Agent, Yard, develop, git, plan, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliverySettings
 from interlock.delivery.task_context import ExpertFiles, is_expert_name
 
+SHORT = "You know numbers."
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
 
 
@@ -42,17 +43,44 @@ def test_an_expert_is_made_where_there_is_none(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
 
-    def makes(ask: Ask, _folder: Path) -> str:
-        place = yard.folder / "home" / "experts" / "maths.md"
-        assert str(place) in ask.prompt
+    def makes(ask: Ask, folder: Path) -> str:
+        place = folder / ".claude" / "agents" / "experts" / "maths.md"
+        assert "`.claude/agents/experts/maths.md`" in ask.prompt
         if ask.attempt > 1:
-            place.write_text(TEXT)
-        return sayings.created("maths", str(place))
+            place.parent.mkdir(parents=True)
+            place.write_text(SHORT)
+        return sayings.created("maths", ".claude/agents/experts/maths.md")
 
     developer = in_turn(says(sayings.expert_request("maths")), develop)
     crew = {"developer": developer, "expert-maker": makes, "expert": advises}
     assert yard.work(crew) == "done"
     assert yard.rules("sub")[1:5] == ["recruit", "strike", "recruited", "advised"]
+    assert SHORT in yard.prompts("sub", "CONSULT")[0]
+    assert (yard.folder / "home" / "experts" / "maths.md").read_text() == SHORT
+    names = git(yard.repo, "ls-tree", "-r", "--name-only", "interlock/calc").split()
+    assert not [name for name in names if "experts" in name], "an expert is nobody's work"
+
+
+def test_an_expert_sees_what_kind_of_help_is_wanted_and_the_snapshot(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    known(yard)
+    yard.begin()
+
+    def asks(ask: Ask, folder: Path) -> str:
+        (folder / "notes.md").write_text("The scale is 0 to 9.\n")
+        said = sayings.expert_request("maths", "Which scale?")
+        return said.replace("\n\n---D", "\nContext Snapshot: notes.md\n\n---D")
+
+    def finishes(ask: Ask, folder: Path) -> str:
+        (folder / "notes.md").unlink()
+        return develop(ask, folder)
+
+    crew = {"developer": in_turn(asks, finishes), "expert": advises}
+    assert yard.work(crew) == "done"
+    (prompt,) = yard.prompts("sub", "CONSULT")
+    assert "> Request type: decision" in prompt
+    assert "> Context snapshot: notes.md" in prompt
+    assert "> The scale is 0 to 9." in prompt
 
 
 def test_three_experts_who_cannot_help_lead_to_a_human(tmp_path: Path) -> None:
@@ -121,7 +149,7 @@ def test_a_request_for_an_impossible_expert_is_refused(tmp_path: Path) -> None:
 
 
 def test_texts_that_make_nobody_an_expert(tmp_path: Path) -> None:
-    (tmp_path / "short.md").write_text("too short")
+    (tmp_path / "blank.md").write_text(" \n")
     (tmp_path / "binary.md").write_bytes(b"\xff" * 500)
     (tmp_path / "huge.md").write_text("x" * 300_000)
     (tmp_path / "link.md").symlink_to(tmp_path / "good.md")

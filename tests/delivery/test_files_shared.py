@@ -1,11 +1,12 @@
 """Files that several tasks want: declared, reported, waited for; and trees that others edit."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from tests.delivery.test_rework import in_turn, says
 from tests.world import sayings
-from tests.world.yard import Yard, develop, git, plan, review, task
+from tests.world.yard import Yard, audit, develop, git, plan, review, task
 
 from interlock.agents.carrier import Ask
 
@@ -50,6 +51,136 @@ def test_a_conflict_that_can_wait_waits_for_its_holder(tmp_path: Path, can_wait:
         assert asked.index(("sub", "AUDIT")) < again
 
 
+def test_a_task_that_waited_is_told_when_the_file_is_free_and_finds_it_merged(
+    tmp_path: Path,
+) -> None:
+    """Nobody declared the file: the holder is the one that the report names."""
+    yard = Yard(tmp_path, plan(task("sub"), task("dif")))
+    yard.begin()
+    found: list[str] = []
+
+    def developer(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "sub":
+            (folder / "shared.py").write_text("one = 1\n")
+            return own_file(ask, folder)
+        if ask.attempt == 1:
+            return sayings.conflict("shared.py", "YES", "sub")
+        found.append((folder / "shared.py").read_text())
+        return own_file(ask, folder)
+
+    assert yard.work({"developer": developer}) == "done"
+    assert found == ["one = 1\n"]
+    again = yard.prompts("dif", "IMPLEMENT")[1]
+    assert "`shared.py` is free now: task `sub` is COMPLETE" in again
+
+
+def test_a_file_that_is_being_changed_has_a_holder(tmp_path: Path) -> None:
+    """Neither declared nor named, and nothing is recorded yet: the worktrees show who has it."""
+    yard = Yard(tmp_path, plan(task("sub"), task("dif")))
+    yard.begin()
+    written, reported = threading.Event(), threading.Event()
+
+    def developer(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "sub":
+            (folder / "shared.py").write_text("one = 1\n")
+            written.set()
+            assert reported.wait(30)
+        elif ask.attempt == 1:
+            assert written.wait(30)
+            return sayings.conflict("shared.py")
+        return own_file(ask, folder)
+
+    def release(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "dif" and ask.attempt == 1:
+            said = developer(ask, folder)
+            threading.Timer(0.5, reported.set).start()
+            return said
+        return developer(ask, folder)
+
+    assert yard.work({"developer": release}) == "done"
+    (found, *_) = [each for each in yard.findings("dif", "IMPLEMENT") if "holder" in each]
+    assert found["holder"] == "sub"
+    asked = order(yard)
+    again = [place for place, each in enumerate(asked) if each == ("dif", "IMPLEMENT")][1]
+    assert asked.index(("sub", "AUDIT")) < again
+
+
+def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub", files="shared.py"), task("dif")))
+    yard.begin()
+    begun, reported = threading.Event(), threading.Event()
+
+    def developer(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "sub":
+            begun.set()
+            assert reported.wait(30)
+        elif ask.attempt == 1:
+            assert begun.wait(30)
+            return sayings.conflict("shared.py", "NO")
+        reported.set()
+        return own_file(ask, folder)
+
+    assert yard.work({"developer": developer}) == "done"
+    again = yard.prompts("dif", "IMPLEMENT")[1]
+    assert "Task `sub` has `shared.py` too" in again
+    assert "the merge brings both together" in again
+
+
+def test_a_file_of_a_task_that_has_not_begun_is_reassigned(tmp_path: Path) -> None:
+    yard = Yard(
+        tmp_path, plan(task("sub", "dif", files="shared.py"), task("dif"), task("later", "dif"))
+    )
+    yard.begin()
+    reports = in_turn(says(sayings.conflict("shared.py", "NO")), own_file)
+
+    def developer(ask: Ask, folder: Path) -> str:
+        return reports(ask, folder) if ask.case_id == "dif" else own_file(ask, folder)
+
+    assert yard.work({"developer": developer}) == "done"
+    assert (
+        "`shared.py` is yours now; task `sub`, which has not begun, waits for you"
+        in (yard.prompts("dif", "IMPLEMENT")[1])
+    )
+
+
+def test_a_task_that_is_held_back_waits_for_the_new_holder_of_its_file(tmp_path: Path) -> None:
+    """`sub` waits for `one`, with which it shares a file; its other file is reassigned to `dif`."""
+    tasks = task("one", files="a.py"), task("sub", files="a.py\n- shared.py"), task("dif")
+    yard = Yard(tmp_path, plan(*tasks))
+    yard.begin()
+    reported, go = threading.Event(), threading.Event()
+
+    def developer(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "one":
+            assert reported.wait(30)
+        if ask.case_id == "dif" and ask.attempt == 1:
+            threading.Timer(0.3, reported.set).start()
+            return sayings.conflict("shared.py", "NO")
+        if ask.case_id == "dif":
+            assert go.wait(30)
+        return own_file(ask, folder)
+
+    def auditor(ask: Ask, folder: Path) -> str:
+        if ask.case_id == "one":
+            threading.Timer(0.5, go.set).start()
+        return audit(ask, folder)
+
+    assert yard.work({"developer": developer, "auditor": auditor}) == "done"
+    asked = order(yard)
+    assert asked.index(("dif", "AUDIT")) < asked.index(("sub", "IMPLEMENT"))
+
+
+def test_a_file_that_nobody_has_is_the_reporters(tmp_path: Path) -> None:
+    yard = Yard(tmp_path, plan(task("sub")))
+    yard.begin()
+    developer = in_turn(says(sayings.conflict("shared.py")), develop)
+    assert yard.work({"developer": developer}) == "done"
+    assert (
+        "No other task has `shared.py`: go on and change it"
+        in (yard.prompts("sub", "IMPLEMENT")[1])
+    )
+
+
 def test_two_that_wait_for_each_other_are_both_let_go(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub", files="a.py"), task("dif", files="b.py")))
     yard.begin()
@@ -92,19 +223,3 @@ def test_a_tree_that_another_agent_edits_is_put_back(tmp_path: Path) -> None:
     assert any("somebody changed its files" in note for note in found["notes"])
     names = git(yard.repo, "ls-tree", "--name-only", "interlock/calc").split()
     assert "evil.py" not in names
-
-
-def test_an_agent_on_the_users_own_branch_changes_nothing_of_ours(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
-
-    def astray(ask: Ask, folder: Path) -> str:
-        (yard.repo / "evil.py").write_text("evil = 1\n")
-        git(yard.repo, "add", "evil.py")
-        git(yard.repo, "commit", "-q", "-m", "I was here")
-        return develop(ask, folder)
-
-    assert yard.work({"developer": astray}) == "done"
-    names = git(yard.repo, "ls-tree", "--name-only", "interlock/calc").split()
-    assert "evil.py" not in names
-    assert any("your branch main moved" in note for note in yard.notes), yard.notes

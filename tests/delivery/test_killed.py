@@ -93,6 +93,48 @@ def test_killed_during_a_check_it_leaves_no_check_running(tmp_path: Path) -> Non
     assert killed.processes() == []
 
 
+def test_killed_during_a_rework_the_developer_keeps_what_it_did(tmp_path: Path) -> None:
+    """The critic objects once. The rework is killed half-way: what is there then is no judge's."""
+    killed = delivering(tmp_path)
+    agent = tmp_path / "reworker.py"
+    agent.write_text(REWORKER)
+    (killed.repo / "plan.md").write_text(plan(task("one")))
+    killed.words = ["--agent", f"exec:{sys.executable} {agent} {tmp_path}"]
+    assert killed.kill_when((tmp_path / "half").exists)
+    (tmp_path / "go").touch()
+    code, said = killed.finish()
+    assert code == 0, said
+    assert "judged" not in said, said
+    assert "half.txt" in git(killed.repo, "ls-tree", "--name-only", "interlock/plan")
+    assert "half.txt" in (tmp_path / "seen").read_text(), "it goes on from its own work"
+
+
+REWORKER = """
+import os, sys, time
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+sys.stdin.read()
+role = os.environ["INTERLOCK_ROLE"]
+if role == "developer":
+    Path("one.txt").write_text("done")
+    if (folder / "objected").exists():
+        (folder / "seen").write_text(" ".join(os.listdir(".")))
+        Path("half.txt").write_text("half")
+        (folder / "half").touch()
+        while not (folder / "go").exists():
+            time.sleep(0.01)
+    print("READY_FOR_REVIEW: one\\n\\nFiles Modified:\\n- one.txt: it")
+elif role == "critic" and not (folder / "objected").exists():
+    (folder / "objected").touch()
+    print("REVIEW_FAILED: one\\n\\nIssues Found:\\n- one.txt:1: more of it")
+elif role == "critic":
+    print("REVIEW_PASSED: one\\n\\nFiles Reviewed:\\n- one.txt\\n\\nSummary: good")
+else:
+    print("AUDIT_PASSED: one\\n\\nVerification Results:\\n- it: VERIFIED - seen\\n\\nSummary: all")
+"""
+
+
 def test_two_commands_at_once(tmp_path: Path) -> None:
     go = tmp_path / "go"
     both = delivering(tmp_path, _waiting(tmp_path, go))

@@ -111,6 +111,24 @@ def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) ->
     assert second.dispatch_id > last.dispatch_id
 
 
+@pytest.mark.parametrize("blocker", ["dif must be done first", "it needs the work of task dif"])
+def test_a_blocker_that_names_another_task_is_a_dependency(tmp_path: Path, blocker: str) -> None:
+    yard = Yard(tmp_path, plan(task("sub"), task("dif"), task("abc")))
+    yard.begin()
+    said = sayings.incomplete("sub").replace("it cannot go on", blocker)
+    waits = in_turn(says(said), develop)
+
+    def developer(ask: Ask, folder: Path) -> str:
+        return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
+
+    assert yard.work({"developer": developer}) == "done"
+    assert "waits" in yard.rules("sub")
+    second = [ask for ask in yard.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
+    last = [ask for ask in yard.asked if ask.case_id == "dif"][-1]
+    assert second.dispatch_id > last.dispatch_id
+    assert "Task `dif`, which you waited for, is COMPLETE" in second.prompt
+
+
 def test_progress_alone_decides_nothing_and_not_for_ever(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
@@ -132,6 +150,7 @@ def test_three_strikes_then_a_fresh_attempt(tmp_path: Path) -> None:
     assert yard.work({"developer": developer}) == "done"
     assert yard.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
     assert "could not be used" in yard.prompts("sub", "IMPLEMENT")[1]
+    assert "Say where you stand with CHECKPOINT: sub" in yard.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_a_judge_who_says_nothing_neither_passes_nor_fails(tmp_path: Path) -> None:

@@ -77,9 +77,9 @@ def created(name: str, file: str) -> str:
     return f"EXPERT_CREATED: {name}\n\nGap Filled: numbers\nFile: {file}\n"
 
 
-def conflict(path: str, can_wait: str = "YES") -> str:
+def conflict(path: str, can_wait: str = "YES", holder: str = "UNKNOWN") -> str:
     return (
-        f"FILE CONFLICT: {path}\n\nAssigned To: UNKNOWN\nI Need To: change it\n"
+        f"FILE CONFLICT: {path}\n\nAssigned To: {holder}\nI Need To: change it\n"
         f"Can Wait: {can_wait}\n"
     )
 

@@ -2,12 +2,23 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from tests.world.git_repo import START, GitRepo
 
-from interlock.delivery.worktrees.merge_branch import TaskChange
+from interlock.delivery.worktrees.merge_branch import (
+    AlreadyMerged,
+    Conflict,
+    MergeBranch,
+    Merged,
+    NothingToMerge,
+    Proposal,
+    TaskChange,
+)
+from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.git import OnStep, ignore_step
@@ -81,6 +92,28 @@ def change(tree: TaskTree, dispatch_id: str = "1", message: str = "Work") -> Tas
     """What the tree holds, recorded and ready to be merged."""
     sha = tree.snapshot(message).sha
     return TaskChange(task_id=tree.record.task_id, dispatch_id=dispatch_id, sha=sha, base=tree.base)
+
+
+class MergeRejected(msgspec.Struct, frozen=True):
+    """Verification said no."""
+
+    sentence: str
+
+
+MergeOutcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
+
+
+def merge(branch: MergeBranch, change: TaskChange, verify: Callable[[Path], str]) -> MergeOutcome:
+    """Propose, verify, accept; again while the branch moves. `verify` returns a problem or ""."""
+    for _ in range(5):
+        proposal = branch.propose(change)
+        if not isinstance(proposal, Proposal):
+            return proposal
+        if sentence := verify(Path(proposal.folder)):
+            return MergeRejected(sentence)
+        with suppress(MovedError):
+            return branch.accept(proposal)
+    raise AssertionError("the merge branch moved again and again")
 
 
 def fine(_: Path) -> str:

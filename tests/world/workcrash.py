@@ -13,7 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-from interlock.delivery.worktrees.merge_branch import Conflict, TaskChange
+from interlock.delivery.worktrees.merge_branch import Conflict, Proposal, TaskChange
+from interlock.delivery.worktrees.prepare import prepare_tree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.git import OnStep, ignore_step
 
@@ -31,7 +32,7 @@ def run(folder: Path, heed: OnStep) -> None:
     ) as workspace:
         for task_id in ("one", "two"):
             tree = workspace.open_tree(task_id)
-            tree.prepare([".env"], [sys.executable, "-I", "-S", "-c", "open('x.log', 'w')"])
+            prepare_tree(tree, [".env"], [sys.executable, "-I", "-S", "-c", "open('x.log', 'w')"])
             sha = noted(folder, f"{task_id}-work")
             if not sha:
                 tree.restore(tree.base)
@@ -47,10 +48,11 @@ def run(folder: Path, heed: OnStep) -> None:
 def merge(workspace: DeliveryWorkspace, folder: Path, task_id: str) -> None:
     sha, base = noted(folder, f"{task_id}-work").split()
     change = TaskChange(task_id=task_id, dispatch_id="1", sha=sha, base=base)
-    found = workspace.merge_branch.merge(
-        change, lambda tree: "" if (tree / "a.txt").exists() else "gone"
-    )
-    if not isinstance(found, Conflict):
+    proposal = workspace.merge_branch.propose(change)
+    if isinstance(proposal, Proposal):
+        assert (Path(proposal.folder) / "a.txt").exists()
+        workspace.merge_branch.accept(proposal)
+    if not isinstance(proposal, Conflict):
         return
     tree = workspace.open_tree(task_id)
     if not noted(folder, f"{task_id}-resolved"):
@@ -60,7 +62,9 @@ def merge(workspace: DeliveryWorkspace, folder: Path, task_id: str) -> None:
         note(folder, f"{task_id}-resolved", f"{taken.sha} {tree.base}")
     sha, base = noted(folder, f"{task_id}-resolved").split()
     change = TaskChange(task_id=task_id, dispatch_id="2", sha=sha, base=base)
-    workspace.merge_branch.merge(change, lambda _: "")
+    proposal = workspace.merge_branch.propose(change)
+    if isinstance(proposal, Proposal):
+        workspace.merge_branch.accept(proposal)
 
 
 def note(folder: Path, name: str, text: str) -> str:

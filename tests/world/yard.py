@@ -124,7 +124,7 @@ def audit(ask: Ask, _folder: Path) -> str:
     return (
         f"AUDIT_PASSED: {ask.case_id}\n\nVerification Results:\n"
         f"- it works: VERIFIED - a test shows it\n\nCommands Executed:\n"
-        f"- Unit Tests (native): PASS\n\nSummary: all of it\n"
+        f"- Unit Tests (native): PASS\n\nSummary: all of it; {ask.case_id}.py belongs to it\n"
     )
 
 
@@ -250,7 +250,7 @@ class Yard:
         )
         foreman = ours.hooks
         assert isinstance(foreman, DeliveryHooks)
-        again = AsyncHandler(_two_times(foreman.handlers), foreman.ground.workspace.close)
+        again = AsyncHandler(_two_times(foreman.handlers), foreman.environment.workspace.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
         sitting = RunSession(
             connection,

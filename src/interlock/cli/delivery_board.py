@@ -35,6 +35,7 @@ _STATES: Final = (
     ("waits", "waiting", ""),
     ("blocked", "blocked", "yellow"),
     ("failed", "failed", "red"),
+    ("skipped", "skipped", ""),
 )
 _FEWEST_ROWS: Final = 3
 _OTHER_LINES: Final = 6

@@ -22,7 +22,7 @@ from interlock.runtime.application import Application, RunSetup
 
 
 class Delivery(Application):
-    """The circuit `delivery`: a plan's tasks in trees of their own, checked and merged by us."""
+    """The circuit `delivery`: a plan's tasks in worktrees of their own, checked and merged."""
 
     own_roles = PROGRAMS
     prompt_names = NAMES
@@ -38,7 +38,7 @@ class Delivery(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """The workspace is opened, and our own handlers play the roles of `PROGRAMS`."""
+        """Open the workspace; our own handlers play the roles of `PROGRAMS`."""
         config = msgspec.convert(terms, DeliveryConfig)
         plan = load_usable_plan(config)
         workspace = DeliveryWorkspace.create(
@@ -48,7 +48,7 @@ class Delivery(Application):
             config.base,
             keep_hooks=config.work.hooks,
         )
-        notes = _publish_again(workspace)
+        notes = _retry_publishing(workspace)
         watch = PlanWatch(
             config, plan, load_inputs(connection, run.run_id), clock.now, notes.append
         )
@@ -67,9 +67,9 @@ class Delivery(Application):
         return render_markdown(load_report(connection, run.run_id))
 
 
-def _publish_again(workspace: DeliveryWorkspace) -> list[str]:
-    """Publish what an earlier session merged and could not publish, as when its branch was checked
-    out; the reason if it still cannot be."""
+def _retry_publishing(workspace: DeliveryWorkspace) -> list[str]:
+    """Publish what an earlier session merged and could not publish, for instance because the branch
+    was checked out; the reason if it still cannot be."""
     if workspace.merge_branch.tip == workspace.base:
         return []
     published = workspace.merge_branch.publish()
@@ -77,7 +77,7 @@ def _publish_again(workspace: DeliveryWorkspace) -> list[str]:
 
 
 def _set_timeouts(circuit: Circuit, timeouts: Mapping[str, float]) -> Circuit:
-    """The circuit with the time that somebody gives a role."""
+    """The circuit with the project's own timeouts for roles."""
     steps = {
         name: msgspec.structs.replace(step, timeout=timeouts.get(step.role, step.timeout))
         for name, step in circuit.steps.items()

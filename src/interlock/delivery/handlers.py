@@ -6,7 +6,7 @@ one dispatch, as after a crash, a handler finds what was done.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -17,45 +17,56 @@ from interlock.agents.function import build_answer
 from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming
 from interlock.delivery.checks import verdict as findings
-from interlock.delivery.checks.records import CheckCell, CheckResult
+from interlock.delivery.checks.records import CheckResult
 from interlock.delivery.diff_findings import find_diff_issues
+from interlock.delivery.diff_findings.weakened import find_weakened_tests
 from interlock.delivery.inspection import TaskEnvironment, TreeInspection
 from interlock.delivery.merging import MergeHandler
 from interlock.delivery.plan.check import assess_task
 from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.names import Violation
-from interlock.delivery.worktrees.snapshot import compare_write_set
+from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
+from interlock.delivery.worktrees.user_branches import accept_moves, claim_moves, describe_moves
 from interlock.engine.case import Case
 from interlock.system.errors import SourceError
+from interlock.system.file_kinds import has_tests, is_test
+
+Handler = Callable[[Ask, Case], Awaitable[dict[str, Any]]]
+_MOST_OWED: Final = 20
+"""Findings that one judge must answer; more of them are only told."""
 
 
 class CheckHandler:
-    """Looks at the work of tasks and repairs. `seen` keeps the change it saw last of each task,
-    for the prompts of those who judge it."""
+    """Inspects the work of tasks and repairs. `diffs` has the last change seen of each task, for
+    the prompts of those who judge it."""
 
     def __init__(
         self,
-        env: TaskEnvironment,
+        environment: TaskEnvironment,
         inspection: TreeInspection,
         merging: MergeHandler,
         conflicts_of: Callable[[str], frozenset[str]],
         open_tasks: Callable[[], Mapping[str, tuple[str, ...]]],
     ) -> None:
+        """`conflicts_of` are the files a task reported as in conflict, `open_tasks` the files of
+        all open tasks."""
         self.diffs: dict[str, Diff] = {}
         self._commits: dict[str, tuple[str, str]] = {}
-        self._env = env
+        self._environment = environment
         self._inspection = inspection
         self._merging = merging
         self._conflicts_of = conflicts_of
         self._open_tasks = open_tasks
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
+        tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
         if ask.step == steps.HEALTH_CHECK:
             await self._inspection.prepare(tree, ask)
         await asyncio.to_thread(self._inspection.restore_recorded, tree)
         snapshot, notes = await asyncio.to_thread(_record_work, tree, ask, case)
+        if moved := await asyncio.to_thread(self._find_moved_branches, ask, case):
+            return {**moved, "snapshot": snapshot.sha, "base": tree.base, "notes": notes}
         found = await self._inspect(ask, case, tree, snapshot)
         if found["unavailable"] and ask.step not in steps.REPAIR:
             fresh = await self._merging.bring_up_to_date(ask, tree)
@@ -65,93 +76,101 @@ class CheckHandler:
                 notes.append("the work was put on top of what was repaired meanwhile")
         return {**found, "notes": [*notes, *found["notes"]]}
 
+    def _find_moved_branches(self, ask: Ask, case: Case) -> dict[str, Any]:
+        """What a human must know if branches of the user moved while agents were at work. What
+        this step reported before has been answered since, and is accepted."""
+        workspace, others = self._environment.workspace, self._open_tasks()
+        accept_moves(workspace, case.answers.get(ask.step, {}).get("moved", ()))
+        moves = claim_moves(workspace, case.case_id, lambda name: name in others)
+        if not moves:
+            return {}
+        text = describe_moves(workspace, moves)
+        return {
+            "moved": msgspec.to_builtins(moves),
+            "ok": False,
+            "empty": False,
+            "unavailable": [],
+            "violations": [],
+            "summary": text,
+            "text": text,
+        }
+
     async def _inspect(
         self, ask: Ask, case: Case, tree: TaskTree, snapshot: Snapshot
     ) -> dict[str, Any]:
         """The checks on one recorded state, and all that is noticed about it."""
-        repairing = ask.step in steps.REPAIR
+        is_repair = ask.step in steps.REPAIR
         diff = await self._read_diff(case.case_id, tree, snapshot.sha)
-        violations = [*snapshot.violations, *self._find_trespasses(case, ask.step, diff)]
-        empty = not diff.files and not repairing
-        cells = self._env.build_cells(None if repairing else self._env.find_task(case.case_id))
-        results: tuple[CheckResult, ...] = ()
-        if not violations and not empty:
-            results = await self._inspection.run_on_recorded(tree, snapshot.sha, cells, ask)
-        told = await asyncio.to_thread(
-            self._build_findings, ask.step, tree, diff, cells, results, violations
+        writes = WriteSet() if is_repair else self._compare_write_set(case, diff)
+        trespasses = (
+            Violation(
+                "another-task",
+                f"{path} is declared by task {owner}: leave it alone, or report FILE CONFLICT",
+            )
+            for path, owner in writes.others
         )
-        claimed = self._compare_claims(ask.step, case, results, diff, tree)
+        violations = [*snapshot.violations, *trespasses]
+        is_empty = not diff.files and not is_repair
+        task = None if is_repair else self._environment.find_task(case.case_id)
+        cells = self._environment.build_cells(task)
+        results: tuple[CheckResult, ...] = ()
+        if not violations and not is_empty:
+            results = await self._inspection.run_on_recorded(tree, snapshot.sha, cells, ask)
+        verdict = await asyncio.to_thread(
+            self._inspection.compare_with_baseline, tree.base, cells, results, diff
+        )
+        tells, weakened = await asyncio.to_thread(_read_findings, tree, diff)
+        claims = self._compare_claims(ask.step, case, results, diff, tree)
         return {
-            **told,
+            "ok": verdict.ok and not violations,
+            "new_failures": list(verdict.reasons) if results else [],
+            "unavailable": list(verdict.list_names("unavailable")),
+            "violations": [each.sentence for each in violations],
+            "tells": tells,
+            "owed": [*_list_owed(is_repair, weakened, writes, diff)],
+            "results": [findings.build_result_row(each) for each in results],
+            "notes": list(verdict.notes),
+            "summary": findings.build_summary(verdict, results, violations, empty=is_empty),
             "snapshot": snapshot.sha,
             "base": tree.base,
             "changed": list(diff.paths),
-            "empty": empty,
-            "claims": msgspec.to_builtins(claimed),
-            "refuted": sum(each.found == "refuted" for each in claimed),
+            "empty": is_empty,
+            "claims": msgspec.to_builtins(claims),
+            "refuted": sum(each.found == "refuted" for each in claims),
         }
 
     async def _read_diff(self, case_id: str, tree: TaskTree, sha: str) -> Diff:
-        """What changed; looked up once for the same two commits."""
+        """What changed; read once for the same two commits."""
         commits = (tree.base, sha)
         if self._commits.get(case_id) != commits or case_id not in self.diffs:
             self.diffs[case_id] = await asyncio.to_thread(tree.diff, *commits)
             self._commits[case_id] = commits
         return self.diffs[case_id]
 
-    def _build_findings(
-        self,
-        step: str,
-        tree: TaskTree,
-        diff: Diff,
-        cells: tuple[CheckCell, ...],
-        results: tuple[CheckResult, ...],
-        violations: list[Violation],
-    ) -> dict[str, Any]:
-        """What the checks and the text of the change itself say."""
-        empty = not diff.files and step not in steps.REPAIR
-        verdict = self._inspection.compare_with_baseline(tree.base, cells, results, diff)
-        texts = findings.read_new_texts(tree.root, diff)
-        tells = find_diff_issues({file.path: file.added for file in diff.files}, texts)
-        return {
-            "ok": verdict.ok and not violations,
-            "new_failures": list(verdict.reasons) if results else [],
-            "unavailable": list(verdict.list_names("unavailable")),
-            "violations": [each.sentence for each in violations],
-            "tells": [f"{each.path}:{each.line}: {each.sentence}" for each in tells],
-            "results": [findings.build_result_row(each) for each in results],
-            "notes": list(verdict.notes),
-            "summary": findings.build_summary(verdict, results, violations, empty=empty),
-        }
-
-    def _find_trespasses(self, case: Case, step: str, diff: Diff) -> list[Violation]:
-        """Files that another open task has declared and this one neither declared nor reported."""
-        if step in steps.REPAIR:
-            return []
-        declared = self._env.find_task(case.case_id).target_files
+    def _compare_write_set(self, case: Case, diff: Diff) -> WriteSet:
+        """The changed files against those of this task and of the other open ones. What the task
+        reported as a conflict it may change."""
+        declared = self._environment.find_task(case.case_id).target_files
         others = {name: files for name, files in self._open_tasks().items() if name != case.case_id}
-        prefix = self._env.workspace.manifest.found.prefix
-        found = compare_write_set(diff.paths, declared, others, prefix).others
-        reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)} if found else ()
-        return [
-            Violation(
-                "another-task",
-                f"{path} is declared by task {owner}: leave it alone, or report FILE CONFLICT",
-            )
-            for path, owner in found
-            if path not in reported
-        ]
+        prefix = self._environment.workspace.source.prefix
+        found = compare_write_set(diff.paths, declared, others, prefix)
+        reported = {f"{prefix}{path}" for path in self._conflicts_of(case.case_id)}
+        return WriteSet(
+            found.inside,
+            tuple(path for path in found.outside if path not in reported),
+            tuple(row for row in found.others if row[0] not in reported),
+        )
 
     def _compare_claims(
         self, step: str, case: Case, results: tuple[CheckResult, ...], diff: Diff, tree: TaskTree
     ) -> tuple[claiming.AgentClaim, ...]:
-        where, signal = steps.CLAIMED[step]
-        said = case.answers.get(where, {})
+        claimed_at, signal = steps.CLAIMED[step]
+        answer = case.answers.get(claimed_at, {})
         found = claiming.compare_claims(
-            claiming.read_claim_rows(signal, said), results, self._env.plan.checks
+            claiming.read_claim_rows(signal, answer), results, self._environment.plan.checks
         )
         if step == steps.CHECK:
-            found += claiming.compare_file_claims(said, diff.paths, str(tree.folder))
+            found += claiming.compare_file_claims(answer, diff.paths, str(tree.folder))
         return found
 
 
@@ -168,29 +187,60 @@ def _record_work(tree: TaskTree, ask: Ask, case: Case) -> tuple[Snapshot, list[s
     return Snapshot(sha), notes
 
 
+def _read_findings(tree: TaskTree, diff: Diff) -> tuple[list[str], dict[str, str]]:
+    """What the text of the change itself shows: all findings as lines, and the first sentence
+    about each file with tests that became weaker."""
+    texts = findings.read_new_texts(tree.root, diff)
+    issues = find_diff_issues({file.path: file.added for file in diff.files}, texts)
+    tested = [file for file in diff.files if has_tests(file.path)]
+    old = {file.path: tree.read_old_text(file.path) for file in tested if file.status != "added"}
+    new = findings.read_new_texts(tree.root, Diff(tuple(tested)), also_unchanged=True)
+    weakened = find_weakened_tests(old, new)
+    lines = [f"{each.path}:{each.line}: {each.sentence}" for each in (*weakened, *issues)]
+    owed: dict[str, str] = {}
+    for finding in weakened:
+        owed.setdefault(finding.path, finding.sentence)
+    return lines, owed
+
+
+def _list_owed(
+    is_repair: bool, weakened: Mapping[str, str], writes: WriteSet, diff: Diff
+) -> Iterator[dict[str, str]]:
+    """Findings that a judge must answer before the work passes."""
+    critic = "health-auditor" if is_repair else "critic"
+    for path, sentence in [*weakened.items()][:_MOST_OWED]:
+        yield {"judge": critic, "path": path, "sentence": sentence}
+    # New tests belong to every task, wherever they stand.
+    new_tests = {file.path for file in diff.files if file.status == "added" and is_test(file.path)}
+    outside = [path for path in writes.outside if path not in new_tests]
+    for path in outside[:_MOST_OWED]:
+        sentence = "it is outside the target files of the task"
+        yield {"judge": "auditor", "path": path, "sentence": sentence}
+
+
 _TO_EXPAND: Final = {"scope", "criteria"}
 """What an analyst can find out where a task does not say it."""
 
 
 class PrepareHandler:
-    """A tree of its own for each task; and how things stood before, once for the whole run."""
+    """Makes a tree for each task; and the baseline, once for the whole run."""
 
-    def __init__(self, env: TaskEnvironment, inspection: TreeInspection) -> None:
-        self._env = env
+    def __init__(self, environment: TaskEnvironment, inspection: TreeInspection) -> None:
+        self._environment = environment
         self._inspection = inspection
         self._turn = asyncio.Lock()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
-        task = self._env.find_task(case.case_id)
+        task = self._environment.find_task(case.case_id)
         problem = await self._take_baseline(ask)
-        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
+        tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
         problem = problem or await self._inspection.prepare(tree, ask)
-        found = assess_task(task, self._env.tasks)
-        expand = self._env.terms.work.expand
-        lacking = not _TO_EXPAND.isdisjoint(found.missing)
+        found = assess_task(task, self._environment.tasks)
+        expand = self._environment.config.work.expand
+        is_lacking = not _TO_EXPAND.isdisjoint(found.missing)
         return {
             "ready": not problem,
-            "needs_expansion": expand == "always" or (expand == "auto" and lacking),
+            "needs_expansion": expand == "always" or (expand == "auto" and is_lacking),
             "needs_clarification": found.verdict == "NEEDS_CLARIFICATION",
             "problem": problem or "; ".join(found.reasons),
             "base": tree.base,
@@ -198,33 +248,29 @@ class PrepareHandler:
 
     async def _take_baseline(self, ask: Ask) -> str:
         """Why it cannot be known how the checks stand before any work, if so."""
-        env, cells = self._env, self._env.build_cells()
+        environment, cells = self._environment, self._environment.build_cells()
         async with self._turn:
-            if not cells or env.find_baseline(env.workspace.base, cells):
+            if not cells or environment.find_baseline(environment.workspace.base, cells):
                 return ""
-            tree = await asyncio.to_thread(env.baseline_tree)
-            problem = await self._inspection.prepare(tree, ask)
-            if not problem:
-                await self._inspection.take_baseline(tree, cells, ask)
-            return problem
+            return await self._inspection.take_baseline(cells, ask)
 
 
 class DeliveryHandlers:
-    """Our own work for each step whose role is a program's."""
+    """The handler of each step whose role our own code plays."""
 
     def __init__(
         self,
-        env: TaskEnvironment,
+        environment: TaskEnvironment,
         clock: Clock,
         merging: MergeHandler,
         checking: CheckHandler,
         inspection: TreeInspection,
     ) -> None:
-        self._workspace = env.terms.workspace
+        self._workspace = environment.config.workspace
         self._clock = clock
         self._cleanup: asyncio.Task[Any] | None = None
-        self._by_step: dict[str, Callable[[Ask, Case], Awaitable[dict[str, Any]]]] = {
-            steps.PREPARE: PrepareHandler(env, inspection),
+        self._by_step: dict[str, Handler] = {
+            steps.PREPARE: PrepareHandler(environment, inspection),
             steps.CHECK: checking,
             steps.PROVE: checking,
             steps.HEALTH_CHECK: checking,
@@ -236,7 +282,7 @@ class DeliveryHandlers:
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         if self._cleanup is None:
-            # What a sitting that was killed left running would work in the same trees.
+            # What a killed session left running would work in the same trees.
             self._cleanup = asyncio.create_task(cleanup_orphans(self._workspace, self._clock))
         await asyncio.shield(self._cleanup)
         return build_answer(ask, await self._by_step[ask.step](ask, ask.case))

@@ -1,4 +1,4 @@
-"""The environment in which tasks are worked on, and inspecting the work in a tree.
+"""The environment in which tasks are worked on, and inspecting the work in a worktree.
 
 `TaskEnvironment` knows the workspace, the plan as it is now, and which tree and which checks belong
 to a step. `TreeInspection` prepares a tree, runs the checks there and compares them with the
@@ -22,15 +22,13 @@ from interlock.delivery.checks.baseline import (
     write_baseline,
 )
 from interlock.delivery.checks.records import CheckCell, CheckResult, build_matrix, normalize_name
-from interlock.delivery.checks.run import CheckEnvironment as CheckSite
-from interlock.delivery.checks.run import CheckLimits, run_checks
+from interlock.delivery.checks.run import CheckEnvironment, CheckLimits, run_checks
 from interlock.delivery.checks.verdict import CheckVerdict, compare_with_baseline
 from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan.plan import Plan, Task, index_tasks
 from interlock.delivery.steps import REPAIR
 from interlock.delivery.worktrees.diff import Diff
-from interlock.delivery.worktrees.prepare import PrepareTarget as Tree
-from interlock.delivery.worktrees.prepare import prepare_tree
+from interlock.delivery.worktrees.prepare import PrepareTarget, prepare_tree
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.system.errors import SourceError
@@ -38,31 +36,32 @@ from interlock.system.files import save_file
 
 _EXPERTS: Final = "experts"
 _BASELINES: Final = "baselines"
+_CHECKED: Final = "checked"
 _LAST_PORT: Final = 65_535
-_BLOCKS: Final = 500
-_BEFORE: Final = "interlock#baseline"
-"""The tree in which the baseline is taken. No task has this id: a plan's may not hold it."""
+_MOST_BLOCKS: Final = 500
+_MOST_OUTPUT: Final = 3_000
+_BASELINE_TREE: Final = "interlock#baseline"
+"""The tree in which the baseline is taken. No task has this id: a plan's may not contain it."""
 
 
 class TaskEnvironment:
-    """Where tasks are worked on. Its trees are entered once and kept."""
+    """Where tasks are worked on. Its trees are opened once and kept."""
 
     def __init__(
         self,
-        shop: DeliveryWorkspace,
-        terms: DeliveryConfig,
+        workspace: DeliveryWorkspace,
+        config: DeliveryConfig,
         plan: Plan,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.workspace = shop
-        self.terms = terms
-        self.plan = plan
-        self.tasks = index_tasks(plan)
-        self.made_experts = Path(terms.home) / _EXPERTS
-        self.baselines = Path(terms.home) / _BASELINES
-        self._workspace_tag = terms.workspace
-        self._environ = filter_environment(environ, terms.work.let_in)
+        self.workspace = workspace
+        self.config = config
+        self.environ = filter_environment(environ, config.work.let_in)
+        """What checks and the set-up command see of our own environment."""
+        self.made_experts = Path(config.home) / _EXPERTS
+        self._baselines = Path(config.home) / _BASELINES
         self._trees: dict[str, TaskTree] = {}
+        self.set_plan(plan)
 
     def set_plan(self, plan: Plan) -> None:
         self.plan = plan
@@ -80,7 +79,7 @@ class TaskEnvironment:
 
     def baseline_tree(self) -> TaskTree:
         """The tree that shows the work before any task."""
-        return self._open_tree(_BEFORE)
+        return self._open_tree(_BASELINE_TREE)
 
     def _open_tree(self, name: str) -> TaskTree:
         if name not in self._trees:
@@ -88,16 +87,16 @@ class TaskEnvironment:
         return self._trees[name]
 
     def forget_tree(self, tree: TaskTree) -> None:
-        """It is entered anew when somebody asks for it."""
+        """It is opened anew when it is asked for."""
         self._trees.pop(tree.record.task_id, None)
 
     def ports_of(self, case_no: int) -> tuple[int, int] | None:
-        """The first port of a case, and how many are its own. Blocks are given out in turn."""
-        work = self.terms.work
+        """The first port of a case, and how many are its own. Blocks are assigned in turn."""
+        work = self.config.work
         if not work.first_port:
             return None
         blocks = max(1, (_LAST_PORT + 1 - work.first_port) // work.ports)
-        return work.first_port + case_no % min(blocks, _BLOCKS) * work.ports, work.ports
+        return work.first_port + case_no % min(blocks, _MOST_BLOCKS) * work.ports, work.ports
 
     def build_cells(self, task: Task | None = None) -> tuple[CheckCell, ...]:
         """What is run for a task: all checks, or those of its environment if it names one."""
@@ -107,52 +106,52 @@ class TaskEnvironment:
             cell for cell in cells if not wanted or normalize_name(cell.environment.name) == wanted
         )
 
-    def build_check_environment(
-        self, folder: Path, environ: Mapping[str, str], tag: tuple[str, ...]
-    ) -> CheckSite:
-        return CheckSite(
-            folder, {**self._environ, **environ}, ProcessTag(self._workspace_tag, *tag)
-        )
-
     def find_baseline(self, commit: str, cells: tuple[CheckCell, ...]) -> tuple[CheckResult, ...]:
         """How these checks stood at that commit, or else before the first task."""
         for each in (commit, self.workspace.base):
-            kept = read_baseline(self.baselines, each)
-            if not kept.find_missing(cells):
+            baseline = read_baseline(self._baselines, each)
+            if not baseline.find_missing(cells):
                 break
-        return kept.results_of(cells)
+        return baseline.results_of(cells)
+
+    async def take_baseline(
+        self,
+        cells: tuple[CheckCell, ...],
+        place: CheckEnvironment,
+        clock: Clock,
+        limits: CheckLimits,
+    ) -> None:
+        """Run the checks before any task and store how they came out."""
+        base = self.workspace.base
+        await take_baseline(self._baselines, base, cells, place, clock, limits=limits)
 
     def store_baseline(
         self, commit: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...]
     ) -> None:
         """Store the results at a merged commit: later work is compared with them."""
-        kept = Baseline(1, commit)
+        baseline = Baseline(1, commit)
         for cell, result in zip(cells, results, strict=True):
-            kept = kept.with_result(cell, result)
-        write_baseline(self.baselines, kept)
-
-
-_MOST_OUTPUT: Final = 3_000
-_CHECKED: Final = "checked"
+            baseline = baseline.with_result(cell, result)
+        write_baseline(self._baselines, baseline)
 
 
 class TreeInspection:
-    """Looks at trees of one environment."""
+    """Prepares and checks the trees of one environment."""
 
-    def __init__(self, env: TaskEnvironment, clock: Clock) -> None:
-        self._env = env
+    def __init__(self, environment: TaskEnvironment, clock: Clock) -> None:
+        self._environment = environment
         self._clock = clock
-        self._bounds = CheckLimits(at_once=env.terms.work.checks_at_once)
+        self._limits = CheckLimits(at_once=environment.config.work.checks_at_once)
 
-    async def prepare(self, tree: Tree, ask: Ask) -> str:
-        """Files are copied in, the set-up command is run; why the tree is not ready, if so."""
-        work = self._env.terms.work
-        place = self._build_check_environment(tree.folder, {}, ask)
+    async def prepare(self, tree: PrepareTarget, ask: Ask) -> str:
+        """Copy files in and run the set-up command; why the tree is not ready, if so."""
+        work = self._environment.config.work
+        ports = self._environment.ports_of(ask.case_no)
+        environ = self._environment.environ
         environ = {
-            **place.environ,
-            **build_tag_variables(place.tag, describe_owner(), place.environ),
+            **environ,
+            **build_tag_variables(self._build_tag(ask), describe_owner(), environ),
         }
-        ports = self._env.ports_of(ask.case_no)
         done = await asyncio.to_thread(
             prepare_tree, tree, work.copy, work.setup, ports, environ=environ
         )
@@ -160,62 +159,66 @@ class TreeInspection:
             return ""
         return f"the set-up command failed: {done.output[-_MOST_OUTPUT:]}"
 
-    async def take_baseline(self, tree: TaskTree, cells: tuple[CheckCell, ...], ask: Ask) -> None:
-        """How the checks stand in a tree that shows the work before any task."""
-        env, base = self._env, self._env.workspace.base
-        place = self._build_check_environment(
-            tree.folder, tree.environment(self._env.ports_of(ask.case_no)), ask
-        )
-        await take_baseline(env.baselines, base, cells, place, self._clock, bounds=self._bounds)
-        await asyncio.to_thread(tree.restore, base)
+    async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
+        """Check the work as it was before any task; why it cannot be checked, if so."""
+        environment = self._environment
+        tree = await asyncio.to_thread(environment.baseline_tree)
+        problem = await self.prepare(tree, ask)
+        if not problem:
+            place = self._build_check_environment(tree, ask)
+            await environment.take_baseline(cells, place, self._clock, self._limits)
+            await asyncio.to_thread(tree.restore, environment.workspace.base)
+        return problem
 
     async def run_on_recorded(
         self, tree: TaskTree, sha: str, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        """On recorded work: what the checks leave in the tree is nobody's, and taken away again."""
-        mark = self._marker_file(tree)
-        mark.parent.mkdir(exist_ok=True)
-        await asyncio.to_thread(save_file, mark, sha.encode())
+        """On recorded work: what the checks leave in the tree belongs to nobody and is removed."""
+        marker = self._marker_file(tree)
+        marker.parent.mkdir(exist_ok=True)
+        await asyncio.to_thread(save_file, marker, sha.encode())
         results = await self.run(tree, cells, ask)
         await asyncio.to_thread(self.restore_recorded, tree)
         return results
 
     def restore_recorded(self, tree: TaskTree) -> None:
-        """Take away what checks left, also those that a crash cut short."""
-        mark = self._marker_file(tree)
-        if mark.exists():
-            sha = mark.read_text(encoding="ascii")
+        """Remove what checks left, also those that a crash cut short."""
+        marker = self._marker_file(tree)
+        if marker.exists():
+            sha = marker.read_text(encoding="ascii")
             if not tree.is_unchanged(sha):
                 tree.restore(sha)
-            mark.unlink()
+            marker.unlink()
 
     def _marker_file(self, tree: TaskTree) -> Path:
-        """Holds the recorded state of a tree while checks are at work in it."""
-        return self._env.workspace.home / _CHECKED / tree.name
+        """Contains the recorded state of a tree while checks run in it."""
+        return self._environment.workspace.home / _CHECKED / tree.name
 
     async def run(
-        self, tree: Tree, cells: tuple[CheckCell, ...], ask: Ask
+        self, tree: PrepareTarget, cells: tuple[CheckCell, ...], ask: Ask
     ) -> tuple[CheckResult, ...]:
-        environ = tree.environment(self._env.ports_of(ask.case_no))
-        place = self._build_check_environment(tree.folder, environ, ask)
-        return await run_checks(cells, place, self._clock, bounds=self._bounds)
+        place = self._build_check_environment(tree, ask)
+        return await run_checks(cells, place, self._clock, limits=self._limits)
 
     def compare_with_baseline(
         self, base: str, cells: tuple[CheckCell, ...], results: tuple[CheckResult, ...], diff: Diff
     ) -> CheckVerdict:
         """The results against how the checks stood at that commit."""
-        work = self._env.terms.work
+        work = self._environment.config.work
         return compare_with_baseline(
             results,
-            self._env.find_baseline(base, cells),
+            self._environment.find_baseline(base, cells),
             policy=work.policy,
             deleted=[file.path for file in diff.files if file.status == "deleted"],
             added=[file.path for file in diff.files if file.status == "added"],
             allow_fewer_tests=work.allow_fewer_tests,
         )
 
-    def _build_check_environment(
-        self, folder: Path, environ: Mapping[str, str], ask: Ask
-    ) -> CheckSite:
-        tag = (str(ask.run_id), str(ask.dispatch_id), "check")
-        return self._env.build_check_environment(folder, environ, tag)
+    def _build_check_environment(self, tree: PrepareTarget, ask: Ask) -> CheckEnvironment:
+        variables = tree.environment(self._environment.ports_of(ask.case_no))
+        environ = {**self._environment.environ, **variables}
+        return CheckEnvironment(tree.folder, environ, self._build_tag(ask))
+
+    def _build_tag(self, ask: Ask) -> ProcessTag:
+        workspace = self._environment.config.workspace
+        return ProcessTag(workspace, str(ask.run_id), str(ask.dispatch_id), "check")

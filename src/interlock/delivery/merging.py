@@ -22,7 +22,6 @@ from interlock.delivery.worktrees.merge_branch import (
     NothingToMerge,
     Proposal,
     TaskChange,
-    list_moved_branches,
 )
 from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.tree import TaskTree
@@ -34,29 +33,31 @@ _MARKED: Final = "Your work is on top of theirs now; resolve the conflict marker
 
 
 class MergeHandler:
-    """Merges recorded work. `idle` are the tasks in whose trees nobody works now, and the step of
-    each."""
+    """Merges recorded work."""
 
     def __init__(
         self,
-        env: TaskEnvironment,
+        environment: TaskEnvironment,
         inspection: TreeInspection,
         idle: Callable[[], Mapping[str, str]],
+        waiting_for: Callable[[str], Mapping[str, str]],
         note: Callable[[str], None],
     ) -> None:
-        self._env = env
+        """`idle` are the tasks in whose trees nobody works now, `waiting_for` those of them that
+        wait for a task; both with the step of each."""
+        self._environment = environment
         self._inspection = inspection
         self._idle = idle
+        self._waiting_for = waiting_for
         self._note = note
         self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._queued = 0
         self._unpublished = False
-        self._moved: set[str] = set()
 
     async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
         repairing = ask.step == steps.MERGE_FIX
-        task = self._env.find_task(case.case_id)
-        tree = await asyncio.to_thread(self._env.tree_of, case.case_id, ask.step)
+        task = self._environment.find_task(case.case_id)
+        tree = await asyncio.to_thread(self._environment.tree_of, case.case_id, ask.step)
         sha, base = _read_recorded(case, steps.HEALTH_CHECK if repairing else steps.PROVE)
         change = TaskChange(
             task_id=case.case_id,
@@ -67,23 +68,26 @@ class MergeHandler:
         )
         found = await self._merge_in_turn(ask, change, None if repairing else task, tree)
         if repairing and found["outcome"] in ("merged", "empty"):
-            await asyncio.to_thread(_restart_tree, tree, self._env.workspace.merge_branch.tip)
-            await self._share_repair(ask, {**self._idle(), case.case_id: case.stack[0]})
+            await asyncio.to_thread(
+                _restart_tree, tree, self._environment.workspace.merge_branch.tip
+            )
+            await self._share_merged(ask, {**self._idle(), case.case_id: case.stack[0]})
         elif found["outcome"] == "merged":
             await asyncio.to_thread(self._close_tree, tree)
+            await self._share_merged(ask, self._waiting_for(case.case_id))
         return found
 
     async def _merge_in_turn(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
         """One after the other; the branch is published when nobody else waits to be merged."""
-        self._waiting += 1
+        self._queued += 1
         async with self._turn:
-            self._waiting -= 1
+            self._queued -= 1
             try:
                 return await self._merge(ask, change, task, tree)
             finally:
-                if self._unpublished and not self._waiting:
+                if self._unpublished and not self._queued:
                     await asyncio.to_thread(self._publish)
 
     async def bring_up_to_date(self, ask: Ask, tree: TaskTree) -> str:
@@ -93,12 +97,14 @@ class MergeHandler:
             return await asyncio.to_thread(self._update_tree, ask, tree)
 
     def _update_tree(self, ask: Ask, tree: TaskTree) -> str:
-        branch, sha, base = self._env.workspace.merge_branch, tree.tip, tree.base
+        branch, sha, base = self._environment.workspace.merge_branch, tree.tip, tree.base
         if base == branch.tip:
             return ""
         task_id = tree.record.task_id
-        aim = f"update-{ask.dispatch_id}"
-        proposal = branch.propose(TaskChange(task_id=task_id, dispatch_id=aim, sha=sha, base=base))
+        dispatch_id = f"update-{ask.dispatch_id}"
+        proposal = branch.propose(
+            TaskChange(task_id=task_id, dispatch_id=dispatch_id, sha=sha, base=base)
+        )
         if not isinstance(proposal, Proposal | NothingToMerge):
             return ""
         commit = proposal.commit if isinstance(proposal, Proposal) else branch.tip
@@ -106,22 +112,24 @@ class MergeHandler:
         tree.set_base(branch.tip)
         return commit
 
-    async def _share_repair(self, ask: Ask, tasks: Mapping[str, str]) -> None:
-        """Whoever waits for the repair finds it in their tree. Where somebody is at work, they are
-        left alone: the checks after them bring it."""
+    async def _share_merged(self, ask: Ask, tasks: Mapping[str, str]) -> None:
+        """Whoever waits for a repair or a task finds it in their tree. Where somebody is at work,
+        they are left alone: the checks after them bring it."""
         for name, step in sorted(tasks.items()):
-            tree = await asyncio.to_thread(self._env.tree_of, name, step)
-            if tree.base == self._env.workspace.merge_branch.tip:
+            tree = await asyncio.to_thread(self._environment.tree_of, name, step)
+            if tree.base == self._environment.workspace.merge_branch.tip:
                 continue
             if step == steps.IMPLEMENT:
-                await asyncio.to_thread(tree.snapshot, f"{name}: before a repair was brought in")
+                await asyncio.to_thread(
+                    tree.snapshot, f"{name}: before others' work was brought in"
+                )
             await self.bring_up_to_date(ask, tree)
             await self._inspection.prepare(tree, ask)
 
     async def _merge(
         self, ask: Ask, change: TaskChange, task: Task | None, tree: TaskTree
     ) -> dict[str, Any]:
-        branch = self._env.workspace.merge_branch
+        branch = self._environment.workspace.merge_branch
         for _ in range(_TRIES):
             proposal = await asyncio.to_thread(branch.propose, change)
             match proposal:
@@ -149,41 +157,34 @@ class MergeHandler:
 
     def _publish(self) -> None:
         """Publish the merge branch. What cannot be published now will be at the next merge."""
-        published = self._env.workspace.merge_branch.publish()
+        published = self._environment.workspace.merge_branch.publish()
         self._unpublished = False
         if not published.is_done:
             self._note(published.sentence)
-        for name in list_moved_branches(self._env.workspace):
-            if name not in self._moved:
-                self._moved.add(name)
-                self._note(
-                    f"your branch {name} moved since this run began; nothing here builds on that. "
-                    "If it was not you, an agent left its tree"
-                )
 
     async def _verify(
         self, ask: Ask, branch: MergeBranch, proposal: Proposal, task: Task | None
     ) -> dict[str, Any] | None:
         """What the checks have against it on top of the merge branch; nothing if they hold."""
-        cells = self._env.build_cells(task)
+        cells = self._environment.build_cells(task)
         problem = await self._inspection.prepare(branch.merge_tree, ask)
         if problem:
             return {"outcome": "refuted", "summary": f"On top of the others' work {problem}"}
         results = await self._inspection.run(branch.merge_tree, cells, ask)
         verdict = self._inspection.compare_with_baseline(proposal.tip, cells, results, Diff())
         if verdict.ok:
-            self._env.store_baseline(proposal.commit, cells, results)
+            self._environment.store_baseline(proposal.commit, cells, results)
             return None
         return {"outcome": "refuted", "summary": findings.build_summary(verdict, results)}
 
     async def _send_back(
-        self, branch: MergeBranch, tree: TaskTree, change: TaskChange, told: dict[str, Any]
+        self, branch: MergeBranch, tree: TaskTree, change: TaskChange, finding: dict[str, Any]
     ) -> dict[str, Any]:
         """Rebase the work in its own tree, with conflict markers where it does not fit."""
-        replanted = await asyncio.to_thread(branch.rebase, tree, change.sha, change.base)
-        files = list(replanted.files)
+        rebased = await asyncio.to_thread(branch.rebase, tree, change.sha, change.base)
+        files = list(rebased.files)
         more = f"\n\n{_MARKED}{', '.join(files)}" if files else ""
-        return {**told, "files": files, "summary": f"{told['summary']}{more}"}
+        return {**finding, "files": files, "summary": f"{finding['summary']}{more}"}
 
     def _close_tree(self, tree: TaskTree) -> None:
         """The folder of a finished task is not needed any more; its branch and commits stay."""
@@ -191,7 +192,7 @@ class MergeHandler:
             tree.close(force=True)
         except (InterlockError, OSError) as error:
             self._note(f"the folder of a finished task is left: {error}")
-        self._env.forget_tree(tree)
+        self._environment.forget_tree(tree)
 
 
 def _read_recorded(case: Case, step: str) -> tuple[str, str]:

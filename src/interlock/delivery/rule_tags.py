@@ -1,8 +1,8 @@
 """The tags of delivery's rules: what taking a rule means to us beyond where the case goes.
 
 `verdict` is `objects` or `accepts`, and `by` names the judge: what judges hold against the work is
-told to its author until they accept it. `waits` is `any` or `holder`: the case waits until any
-other task is over, or the one that holds the reported file.
+shown to its author until they accept it. `waits` is `any` or `holder`: the case waits until any
+other task is over, or the one that holds the reported file. `event` names the rule in logs.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Final
 from interlock.engine.circuit import Circuit
 from interlock.system.errors import CircuitError
 
-VERDICT, BY, WAITS = "verdict", "by", "waits"
+VERDICT, BY, WAITS, EVENT = "verdict", "by", "waits", "event"
 OBJECTS, ACCEPTS = "objects", "accepts"
 ANY, HOLDER = "any", "holder"
 _VALUES: Final = {VERDICT: (OBJECTS, ACCEPTS), WAITS: (ANY, HOLDER)}
@@ -29,8 +29,7 @@ _UNTAGGED: Final[Mapping[str, Mapping[str, str]]] = {
     "audited": {VERDICT: ACCEPTS, BY: "auditor"},
     "unmerged": {VERDICT: OBJECTS, BY: "merge"},
 }
-"""What rules meant before they had tags, by id. Circuits that were stored then, or copied then by
-their users, go on to mean it."""
+"""What rules meant before they had tags, by id: for circuits that were stored or copied then."""
 
 
 def read_rule_tags(circuit: Circuit) -> Mapping[str, Mapping[str, str]]:
@@ -46,5 +45,5 @@ def read_rule_tags(circuit: Circuit) -> Mapping[str, Mapping[str, str]]:
                     f"use one of {', '.join(values)}"
                 )
         if VERDICT in each and not each.get(BY):
-            raise CircuitError(f"rule {rule_id!r} has a verdict; add whose it is with by: …")
+            raise CircuitError(f"rule {rule_id!r} has a verdict; say whose it is with by: …")
     return tags

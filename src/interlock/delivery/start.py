@@ -208,9 +208,16 @@ def continue_delivery(
     """The run with its configuration updated. What is not updated stays as it was begun: its
     agents too."""
     from interlock.delivery.report.render import HTML
+    from interlock.delivery.steps import HALTED
     from interlock.delivery.worktrees.workspace import MANIFEST
+    from interlock.journal.history import count_ends
     from interlock.journal.runs import find_run, set_options
 
+    if count_ends(connection, run.run_id).get(HALTED):
+        raise StateError(
+            f"run {run.run_id} was halted by a human and is over; "
+            "'interlock deliver PLAN --new' starts another"
+        )
     home = Path(read_config(run).home)
     if (home / HTML).exists() and not (home / MANIFEST).exists():
         raise StateError(

@@ -20,13 +20,15 @@ CLARIFY: Final = "CLARIFY"
 INFRA_GATE: Final = "INFRA_GATE"
 
 PROGRAMS: Final = ("workshop", "checks", "merge")
-"""The roles that our own programs play."""
+"""The roles that our own code plays."""
 WRITERS: Final = ("developer", "remediation", "expert-maker")
 """The roles that change files; all others only read."""
 GATES: Final = (CLARIFY, INFRA_GATE)
 REPAIR: Final = (REMEDIATE, HEALTH_CHECK, HEALTH_AUDIT, MERGE_FIX)
 """Steps that work in the tree of a repair, not in that of the task."""
 COMPLETE: Final = "COMPLETE"
+SKIPPED: Final = "SKIPPED"
+HALTED: Final = "HALTED"
 
 CLAIMED: Final = {
     CHECK: (IMPLEMENT, "READY_FOR_REVIEW"),
@@ -35,3 +37,9 @@ CLAIMED: Final = {
     MERGE_FIX: (HEALTH_AUDIT, "HEALTH_AUDIT: HEALTHY"),
 }
 """Whose claims a step of ours compares with what it sees: the step and signal of the claim."""
+INSPECTED_FOR: Final = {
+    "critic": (CHECK, PROVE),
+    "auditor": (CHECK, PROVE),
+    "health-auditor": (HEALTH_CHECK,),
+}
+"""Whose findings a judge is shown: our own steps that inspected the work before."""

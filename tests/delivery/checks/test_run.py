@@ -68,7 +68,7 @@ async def one(
     what: CheckCell, folder: Path, bounds: CheckLimits = QUICK, clock: Clock | None = None
 ) -> CheckResult:
     where = site(folder)
-    (result,) = await run_checks([what], where, clock or SystemClock(), bounds=bounds)
+    (result,) = await run_checks([what], where, clock or SystemClock(), limits=bounds)
     assert left_of(where) == []
     return result
 
@@ -227,7 +227,7 @@ async def test_a_failure_in_an_environment_that_answers_is_a_failure(tmp_path: P
 async def test_an_environment_is_asked_once_in_a_round(tmp_path: Path) -> None:
     box = Environment("box", ("sh", "-c", "echo $1 >>asked; exit 9", "box"))
     cells = build_matrix([Check(name, ("probe-me", name)) for name in "abc"], [box])
-    results = await run_checks(cells, site(tmp_path), SystemClock(), bounds=CheckLimits(at_once=3))
+    results = await run_checks(cells, site(tmp_path), SystemClock(), limits=CheckLimits(at_once=3))
     assert [each.unavailable for each in results] == [True] * 3
     assert sorted((tmp_path / "asked").read_text().split()) == ["probe-me"] * 3 + ["true"]
 
@@ -262,20 +262,20 @@ async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path)
         cells,
         where,
         SystemClock(),
-        bounds=CheckLimits(at_once=2),
+        limits=CheckLimits(at_once=2),
         on_result=lambda cell, result: heard.append(result.check),
     )
     assert [each.check for each in results] == [str(n) for n in range(8)]
     assert sorted(heard) == [str(n) for n in range(8)]
     assert max(int(each.output_tail) for each in results) <= 2
     with pytest.raises(SourceError, match="write 1 or more"):
-        await run_checks(cells, where, SystemClock(), bounds=CheckLimits(at_once=0))
+        await run_checks(cells, where, SystemClock(), limits=CheckLimits(at_once=0))
 
 
 async def test_cancelled_it_ends_all_its_checks_first(tmp_path: Path) -> None:
     where = site(tmp_path)
     cells = [shell(f"echo yes >begun{n}; exec sleep 300") for n in range(2)]
-    work = run_checks(cells, where, SystemClock(), bounds=CheckLimits(at_once=2, grace=0.05))
+    work = run_checks(cells, where, SystemClock(), limits=CheckLimits(at_once=2, grace=0.05))
     task = asyncio.ensure_future(work)
     await appears(tmp_path / "begun0")
     await appears(tmp_path / "begun1")

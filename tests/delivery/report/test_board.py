@@ -62,6 +62,7 @@ def test_rows_are_what_is_at_work_and_what_waits() -> None:
         "waits": 1,
         "blocked": 1,
         "failed": 1,
+        "skipped": 0,
         "complete": 1,
     }
     assert [row.task_id for row in found.rows] == ["c", "b", "d"]
@@ -130,7 +131,7 @@ def test_each_task_has_a_word_and_a_reason() -> None:
     ) == {
         "done": ("complete", "COMPLETE"),
         "bad": ("failed", "FAILED"),
-        "left": ("failed", "SKIPPED"),
+        "left": ("skipped", "SKIPPED"),
         "lost": ("failed", "STUCK"),
         "writes": ("at work", "waits for the developer"),
         "asks": ("asks", "waits for the human"),

@@ -73,7 +73,12 @@ def test_every_decision_is_told_in_order_with_who_and_why(done: TaskReport) -> N
         ("MERGE", "interlock", "COMPLETE"),
     ]
     assert all(move.why and move.seconds >= 0 for move in done.moves)
-    assert [move.said for move in done.moves[2:6:3]] == ["done", "all of it"]
+    assert [move.said for move in done.moves[2:6:3]] == [
+        "done",
+        "all of it; sub.py belongs to it",
+    ]
+    struck = done.moves[1]
+    assert (struck.rule, struck.event) == ("strike", "unknown_signal_recovery")
     assert done.moves[1].refused[0].startswith("Missing: ")
     assert (done.attempts, done.dispatches, done.word, done.end) == (2, 8, "complete", "COMPLETE")
 

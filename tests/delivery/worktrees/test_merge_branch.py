@@ -4,14 +4,21 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.world.workbench import Workbench, agent_git, change, fine, write
+from tests.world.workbench import (
+    MergeOutcome,
+    MergeRejected,
+    Workbench,
+    agent_git,
+    change,
+    fine,
+    merge,
+    write,
+)
 
 from interlock.delivery.worktrees.merge_branch import (
     AlreadyMerged,
     Conflict,
     Merged,
-    MergeOutcome,
-    MergeRejected,
     NothingToMerge,
     Proposal,
     TaskChange,
@@ -54,7 +61,7 @@ def test_a_task_is_one_commit_with_trailers(workspace: DeliveryWorkspace) -> Non
     agent_git(tree, "commit", "-qam", "First\n\nInterlock-Task: forged")
     write(tree, {"b.txt": "two\n"})
     done = change(tree, "41")
-    sha = merged(workspace.merge_branch.merge(done, fine))
+    sha = merged(merge(workspace.merge_branch, done, fine))
     assert workspace.merge_branch.tip == sha
     assert workspace.git.read_line("log", "-1", "--format=%P%n%B", sha) == (
         f"{workspace.base}\nT/1\n\nInterlock-Task: T/1\nInterlock-Dispatch: 41\n"
@@ -68,7 +75,7 @@ def test_changes_of_several_tasks_come_together_in_a_row(workspace: DeliveryWork
     for number, tree in enumerate(trees):
         write(tree, {"src/app.py": lines(workspace, **{f"n{5 * number + 1}": f"by {number}"})})
     for tree in trees:
-        merged(workspace.merge_branch.merge(change(tree), fine))
+        merged(merge(workspace.merge_branch, change(tree), fine))
     assert subjects(workspace) == ["t3", "t2", "t1", "t0", "Begin"]
     assert (
         workspace.git.read_line("rev-list", "--merges", "--count", workspace.merge_branch.tip)
@@ -84,7 +91,7 @@ def test_verification_sees_the_merged_tree_and_can_refuse(workspace: DeliveryWor
     one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
-    merged(workspace.merge_branch.merge(change(one), fine))
+    merged(merge(workspace.merge_branch, change(one), fine))
     seen: list[Path] = []
 
     def verify(folder: Path) -> str:
@@ -96,9 +103,9 @@ def test_verification_sees_the_merged_tree_and_can_refuse(workspace: DeliveryWor
         return "3 tests fail"
 
     tip = workspace.merge_branch.tip
-    assert workspace.merge_branch.merge(change(two), verify) == MergeRejected("3 tests fail")
+    assert merge(workspace.merge_branch, change(two), verify) == MergeRejected("3 tests fail")
     assert workspace.merge_branch.tip == tip
-    sha = merged(workspace.merge_branch.merge(change(two), fine))
+    sha = merged(merge(workspace.merge_branch, change(two), fine))
     assert two.diff(tip, sha).paths == ("b.txt",)
     assert workspace.git.read_line("show", f"{sha}:b.txt") == "two"
     assert len(seen) == 1
@@ -108,30 +115,30 @@ def test_the_same_change_is_merged_once(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
     write(tree, {"a.txt": "one\n"})
     done = change(tree, "7")
-    sha = merged(workspace.merge_branch.merge(done, fine))
-    assert workspace.merge_branch.merge(done, fine) == AlreadyMerged(sha)
+    sha = merged(merge(workspace.merge_branch, done, fine))
+    assert merge(workspace.merge_branch, done, fine) == AlreadyMerged(sha)
     other = TaskChange(task_id="one", dispatch_id="8", sha=done.sha, base=done.base)
-    assert workspace.merge_branch.merge(other, fine) == NothingToMerge()
+    assert merge(workspace.merge_branch, other, fine) == NothingToMerge()
 
 
 def test_nothing_is_merged_if_nothing_changed(workspace: DeliveryWorkspace) -> None:
     assert (
-        workspace.merge_branch.merge(change(workspace.open_tree("one")), fine) == NothingToMerge()
+        merge(workspace.merge_branch, change(workspace.open_tree("one")), fine) == NothingToMerge()
     )
     one, two = workspace.open_tree("t1"), workspace.open_tree("t2")
     for tree in (one, two):
         write(tree, {"a.txt": "the same\n"})
-    merged(workspace.merge_branch.merge(change(one), fine))
-    assert workspace.merge_branch.merge(change(two), fine) == NothingToMerge()
+    merged(merge(workspace.merge_branch, change(one), fine))
+    assert merge(workspace.merge_branch, change(two), fine) == NothingToMerge()
 
 
 def test_a_conflict_goes_back_to_its_developer(workspace: DeliveryWorkspace) -> None:
     one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"src/app.py": lines(workspace, n3="by one")})
     write(two, {"src/app.py": lines(workspace, n3="by two"), "b.txt": "two\n", "new.txt": "n\n"})
-    tip = merged(workspace.merge_branch.merge(change(one), fine))
+    tip = merged(merge(workspace.merge_branch, change(one), fine))
     done = change(two)
-    found = workspace.merge_branch.merge(done, fine)
+    found = merge(workspace.merge_branch, done, fine)
     assert isinstance(found, Conflict)
     assert (found.files, found.tip) == (("src/app.py",), tip)
     assert "by one" in found.text
@@ -144,14 +151,9 @@ def test_a_conflict_goes_back_to_its_developer(workspace: DeliveryWorkspace) -> 
     assert status == [" M b.txt", " M src/app.py", "?? new.txt"]
     unresolved = two.snapshot("Not yet")
     assert unresolved.violations == ()
-    assert workspace.merge_branch.find_conflict_markers(two.base, unresolved.sha) == [
-        ("src/app.py", 3),
-        ("src/app.py", 7),
-    ]
     write(two, {"src/app.py": lines(workspace, n3="by both")})
     resolved = change(two, "2")
-    assert workspace.merge_branch.find_conflict_markers(two.base, resolved.sha) == []
-    sha = merged(workspace.merge_branch.merge(resolved, fine))
+    sha = merged(merge(workspace.merge_branch, resolved, fine))
     assert workspace.git.read_line("show", f"{sha}:src/app.py") == lines(
         workspace, n3="by both"
     ).rstrip("\n")
@@ -162,7 +164,7 @@ def test_a_replant_can_be_done_again(workspace: DeliveryWorkspace) -> None:
     one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"a.txt": "two\n", "c.txt": "c\n"})
-    merged(workspace.merge_branch.merge(change(one), fine))
+    merged(merge(workspace.merge_branch, change(one), fine))
     done = change(two)
     first = workspace.merge_branch.rebase(two, done.sha, done.base)
     text = (two.root / "a.txt").read_text()
@@ -185,7 +187,7 @@ def test_conflicts_of_every_kind_can_be_replanted(workspace: DeliveryWorkspace, 
     write(one, sides[kind][0])
     write(two, sides[kind][1])
     (two.root / "a.txt").chmod(0o755 if kind == "mode" else 0o644)
-    merged(workspace.merge_branch.merge(change(one), fine))
+    merged(merge(workspace.merge_branch, change(one), fine))
     done = change(two)
     found = workspace.merge_branch.propose(done)
     assert isinstance(found, Conflict)
@@ -222,7 +224,7 @@ def test_who_comes_second_proposes_again(workspace: DeliveryWorkspace) -> None:
         calls.append(folder)
         return ""
 
-    merged(workspace.merge_branch.merge(change(one), interrupted))
+    merged(merge(workspace.merge_branch, change(one), interrupted))
     assert len(calls) == 2
     assert subjects(workspace) == ["one", "three", "two", "Begin"]
 
@@ -234,7 +236,7 @@ def test_a_line_that_an_agent_moved_is_put_back(workspace: DeliveryWorkspace) ->
     write(two, {"b.txt": "two\n"})
     done = change(two)
     agent_git(one, "update-ref", workspace.merge_branch.ref, "HEAD")
-    merged(workspace.merge_branch.merge(done, fine))
+    merged(merge(workspace.merge_branch, done, fine))
     assert subjects(workspace) == ["two", "Begin"]
 
 
@@ -259,7 +261,7 @@ def test_a_title_cannot_forge_trailers(workspace: DeliveryWorkspace) -> None:
     sha = tree.snapshot("Work").sha
     title = "Fine\n\nInterlock-Task: two\nInterlock-Dispatch: 9"
     forged = TaskChange(task_id="one", dispatch_id="1", sha=sha, base=tree.base, title=title)
-    merged(workspace.merge_branch.merge(forged, fine))
+    merged(merge(workspace.merge_branch, forged, fine))
     other = TaskChange(task_id="two", dispatch_id="9", sha=sha, base=tree.base)
     assert workspace.merge_branch.find_merged(other) == ""
     assert workspace.merge_branch.find_merged(forged) == workspace.merge_branch.tip
@@ -273,10 +275,10 @@ def test_ignored_files_in_the_way_of_a_merge(workspace: DeliveryWorkspace) -> No
         (folder / "x.log").write_text("by the check")
         return ""
 
-    merged(workspace.merge_branch.merge(change(one), built))
+    merged(merge(workspace.merge_branch, change(one), built))
     write(two, {"x.log": "wanted\n"})
     agent_git(two, "add", "-f", "x.log")
-    sha = merged(workspace.merge_branch.merge(change(two), fine))
+    sha = merged(merge(workspace.merge_branch, change(two), fine))
     assert workspace.git.read_line("show", f"{sha}:x.log") == "wanted"
 
 
@@ -284,13 +286,13 @@ def test_a_damaged_scratch_tree_is_made_anew(workspace: DeliveryWorkspace) -> No
     one, two = workspace.open_tree("one"), workspace.open_tree("two")
     write(one, {"a.txt": "one\n"})
     write(two, {"b.txt": "two\n"})
-    merged(workspace.merge_branch.merge(change(one), fine))
+    merged(merge(workspace.merge_branch, change(one), fine))
     scratch = workspace.merge_branch.merge_tree
     (scratch.root / ".git").unlink()
     (scratch.root / ".git").mkdir()
     scratch.index.write_bytes(b"broken")
     (scratch.admin / "index.lock").write_bytes(b"")
-    merged(workspace.merge_branch.merge(change(two), fine))
+    merged(merge(workspace.merge_branch, change(two), fine))
     assert subjects(workspace) == ["two", "one", "Begin"]
 
 
@@ -313,7 +315,7 @@ def test_trees_are_recorded_by_several_threads_at_once(workspace: DeliveryWorksp
         thread.join(60)
     assert failed == []
     for tree in trees:
-        merged(workspace.merge_branch.merge(change(tree), fine))
+        merged(merge(workspace.merge_branch, change(tree), fine))
     assert len(subjects(workspace)) == 7
 
 
@@ -323,7 +325,7 @@ BRANCH = "refs/heads/interlock/plan"
 def work(workspace: DeliveryWorkspace, task_id: str) -> str:
     tree = workspace.open_tree(task_id)
     write(tree, {f"{task_id}.txt": "done\n"})
-    outcome = workspace.merge_branch.merge(change(tree), fine)
+    outcome = merge(workspace.merge_branch, change(tree), fine)
     assert isinstance(outcome, Merged)
     return outcome.sha
 

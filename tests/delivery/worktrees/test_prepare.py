@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.world.workbench import Workbench, agent_git, change, fine, write
+from tests.world.workbench import Workbench, agent_git, change, fine, merge, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.prepare import prepare_tree
@@ -30,7 +30,7 @@ def python(text: str) -> list[str]:
 
 def test_files_are_copied_and_never_recorded(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
-    done = tree.prepare([".env", "conf"])
+    done = prepare_tree(tree, [".env", "conf"])
     assert (done.is_ready, done.copied, done.notes) == (True, (".env", "conf"), ())
     assert (tree.root / ".env").read_text() == "SECRET=1\n"
     assert (tree.root / "conf/local.toml").exists()
@@ -42,7 +42,7 @@ def test_files_are_copied_and_never_recorded(workspace: DeliveryWorkspace) -> No
 
 
 def test_copied_by_pattern(workspace: DeliveryWorkspace) -> None:
-    assert workspace.open_tree("one").prepare(["conf/*.toml"]).copied == ("conf/local.toml",)
+    assert prepare_tree(workspace.open_tree("one"), ["conf/*.toml"]).copied == ("conf/local.toml",)
 
 
 def test_what_cannot_be_copied_is_a_note(bench: Workbench, workspace: DeliveryWorkspace) -> None:
@@ -50,7 +50,7 @@ def test_what_cannot_be_copied_is_a_note(bench: Workbench, workspace: DeliveryWo
     (bench.source.folder / "dead").symlink_to("nowhere")
     tree = workspace.open_tree("one")
     wanted = ["missing", "/etc/passwd", "../x", "a.txt", "away", "dead", "", ".git/config", "*\0"]
-    done = tree.prepare(wanted)
+    done = prepare_tree(tree, wanted)
     assert done.is_ready
     assert done.copied == ()
     assert len(done.notes) == len(wanted)
@@ -65,7 +65,7 @@ def test_an_agents_link_does_not_lead_a_copy_out(
     outside = bench.folder / "outside"
     outside.mkdir()
     (tree.root / "conf").symlink_to(outside)
-    (note,) = tree.prepare(["conf/local.toml"]).notes
+    (note,) = prepare_tree(tree, ["conf/local.toml"]).notes
     assert "leads elsewhere" in note
     assert list(outside.iterdir()) == []
 
@@ -73,7 +73,7 @@ def test_an_agents_link_does_not_lead_a_copy_out(
 def test_the_set_up_command_runs_in_the_tree_with_its_ports(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
     text = "import json, os; json.dump([dict(os.environ), os.getcwd()], open('x.log', 'w'))"
-    done = tree.prepare(setup=python(text), ports=(4000, 20))
+    done = prepare_tree(tree, setup=python(text), ports=(4000, 20))
     assert (done.is_ready, done.exit_code, done.notes) == (True, 0, ())
     environ, folder = json.loads((tree.root / "x.log").read_text())
     assert folder == str(tree.folder)
@@ -86,7 +86,7 @@ def test_the_set_up_command_runs_in_the_tree_with_its_ports(workspace: DeliveryW
 def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
     text = "open('a.txt', 'w').write('x'); open('a [b]*', 'w'); open('b.txt', 'a').write('x')"
-    done = tree.prepare(setup=python(text))
+    done = prepare_tree(tree, setup=python(text))
     assert done.notes == (
         "the set-up command left a [b]*, which will not be recorded",
         "the set-up command changed a.txt, b.txt, which is put back",
@@ -98,18 +98,18 @@ def test_what_the_command_leaves_is_nobodys_change(workspace: DeliveryWorkspace)
 def test_work_that_is_there_already_is_kept(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
     write(tree, {"a.txt": "work\n", "new.txt": "new\n"})
-    assert tree.prepare(setup=python("")).notes == ()
+    assert prepare_tree(tree, setup=python("")).notes == ()
     assert tree.diff(workspace.base, tree.snapshot("Work").sha).paths == ("a.txt", "new.txt")
 
 
 def test_a_command_that_fails(workspace: DeliveryWorkspace) -> None:
     tree = workspace.open_tree("one")
-    done = tree.prepare(setup=python("print('no network'); raise SystemExit(3)"))
+    done = prepare_tree(tree, setup=python("print('no network'); raise SystemExit(3)"))
     assert (done.is_ready, done.exit_code, done.output) == (False, 3, "no network\n")
-    missing = tree.prepare(setup=["no-such-command-at-all"])
+    missing = prepare_tree(tree, setup=["no-such-command-at-all"])
     assert (missing.is_ready, missing.exit_code) == (False, 127)
     assert "correct the set-up command" in missing.output
-    assert not tree.prepare(setup=["x\0"]).is_ready
+    assert not prepare_tree(tree, setup=["x\0"]).is_ready
 
 
 def test_a_command_that_does_not_end_is_ended(workspace: DeliveryWorkspace) -> None:
@@ -121,7 +121,7 @@ def test_a_command_that_does_not_end_is_ended(workspace: DeliveryWorkspace) -> N
 
 def test_a_flood_is_cut_to_its_end(workspace: DeliveryWorkspace) -> None:
     text = "import sys; sys.stdout.buffer.write(b'\\xff' * 5_000_000 + b'the end')"
-    done = workspace.open_tree("one").prepare(setup=python(text))
+    done = prepare_tree(workspace.open_tree("one"), setup=python(text))
     assert done.is_ready
     assert len(done.output) == 16_000
     assert done.output.endswith("the end")
@@ -139,5 +139,5 @@ def test_the_tree_for_merges_can_be_made_ready_too(workspace: DeliveryWorkspace)
         seen.append((folder / ".env").read_text())
         return fine(folder)
 
-    assert isinstance(workspace.merge_branch.merge(change(tree), verify), Merged)
+    assert isinstance(merge(workspace.merge_branch, change(tree), verify), Merged)
     assert seen == ["SECRET=1\n"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set, covers, find_overlap
+from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set, covers
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,6 @@ def test_paths_are_sorted_out() -> None:
     assert found == WriteSet(
         ("src/a.py",), ("docs/x.md",), (("lib/b.py", "three"), ("lib/b.py", "two"))
     )
-    assert not found.is_kept
 
 
 def test_without_a_declaration_only_the_declared_of_others_count() -> None:
@@ -57,7 +56,3 @@ def test_patterns_are_seen_from_the_users_folder() -> None:
     assert compare_write_set(["part/src/a.py", "src/a.py"], ["src/"], prefix="part/") == WriteSet(
         ("part/src/a.py",), ("src/a.py",), ()
     )
-
-
-def test_what_two_declarations_share() -> None:
-    assert find_overlap(["src/"], ["**/*.py"], ["src/a.py", "b.py", "src/c.md"]) == ("src/a.py",)

@@ -24,7 +24,7 @@ with opened as workspace:
         taken = tree.snapshot("Work")
         assert taken.violations == (), taken.violations
         change = TaskChange(task_id=str(number), dispatch_id="1", sha=taken.sha, base=tree.base)
-        workspace.merge_branch.merge(change, lambda _: "")
+        workspace.merge_branch.accept(workspace.merge_branch.propose(change))
         said = workspace.merge_branch.publish()
         assert said.is_done, said.sentence
 """

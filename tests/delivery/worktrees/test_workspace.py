@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.world.git_repo import GitRepo
-from tests.world.workbench import Workbench, agent_git, change, fine, write
+from tests.world.workbench import Workbench, agent_git, change, fine, merge, write
 
+from interlock.delivery.worktrees.prepare import prepare_tree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace, clean_workspace
 from interlock.system.errors import SourceError, StateError
 
@@ -115,7 +116,7 @@ def test_submodules_come_from_what_the_user_has(bench: Workbench) -> None:
     tree = workspace.open_tree("one")
     assert (tree.root / "deps/lib/lib.txt").read_text() == "lib\n"
     assert not any((tree.root / "deps/gone").iterdir())
-    (note,) = tree.prepare().notes
+    (note,) = prepare_tree(tree).notes
     assert note == (
         "submodule 'deps/gone' is empty in the task trees: it is not checked out in "
         f"{bench.source.folder}"
@@ -317,7 +318,7 @@ def test_all_goes_if_nothing_is_lost(bench: Workbench) -> None:
     with bench.open_workspace() as workspace:
         tree = workspace.open_tree("one")
         write(tree, {"a.txt": "one\n"})
-        workspace.merge_branch.merge(change(tree), fine)
+        merge(workspace.merge_branch, change(tree), fine)
         workspace.merge_branch.publish()
         sha = workspace.merge_branch.tip
     users = bench.facts()
@@ -336,7 +337,7 @@ def test_what_would_be_lost_stays_with_its_reason(bench: Workbench) -> None:
                 workspace.open_tree(task_id), {f"{task_id}.txt": "x\n"} if task_id != "idle" else {}
             )
         workspace.open_tree("recorded").snapshot("Work")
-        workspace.merge_branch.merge(change(workspace.open_tree("merged")), fine)
+        merge(workspace.merge_branch, change(workspace.open_tree("merged")), fine)
     for _ in range(2):
         found = clean_workspace(bench.home, dry_run=False)
         assert [(Path(row.path).name, row.reason) for row in found if row.is_kept] == [

@@ -67,7 +67,7 @@ async def take_baseline(
     place: CheckEnvironment,
     clock: Clock,
     *,
-    bounds: CheckLimits | None = None,
+    limits: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """The results of all cells at that commit: those that are kept, and those that are run now.
@@ -84,7 +84,7 @@ async def take_baseline(
         if on_result is not None:
             on_result(cell, result)
 
-    await run_checks(held[0].find_missing(cells), place, clock, bounds=bounds, on_result=hold)
+    await run_checks(held[0].find_missing(cells), place, clock, limits=limits, on_result=hold)
     by_pair = {each.pair: each for each in (*held[0].results_of(cells), *fresh)}
     return tuple(by_pair[cell.pair] for cell in cells)
 

@@ -154,13 +154,13 @@ async def run_checks(
     place: CheckEnvironment,
     clock: Clock,
     *,
-    bounds: CheckLimits | None = None,
+    limits: CheckLimits | None = None,
     on_result: OnResult | None = None,
 ) -> tuple[CheckResult, ...]:
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
     if not place.folder.is_dir():
         raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} is not there")
-    round_ = _CheckRun(place, clock, bounds or CheckLimits(), on_result or _ignore_result)
+    round_ = _CheckRun(place, clock, limits or CheckLimits(), on_result or _ignore_result)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(round_.run(cell)) for cell in cells]
@@ -171,15 +171,15 @@ async def run_checks(
 
 class _CheckRun:
     def __init__(
-        self, place: CheckEnvironment, clock: Clock, bounds: CheckLimits, on_result: OnResult
+        self, place: CheckEnvironment, clock: Clock, limits: CheckLimits, on_result: OnResult
     ) -> None:
-        if bounds.at_once < 1:
-            raise SourceError(f"{bounds.at_once} checks at once are none: write 1 or more")
+        if limits.at_once < 1:
+            raise SourceError(f"{limits.at_once} checks at once are none: write 1 or more")
         self._place = place
         self._clock = clock
-        self._bounds = bounds
+        self._limits = limits
         self._on_result = on_result
-        self._slots = asyncio.Semaphore(bounds.at_once)
+        self._slots = asyncio.Semaphore(limits.at_once)
         self._processes = ProcessSnapshot(TAGS)
         self._started = 0
         self._answers: dict[str, bool] = {}
@@ -199,7 +199,7 @@ class _CheckRun:
             if not isinstance(error.__cause__, OSError) or not self._place.folder.is_dir():
                 raise
             return _build_unstarted_result(cell, self._place.folder, str(error), error.__cause__)
-        result = _build_result(cell, ended, output.finish(ended.stderr), self._bounds)
+        result = _build_result(cell, ended, output.finish(ended.stderr), self._limits)
         return result if result.passed else await self._explain_failure(cell, result)
 
     async def _run_process(
@@ -216,7 +216,7 @@ class _CheckRun:
             after_result=inf,
             tool=inf,
             wall=seconds,
-            grace=self._bounds.grace,
+            grace=self._limits.grace,
         )
         return await AgentProcess(
             ProcessSpec(argv, b"", self._place.folder, environ, str(tag)),
@@ -225,7 +225,7 @@ class _CheckRun:
             self._clock,
             longest_line=LONGEST_LINE,
             lookout=self._processes,
-            most_stdout=self._bounds.most_output,
+            most_stdout=self._limits.most_output,
         ).run()
 
     async def _explain_failure(self, cell: CheckCell, result: CheckResult) -> CheckResult:
@@ -249,7 +249,7 @@ class _CheckRun:
     async def _probe_environment(self, place: Environment) -> bool:
         try:
             ended = await self._run_process(
-                (*place.prefix, "true"), self._bounds.probe, OutputTail()
+                (*place.prefix, "true"), self._limits.probe, OutputTail()
             )
         except SourceError:
             return False
@@ -258,7 +258,7 @@ class _CheckRun:
 
 
 def _build_result(
-    cell: CheckCell, ended: ProcessEnd, printed: CheckOutput, bounds: CheckLimits
+    cell: CheckCell, ended: ProcessEnd, printed: CheckOutput, limits: CheckLimits
 ) -> CheckResult:
     itself = ended.by == "itself"
     return CheckResult(
@@ -275,15 +275,15 @@ def _build_result(
         test_count=printed.test_count,
         failed_count=printed.failed_count,
         failed_tests=printed.failed_tests,
-        note=_describe_end(cell, ended, bounds),
+        note=_describe_end(cell, ended, limits),
     )
 
 
-def _describe_end(cell: CheckCell, ended: ProcessEnd, bounds: CheckLimits) -> str:
+def _describe_end(cell: CheckCell, ended: ProcessEnd, limits: CheckLimits) -> str:
     if ended.by == "wall":
         return f"it ran for {cell.check.timeout:g} s and was ended"
     if ended.by == "us":
-        return f"it printed more than {bounds.most_output:,} bytes and was ended"
+        return f"it printed more than {limits.most_output:,} bytes and was ended"
     if ended.left:
         return f"it left {len(ended.left)} running, ended with it: {ended.left[0].name}"
     return ""

@@ -230,13 +230,18 @@ def build_conflict(found: Conflict) -> dict[str, Any]:
     }
 
 
-def read_new_texts(root: Path, diff: Diff) -> dict[str, str]:
-    """The new texts of the files that changed, as far as they are text of a sane size."""
+def read_new_texts(root: Path, diff: Diff, *, also_unchanged: bool = False) -> dict[str, str]:
+    """The new texts of the files that lines were added to, or of all that changed, as far as they
+    are text of a sane size."""
     found: dict[str, str] = {}
     for file in diff.files:
         path = root / file.path
         try:
-            if file.added and path.stat().st_size <= _MOST_TEXT and not path.is_symlink():
+            if (
+                (file.added or also_unchanged)
+                and path.stat().st_size <= _MOST_TEXT
+                and not path.is_symlink()
+            ):
                 found[file.path] = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue

@@ -65,6 +65,7 @@ _DEFINED: Final = re.compile(
     r"|=\s*(?:async\s*)?\(?[^()=;{}]{0,300}\)?\s*=>\s*)(?P<open>\{)"
 )
 _CALLED: Final = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>()]{0,100}>)?\(")
+_ANY_CLAIM: Final = re.compile(_CLAIM)
 _CATCH: Final = re.compile(r"\bcatch\s*(?:\([^()]*\))?\s*\{(?P<body>\s*)\}")
 
 
@@ -101,6 +102,14 @@ def _find_empty_tests(path: str, text: SourceText, form: BlockForm) -> Iterator[
             yield DiffFinding(
                 path, line, "empty_test", "this test asserts nothing: only an error can fail it"
             )
+
+
+def count_claims(text: SourceText) -> int:
+    """How many assertions stand in a file of tests, by the words of its language."""
+    form = _FORMS.get(text.language)
+    if form is None:
+        return len(_ANY_CLAIM.findall(text.code))
+    return sum(1 for line in text.code_lines if form.claims.search(line))
 
 
 def _find_helpers(code: str, form: BlockForm) -> set[str]:

@@ -38,6 +38,20 @@ def find_assertion_issues(path: str, tree: ast.Module) -> Iterator[DiffFinding]:
         yield from _find_hollow_assertions(path, node)
 
 
+def count_assertions(tree: ast.Module) -> Iterator[tuple[str, _Function, int]]:
+    """Every test of a file, by its name after that of its class, and how many assertions it
+    makes. One that cannot fail is none; a call of a function that asserts is one."""
+    claims = _AssertionIndex(tree)
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, above = waiting.pop()
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.ClassDef):
+                waiting.append((inner, f"{above}{inner.name}."))
+            elif isinstance(inner, _Function) and inner.name.startswith("test"):
+                yield f"{above}{inner.name}", inner, claims.count(inner)
+
+
 def _find_skips(path: str, node: _Function | ast.ClassDef) -> Iterator[DiffFinding]:
     for each in node.decorator_list:
         name = ast.unparse(each.func if isinstance(each, ast.Call) else each)
@@ -118,8 +132,20 @@ class _AssertionIndex:
     def has_assertion(self, node: _Function) -> bool:
         return self._asserts_itself(node) or bool(_list_called_names(node) & self._claiming)
 
+    def count(self, node: _Function) -> int:
+        """How many places of a test can fail it on purpose."""
+        given = _list_arguments(node)
+        return sum(
+            (self._is_assertion(each, given) or self._calls_claiming(each))
+            and not any(_find_hollow_assertions("", each))
+            for each in ast.walk(node)
+        )
+
+    def _calls_claiming(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and _last_name(node.func) in self._claiming
+
     def _asserts_itself(self, node: _Function) -> bool:
-        given = {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+        given = _list_arguments(node)
         return any(self._is_assertion(each, given) for each in ast.walk(node))
 
     def _is_assertion(self, node: ast.AST, given: set[str]) -> bool:
@@ -131,6 +157,10 @@ class _AssertionIndex:
         believed = name in self._trusted or (isinstance(node.func, ast.Name) and name in given)
         checked = any(each.arg == "check" for each in node.keywords)
         return believed or checked or bool(_SAYS_SO.search(name))
+
+
+def _list_arguments(node: _Function) -> set[str]:
+    return {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
 
 
 def _list_called_names(node: _Function) -> set[str]:

@@ -18,16 +18,18 @@ from sqlalchemy import Connection
 
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
+from interlock.api.work import load_circuit
 from interlock.delivery import steps
-from interlock.delivery.steps import COMPLETE
+from interlock.delivery.rule_tags import EVENT
+from interlock.delivery.steps import COMPLETE, SKIPPED
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.database import open_reader
 from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
-from interlock.journal.runs import load_inputs
+from interlock.journal.runs import find_run, load_inputs
 
-Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed"]
+Word = Literal["complete", "at work", "asks", "waits", "blocked", "failed", "skipped"]
 Outcome = Literal["RUNNING", "REMEDIATING", "PAUSED", "COMPLETE", "PARTIAL", "FAILED", "HALTED"]
 
 
@@ -77,12 +79,14 @@ def _find_blocked(cases: Mapping[str, CaseSummary]) -> dict[str, str]:
     return found
 
 
+_WORDS_OF_ENDS: Final[dict[str, Word]] = {COMPLETE: "complete", SKIPPED: "skipped"}
+
+
 def _assess_task(
     case: CaseSummary, cases: Mapping[str, CaseSummary], blocked: Mapping[str, str]
 ) -> TaskState:
     if case.status != OPEN:
-        word: Word = "complete" if case.end == COMPLETE else "failed"
-        return TaskState(word, case.end or case.status.upper())
+        return TaskState(_WORDS_OF_ENDS.get(case.end, "failed"), case.end or case.status.upper())
     if case.dispatch_id:
         return TaskState("asks" if case.role == HUMAN else "at work", f"waits for the {case.role}")
     if case.case_id in blocked:
@@ -95,7 +99,10 @@ def _assess_task(
 
 MOST_ROWS: Final = 200
 """Rows that are kept; a screen shows fewer."""
-_WORDS: Final[tuple[Word, ...]] = ("at work", "asks", "waits", "blocked", "failed", "complete")
+_WORDS: Final[tuple[Word, ...]] = (
+    *("at work", "asks", "waits"),
+    *("blocked", "failed", "skipped", "complete"),
+)
 _LIVE: Final = _WORDS[:3]
 NOTHING_SPENT: Final = Spent()
 
@@ -212,6 +219,8 @@ class DecisionLines:
     """The decisions of a run as lines of text, those made from now on."""
 
     def __init__(self, connection: Connection, run_id: int) -> None:
+        circuit = load_circuit(find_run(connection, run_id))
+        self._events = {rule.id: rule.tags.get(EVENT, "") for rule in circuit.rules}
         self._connection = connection
         self._run_id = run_id
         self._seq = max((line.seq for line in list_lines(connection, run_id, 0)), default=0)
@@ -221,7 +230,10 @@ class DecisionLines:
             self._seq, decision = line.seq, line.decision
             clock = time.strftime("%H:%M:%S", time.localtime(line.at))
             target = decision.to or decision.status
-            yield f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {target}"
+            event = self._events.get(decision.rule, "")
+            yield f"{clock} {line.case_id}: {decision.step} {decision.signal} -> {target}" + (
+                f" ({event}, attempt {decision.attempt})" if event else ""
+            )
 
 
 class BoardReader:

@@ -28,6 +28,7 @@ from interlock.delivery.report.records import (
     NeedsHuman,
     TaskReport,
 )
+from interlock.delivery.rule_tags import EVENT
 from interlock.delivery.start import read_config
 from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
@@ -158,7 +159,7 @@ class ReportCollector:
             (turn.answer for turn in reversed(turns) if is_merge(turn)), {}
         )
         prepared = find_last_answer(turns, steps.PREPARE, "artifact")
-        end = state.why if state.word in ("complete", "failed") else ""
+        end = state.why if state.word in ("complete", "failed", "skipped") else ""
         tree = Path(self._config.home) / TREES / folder_name(case.case_id)
         return TaskReport(
             task_id=case.case_id,
@@ -207,6 +208,7 @@ class ReportCollector:
             rule=decision.rule,
             to=decision.to or decision.status,
             why=decision.reason or (rule.why if rule else ""),
+            event=rule.tags.get(EVENT, "") if rule else "",
             said=summarize_answer(decision.signal, turn.answer),
             refused=tuple(f"{each.reason}: {each.sentence}" for each in turn.refused),
             tokens=turn.usage.tokens,
@@ -254,7 +256,7 @@ class ReportCollector:
                     sentence=task.question,
                     commands=list_answer_commands(self._circuit, task.step, task.question_id),
                 )
-            elif task.word == "failed" and task.end != "SKIPPED":
+            elif task.word == "failed":
                 last = task.moves[-1].said.split("\n")[0] if task.moves else ""
                 because = f" ({last})" if last else ""
                 yield NeedsHuman(

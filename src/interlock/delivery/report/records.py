@@ -21,6 +21,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     to: str
     why: str = ""
+    event: str = ""
+    """What the circuit calls this decision in logs, if it has a name for it."""
     said: str = ""
     refused: tuple[str, ...] = ()
     """Answers to the same ask that were not taken, and why."""
@@ -68,7 +70,7 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     phase: str = ""
     word: str
-    """complete, at work, asks, waits, blocked or failed."""
+    """complete, at work, asks, waits, blocked, failed or skipped."""
     end: str = ""
     step: str = ""
     why: str = ""

@@ -27,13 +27,13 @@ from interlock.system.text import (
 )
 from interlock.system.time import format_duration, format_timestamp, format_utc_time
 
-TASK_STATES: Final = ("failed", "asks", "blocked", "at work", "waits", "complete")
+TASK_STATES: Final = ("failed", "asks", "blocked", "at work", "waits", "skipped", "complete")
 """Where tasks stand, in the order in which a reader should meet them."""
 _OUTCOMES: Final = {
     "COMPLETE": "Every task is written, reviewed, audited, proven and merged.",
     "PARTIAL": "Some of the work is merged; the rest needs a human.",
     "FAILED": "Nothing could be merged.",
-    "HALTED": "A human stopped it.",
+    "HALTED": "A human stopped it for good; what is merged stays.",
     "PAUSED": "It rests; run it again and it goes on where it was.",
     "RUNNING": "It is at work.",
     "REMEDIATING": "It is at work on what stops all tasks.",

@@ -13,7 +13,7 @@ _MOST_TASKS: Final = 60
 _MOST_NEEDS: Final = 20
 _LINE_WIDTH: Final = 90
 _NEED_WIDTH: Final = 240
-_STATES: Final = ("complete", "at work", "asks", "waits", "blocked", "failed")
+_STATES: Final = ("complete", "at work", "asks", "waits", "blocked", "failed", "skipped")
 
 
 def format_summary(report: DeliveryReport, path: str = "") -> Iterator[str]:
@@ -128,7 +128,7 @@ def _select_tasks(report: DeliveryReport) -> Sequence[TaskReport]:
     """All tasks in their order; of many, the ones that need a look first."""
     tasks = list(report.tasks)
     if len(tasks) > _MOST_TASKS:
-        tasks.sort(key=lambda task: task.word in ("complete", "waits"))
+        tasks.sort(key=lambda task: task.word in ("complete", "waits", "skipped"))
     return tasks[:_MOST_TASKS]
 
 

@@ -7,19 +7,16 @@ nothing there that is not as we left it.
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.worktrees.clone import ORIGIN_REFS, Workspace, fill_submodules
-from interlock.delivery.worktrees.diff import find_added_lines
+from interlock.delivery.worktrees.clone import Workspace, fill_submodules
 from interlock.delivery.worktrees.names import (
     format_path,
     kept_ref,
     merge_ref,
     published_ref,
-    read_refs,
 )
 from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.snapshot import list_untracked, reset_index
@@ -140,25 +137,6 @@ def publish(workspace: Workspace, tip: str) -> Publication:
     return Publication(branch=branch, sha=tip, is_done=True, is_new=True)
 
 
-def list_moved_branches(workspace: Workspace) -> list[str]:
-    """The user's branches that are not where they were found: moved by the user, or by an agent
-    that went out of its tree. Which of the two nobody can see from here."""
-    found = workspace.source
-    there = read_refs(workspace.open_git(Path(found.shared), safe=found.safe))
-    names = (
-        ref.removeprefix(ORIGIN_REFS)
-        for ref in workspace.read_origin_refs()
-        if ref.startswith(ORIGIN_REFS)
-    )
-    return [
-        name
-        for name in sorted(names)
-        if there.get(f"refs/heads/{name}", "")
-        != workspace.read_origin_refs()[f"{ORIGIN_REFS}{name}"]
-        and f"refs/heads/{name}" != published_ref(workspace.slug)
-    ]
-
-
 def _explain_conflict(workspace: Workspace, user: Git, ref: str, at: str, tip: str) -> str:
     """Why the branch may not be moved, and what to do; or nothing."""
     branch = ref.removeprefix("refs/heads/")
@@ -184,11 +162,9 @@ def _is_checked_out(user: Git, ref: str) -> bool:
     return f"branch {ref}" in rows
 
 
-_TRIES = 5
 _MOST_TEXT = 20_000
 _MOST_TITLE = 200
 _HASH = re.compile(r"[0-9a-f]{40,64}")
-_MARKER = re.compile(r"(?:<{7}|>{7}|\|{7})(?: |$)")
 
 
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,12 +199,6 @@ class NothingToMerge(msgspec.Struct, frozen=True):
     """There is nothing in the change that the merge branch does not have."""
 
 
-class MergeRejected(msgspec.Struct, frozen=True):
-    """Verification said no."""
-
-    sentence: str
-
-
 class Conflict(msgspec.Struct, frozen=True):
     """The merge branch has other changes in the same places. `text` shows them, up to a bound."""
 
@@ -244,9 +214,6 @@ class Rebased(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
 
 
-MergeOutcome = Merged | AlreadyMerged | NothingToMerge | MergeRejected | Conflict
-
-
 class MergeBranch:
     """The merge branch of a workspace. One merge at a time: there is one tree for it."""
 
@@ -258,23 +225,6 @@ class MergeBranch:
     @property
     def tip(self) -> str:
         return self.workspace.ledger.refs[self.ref]
-
-    def merge(self, change: TaskChange, verify: Callable[[Path], str]) -> MergeOutcome:
-        """Propose, verify, accept; again if the branch moved. `verify` returns a problem or ""."""
-        for _ in range(_TRIES):
-            proposal = self.propose(change)
-            if not isinstance(proposal, Proposal):
-                return proposal
-            sentence = verify(Path(proposal.folder))
-            if sentence:
-                return MergeRejected(sentence)
-            try:
-                return self.accept(proposal)
-            except MovedError:
-                continue
-        raise StateError(
-            f"the merge branch moved {_TRIES} times while {change.task_id!r} was verified"
-        )
 
     def propose(self, change: TaskChange) -> Proposal | AlreadyMerged | NothingToMerge | Conflict:
         """Bring the change onto the tip, in a tree of its own. The merge branch does not move."""
@@ -338,17 +288,6 @@ class MergeBranch:
         tree.git.read_line("read-tree", "--reset", tip)
         tree.share_index()
         return Rebased(tip, tuple(format_path(path) for path in files))
-
-    def find_conflict_markers(self, base: str, sha: str) -> list[tuple[str, int]]:
-        """Where conflict markers are left in what was changed: path and line."""
-        words = ("diff-tree", "-r", "-p", "-U0", "--no-renames", "--no-color", base, sha)
-        added = find_added_lines(self.workspace.git.run(*words).stdout)
-        return sorted(
-            (format_path(path), number)
-            for path, lines in added.items()
-            for number, text in lines
-            if _MARKER.match(text)
-        )
 
     def publish(self) -> Publication:
         """Bring the merge branch into the user's repository, as a branch of its own."""

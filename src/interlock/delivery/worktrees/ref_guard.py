@@ -28,6 +28,10 @@ class RefRecord(msgspec.Struct, frozen=True):
     moving: dict[str, str] = {}
     published: tuple[str, ...] = ()
     """Where the branch in the user's repository may be if nobody but us moved it."""
+    accepted: dict[str, str] = {}
+    """Where a human says that branches of the user's may be."""
+    claims: dict[str, str] = {}
+    """Which task asks a human about a branch of the user's and its new place."""
 
 
 class MovedError(StateError):
@@ -51,6 +55,14 @@ class RefLedger:
     def published(self) -> tuple[str, ...]:
         return self._record.published
 
+    @property
+    def accepted(self) -> Mapping[str, str]:
+        return self._record.accepted
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        return self._record.claims
+
     @contextmanager
     def hold(self) -> Iterator[None]:
         """While this lasts, no other thread moves a ref."""
@@ -61,33 +73,46 @@ class RefLedger:
         """Move these refs, those in `old` only from there. MovedError if they are elsewhere."""
         with self._turn:
             self._write(msgspec.structs.replace(self._record, moving=dict(changes)))
-            ran_into = _update_refs(git, changes, old)
-            if ran_into:
+            problem = _update_refs(git, changes, old)
+            if problem:
                 self._write(msgspec.structs.replace(self._record, moving={}))
-                raise MovedError(ran_into) if old else SourceError(ran_into)
+                raise MovedError(problem) if old else SourceError(problem)
             self._write(_apply_moves(self._record))
 
     def restore(self, git: Git, refs: Mapping[str, str]) -> None:
         """Put refs back that somebody else moved. The ledger knows them already, or never did."""
         with self._turn:
-            ran_into = _update_refs(git, refs, {})
-            if ran_into:
-                raise SourceError(ran_into)
+            problem = _update_refs(git, refs, {})
+            if problem:
+                raise SourceError(problem)
 
     def finish_moves(self, git: Git) -> None:
         """After a crash: what was begun is done to its end."""
         with self._turn:
             if not self._record.moving:
                 return
-            ran_into = _update_refs(git, self._record.moving, {})
-            if ran_into:
-                raise SourceError(ran_into)
+            problem = _update_refs(git, self._record.moving, {})
+            if problem:
+                raise SourceError(problem)
             self._write(_apply_moves(self._record))
 
     def record_published(self, *commits: str) -> None:
         """The branch in the user's repository is at one of these, if nobody else moved it."""
         with self._turn:
             self._write(msgspec.structs.replace(self._record, published=tuple(commits)))
+
+    def accept(self, places: Mapping[str, str]) -> None:
+        """Branches of the user's may be at these places from now on."""
+        self._add("accepted", places)
+
+    def claim(self, claims: Mapping[str, str]) -> None:
+        self._add("claims", claims)
+
+    def _add(self, field: str, more: Mapping[str, str]) -> None:
+        with self._turn:
+            known: dict[str, str] = getattr(self._record, field)
+            if not more.items() <= known.items():
+                self._write(msgspec.structs.replace(self._record, **{field: {**known, **more}}))
 
     def _read(self) -> RefRecord:
         try:
@@ -100,15 +125,15 @@ class RefLedger:
                 "workspace with force and start the run anew"
             ) from None
 
-    def _write(self, page: RefRecord) -> None:
+    def _write(self, record: RefRecord) -> None:
         self._heed("ledger")
-        save_file(self.file, msgspec.json.encode(page, order="sorted"))
-        self._record = page
+        save_file(self.file, msgspec.json.encode(record, order="sorted"))
+        self._record = record
 
 
-def _apply_moves(page: RefRecord) -> RefRecord:
-    refs = {name: at for name, at in {**page.refs, **page.moving}.items() if at != GONE}
-    return msgspec.structs.replace(page, refs=refs, moving={})
+def _apply_moves(record: RefRecord) -> RefRecord:
+    refs = {name: at for name, at in {**record.refs, **record.moving}.items() if at != GONE}
+    return msgspec.structs.replace(record, refs=refs, moving={})
 
 
 def _update_refs(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -> str:

@@ -181,10 +181,6 @@ class WriteSet(msgspec.Struct, frozen=True):
     others: tuple[tuple[str, str], ...] = ()
     """Path and task id; a path that several declared has several rows."""
 
-    @property
-    def is_kept(self) -> bool:
-        return not self.outside and not self.others
-
 
 def compare_write_set(
     actual: Iterable[str],
@@ -220,12 +216,6 @@ def covers(patterns: Iterable[str], path: str, prefix: str = "") -> bool:
         _compile_pattern(prefix + pattern.removeprefix("./")).fullmatch(path)
         for pattern in patterns
     )
-
-
-def find_overlap(one: Iterable[str], other: Iterable[str], paths: Iterable[str]) -> tuple[str, ...]:
-    """Which of these paths both declarations mean."""
-    first, second = tuple(one), tuple(other)
-    return tuple(sorted(path for path in paths if covers(first, path) and covers(second, path)))
 
 
 def may_overlap(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -6,7 +6,6 @@ written here, so that making and repairing a tree are the same code. The agent's
 """
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +19,6 @@ from interlock.delivery.worktrees.names import (
     merge_ref,
     task_branch,
 )
-from interlock.delivery.worktrees.prepare import Prepared, prepare_tree
 from interlock.delivery.worktrees.ref_guard import RefGuard, RefPosition
 from interlock.delivery.worktrees.snapshot import (
     LARGEST,
@@ -108,6 +106,7 @@ def _short_ref(ref: str) -> str:
     return ref.removeprefix("refs/heads/")
 
 
+_MOST_TEXT = 400_000
 TASKS, TREES, INDEXES, ASIDE = "tasks", "trees", "indexes", "aside"
 
 
@@ -118,6 +117,8 @@ class TreeRecord(msgspec.Struct, frozen=True, kw_only=True):
     base: str
     is_ready: bool = False
     is_open: bool = True
+    dispatch_id: int = 0
+    """The dispatch whose agent was given the tree last."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -192,16 +193,6 @@ class TaskTree:
         if ports is not None:
             found |= {"INTERLOCK_PORT_BASE": str(ports[0]), "INTERLOCK_PORT_COUNT": str(ports[1])}
         return found
-
-    def prepare(
-        self,
-        files_to_copy: Sequence[str] = (),
-        setup: Sequence[str] = (),
-        ports: tuple[int, int] | None = None,
-    ) -> Prepared:
-        """Copy files that git does not have, and run the project's set-up command."""
-        with self._turn:
-            return prepare_tree(self, files_to_copy, setup, ports)
 
     def check_violations(self, expected_tip: str = "", base: str = "") -> list[Violation]:
         """What the agent did to git that it may not do. Afterwards it is put right."""
@@ -292,6 +283,21 @@ class TaskTree:
     def set_base(self, base: str) -> None:
         """From now on the task's change is counted from that commit."""
         self._write_record(msgspec.structs.replace(self.record, base=base))
+
+    def set_dispatch(self, dispatch_id: int) -> None:
+        """The agent of that dispatch works here from now on."""
+        self._write_record(msgspec.structs.replace(self.record, dispatch_id=dispatch_id))
+
+    def has_changed(self, path: str) -> bool:
+        """Whether a file differs from the task's base now, recorded or not."""
+        words = ("-c", "diff.autoRefreshIndex=false", "diff", "--name-only", "-z", self.base)
+        new = ("ls-files", "--others", "--exclude-standard", "-z")
+        return any(self.git.run(*each, "--", path).stdout for each in (words, new))
+
+    def read_old_text(self, path: str) -> str:
+        """A file as it was at the task's base; empty if it is no text."""
+        ran = self.workspace.git.run("cat-file", "blob", f"{self.base}:{path}", most=_MOST_TEXT)
+        return ran.stdout.decode(errors="replace") if ran.is_ok else ""
 
     def move_to(self, commit: str) -> None:
         """The branch leads to that commit, and git never throws it away."""
