@@ -336,3 +336,23 @@ def test_a_gate_takes_no_answer_after_its_deadline_though_nobody_is_at_work() ->
         assert [each.answer_saved for each in project.inbox(run)] == [False]
         life = run.explain("C1")
         assert life.dispatches[-1].refused[0].reason == "Stale"
+
+
+def test_a_run_that_is_started_again_keeps_the_agents_that_words_name(tmp_path: Path) -> None:
+    script = tmp_path / "crew.yaml"
+    script.write_text("'*':\n  send: {answer: {}}\n", encoding="utf-8")
+    circuit = interlock.Circuit.parse(NOTE)
+    agents = {**AGENTS, "mailer": f"script:{script}"}
+    with interlock.Project(tmp_path) as project:
+        assert project.start(circuit, RAIN, id="x", agents=agents).wait(PATIENCE).status == (
+            "waiting"
+        )
+        again = {"author": author, "critic": judge}
+        assert project.start(circuit, RAIN, id="x", agents=again).number == 1
+        kept = inspect_options(project)
+        assert kept["mailer"] == f"script:{script}"
+
+
+def inspect_options(project: interlock.Project) -> Any:
+    (found,) = rows(project, "select options from runs")
+    return msgspec.json.decode(found[0])["agents"]

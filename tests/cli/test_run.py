@@ -220,3 +220,21 @@ def _count(db: Path, table: str) -> int:
         return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
     finally:
         connection.close()
+
+
+def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> None:
+    world.write("crew.yaml", APPROVED)
+    world.cases("one")
+    run = ("run", "change", "--cases", "cases.jsonl")
+    flags = ("--agent", "script:crew.yaml", "--slots", "author=1", "--budget", "dispatches=50")
+    assert world.say(*run, *flags).code == 4
+    assert world.say("answer", "3", "approve").code == 0
+    said = world.say(*run)
+    assert said.code == 0
+    assert "going on with run 1" in said.err
+    options = world.say("status", "--json").json["options"]
+    assert options["agents"] == {"": "script:crew.yaml"}
+    assert (options["slots"], options["budget"]) == ({"author": 1}, {"dispatches": "50"})
+    anew = world.say(*run, "--new")
+    assert anew.code == 2
+    assert "who answers for" in anew.err
