@@ -100,16 +100,16 @@ def test_write_without_a_repository(world: World) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "why"),
     [
-        ({"--epic": "../x"}, 2, "'../x' cannot be an epic's id"),
+        ({"--epic": "../x"}, 2, "'../x' is not an epic's id"),
         ({"--epic": ""}, 2, "CHECKPOINT:WRITE lacks epic_id"),
         ({"--epic": "{epic_id}"}, 2, "CHECKPOINT:WRITE lacks epic_id"),
         ({"--story": "a:b"}, 2, "only the last field may contain a colon"),
-        ({"--story": "-x"}, 2, "stories[0].id is no id"),
+        ({"--story": "-x"}, 2, "stories[0].id is not an id"),
         ({"--task": "[task]"}, 2, "CHECKPOINT:WRITE lacks task"),
         ({"--task": "x\x01"}, 2, "a payload must not contain control characters"),
-        ({"--status": "banana"}, 2, "'banana' is no status"),
+        ({"--status": "banana"}, 2, "'banana' is not a status"),
         ({"--note": "x" * 5000}, 2, "note has more than 4,000 characters"),
-        ({"--note": "x\udc80"}, 2, "holds half a character"),
+        ({"--note": "x\udc80"}, 2, "contains half a character"),
     ],
 )
 def test_what_cannot_be_written(
@@ -131,7 +131,7 @@ def test_all_four_fields_are_needed(world: World, name: str) -> None:
 def test_a_status_that_may_not_follow(world: World, repo: GitRepo) -> None:
     assert do(world, "write", *WORDS, "--status", "Completed").code == 0
     said = do(world, "write", *WORDS)
-    told = "interlock: story 3-1 is done: in_progress cannot follow; what can is nothing\n"
+    told = "interlock: story 3-1 is done and cannot become in_progress; possible: nothing\n"
     assert said == Said(1, "", told)
     assert shown(world)["checkpoint"]["generation"] == 1
 
@@ -209,7 +209,7 @@ def test_several_epics_need_a_name_when_none_is_active(world: World, repo: GitRe
         path.unlink()
     said = do(world, "show")
     assert said.code == 2
-    assert "there are several epics: name one with --epic: epic-3, epic-4" in said.err
+    assert "there are several epics: name one of epic-3, epic-4" in said.err
 
 
 def test_clear_archives(world: World, repo: GitRepo) -> None:

@@ -218,7 +218,7 @@ def test_a_failed_story_contradicts_success(project: Project) -> None:
     said = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", DONE])
 
     assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
-    assert said.json["reason"] == "success was said, but story 3-1 is failed"
+    assert said.json["reason"] == "the session reported success, but story 3-1 is failed"
 
 
 def test_a_crash_is_told_to_the_next_session_and_counted_anew_after_progress(

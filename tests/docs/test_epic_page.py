@@ -6,8 +6,8 @@ import msgspec
 
 from interlock.cli.epic import _CODES
 from interlock.engine.circuit_file import read_circuit
+from interlock.epic.config import EpicSettings
 from interlock.epic.status import LOCKED_EXIT, OUTCOMES, list_exit_codes
-from interlock.epic.terms import EpicSettings
 from interlock.runtime.circuits import list_installed_circuits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "run-an-epic.md").read_text()

@@ -19,18 +19,18 @@ from interlock.epic.progress import (
     list_unfinished,
     reach_status,
 )
-from interlock.epic.sessions.record import HeardSignal
+from interlock.epic.sessions.record import RecordedSignal
 from interlock.epic.status import NEXT, Status
 
 EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLOG),))
 AT = "2026-01-01T00:00:00Z"
 
 
-def said(kind: str, **fields: str) -> HeardSignal:
-    return HeardSignal(at=1.0, via="stream", type=kind, fields=dict(fields))
+def said(kind: str, **fields: str) -> RecordedSignal:
+    return RecordedSignal(at=1.0, via="stream", type=kind, fields=dict(fields))
 
 
-def place(story: str = "1", task: str = "1") -> HeardSignal:
+def place(story: str = "1", task: str = "1") -> RecordedSignal:
     return said("CHECKPOINT:WRITE", epic_id="e", story_id=story, phase="p", task=task)
 
 
@@ -60,10 +60,10 @@ def test_a_story_that_is_done_stays_done_under_a_checkpoint() -> None:
 def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
     found, notes = apply_stories(done, [said("STORY_STARTED", story_id="1")])
-    assert (found, notes) == (done, ["story 1 is done, so it was not made in_progress"])
+    assert (found, notes) == (done, ["story 1 is done and cannot become in_progress"])
     odd, told = apply_stories(EPIC, [said("STORY_COMPLETE", story_id="1", status="purple")])
     assert odd == EPIC
-    assert "'purple' is no status" in told[0]
+    assert "'purple' is not a status" in told[0]
 
 
 def test_words_that_do_not_count_change_nothing() -> None:
@@ -111,7 +111,7 @@ def test_only_an_approval_or_a_revision_lets_the_work_go_on(response: str, open_
 
 def test_a_broken_story_contradicts_success_and_an_open_one_is_only_told() -> None:
     broken = EPIC.with_story(Story(id="2", status=Status.BLOCKED))
-    assert explain_contradiction(broken) == "success was said, but story 2 is blocked"
+    assert explain_contradiction(broken) == "the session reported success, but story 2 is blocked"
     assert (explain_contradiction(EPIC), list_unfinished(EPIC)) == ("", "1")
 
 

@@ -40,7 +40,7 @@ def test_spelling_does_not_matter() -> None:
 
 @pytest.mark.parametrize("word", ["", "banana", "in progress now", "done!", "d\x00ne", "\uff44one"])
 def test_a_word_that_means_nothing_is_refused(word: str) -> None:
-    with pytest.raises(SourceError, match="is no status; use one of backlog, draft, ready"):
+    with pytest.raises(SourceError, match="is not a status; use one of backlog, draft, ready"):
         read_status(word)
 
 
@@ -63,7 +63,7 @@ def test_no_word_means_two_things() -> None:
     ],
 )
 def test_what_may_not_follow(before: Status, after: Status) -> None:
-    with pytest.raises(StateError, match=f"story 1 is {before}: {after} cannot follow"):
+    with pytest.raises(StateError, match=f"story 1 is {before} and cannot become {after}"):
         change_status(before, after, "story 1")
 
 

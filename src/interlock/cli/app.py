@@ -67,7 +67,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("mcp", "Let an agent pull its work."),
         "serve": ("serve", "Serve over HTTP: agents pull their work with MCP at /mcp."),
         "respond": ("respond", "Answer signals that wait in files, with any command."),
-        "emit": ("epic_checkpoint", "Say a line signal."),
+        "emit": ("emit", "Say a line signal."),
     },
     "Checks": {
         "doctor": ("doctor", "Check the machine and the database."),

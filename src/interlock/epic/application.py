@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection
@@ -25,32 +25,31 @@ from interlock.agents.registry import (
     workspace_owner,
 )
 from interlock.engine.circuit import HUMAN, Circuit
-from interlock.epic import parameters as prompt_parameters
+from interlock.epic import parameters
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
 from interlock.epic.approval.github import GithubRest, github_address
 from interlock.epic.approval.issues import GithubIssue, Issues
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
-from interlock.epic.driver import PROGRAMS, EpicDriver, SignalLog
-from interlock.epic.hooks import EpicHooks, GateQuestions
+from interlock.epic.config import EpicConfig, EpicSettings, parse_seconds
+from interlock.epic.driver import OWN_ROLES, EpicDriver, SignalLog
+from interlock.epic.hooks import GATES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
-from interlock.epic.terms import EpicConfig, EpicSettings, seconds
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
-from interlock.runtime.settings import read_settings as project_settings
+from interlock.runtime.settings import read_settings
 from interlock.system.errors import SourceError
 
-_SESSION = "session"
-_GATES = ("REVIEW", "GIT_GATE")
+_SESSION: Final = "session"
 
 
 class Epic(Application):
-    """The circuit `epic`: one case, whose sessions go on from a checkpoint."""
+    """The circuit `epic`: one case, whose sessions continue from a checkpoint."""
 
-    own_roles = PROGRAMS
-    prompt_names = prompt_parameters.NAMES
+    own_roles = OWN_ROLES
+    prompt_names = parameters.NAMES
 
     def set_up_run(
         self,
@@ -63,47 +62,53 @@ class Epic(Application):
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        """The session's carrier, the pilot, and whoever is asked at a gate."""
-        agreed = msgspec.convert(terms, EpicConfig)
-        told = list[str]()
-        db, settings = Path(agreed.db), agreed.settings
-        checkpoints = Checkpoints(find_state_folder(Path(agreed.root)))
-        folder = agents_folder(db) / str(run.run_id)
-        voice = SignalLog(folder / "signals.jsonl", _show, clock.now)
-        questions = GateQuestions(voice, on_issues=settings.hitl == "github")
-        keeper = CheckpointUpdater(checkpoints, agreed.epic_id, clock.now, told.append)
-        pilot = EpicDriver(checkpoints, agreed, voice, clock.now, lambda: questions.last)
+        """The carrier of the sessions, the driver, and whoever is asked at a gate."""
+        config = msgspec.convert(terms, EpicConfig)
+        notes: list[str] = []
+        db, settings = Path(config.db), config.settings
+        checkpoints = Checkpoints(find_state_folder(Path(config.root)))
+        log = agents_folder(db) / str(run.run_id) / "signals.jsonl"
+        signals = SignalLog(log, _show_line, clock.now)
+        questions = GateQuestions(signals, on_issues=settings.hitl == "github")
+        updater = CheckpointUpdater(checkpoints, config.epic_id, clock.now, notes.append)
+        driver = EpicDriver(checkpoints, config, signals, clock.now, lambda: questions.last)
 
-        async def piloted(ask: Ask) -> Reply:
-            return await asyncio.to_thread(pilot, ask)
+        async def drive(ask: Ask) -> Reply:
+            return await asyncio.to_thread(driver, ask)
 
-        around = {name: os.environ[name] for name in os.environ if name != settings.hook_secret_env}
-        station = AgentHome(
-            agents_folder(db), Path(agreed.root), workspace_owner(db), around, make_nonce
+        environ = {
+            name: value for name, value in os.environ.items() if name != settings.hook_secret_env
+        }
+        home = AgentHome(
+            agents_folder(db), Path(config.root), workspace_owner(db), environ, make_nonce
         )
-        tongue = tongue_of(_spec(run), settings)
-        ours: dict[str, Carrier] = dict.fromkeys(PROGRAMS, AsyncHandler(piloted))
-        ours[_SESSION] = SessionCarrier(tongue, station, limits_of(settings), clock, keeper)
-        ours[HUMAN] = _asked(settings, carriers, workspace_id(db), clock, questions, keeper)
-        application = EpicHooks(agreed, keeper, voice, questions, told)
-        timed = _with_patience(circuit, settings)
-        return RunSetup(timed, {**carriers, **ours}, application, unplaced=PROGRAMS)
+        agents = run.options.get("agents", {})
+        dialect = build_dialect(str(agents.get(_SESSION) or agents.get("") or ""), settings)
+        patience = parse_seconds(settings.hitl_timeout, "hitl_timeout")
+        if settings.hitl == "github":
+            issues = _build_issue_carrier(settings, workspace_id(db), clock, questions, updater)
+            gate = CheckpointedGate(issues, updater, patience, issues.request_id)
+        else:
+            gate = CheckpointedGate(carriers[HUMAN], updater, patience)
+        ours: dict[str, Carrier] = {
+            **dict.fromkeys(OWN_ROLES, AsyncHandler(drive)),
+            _SESSION: SessionCarrier(dialect, home, build_limits(settings), clock, updater),
+            HUMAN: gate,
+        }
+        hooks = EpicHooks(config, updater, signals, questions, notes)
+        timed = _set_gate_timeouts(circuit, patience)
+        return RunSetup(timed, {**carriers, **ours}, hooks, unplaced=OWN_ROLES)
 
     def begin(self, *_words: Any, **_more: Any) -> int:
         raise SourceError("an epic is run with 'interlock epic run FILE', not with 'interlock run'")
 
 
-def _show(line: str) -> None:
+def _show_line(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
 
-def _spec(run: Run) -> str:
-    agents = run.options.get("agents", {})
-    return str(agents.get(_SESSION) or agents.get("") or "")
-
-
-def tongue_of(spec: str, settings: EpicSettings) -> AgentDialect:
+def build_dialect(spec: str, settings: EpicSettings) -> AgentDialect:
     """How the agent that these words name is started and heard."""
     kind, _, rest = spec.partition(":")
     if kind == "exec" and rest:
@@ -113,65 +118,54 @@ def tongue_of(spec: str, settings: EpicSettings) -> AgentDialect:
     if kind not in PROFILE_NAMES:
         known = ", ".join(PROFILE_NAMES)
         raise SourceError(f"sessions of an epic are run by exec:COMMAND, {known}, not by {spec!r}")
-    known_profile = read_profile(kind)
-    chosen = cli_settings(known_profile, project_settings(Path()).agent, rest)
-    found = find_program(known_profile, chosen)
-    if not found:
-        raise SourceError(f"{known_profile.title} is not installed: see 'interlock agents'")
-    writing = allow_writing(known_profile, chosen)
+    profile = read_profile(kind)
+    chosen = cli_settings(profile, read_settings(Path()).agent, rest)
+    program = find_program(profile, chosen)
+    if not program:
+        raise SourceError(f"{profile.title} is not installed: see 'interlock agents'")
     return CliDialect(
-        known_profile, writing, found, find_time_zone, bare=bool(settings.resume_prompt)
+        profile,
+        allow_writing(profile, chosen),
+        program,
+        find_time_zone,
+        bare=bool(settings.resume_prompt),
     )
 
 
-def limits_of(settings: EpicSettings) -> SessionLimits:
+def build_limits(settings: EpicSettings) -> SessionLimits:
     return SessionLimits(
-        session=seconds(settings.session_timeout, "session_timeout"),
-        idle=seconds(settings.idle_timeout, "idle_timeout"),
-        grace=seconds(settings.grace, "grace"),
-        backoff=seconds(settings.backoff, "backoff"),
+        session=parse_seconds(settings.session_timeout, "session_timeout"),
+        idle=parse_seconds(settings.idle_timeout, "idle_timeout"),
+        grace=parse_seconds(settings.grace, "grace"),
+        backoff=parse_seconds(settings.backoff, "backoff"),
     )
 
 
-def _asked(
-    settings: EpicSettings,
-    carriers: Mapping[str, Carrier],
-    workspace: str,
-    clock: Clock,
-    questions: GateQuestions,
-    keeper: CheckpointUpdater,
-) -> CheckpointedGate:
-    """Who is asked at a gate, and the checkpoint told of it."""
-    patience = seconds(settings.hitl_timeout, "hitl_timeout")
-    if settings.hitl == "github":
-        desk = issue_desk(settings, workspace, clock, questions, keeper)
-        return CheckpointedGate(desk, keeper, patience, desk.request_id)
-    return CheckpointedGate(carriers[HUMAN], keeper, patience)
-
-
-def issue_desk(
+def _build_issue_carrier(
     settings: EpicSettings,
     workspace: str,
     clock: Clock,
     questions: GateQuestions,
-    keeper: CheckpointUpdater,
+    updater: CheckpointUpdater,
 ) -> IssueCarrier:
-    issues = Issues(GithubRest(github_address(os.environ)))
-
-    def opened(ask: Ask, issue: GithubIssue) -> None:
-        questions.on_issue(ask.step, issue.number)
+    def on_open(ask: Ask, issue: GithubIssue) -> None:
+        questions.announce(ask.step, issue.number)
         if ask.step == REVIEW:
-            keeper.record_issue(issue.number, issue.url)
+            updater.record_issue(issue.number, issue.url)
 
     return IssueCarrier(
-        issues, clock, workspace, allowed=settings.approvers, opened=opened, at_once=True
+        Issues(GithubRest(github_address(os.environ))),
+        clock,
+        workspace,
+        allowed=settings.approvers,
+        on_open=on_open,
+        at_once=True,
     )
 
 
-def _with_patience(circuit: Circuit, settings: EpicSettings) -> Circuit:
-    patience = seconds(settings.hitl_timeout, "hitl_timeout")
+def _set_gate_timeouts(circuit: Circuit, patience: float) -> Circuit:
     steps = {
-        name: msgspec.structs.replace(step, timeout=patience) if name in _GATES else step
+        name: msgspec.structs.replace(step, timeout=patience) if name in GATES else step
         for name, step in circuit.steps.items()
     }
     return msgspec.structs.replace(circuit, steps=steps)

@@ -1,8 +1,8 @@
-"""The handler around the sessions of an epic: RESUME before each of them, CLOSE after the last.
+"""The steps around the sessions of an epic: RESUME before each of them, CLOSE after the last.
 
-RESUME loads the checkpoint and compares git before anything runs; CLOSE writes the outcome into the
-checkpoint. Run twice for one dispatch, both come to the same. `SignalLog` shows and stores the line
-signals that the coordinator emits itself; a crash may repeat a line, which the protocol allows.
+RESUME loads the checkpoint and compares git with it before anything runs; CLOSE writes the outcome
+into the checkpoint. Both are idempotent. `SignalLog` shows and stores the line signals that the
+coordinator emits itself; after a crash a line may come twice, which the protocol allows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,12 @@ from interlock.engine.case import Case
 from interlock.epic import progress
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.record import Checkpoint, Epic, Story
-from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
+from interlock.epic.checkpoints.store import Change, Checkpoints, LoadedCheckpoint
+from interlock.epic.config import EpicConfig
 from interlock.epic.recovery.git_state import read_git_work
-from interlock.epic.recovery.policy import Action
+from interlock.epic.recovery.policy import Action, read_policy
 from interlock.epic.recovery.recover import RecoveryResult, recover
 from interlock.epic.status import NEXT, OUTCOMES, Status
-from interlock.epic.terms import EpicConfig
 from interlock.signals.lines import format_line
 from interlock.system.errors import SourceError
 from interlock.system.files import append_line
@@ -33,7 +33,7 @@ _LONGEST_LINE: Final = 500
 
 
 class SignalLog:
-    """Says signals. `show` gets each line at once."""
+    """Emits line signals: each is stored, and `show` gets it at once."""
 
     def __init__(self, path: Path, show: Callable[[str], None], now: Callable[[], float]) -> None:
         self.lines: list[str] = []
@@ -43,33 +43,29 @@ class SignalLog:
 
     def __call__(self, line: str) -> None:
         self.lines.append(line)
-        self._store({"at": self._now(), "line": line})
+        with suppress(OSError):  # a line that cannot be stored is still shown
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            append_line(self._path, msgspec.json.encode({"at": self._now(), "line": line}))
         self._show(line)
 
     def emit(
         self, kind: str, payload: Sequence[str] | Mapping[str, str] | str | None = None
     ) -> None:
-        """A signal by its type and fields; signs that no payload may hold become blanks."""
+        """Emit a signal; characters that no payload may hold become blanks."""
         if isinstance(payload, str):
             payload = _clean_text(payload)
         elif isinstance(payload, Sequence):
-            payload = [_clean_text(each) for each in payload]
+            payload = [_clean_text(field) for field in payload]
         self(format_line(kind, payload))
-
-    def _store(self, what: Mapping[str, object]) -> None:
-        """One that cannot be kept is still shown."""
-        with suppress(OSError):
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            append_line(self._path, msgspec.json.encode(what))
 
 
 def _clean_text(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_LONGEST_LINE]
 
 
-PROGRAMS: Final = ("pilot",)
-_HUMAN: Final = {"approve": "HITL_APPROVED", "revise": "HITL_REVISE"}
-_ANSWERS: Final = {"continue": Action.CONTINUE, "stash": Action.STASH}
+OWN_ROLES: Final = ("pilot",)
+_HUMAN_SIGNALS: Final = {"approve": "HITL_APPROVED", "revise": "HITL_REVISE"}
+_GIT_ANSWERS: Final = {"continue": Action.CONTINUE, "stash": Action.STASH}
 _LONGEST_COMMENT: Final = 1_000
 
 
@@ -79,57 +75,49 @@ class EpicDriver:
     def __init__(
         self,
         checkpoints: Checkpoints,
-        terms: EpicConfig,
+        config: EpicConfig,
         signals: SignalLog,
         now: Callable[[], float],
         issue: Callable[[], int],
     ) -> None:
         self._checkpoints = checkpoints
-        self._terms = terms
+        self._config = config
         self._signals = signals
         self._now = now
         self._issue = issue
 
     def __call__(self, ask: Ask) -> Reply:
-        """Takes as long as git does: not for the thread of an event loop."""
+        """Blocks as long as git does: not for the thread of an event loop."""
         if ask.case is None:
             raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
         work = self.resume if ask.step == "RESUME" else self.close
         return build_answer(ask, work(ask.case))
 
     def resume(self, case: Case) -> dict[str, Any]:
-        found = self._checkpoints.read(self._terms.epic_id)
-        fresh = (
-            isinstance(found, UnreadableCheckpoint)
-            and found.kind == "MISSING"
-            and case.attempt == 1
-        )
-        if fresh and self._terms.fresh:
-            self._signals.emit("CHECKPOINT:MISSING")
-            self._update(self._build_first)
-            self._signals.emit("EPIC_STARTED", [self._terms.epic_id])
-            return _build_answer(ready=True, fresh=True, checkpoint="MISSING", summary="it begins")
+        found = self._checkpoints.read(self._config.epic_id)
         if isinstance(found, UnreadableCheckpoint):
             if found.kind == "MISSING":
                 self._signals.emit("CHECKPOINT:MISSING")
+                if self._config.fresh and case.attempt == 1:
+                    return self._start()
             return _build_answer(checkpoint=found.kind, code=found.code, summary=found.sentence)
-        if found.checkpoint.epic.status == Status.DONE:
-            return _build_answer(ready=True, finished=True, summary="it was complete already")
-        if not NEXT[found.checkpoint.epic.status]:
-            status = found.checkpoint.epic.status.value
+        status = found.checkpoint.epic.status
+        if status == Status.DONE:
+            return _build_answer(ready=True, finished=True, summary="it was already complete")
+        if not NEXT[status]:
             return _build_answer(
-                summary=f"the epic is {status}: clear its checkpoint to begin anew"
+                summary=f"the epic is {status.value}: clear its checkpoint to start again"
             )
-        place = found.checkpoint.position
-        self._signals.emit("CHECKPOINT:LOADED", [self._terms.epic_id, place.story_id])
+        position = found.checkpoint.position
+        self._signals.emit("CHECKPOINT:LOADED", [self._config.epic_id, position.story_id])
         outcome = recover(
             self._checkpoints,
-            self._terms.epic_id,
+            self._config.epic_id,
             self._signals,
             self._timestamp(),
-            policy=self._terms.policy(),
-            answer=_ANSWERS.get(str(case.context.get("git_answer", ""))),
-            most=self._terms.settings.max_recoveries,
+            policy=read_policy(self._config.settings.git),
+            answer=_GIT_ANSWERS.get(str(case.context.get("git_answer", ""))),
+            most=self._config.settings.max_recoveries,
         )
         if not outcome.may_continue:
             return _build_recovery_answer(outcome, code=outcome.code)
@@ -138,24 +126,29 @@ class EpicDriver:
             outcome, ready=True, review=progress.is_unanswered(checkpoint)
         )
 
+    def _start(self) -> dict[str, Any]:
+        """Write the first checkpoint: even a session that dies at once leaves a place to continue
+        from."""
+        epic = Epic(id=self._config.epic_id, title=self._config.title, file=self._config.file)
+        work = read_git_work(self._checkpoints.place.root)
+        self._update(lambda before: before or self._add_stories(Checkpoint(epic=epic, git=work)))
+        self._signals.emit("EPIC_STARTED", [self._config.epic_id])
+        return _build_answer(ready=True, fresh=True, checkpoint="MISSING", summary="it starts")
+
     def close(self, case: Case) -> dict[str, Any]:
         outcome = str(case.context.get("outcome", "FATAL"))
-        ending = OUTCOMES[outcome]
-        review = _read_review(case)
-        found = self._checkpoints.read(self._terms.epic_id)
-        if ending.status is not None and isinstance(found, LoadedCheckpoint):
-            closed = _close_checkpoint(found.checkpoint, ending.status, review, self._timestamp())
-            if closed != found.checkpoint:
-                self._update(
-                    lambda before: _close_checkpoint(
-                        before, ending.status, review, self._timestamp()
-                    )
-                )
+        status, review = OUTCOMES[outcome].status, _read_review(case)
+        found = self._checkpoints.read(self._config.epic_id)
+        if status is not None and isinstance(found, LoadedCheckpoint):
+            known = found.checkpoint
+            self._update(
+                lambda before: self._apply_review(before or known, review, status), if_changed=True
+            )
         self._emit_outcome(outcome, case)
         return {"outcome": outcome}
 
     def _emit_outcome(self, outcome: str, case: Case) -> None:
-        kind, epic_id = OUTCOMES[outcome].signal, self._terms.epic_id
+        kind, epic_id = OUTCOMES[outcome].signal, self._config.epic_id
         if kind == "EPIC_COMPLETE":
             self._signals.emit(kind, [epic_id, "success" if outcome == "COMPLETE" else "partial"])
         elif kind == "FATAL_ERROR":
@@ -165,67 +158,57 @@ class EpicDriver:
             self._emit_human(kind)
 
     def _prepare_session(self, checkpoint: Checkpoint, case: Case) -> Checkpoint:
-        """The checkpoint as a session finds it: at work, with what a human said."""
+        """The checkpoint as the session finds it: in progress, with the human's answer."""
         review = _read_review(case)
-        after = self._mark_active(checkpoint, review)
-        if after != checkpoint:
-            after = self._update(lambda before: self._mark_active(before or checkpoint, review))
         decision = str(review.get("decision", ""))
-        if decision in _HUMAN:
-            self._emit_human(_HUMAN[decision])
+        given = review if decision in _HUMAN_SIGNALS else {}
+        after = self._update(
+            lambda before: self._add_stories(self._apply_review(before or checkpoint, given)),
+            if_changed=True,
+        )
+        if given:
+            self._emit_human(_HUMAN_SIGNALS[decision])
         return after
 
-    def _mark_active(self, before: Checkpoint, review: Mapping[str, Any]) -> Checkpoint:
-        after, decision = before, str(review.get("decision", ""))
-        if decision in _HUMAN and progress.is_unanswered(before):
-            after = progress.apply_answer(after, decision, _read_comment(review), self._timestamp())
-        waits = progress.is_unanswered(after)
-        status = Status.WAITING if waits else Status.IN_PROGRESS
-        epic = msgspec.structs.replace(after.epic, status=status)
-        return self._add_stories(msgspec.structs.replace(after, epic=epic))
-
-    def _build_first(self, before: Checkpoint | None) -> Checkpoint:
-        """The first checkpoint: even a session that dies at once leaves a place to go on from."""
-        if before is not None:
-            return before
-        epic = Epic(id=self._terms.epic_id, title=self._terms.title, file=self._terms.file)
-        work = read_git_work(self._checkpoints.place.root)
-        return self._add_stories(Checkpoint(epic=epic, git=work))
+    def _apply_review(
+        self, checkpoint: Checkpoint, review: Mapping[str, Any], status: Status | None = None
+    ) -> Checkpoint:
+        """The checkpoint with a human's answer, if one is open, and the status that follows."""
+        decision, comment = str(review.get("decision", "")), str(review.get("comment", ""))
+        if decision and progress.is_unanswered(checkpoint):
+            checkpoint = progress.apply_answer(
+                checkpoint, decision, comment[:_LONGEST_COMMENT], self._timestamp()
+            )
+        if status is None:
+            waits = progress.is_unanswered(checkpoint)
+            status = Status.WAITING if waits else Status.IN_PROGRESS
+        epic = msgspec.structs.replace(checkpoint.epic, status=status)
+        return msgspec.structs.replace(checkpoint, epic=epic)
 
     def _add_stories(self, checkpoint: Checkpoint) -> Checkpoint:
-        """Stories that the epic's file names and the checkpoint does not know yet."""
-        for story in self._terms.stories:
+        """The checkpoint with the stories of the epic's file that it does not know yet."""
+        for story in self._config.stories:
             if checkpoint.story(story.id) is None:
-                raw = story.status in (Status.BACKLOG, Status.DRAFT)
-                status = Status.READY if raw else story.status
+                unstarted = story.status in (Status.BACKLOG, Status.DRAFT)
+                status = Status.READY if unstarted else story.status
                 checkpoint = checkpoint.with_story(Story(id=story.id, status=status))
         total = max(len(checkpoint.stories), checkpoint.epic.stories_total)
         epic = msgspec.structs.replace(checkpoint.epic, stories_total=total)
         return msgspec.structs.replace(checkpoint, epic=epic)
 
     def _emit_human(self, kind: str) -> None:
-        """A human's decision; without a number to name it by there is no such signal."""
+        """Emit a human's decision; the signal needs the question's number."""
         number = self._issue()
         if number > 0:
             self._signals.emit(kind, [str(number)])
 
-    def _update(self, change: Callable[[Checkpoint | None], Checkpoint]) -> Checkpoint:
-        return self._checkpoints.update(self._terms.epic_id, change, self._timestamp()).checkpoint
+    def _update(self, change: Change, *, if_changed: bool = False) -> Checkpoint:
+        return self._checkpoints.update(
+            self._config.epic_id, change, self._timestamp(), if_changed=if_changed
+        ).checkpoint
 
     def _timestamp(self) -> str:
         return format_timestamp(self._now())
-
-
-def _close_checkpoint(
-    before: Checkpoint | None, status: Status | None, review: Mapping[str, Any], at: str
-) -> Checkpoint:
-    if before is None or status is None:
-        raise SourceError("the checkpoint is gone; there is nothing to close")
-    after, decision = before, str(review.get("decision", ""))
-    if decision and progress.is_unanswered(before):
-        after = progress.apply_answer(after, decision, _read_comment(review), at)
-    epic = msgspec.structs.replace(after.epic, status=status)
-    return msgspec.structs.replace(after, epic=epic)
 
 
 def _read_review(case: Case) -> Mapping[str, Any]:
@@ -233,21 +216,18 @@ def _read_review(case: Case) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _read_comment(review: Mapping[str, Any]) -> str:
-    return str(review.get("comment", ""))[:_LONGEST_COMMENT]
-
-
 def _build_recovery_answer(outcome: RecoveryResult, **more: Any) -> dict[str, Any]:
-    state = outcome.state
-    findings = ", ".join(state.findings) if state else ""
-    if outcome.stash:
-        more["summary"] = f"{outcome.sentence}; set aside as {outcome.stash[:12]}"
-    facts = {"git": findings, "action": outcome.action.word, "summary": outcome.sentence}
-    return _build_answer(**{**facts, **more})
+    stashed = f"; set aside as {outcome.stash[:12]}" if outcome.stash else ""
+    return _build_answer(
+        git=", ".join(outcome.state.findings) if outcome.state else "",
+        action=outcome.action.word,
+        summary=f"{outcome.sentence}{stashed}",
+        **more,
+    )
 
 
-def _build_answer(**facts: Any) -> dict[str, Any]:
-    usual = {
+def _build_answer(**fields: Any) -> dict[str, Any]:
+    return {
         "ready": False,
         "fresh": False,
         "finished": False,
@@ -255,9 +235,7 @@ def _build_answer(**facts: Any) -> dict[str, Any]:
         "code": "",
         "checkpoint": "LOADED",
         "git": "",
-        "action": "continue",
+        "action": "continue" if fields.get("ready") else "refuse",
         "summary": "",
+        **fields,
     }
-    if not facts.get("ready"):
-        usual["action"] = "refuse"
-    return {**usual, **facts}

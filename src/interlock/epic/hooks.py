@@ -1,7 +1,6 @@
-"""The application of the circuit `epic`: what its sessions and its humans are told.
+"""The hooks of the circuit `epic`: they fill prompts, number questions and announce them.
 
-Stands between the loop and the checkpoint. Everything it decides is decided by the circuit's rules;
-this fills prompts, names questions and says the signals that belong to them.
+What happens is decided by the circuit's rules, never here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,37 +8,29 @@ from typing import Any, Final
 
 from interlock.agents.carrier import NO_CONTEXT, ExecutionContext
 from interlock.engine.case import Case
+from interlock.epic.config import EpicConfig
 from interlock.epic.driver import SignalLog
 from interlock.epic.parameters import build_parameters
 from interlock.epic.progress import CheckpointUpdater
-from interlock.epic.terms import EpicConfig
 from interlock.runtime.application import DefaultHooks
 from interlock.system.errors import InterlockError
 
-_GATES: Final = ("REVIEW", "GIT_GATE")
+GATES: Final = ("REVIEW", "GIT_GATE")
 
 
 class GateQuestions:
-    """The numbers by which people know what they are asked: an issue's, or the inbox's own."""
+    """The numbers by which people know questions: an issue's, or the inbox's own."""
 
-    def __init__(self, voice: SignalLog, *, on_issues: bool) -> None:
-        self._voice = voice
-        self._on_issues = on_issues
+    def __init__(self, signals: SignalLog, *, on_issues: bool) -> None:
+        self.on_issues = on_issues
         self.last = 0
+        self._signals = signals
 
-    def opened(self, step: str, dispatch_id: int) -> None:
-        if not self._on_issues:
-            self._say(step, dispatch_id)
-
-    def on_issue(self, step: str, number: int) -> None:
-        """The question stands on an issue now."""
-        self._say(step, number)
-
-    def _say(self, step: str, number: int) -> None:
+    def announce(self, step: str, number: int) -> None:
         self.last = number
         if step == "GIT_GATE":
-            self._voice.emit("HITL_REQUIRED", [str(number)])
-        self._voice.emit("HITL_WAITING", [str(number)])
+            self._signals.emit("HITL_REQUIRED", [str(number)])
+        self._signals.emit("HITL_WAITING", [str(number)])
 
 
 class EpicHooks(DefaultHooks):
@@ -47,37 +38,34 @@ class EpicHooks(DefaultHooks):
 
     def __init__(
         self,
-        terms: EpicConfig,
-        keeper: CheckpointUpdater,
-        voice: SignalLog,
+        config: EpicConfig,
+        updater: CheckpointUpdater,
+        signals: SignalLog,
         questions: GateQuestions,
-        told: list[str],
+        notes: list[str],
     ) -> None:
-        self.voice = voice
-        self._terms = terms
-        self._keeper = keeper
+        self.signals = signals
+        self._config = config
+        self._updater = updater
         self._questions = questions
-        self._told = told
+        self._notes = notes
 
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
-        if case.step in _GATES:
-            self._questions.opened(case.step, dispatch_id)
+        if case.step in GATES and not self._questions.on_issues:
+            self._questions.announce(case.step, dispatch_id)
         if case.step != "SESSION":
             return NO_CONTEXT
-        return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._terms.epic_id})
+        return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._config.epic_id})
 
     def prompt_values(
         self, case_no: int, case: Case, premises: ExecutionContext
     ) -> Mapping[str, Any]:
-        terms = self._terms
-        epic = {"id": terms.epic_id, "title": terms.title, "file": terms.file}
-        say = terms.settings.resume_prompt
         try:
-            checkpoint = self._keeper.read()
+            checkpoint = self._updater.read()
         except InterlockError as error:
-            self._told.append(str(error))
+            self._notes.append(str(error))
             checkpoint = None
-        return build_parameters(checkpoint, terms.stories, epic, say)
+        return build_parameters(checkpoint, self._config)
 
     def notes(self) -> Iterable[str]:
-        return self._told
+        return self._notes

@@ -1,9 +1,9 @@
 """The parameters of an epic's prompts: its position, its stories and what comes first. Bounded."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from interlock.epic.checkpoints.record import Checkpoint, EpicFailure, Story
+from interlock.epic.checkpoints.record import Checkpoint, Epic, NextAction, Story
+from interlock.epic.config import EpicConfig
 from interlock.epic.epic_file import EpicStory
 
 NAMES: Final = (
@@ -17,76 +17,48 @@ NAMES: Final = (
     "issue",
     "resume_prompt",
 )
-_MOST: Final = 200
-_LAST_FAILURES: Final = 3
+_MOST_STORIES: Final = 200
+_LAST: Final = 3
 _LONGEST: Final = 4_000
+_PREFIXES: Final = {"revise": "A human wants changes: ", "continue": ""}
 
 
-def build_parameters(
-    checkpoint: Checkpoint | None, written: tuple[EpicStory, ...], epic: Mapping[str, str], say: str
-) -> dict[str, Any]:
-    """The names of `NAMES`, also where there is no checkpoint yet."""
-    kept = checkpoint.stories if checkpoint else ()
-    position = checkpoint.position if checkpoint else None
-    hitl = checkpoint.hitl if checkpoint else None
-    stashed = (
-        [each for each in checkpoint.recoveries if each.state == "stashed"] if checkpoint else []
-    )
+def build_parameters(checkpoint: Checkpoint | None, config: EpicConfig) -> dict[str, Any]:
+    """A value for each of `NAMES`, also where there is no checkpoint yet."""
+    found = checkpoint or Checkpoint(epic=Epic(id=config.epic_id))
+    position, hitl = found.position, found.hitl
+    stashed = [entry for entry in found.recoveries if entry.state == "stashed"]
+    written = config.stories[:_MOST_STORIES]
+    named = {story.id for story in config.stories}
+    others = [EpicStory(id=each.id, status=each.status) for each in found.stories[:_MOST_STORIES]]
     return {
-        "epic": dict(epic),
-        "place": {
-            "story": position.story_id if position else "",
-            "phase": position.phase if position else "",
-            "task": position.task if position else "",
-        },
-        "stories": [_build_story(each, kept) for each in written[:_MOST]]
-        + _list_other_stories(kept, written),
-        "first": _format_next_action(checkpoint),
-        "note": _clip(checkpoint.note if checkpoint else ""),
-        "failures": [_format_failure(f) for f in checkpoint.failures[-_LAST_FAILURES:]]
-        if checkpoint
-        else [],
-        "stashes": [f"recovery {each.number}: {_clip(each.reason)}" for each in stashed[-3:]],
+        "epic": {"id": config.epic_id, "title": config.title, "file": config.file},
+        "place": {"story": position.story_id, "phase": position.phase, "task": position.task},
+        "stories": [
+            _build_story(story, found.story(story.id))
+            for story in (*written, *(each for each in others if each.id not in named))
+        ],
+        "first": _clip(_describe_action(found.next_action)),
+        "note": _clip(found.note),
+        "failures": [_clip(f"{f.at} {f.type}: {f.message}") for f in found.failures[-_LAST:]],
+        "stashes": [f"recovery {each.number}: {_clip(each.reason)}" for each in stashed[-_LAST:]],
         "issue": hitl.issue if hitl and not hitl.url else 0,
-        "resume_prompt": say,
+        "resume_prompt": config.settings.resume_prompt,
     }
 
 
-def _format_next_action(checkpoint: Checkpoint | None) -> str:
-    if checkpoint is None:
-        return ""
-    action = checkpoint.next_action
-    asked = {"revise": "A human wants changes: ", "continue": ""}.get(
-        action.type, f"{action.type}: "
-    )
-    return _clip(f"{asked}{action.description}") if action.description or asked else ""
+def _describe_action(action: NextAction) -> str:
+    return f"{_PREFIXES.get(action.type, f'{action.type}: ')}{action.description}"
 
 
-def _build_story(written: EpicStory, kept: tuple[Story, ...]) -> dict[str, Any]:
-    known = next((each for each in kept if each.id == written.id), None)
+def _build_story(written: EpicStory, known: Story | None) -> dict[str, Any]:
     return {
         "id": written.id,
         "title": written.title,
         "status": (known.status if known else written.status).value,
-        "criteria": [_clip(each) for each in written.acceptance_criteria[:50]],
-        "tasks": [{"text": _clip(each.text), "done": each.done} for each in written.tasks[:100]],
+        "criteria": [_clip(text) for text in written.acceptance_criteria[:50]],
+        "tasks": [{"text": _clip(task.text), "done": task.done} for task in written.tasks[:100]],
     }
-
-
-def _list_other_stories(
-    kept: tuple[Story, ...], written: tuple[EpicStory, ...]
-) -> list[dict[str, Any]]:
-    """Stories that only the checkpoint knows."""
-    named = {each.id for each in written}
-    return [
-        {"id": each.id, "title": "", "status": each.status.value, "criteria": [], "tasks": []}
-        for each in kept[:_MOST]
-        if each.id not in named
-    ]
-
-
-def _format_failure(failure: EpicFailure) -> str:
-    return _clip(f"{failure.at} {failure.type}: {failure.message}")
 
 
 def _clip(text: str) -> str:

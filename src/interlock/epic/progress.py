@@ -1,9 +1,9 @@
-"""How the signals of a session change its checkpoint, and whether anything moved at all.
+"""How the signals of a session change its checkpoint, and whether the work moved at all.
 
-The functions are pure: a checkpoint and what was heard in, a checkpoint out. A story's status
-follows as far as it may; the rest becomes a note. `CheckpointKeeper` applies them before and after
-each session, and builds the artifact that the circuit's rules read; twice for one session, as after
-a crash, it comes to the same.
+The functions are pure: a checkpoint and the session's signals in, a checkpoint out. A story's
+status changes where the transition is legal; otherwise there is a note. `CheckpointUpdater` applies
+them after each session and builds the artifact that the circuit's rules read. Applied twice, as
+after a crash, they come to the same.
 """
 
 import hashlib
@@ -25,8 +25,7 @@ from interlock.epic.checkpoints.record import (
 )
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.epic.recovery.git_state import read_git_work
-from interlock.epic.sessions.carrier import SessionAttempt
-from interlock.epic.sessions.record import HeardSignal
+from interlock.epic.sessions.record import RecordedSignal, SessionAttempt
 from interlock.epic.status import NEXT, Status, read_status
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.time import format_timestamp
@@ -45,44 +44,48 @@ _FAILED: Final = (
 _LONGEST_MESSAGE: Final = 1_000
 _MOST_STORIES: Final = 1_000
 _MOST_NOTES: Final = 20
+_MOST_SIGNALS: Final = 50
+_CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
+_NEEDS_CHECKPOINT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
+"""Ends that the checkpoint must record before anything follows; if it cannot, that is fatal."""
+_LONGEST_PROBLEM: Final = 2_000
 
 
 def build_mark(checkpoint: Checkpoint | None) -> str:
     """One word for where the work stands; equal words mean that nothing moved."""
     if checkpoint is None:
         return "none"
-    place = checkpoint.position
-    parts = (place, checkpoint.stories, checkpoint.git, checkpoint.note, checkpoint.next_action)
+    position = checkpoint.position
+    parts = (position, checkpoint.stories, checkpoint.git, checkpoint.note, checkpoint.next_action)
     digest = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
-    where = ":".join(each or "-" for each in (place.story_id, place.phase, place.task))
+    where = ":".join(part or "-" for part in (position.story_id, position.phase, position.task))
     return f"{where}@{checkpoint.git.commit[:12] or '-'}#{digest}"
 
 
 def reach_status(before: Status, after: Status) -> Status | None:
-    """The status after what was said, by way of those between; None where it cannot follow."""
-    here = before
+    """The new status if it can follow, also by way of those between; None if it cannot."""
     for step in (*_ON_THE_WAY, after):
-        if after == here or after in NEXT[here]:
+        if after == before or after in NEXT[before]:
             return after
-        if step in NEXT[here]:
-            here = step
-    return after if after in NEXT[here] else None
+        if step in NEXT[before]:
+            before = step
+    return None
 
 
 def apply_stories(
-    checkpoint: Checkpoint, heard: Iterable[HeardSignal]
+    checkpoint: Checkpoint, signals: Iterable[RecordedSignal]
 ) -> tuple[Checkpoint, list[str]]:
-    """The checkpoint after all that was said about stories, and what could not be followed."""
+    """The checkpoint after all signals about stories, and notes on those that cannot be applied."""
     notes: list[str] = []
-    for each in heard:
-        if not each.counts or each.type not in ("STORY_STARTED", "STORY_COMPLETE"):
+    for signal in signals:
+        if not signal.counts or signal.type not in ("STORY_STARTED", "STORY_COMPLETE"):
             continue
-        story_id = str(each.fields.get("story_id", ""))
+        story_id = str(signal.fields.get("story_id", ""))
         if not story_id:
             continue
-        usual = Status.IN_PROGRESS if each.type == "STORY_STARTED" else Status.DONE
+        default = Status.IN_PROGRESS if signal.type == "STORY_STARTED" else Status.DONE
         try:
-            status = read_status(str(each.fields.get("status", usual)))
+            status = read_status(str(signal.fields.get("status", default)))
         except SourceError as error:
             notes.append(f"story {story_id}: {error}")
             continue
@@ -94,18 +97,18 @@ def apply_stories(
 def _apply_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple[Checkpoint, str]:
     known = checkpoint.story(story_id) or Story(id=story_id, status=Status.READY)
     if len(checkpoint.stories) >= _MOST_STORIES and checkpoint.story(story_id) is None:
-        return checkpoint, f"story {story_id} is not noted: there are {_MOST_STORIES} already"
+        return checkpoint, f"story {story_id} is not recorded: there are {_MOST_STORIES} already"
     found = reach_status(known.status, status)
     if found is None:
-        return checkpoint, f"story {story_id} is {known.status}, so it was not made {status}"
+        return checkpoint, f"story {story_id} is {known.status} and cannot become {status}"
     return checkpoint.with_story(msgspec.structs.replace(known, status=found)), ""
 
 
 def apply_announced_position(
-    checkpoint: Checkpoint | None, word: HeardSignal, work: GitWork, at: str
+    checkpoint: Checkpoint | None, signal: RecordedSignal, work: GitWork, at: str
 ) -> Checkpoint:
     """The checkpoint that a session announced and did not write itself."""
-    fields = {name: str(value) for name, value in word.fields.items()}
+    fields = {name: str(value) for name, value in signal.fields.items()}
     known = checkpoint.story(fields["story_id"]) if checkpoint else None
     status = Status.IN_PROGRESS
     if checkpoint and known:
@@ -114,28 +117,28 @@ def apply_announced_position(
         if found:
             ready = msgspec.structs.replace(known, status=Status.IN_PROGRESS)
             checkpoint = checkpoint.with_story(ready)
-    said = StatedPosition(
+    stated = StatedPosition(
         epic_id=fields["epic_id"],
         story_id=fields["story_id"],
         phase=fields["phase"],
         task=fields["task"],
         status=status,
     )
-    return apply_position(checkpoint, said, work, at)
+    return apply_position(checkpoint, stated, work, at)
 
 
-def has_written(before: str, checkpoint: Checkpoint | None, word: HeardSignal) -> bool:
+def has_written(before: str, checkpoint: Checkpoint | None, signal: RecordedSignal) -> bool:
     """Whether the session has written the checkpoint that it announced."""
     if checkpoint is None or build_mark(checkpoint) == before:
         return False
-    place, fields = checkpoint.position, word.fields
-    wanted = (fields.get("story_id"), fields.get("phase"), fields.get("task"))
-    return (place.story_id, place.phase, place.task) == wanted
+    position, fields = checkpoint.position, signal.fields
+    announced = (fields.get("story_id"), fields.get("phase"), fields.get("task"))
+    return (position.story_id, position.phase, position.task) == announced
 
 
-def apply_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpoint:
-    """A human is asked; the work waits until one has approved, whatever happens meanwhile."""
-    issue = word.fields.get("issue", 0)
+def apply_request(checkpoint: Checkpoint, signal: RecordedSignal, at: str) -> Checkpoint:
+    """The session asked for a human: the work waits until one approves, whatever happens."""
+    issue = signal.fields.get("issue", 0)
     hitl = Hitl(issue=issue if isinstance(issue, int) else 0, waiting_since=at)
     first = NextAction(type="hitl", description="a human is asked")
     epic = msgspec.structs.replace(checkpoint.epic, status=Status.WAITING)
@@ -143,7 +146,7 @@ def apply_request(checkpoint: Checkpoint, word: HeardSignal, at: str) -> Checkpo
 
 
 def apply_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: str) -> Checkpoint:
-    """The question as it is known where it is asked, and until when an answer counts."""
+    """The question's id where it is asked, and until when an answer counts."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(waiting_since=at), request_id=request_id, deadline=deadline
     )
@@ -151,13 +154,13 @@ def apply_question(checkpoint: Checkpoint, request_id: str, at: str, deadline: s
 
 
 def apply_issue(checkpoint: Checkpoint, number: int, url: str) -> Checkpoint:
-    """The question stands on an issue of ours; one that the session named gives way to it."""
+    """The issue that we opened for the question; it replaces one that the session named."""
     hitl = msgspec.structs.replace(checkpoint.hitl or Hitl(), issue=number, url=url)
     return msgspec.structs.replace(checkpoint, hitl=hitl)
 
 
 def apply_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -> Checkpoint:
-    """What a human decided, with the notes for the next session."""
+    """A human's decision, with the comment for the next session."""
     hitl = msgspec.structs.replace(
         checkpoint.hitl or Hitl(), response=decision, comment=comment, answered_at=at
     )
@@ -169,7 +172,7 @@ def apply_answer(checkpoint: Checkpoint, decision: str, comment: str, at: str) -
 
 
 def is_unanswered(checkpoint: Checkpoint) -> bool:
-    """Whether somebody asked for a human and none has let the work go on."""
+    """Whether a human was asked and none has let the work continue."""
     hitl = checkpoint.hitl
     return hitl is not None and hitl.response.lower() not in ("approve", "approved", "revise")
 
@@ -189,30 +192,21 @@ def apply_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> C
 
 def explain_contradiction(checkpoint: Checkpoint | None) -> str:
     """Why an epic cannot have succeeded, as far as its own stories tell."""
-    broken = [each for each in (checkpoint.stories if checkpoint else ()) if each.status in _BROKEN]
-    if not broken:
-        return ""
-    shown = ", ".join(f"{each.id} is {each.status}" for each in broken[:3])
-    return f"success was said, but story {shown}"
+    stories = checkpoint.stories if checkpoint else ()
+    broken = [f"{story.id} is {story.status}" for story in stories if story.status in _BROKEN]
+    return f"the session reported success, but story {', '.join(broken[:3])}" if broken else ""
 
 
 def list_unfinished(checkpoint: Checkpoint | None) -> str:
-    """The stories that nobody has reported as over, a few by name."""
+    """A few of the stories that no session has reported as over."""
     stories = checkpoint.stories if checkpoint else ()
-    left = [each.id for each in stories if NEXT[each.status]]
-    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-    return f"{', '.join(left[:5])}{more}" if left else ""
-
-
-_SHOWN: Final = 50
-_CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
-_KEPT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
-"""What must stand in the checkpoint before anything follows; if it cannot, that is fatal."""
-_LONGEST_PROBLEM: Final = 2_000
+    open_ids = [story.id for story in stories if NEXT[story.status]]
+    more = f" and {len(open_ids) - 5} more" if len(open_ids) > 5 else ""
+    return f"{', '.join(open_ids[:5])}{more}"
 
 
 class CheckpointUpdater:
-    """Keeps the checkpoint of one epic."""
+    """Keeps the checkpoint of one epic up to date."""
 
     def __init__(
         self,
@@ -231,29 +225,30 @@ class CheckpointUpdater:
         found = self._checkpoints.read(self._epic_id)
         return found.checkpoint if isinstance(found, LoadedCheckpoint) else None
 
-    def before(self, ask: Ask) -> str:
+    def read_mark(self) -> str:
         return build_mark(self.read())
 
-    def after(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
-        kept, problem = self._update(attempt)
-        fields = attempt.word.fields if attempt.word else {}
+    def apply(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
+        """Bring the checkpoint up to date with the session; the artifact that says how it ended."""
+        checkpoint, problem = self._update(attempt)
+        fields = attempt.signal.fields if attempt.signal else {}
         success = attempt.ended_by == "EPIC_COMPLETE" and fields.get("status") == "success"
-        doubt = explain_contradiction(kept) if success else ""
-        if success and (left := list_unfinished(kept)):
-            self._note(f"success was said; not reported as done: {left}")
+        contradiction = explain_contradiction(checkpoint) if success else ""
+        if success and (unfinished := list_unfinished(checkpoint)):
+            self._note(f"the session reported success; not reported as done: {unfinished}")
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
-        died = attempt.ended_by in _CRASHED
-        after = build_mark(kept)
-        lost = problem and attempt.ended_by in _KEPT
+        crashed = attempt.ended_by in _CRASHED
+        after = build_mark(checkpoint)
+        lost = problem and attempt.ended_by in _NEEDS_CHECKPOINT
         return {
             "ended_by": "FATAL_ERROR" if lost else attempt.ended_by,
-            "success": success and not doubt,
+            "success": success and not contradiction,
             "moved": after != attempt.before,
-            "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if died else 0,
+            "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if crashed else 0,
             "error_code": str(fields.get("error_code", "")),
-            "message": (doubt or problem or _find_message(attempt))[:_LONGEST_PROBLEM],
+            "message": (contradiction or problem or _find_message(attempt))[:_LONGEST_PROBLEM],
             "payload": dict(fields),
-            "heard": [msgspec.to_builtins(each) for each in attempt.heard[:_SHOWN]],
+            "heard": msgspec.to_builtins(attempt.signals[:_MOST_SIGNALS]),
             "counted": {
                 "all": attempt.total,
                 "refused": attempt.refused,
@@ -267,11 +262,11 @@ class CheckpointUpdater:
         }
 
     def _update(self, attempt: SessionAttempt) -> tuple[Checkpoint | None, str]:
-        """The checkpoint with all that the session said; or as it was, and why."""
-        before, word = self.read(), attempt.word
+        """The checkpoint with all that the session said; or unchanged, and why."""
+        before, signal = self.read(), attempt.signal
         work: GitWork | None = None
-        if word is not None and word.type == "CHECKPOINT:WRITE":
-            written = has_written(attempt.before, before, word)
+        if signal is not None and signal.type == "CHECKPOINT:WRITE":
+            written = has_written(attempt.before, before, signal)
             work = None if written else read_git_work(self._checkpoints.place.root)
         at = self._timestamp()
         try:
@@ -289,27 +284,29 @@ class CheckpointUpdater:
         return found.checkpoint, ""
 
     def record_question(self, request_id: str, since: float, deadline: float) -> None:
-        """A human is asked, or asked still after a restart: the same words change nothing."""
-        self._change_if_needed(
+        """A human is asked, or is still asked after a restart."""
+        self._change(
             lambda known: apply_question(
                 known, request_id, format_timestamp(since), format_timestamp(deadline)
             )
         )
 
     def record_issue(self, number: int, url: str) -> None:
-        """The question stands on that issue."""
-        self._change_if_needed(lambda known: apply_issue(known, number, url))
+        self._change(lambda known: apply_issue(known, number, url))
 
-    def _change_if_needed(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
-        """For whoever reads the checkpoint; the question itself does not hang on it."""
+    def _change(self, change: Callable[[Checkpoint], Checkpoint]) -> None:
+        """For whoever reads the checkpoint: the question itself does not depend on it."""
         try:
-            before = self.read()
-            if before is not None and change(before) != before:
+            known = self.read()
+            if known is not None:
                 self._checkpoints.update(
-                    self._epic_id, lambda now: change(now or before), self._timestamp()
+                    self._epic_id,
+                    lambda before: change(before or known),
+                    self._timestamp(),
+                    if_changed=True,
                 )
         except InterlockError as error:
-            self._note(f"the checkpoint does not tell of the question: {error}")
+            self._note(f"the question is not recorded in the checkpoint: {error}")
 
     def _timestamp(self) -> str:
         return format_timestamp(self._now())
@@ -318,23 +315,23 @@ class CheckpointUpdater:
 def _apply_session(
     before: Checkpoint | None, attempt: SessionAttempt, work: GitWork | None, at: str
 ) -> tuple[Checkpoint | None, list[str]]:
-    """The checkpoint after the session, and what could not be followed. With `work`, the session
-    has announced a place that it did not write down."""
-    after, word = before, attempt.word
+    """The checkpoint after the session, and notes on what could not be applied. With `work`, the
+    session announced a position that it did not write itself."""
+    after, signal = before, attempt.signal
     notes: list[str] = []
     if after is not None:
-        after, notes = apply_stories(after, attempt.heard)
-    if word is not None and work is not None:
-        after = apply_announced_position(after, word, work, at)
+        after, notes = apply_stories(after, attempt.signals)
+    if signal is not None and work is not None:
+        after = apply_announced_position(after, signal, work, at)
     if after is None:
         return None, notes
-    if word is not None and word.type == "HITL_REQUIRED":
-        after = apply_request(after, word, at)
+    if signal is not None and signal.type == "HITL_REQUIRED":
+        after = apply_request(after, signal, at)
     return apply_failure(after, attempt, at), notes
 
 
 def _find_message(attempt: SessionAttempt) -> str:
-    fields = attempt.word.fields if attempt.word else {}
+    fields = attempt.signal.fields if attempt.signal else {}
     for name in ("message", "error", "status"):
         if fields.get(name):
             return str(fields[name])

@@ -1,13 +1,11 @@
 """The vocabulary of epics: statuses and their transitions, outcomes, and effects of line signals.
 
-All three are tables. Words of older tools for a status are accepted on reading only. Outcome exit
-codes below 10 and from 75 are those of every command, the rest are the epic's own. Of several
-signals, one that holds the work back counts wherever it stands, otherwise the last.
+All three are tables. Older tools' words for a status are accepted on reading only. Exit codes below
+10 and from 75 are those of every command, the rest are the epic's own.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
@@ -50,10 +48,10 @@ ALIASES: Final[dict[Status, tuple[str, ...]]] = {
     Status.DONE: ("completed", "complete", "success"),
     Status.CANCELLED: ("canceled", "aborted"),
 }
-"""Other words for a status, with hyphens and blanks written as underscores."""
+"""Other words for a status, with underscores for hyphens and blanks."""
 
-_OF_A_KIND: Final[dict[tuple[Kind, str], Status]] = {("epic", "planning"): Status.DRAFT}
-"""A story that is being planned is at work; an epic that is being planned has not begun."""
+_BY_KIND: Final[dict[tuple[Kind, str], Status]] = {("epic", "planning"): Status.DRAFT}
+"""A story that is being planned is in progress; an epic that is being planned is not."""
 _MEANING: Final = {
     **{status.value: status for status in Status},
     **{alias: status for status, aliases in ALIASES.items() for alias in aliases},
@@ -87,30 +85,31 @@ _AFTER: Final[dict[Status, tuple[Status, ...]]] = {
     Status.CANCELLED: (),
 }
 NEXT: Final = {
-    before: tuple(each for each in after if each != before) for before, after in _AFTER.items()
+    before: tuple(status for status in after if status != before)
+    for before, after in _AFTER.items()
 }
-"""What may follow. The same status again is always legal; what is done is never undone."""
+"""Legal transitions. The same status again is always legal; what is done is never undone."""
 
 
 def read_status(word: str, kind: Kind = "story") -> Status:
-    """The status a word means, in any of its spellings; SourceError if it means none."""
+    """The status that a word means, in any spelling; SourceError if it means none."""
     plain = "_".join(word.strip().lower().replace("-", " ").replace("_", " ").split())
-    found = _OF_A_KIND.get((kind, plain)) or _MEANING.get(plain)
+    found = _BY_KIND.get((kind, plain)) or _MEANING.get(plain)
     if found is None:
-        raise SourceError(f"{word[:40]!r} is no status; use one of {', '.join(Status)}")
+        raise SourceError(f"{word[:40]!r} is not a status; use one of {', '.join(Status)}")
     return found
 
 
 def change_status(before: Status | None, after: Status, subject: str) -> Status:
-    """The new status, if it may follow; StateError with what may."""
+    """The new status, if it may follow; StateError with those that may."""
     if before is None or after == before or after in NEXT[before]:
         return after
     legal = ", ".join(NEXT[before]) or "nothing"
-    raise StateError(f"{subject} is {before}: {after} cannot follow; what can is {legal}")
+    raise StateError(f"{subject} is {before} and cannot become {after}; possible: {legal}")
 
 
 class EpicOutcome(msgspec.Struct, frozen=True):
-    """One way to end. An epic whose `status` is None keeps the one it has."""
+    """One way to end. With a `status` of None, the epic keeps the one it has."""
 
     exit_code: int
     status: Status | None
@@ -119,30 +118,30 @@ class EpicOutcome(msgspec.Struct, frozen=True):
 
 
 OUTCOMES: Final[dict[str, EpicOutcome]] = {
-    "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "all of it is done"),
-    "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot go on; the code says why"),
-    "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended, and not all succeeded"),
+    "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "everything is done"),
+    "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot continue; the code says why"),
+    "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended with parts undone"),
     "PAUSED_DISCUSS": EpicOutcome(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
     "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
-    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "HITL_HALT", "a human put it off"),
+    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "HITL_HALT", "a human deferred it"),
     "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
-    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is spent, or nothing moves"),
+    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or nothing moves"),
     "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
     "GIT_MISMATCH": EpicOutcome(
-        16, Status.BLOCKED, "FATAL_ERROR", "git does not fit the checkpoint"
+        16, Status.BLOCKED, "FATAL_ERROR", "git does not match the checkpoint"
     ),
-    "NO_SIGNAL": EpicOutcome(17, Status.BLOCKED, "FATAL_ERROR", "a session ended without a word"),
+    "NO_SIGNAL": EpicOutcome(17, Status.BLOCKED, "FATAL_ERROR", "a session ended without a signal"),
 }
 LOCKED: Final = "LOCKED"
 LOCKED_EXIT: Final = 18
-"""Somebody else works on the epic, or in this workspace: no end of it."""
+"""Another process works on the epic or in this workspace. Not an outcome of the epic."""
 
 
 def list_exit_codes() -> list[tuple[str, int, str]]:
-    """Every word with its exit code and what it means, by code."""
+    """Every outcome with its exit code and meaning, by code."""
     rows = [(name, each.exit_code, each.means) for name, each in OUTCOMES.items()]
-    rows += [("WAITING", 4, "a human is asked; run it again when there is an answer")]
-    rows += [(LOCKED, LOCKED_EXIT, "somebody else works on it")]
+    rows += [("WAITING", 4, "a human is asked; run it again after the answer")]
+    rows += [(LOCKED, LOCKED_EXIT, "another process works on it")]
     return sorted(rows, key=lambda row: row[1])
 
 
@@ -170,38 +169,14 @@ EFFECTS: Final[dict[str, Effect]] = {
     "FATAL_ERROR": "stop",
     "RECOVERABLE_ERROR": "retry",
 }
-"""`restart`, `review` and `stop` end the session; `retry` says how it ended if it says nothing
-stronger; `story` changes a story; `note` is only written down. What a human decided is no session's
-to say: such a line is a note."""
+"""`restart`, `review` and `stop` end the session; `retry` says how it ended if nothing stronger
+does; `story` changes a story; `note` is only recorded. A session cannot decide for a human: such a
+line is a note."""
 
 ENDING: Final = frozenset(
     name for name, effect in EFFECTS.items() if effect in ("restart", "review", "stop")
 )
 DECIDING: Final = ENDING | {"RECOVERABLE_ERROR"}
 FIRM: Final = ("FATAL_ERROR", "RECOVERY_FAILED", "HITL_REQUIRED")
-"""These count wherever they stand, the first of them before the others."""
-
-
-class SessionSignal(Protocol):
-    """A signal that was accepted."""
-
-    @property
-    def type(self) -> str: ...
-
-
-S = TypeVar("S", bound=SessionSignal)
-
-
-def find_deciding_signal(spoken: Iterable[S]) -> S | None:
-    """The signal by which a session ended, of all that were accepted, in their order."""
-    said = [each for each in spoken if each.type in DECIDING]
-    for name in FIRM:
-        firm = next((each for each in said if each.type == name), None)
-        if firm is not None:
-            return firm
-    return said[-1] if said else None
-
-
-def ending_word(name: str) -> str:
-    """The word of the artifact for a signal."""
-    return name.replace(":", "_")
+"""These decide wherever they stand, the first of the list before the others; of all other signals
+the last one decides."""

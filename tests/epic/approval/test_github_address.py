@@ -37,7 +37,7 @@ def test_a_key_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("news", "said"),
     [
-        ({"GITHUB_API_URL": "ftp://x"}, "no address"),
+        ({"GITHUB_API_URL": "ftp://x"}, "not a URL"),
         ({"GITHUB_API_URL": "https://me:pw@x"}, "name or password"),
         ({"GITHUB_REPOSITORY": ""}, "Which repository"),
         ({"GITHUB_REPOSITORY": "boats"}, "OWNER/NAME"),

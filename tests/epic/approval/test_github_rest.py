@@ -135,5 +135,5 @@ def test_nobody_there() -> None:
 
 def test_the_token_is_not_sent_to_another_place(github: Github, rest: GithubRest) -> None:
     github.fault("200", link='<http://127.0.0.1:9/x>; rel="next"')
-    with pytest.raises(GithubError, match="next page is elsewhere"):
+    with pytest.raises(GithubError, match="next page is on another host"):
         rest.get(PATH, "issues")

@@ -123,7 +123,7 @@ def changed(value: dict[str, Any], path: str, new: Any) -> dict[str, Any]:
     [
         ("nested-1.0", "epic.id", ..., "epic.id is missing"),
         ("nested-1.0", "epic.id", "", "epic.id is missing"),
-        ("nested-1.0", "epic.id", "../../x", "epic.id is no id"),
+        ("nested-1.0", "epic.id", "../../x", "epic.id is not an id"),
         ("nested-1.0", "current", 3, "current must be an object"),
         ("nested-1.0", "current.story_id", ..., "current.story_id is missing"),
         ("nested-1.0", "current.task_index", "abc", "must be a whole number from 0"),
@@ -134,9 +134,9 @@ def changed(value: dict[str, Any], path: str, new: Any) -> dict[str, Any]:
         ("nested-1.0", "next_action.type", ..., "next_action.type is missing"),
         ("nested-1.0", "next_action.type", "dance", "is none of continue, retry, revise"),
         ("nested-1.0", "completed", "all", "completed must be a list"),
-        ("nested-1.0", "epic.status", "banana", "epic.status: 'banana' is no status"),
-        ("flat-1.0", "status", "banana", "'banana' is no status"),
-        ("flat-1.0", "story_id", ["x"], "story_id must be a text"),
+        ("nested-1.0", "epic.status", "banana", "epic.status: 'banana' is not a status"),
+        ("flat-1.0", "status", "banana", "'banana' is not a status"),
+        ("flat-1.0", "story_id", ["x"], "story_id must be text"),
         ("flat-1.0", "commit_hash", ..., "commit_hash is missing"),
         ("flat-1.0", "phase", ..., "phase is missing"),
         ("ad-hoc", "epic", "", "epic is missing"),
@@ -183,7 +183,7 @@ def test_the_future_is_told_from_damage() -> None:
     assert isinstance(sound, UnreadableCheckpoint)
     assert isinstance(torn, UnreadableCheckpoint)
     assert (sound.kind, torn.kind) == ("VERSION", "CORRUPT")
-    assert "it has version 3, and this Interlock knows 2: use a newer one" in sound.sentence
+    assert "it has version 3, and this Interlock knows 2: use a newer Interlock" in sound.sentence
 
 
 def test_fields_nobody_knows_are_kept() -> None:

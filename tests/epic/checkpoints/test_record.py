@@ -67,20 +67,20 @@ def deep(levels: int) -> Any:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"note": "a\x00b"}, "holds a NUL character"),
-        ({"note": "a\ud800b"}, "holds half a character"),
+        ({"note": "a\x00b"}, "contains a NUL character"),
+        ({"note": "a\ud800b"}, "contains half a character"),
         ({"note": "x" * 4_001}, "note has more than 4,000 characters"),
         ({"extra": {"n": 2**63}}, "does not fit into 64 bits"),
         ({"extra": {"n": float("inf")}}, "a number is infinite"),
         ({"extra": {"deep": deep(60)}}, "nested deeper than 40 levels"),
-        ({"extra": {"long": "x" * (1 << 20)}}, r"at most 1,048,576 are kept: shorten its notes"),
-        ({"git": GitWork(commit="HEAD")}, "git.commit is no commit"),
-        ({"git": GitWork(commit="--upload-pack=x")}, "git.commit is no commit"),
-        ({"position": Position(story_id="../x")}, "position.story_id is no id"),
+        ({"extra": {"long": "x" * (1 << 20)}}, r"more than 1,048,576: shorten its notes"),
+        ({"git": GitWork(commit="HEAD")}, "git.commit is not a commit"),
+        ({"git": GitWork(commit="--upload-pack=x")}, "git.commit is not a commit"),
+        ({"position": Position(story_id="../x")}, "position.story_id is not an id"),
         ({"stories": (Story(id="a"), Story(id="a"))}, "a story is named twice"),
         ({"stories": (Story(id=""),)}, "a story has no id"),
         ({"attempts": {"retry": -1}}, "attempts.retry is below 0"),
-        ({"recoveries": (Recovery(number=1, stash="stash@{0}"),)}, "stash is no commit"),
+        ({"recoveries": (Recovery(number=1, stash="stash@{0}"),)}, "stash is not a commit"),
     ],
 )
 def test_what_cannot_be_read_back_is_not_written(fields: dict[str, Any], why: str) -> None:
@@ -93,7 +93,7 @@ BAD_IDS = ["", ".", "..", "../x", "a/b", "/etc", "a b", "-x", ".x", "a\x00", "a:
 
 @pytest.mark.parametrize("epic_id", [*BAD_IDS, "x" * 101, "active", "Checkpoint", "a\\b", "{e}"])
 def test_an_id_that_cannot_name_a_file(epic_id: str) -> None:
-    with pytest.raises(SourceError, match="cannot be an epic's id: use letters, digits"):
+    with pytest.raises(SourceError, match="is not an epic's id: use at most 100 letters, digits"):
         check_epic_id(epic_id)
 
 
@@ -115,14 +115,14 @@ def test_a_session_says_where_it_is() -> None:
     after = apply_position(done, said(story_id="3-2", note=""), work, "T3")
     assert [each.id for each in after.stories] == ["3-1", "3-2"]
     assert (after.note, after.next_action) == ("", NextAction())
-    with pytest.raises(StateError, match="story 3-1 is done: in_progress cannot follow"):
+    with pytest.raises(StateError, match="story 3-1 is done and cannot become in_progress"):
         apply_position(after, said(), work, "T4")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.CANCELLED])
 def test_an_epic_that_is_over_is_not_moved(status: Status) -> None:
     over = Checkpoint(epic=Epic(id="epic-3", status=status))
-    with pytest.raises(StateError, match=f"epic epic-3 is {status}: begin a new one"):
+    with pytest.raises(StateError, match=f"epic epic-3 is {status}: start a new one"):
         apply_position(over, said(), GitWork(), "T")
 
 

@@ -147,7 +147,7 @@ def test_when_all_are_damaged_it_is_corrupt_and_nothing_is_thrown_away(kept: Che
         path.write_bytes(b"{")
     found = unread(kept)
     assert (found.kind, found.code) == ("CORRUPT", "CHECKPOINT_CORRUPT")
-    assert "set it aside with: interlock epic checkpoint clear" in found.sentence
+    assert "archive it with 'interlock epic checkpoint clear'" in found.sentence
     assert write(kept, "3").checkpoint.generation == 1
     assert len(list(kept.place.state.glob("archive/*"))) == 2
 
@@ -157,7 +157,10 @@ def test_wrong_fields_are_invalid(kept: Checkpoints) -> None:
     files(kept)[0].write_text(json.dumps({**SHAPES["flat-1.0"](), "status": "banana"}))
     assert unread(kept).kind == "INVALID"
     files(kept)[0].write_text(json.dumps({**SHAPES["flat-1.0"](), "epic_id": "epic-4"}))
-    assert (unread(kept).kind, "of epic 'epic-4'" in unread(kept).sentence) == ("INVALID", True)
+    assert (unread(kept).kind, "belongs to epic 'epic-4'" in unread(kept).sentence) == (
+        "INVALID",
+        True,
+    )
 
 
 def test_one_from_the_future_is_not_gone_behind(kept: Checkpoints) -> None:
@@ -209,7 +212,7 @@ def test_the_pointer_and_several_epics(kept: Checkpoints) -> None:
     assert (kept.find_active(), kept.list_epics()) == ("epic-4", ["epic-3", "epic-4"])
     for folder in kept.place.folders:
         (folder / "active").write_text("../../etc/passwd\n")
-    with pytest.raises(SourceError, match="name one with --epic: epic-3, epic-4"):
+    with pytest.raises(SourceError, match="name one of epic-3, epic-4"):
         kept.find_active()
 
 
@@ -270,7 +273,7 @@ def test_files_that_are_links_are_refused(kept: Checkpoints, name: str) -> None:
     path = kept.place.state / name
     path.unlink(missing_ok=True)
     path.symlink_to(precious)
-    with pytest.raises(SourceError, match="is a link, or not what it should be: remove it"):
+    with pytest.raises(SourceError, match="is a link or not a plain file: remove it"):
         write(kept, "2")
     assert precious.read_text() == "mine"
     assert loaded(kept).checkpoint.position.task == "1"
@@ -295,7 +298,7 @@ def test_a_pipe_does_not_stop_the_reader(kept: Checkpoints) -> None:
 @pytest.mark.parametrize("epic_id", ["../x", "", "a/b", "active", "x" * 200])
 def test_ids_are_checked_at_every_door(kept: Checkpoints, epic_id: str) -> None:
     for door in (kept.read, lambda each: write(kept, epic_id=each), lambda e: kept.clear(e, "w")):
-        with pytest.raises(SourceError, match="cannot be an epic's id"):
+        with pytest.raises(SourceError, match="is not an epic's id"):
             door(epic_id)
     assert not kept.place.state.exists()
 
@@ -366,8 +369,8 @@ def test_a_full_disk(repo: GitRepo, kept: Checkpoints) -> None:
     write(kept, "2")
     before = snapshot(kept)
     assert told(start("full", repo.folder, "100")) == (
-        f"the checkpoint of {EPIC} cannot be written: File too large; the one before is as it was: "
-        "make room or give rights, and try again"
+        f"the checkpoint of {EPIC} cannot be written: File too large; the one before is unchanged: "
+        "make room or grant access, and try again"
     )
     assert snapshot(kept) == before
     assert write(kept, "3").checkpoint.generation == 3
@@ -378,8 +381,8 @@ def test_folders_that_may_not_be_written(repo: GitRepo, kept: Checkpoints) -> No
     before = snapshot(kept)
     kept.place.state.chmod(0o500)
     assert told(start("powerless", repo.folder)) == (
-        f"the checkpoint of {EPIC} cannot be written: Permission denied; the one before is as it "
-        "was: make room or give rights, and try again"
+        f"the checkpoint of {EPIC} cannot be written: Permission denied; the one before is "
+        "unchanged: make room or grant access, and try again"
     )
     kept.place.state.chmod(0o700)
     assert snapshot(kept) == before

@@ -103,7 +103,6 @@ def test_the_matrix(
     before = repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")
     state = compare_git(repo.folder, recorded)
     assert state.findings == (*related, *where, *dirty)
-    assert state.is_dirty == bool(dirty)
     assert (repo.git("status", "--porcelain"), repo.git("rev-parse", "HEAD")) == before
 
 
@@ -236,7 +235,7 @@ def test_a_bisect(repo: GitRepo) -> None:
 def test_a_repository_that_cannot_be_read_is_no_clean_one(repo: GitRepo) -> None:
     recorded = read_git_work(repo.folder)
     (repo.folder / ".git" / "index").write_bytes(b"broken")
-    with pytest.raises(SourceError, match="git cannot say what has changed"):
+    with pytest.raises(SourceError, match="git status failed"):
         compare_git(repo.folder, recorded)
 
 

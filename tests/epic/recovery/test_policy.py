@@ -21,7 +21,7 @@ def test_every_finding_has_a_row_and_words() -> None:
     state = GitState(findings=(), tracked=("a", "b", "c", "d", "e"), operation="merge", ahead=1)
     words = {describe_finding(each, state) for each in GitFinding}
     assert len(words) == len(GitFinding)
-    assert "files were changed since: a, b, c and 2 more" in words
+    assert "files have changed since: a, b, c and 2 more" in words
     assert "HEAD nothing is 1 commit ahead of the checkpoint" in words
 
 
@@ -47,7 +47,7 @@ def test_a_projects_own_rows() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"late": "ask"}, "'late' is nothing git can be on resume; use equal, ahead"),
+        ({"late": "ask"}, "'late' is not a finding about git; use one of equal, ahead"),
         ({"behind": "reset"}, "behind = 'reset': use one of continue, stash, ask, refuse"),
         ({"behind": "stash"}, "behind = stash: only dirty_as_left, dirty_tracked"),
         ({"operation": "continue"}, "operation = continue: use ask or refuse"),

@@ -57,7 +57,7 @@ def test_changed_files_are_stashed_recorded_and_restored(repo: GitRepo, kept: Ch
     outcome, said = run(kept)
     assert outcome.may_continue
     assert said == [
-        f"{S}STARTED:files were changed since: a.txt",
+        f"{S}STARTED:files have changed since: a.txt",
         f"{S}COMPLETE:{head}",
     ]
     assert repo.git("status", "--porcelain") == "?? .interlock/"
@@ -103,8 +103,10 @@ def test_a_stash_that_no_longer_fits_is_kept(repo: GitRepo, kept: Checkpoints) -
     dirty(repo)
     outcome, _ = run(kept)
     repo.commit("another way", {"a.txt": "another way\n"})
-    with pytest.raises(SourceError, match=f"{outcome.stash[:12]} does not fit .* it is kept"):
+    before = _work_of(repo)
+    with pytest.raises(SourceError, match=f"{outcome.stash[:12]} cannot be applied .* is kept"):
         restore_stash(kept, EPIC, None, AT)
+    assert _work_of(repo) == before
     assert loaded(kept).checkpoint.recoveries[0].state == "stashed"
 
 
@@ -189,7 +191,7 @@ def test_it_is_tried_so_often_and_no_reset_brings_the_count_back(
     assert (outcome.action, outcome.code) == (Action.REFUSE, "MAX_RETRIES_EXCEEDED")
     assert said[-1] == (
         f"{S}FAILED:MAX_RETRIES_EXCEEDED recovery was tried 3 times for this task: "
-        "files were changed since: a.txt"
+        "files have changed since: a.txt"
     )
     assert (repo.folder / "a.txt").read_text() == "one too many\n"
     for folder in kept.place.folders:
@@ -251,7 +253,9 @@ def test_a_stash_that_git_refuses_is_a_failure(repo: GitRepo, kept: Checkpoints)
     (repo.folder / ".git" / "index.lock").touch()
     outcome, said = run(kept)
     assert outcome.code == "GIT_STATE_MISMATCH"
-    assert said[-1].startswith(f"{S}FAILED:GIT_STATE_MISMATCH git stash failed: ")
+    assert said[-1].startswith(
+        f"{S}FAILED:GIT_STATE_MISMATCH git stash failed, and nothing was changed: "
+    )
     assert loaded(kept).checkpoint.recoveries[0].state == "failed"
     assert (repo.folder / "a.txt").read_text() == "half done\n"
 
@@ -304,3 +308,57 @@ def test_a_link_is_refused(kept: Checkpoints) -> None:
         add_attempt(kept.place, "e", "a", "T")
     with pytest.raises(SourceError, match="is a symbolic link"):
         count_attempts(kept.place, "e", "a")
+
+
+@pytest.mark.parametrize("ignored", [".interlock/\n", ".sage/\n", "/.asterisk/\n.interlock\n"])
+def test_folders_of_ours_may_be_ignored(repo: GitRepo, kept: Checkpoints, ignored: str) -> None:
+    repo.commit("ignore", {".gitignore": ignored})
+    repo.write({".interlock/interlock.db": "rows\n", ".asterisk/x": "x\n"})
+    write(kept)
+    repo.write({"a.txt": "changed\n", "new.txt": "new\n"})
+    outcome = recover(kept, EPIC, print, AT)
+    assert (outcome.code, outcome.action) == ("", Action.STASH)
+    assert repo.git("status", "--porcelain", "a.txt", "new.txt") == ""
+    assert (repo.folder / ".interlock/interlock.db").read_text() == "rows\n"
+    restore_stash(kept, EPIC, None, AT)
+    assert (repo.folder / "new.txt").read_text() == "new\n"
+
+
+def _work_of(repo: GitRepo) -> tuple[str, str, str]:
+    diffs = (repo.git("diff", "--binary"), repo.git("diff", "--cached", "--binary"))
+    return repo.git("status", "--porcelain", "--untracked-files=all"), *diffs
+
+
+def test_a_stash_that_fails_half_way_is_undone(repo: GitRepo, kept: Checkpoints) -> None:
+    repo.write({".sage/notes.txt": "one\n"})
+    repo.git("add", "--force", ".sage/notes.txt")
+    repo.commit("tracked and ignored", {".gitignore": ".sage/\n", "d.txt": "d\n"})
+    write(kept)
+    repo.write({".sage/notes.txt": "two\n", "a.txt": "staged\n", "new/x.txt": "new\n"})
+    repo.git("add", "a.txt")
+    repo.write({"a.txt": "changed\n", "d.txt": None, "b.txt": None})
+    repo.git("rm", "--quiet", "--cached", "b.txt")
+    before = _work_of(repo)
+    for number in (1, 2):
+        outcome = recover(kept, EPIC, print, AT)
+        assert outcome.code == "GIT_STATE_MISMATCH"
+        assert outcome.sentence.startswith("git stash failed, and nothing was changed: ")
+        assert "ignored by one of your .gitignore files" in outcome.sentence
+        assert (_work_of(repo), repo.git("stash", "list")) == (before, ""), number
+
+
+def test_work_that_cannot_be_put_back_is_kept_and_named(repo: GitRepo, kept: Checkpoints) -> None:
+    repo.commit("attributes", {".gitattributes": "a.txt filter=fragile\n"})
+    repo.git("config", "filter.fragile.clean", "cat")
+    repo.git("config", "filter.fragile.smudge", "false")
+    repo.git("config", "filter.fragile.required", "true")
+    write(kept)
+    repo.write({"a.txt": "changed\n", "b.txt": "changed\n", "new.txt": "new\n"})
+    outcome = recover(kept, EPIC, print, AT)
+    stash = repo.git("rev-parse", "refs/stash")
+    assert outcome.code == "GIT_STATE_MISMATCH"
+    assert f"your work is kept as stash {stash[:12]}" in outcome.sentence
+    assert (repo.folder / "new.txt").read_text() == "new\n"
+    assert (repo.folder / "b.txt").read_text() == "changed\n"
+    assert repo.git("show", f"{stash}:a.txt") == "changed"
+    assert repo.git("rev-parse", f"refs/interlock/stash/{stash}") == stash

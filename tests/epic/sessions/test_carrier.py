@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,12 @@ from interlock.agents.cli.carrier import AgentHome, make_nonce
 from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.engine.case import Case
-from interlock.epic.sessions.carrier import (
-    SessionAttempt,
-    SessionCarrier,
-    SessionLimits,
-    backoff_seconds,
-)
+from interlock.epic.checkpoints.place import find_state_folder
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.progress import CheckpointUpdater
+from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits, backoff_seconds
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
+from interlock.epic.sessions.record import SessionAttempt
 from interlock.system.clock import SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
@@ -36,18 +36,16 @@ FATAL = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:quoted"
 QUICK = SessionLimits(session=20.0, idle=20.0, grace=0.2, backoff=2.0)
 
 
-class Notes:
-    """A keeper that only tells what it was told."""
+class Updater(CheckpointUpdater):
+    """The real one, which also keeps what it was given."""
 
-    def __init__(self) -> None:
-        self.lives: list[SessionAttempt] = []
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Checkpoints(find_state_folder(folder)), "epic-3", time.time, print)
+        self.attempts: list[SessionAttempt] = []
 
-    def before(self, ask: Ask) -> str:
-        return "before"
-
-    def after(self, ask: Ask, life: SessionAttempt) -> Mapping[str, Any]:
-        self.lives.append(life)
-        return {"ended_by": life.ended_by, "message": life.message}
+    def apply(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
+        self.attempts.append(attempt)
+        return super().apply(ask, attempt)
 
 
 def asked(dispatch_id: int = 1, **context: Any) -> Ask:
@@ -62,16 +60,16 @@ def space_of(folder: Path) -> str:
 
 def carrier(
     folder: Path,
-    tongue: AgentDialect,
-    notes: Notes,
+    dialect: AgentDialect,
+    updater: Updater | None = None,
     limits: SessionLimits = QUICK,
     clock: Clock | None = None,
 ) -> SessionCarrier:
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    station = AgentHome(
+    home = AgentHome(
         folder / "agents", folder, WorkspaceOwner(space_of(folder)), environ, make_nonce
     )
-    return SessionCarrier(tongue, station, limits, clock or SystemClock(), notes)
+    return SessionCarrier(dialect, home, limits, clock or SystemClock(), updater or Updater(folder))
 
 
 def claude(fake: FakeCli, name: str = "claude", *, bare: bool = False) -> CliDialect:
@@ -162,15 +160,15 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
 async def test_only_the_agents_own_words_count(
     tmp_path: Path, scene: list[Act], ended: str, message: str
 ) -> None:
-    notes, fake = Notes(), FakeCli(tmp_path, scene)
+    updater, fake = Updater(tmp_path), FakeCli(tmp_path, scene)
     if ended == "CRASH":
         scene = [*scene, ("exit", 1)]
         (fake.place / "scenes.json").write_text(json.dumps([scene]))
-    reply = await one(carrier(tmp_path, claude(fake), notes))
+    reply = await one(carrier(tmp_path, claude(fake), updater))
 
-    assert msgspec.json.decode(reply.content)["ended_by"] == ended, notes.lives
-    assert not message or notes.lives[0].message == message
-    assert notes.lives[0].before == "before"
+    assert msgspec.json.decode(reply.content)["ended_by"] == ended, updater.attempts
+    assert not message or updater.attempts[0].message == message
+    assert updater.attempts[0].before == "none"
 
 
 async def test_codex_too_and_its_tools_are_no_voice_either(tmp_path: Path) -> None:
@@ -189,8 +187,8 @@ async def test_codex_too_and_its_tools_are_no_voice_either(tmp_path: Path) -> No
         {"type": "item.completed", "item": {"id": "a", "type": "agent_message", "text": DONE}},
         {"type": "turn.completed", "usage": {"input_tokens": 3, "output_tokens": 4}},
     ]
-    notes, fake = Notes(), FakeCli(tmp_path, say(*events))
-    reply = await one(carrier(tmp_path, claude(fake, "codex"), notes))
+    updater, fake = Updater(tmp_path), FakeCli(tmp_path, say(*events))
+    reply = await one(carrier(tmp_path, claude(fake, "codex"), updater))
 
     assert msgspec.json.decode(reply.content)["ended_by"] == "EPIC_COMPLETE"
     assert reply.usage.tokens == 7
@@ -199,15 +197,15 @@ async def test_codex_too_and_its_tools_are_no_voice_either(tmp_path: Path) -> No
 async def test_a_rate_limit_is_a_pause_and_no_crash(tmp_path: Path) -> None:
     failed = Claude.failed("You've hit your session limit", "rate_limit", 429)
     scene = [*say(Claude.init(), Claude.limited("rejected", 2_000_000_000), *failed), ("exit", 1)]
-    notes = Notes()
-    reply = await one(carrier(tmp_path, claude(FakeCli(tmp_path, scene)), notes))
+    updater = Updater(tmp_path)
+    reply = await one(carrier(tmp_path, claude(FakeCli(tmp_path, scene)), updater))
 
-    assert (reply.failure, reply.until, notes.lives) == ("rate-limit", 2_000_000_000, [])
+    assert (reply.failure, reply.until, updater.attempts) == ("rate-limit", 2_000_000_000, [])
 
 
 async def test_a_session_knows_that_it_is_orchestrated_and_where_to_speak(tmp_path: Path) -> None:
-    notes, fake = Notes(), FakeCli(tmp_path, turn(last=DONE))
-    await one(carrier(tmp_path, claude(fake), notes))
+    updater, fake = Updater(tmp_path), FakeCli(tmp_path, turn(last=DONE))
+    await one(carrier(tmp_path, claude(fake), updater))
     called = fake.calls()[0]
 
     assert called["env"]["SAGE_ORCHESTRATOR"] == "1"
@@ -222,7 +220,7 @@ async def test_a_slash_command_is_sent_as_one_only_where_somebody_set_it_so(tmp_
         folder = tmp_path / str(bare)
         folder.mkdir()
         fake = FakeCli(folder, turn(last=DONE))
-        async with Bench(carrier(folder, claude(fake, bare=bare), Notes())) as bench:
+        async with Bench(carrier(folder, claude(fake, bare=bare))) as bench:
             bench.carrier.send([ask])
             await bench.until(1)
         call = fake.calls()[0]
@@ -231,7 +229,7 @@ async def test_a_slash_command_is_sent_as_one_only_where_somebody_set_it_so(tmp_
 
 
 class Noting(SystemClock):
-    """The real clock, which notes for how long somebody asked it to wait."""
+    """The real clock, which updater for how long somebody asked it to wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -243,12 +241,12 @@ class Noting(SystemClock):
 
 
 async def test_after_crashes_it_waits_before_it_starts(tmp_path: Path) -> None:
-    tongue = ExecDialect((sys.executable, "-I", "-S", "-c", f"print({DONE!r})"))
+    dialect = ExecDialect((sys.executable, "-I", "-S", "-c", f"print({DONE!r})"))
     limits = msgspec.structs.replace(QUICK, backoff=0.04)
     for crashes, pauses in ((0, []), (2, [0.08])):
         clock, folder = Noting(), tmp_path / str(crashes)
         folder.mkdir()
-        async with Bench(carrier(folder, tongue, Notes(), limits, clock)) as bench:
+        async with Bench(carrier(folder, dialect, limits=limits, clock=clock)) as bench:
             bench.carrier.send([asked(crashes=crashes)])
             await bench.until(1)
         assert [each for each in clock.pauses if each in (0.04, 0.08)] == pauses
@@ -265,14 +263,14 @@ def test_the_pause_doubles_up_to_five_minutes(crashes: int, pause: float) -> Non
 
 async def test_one_that_is_not_needed_any_more_is_ended_with_its_tree(tmp_path: Path) -> None:
     fake = FakeCli(tmp_path, [("pid", 1), ("hang", 1)])
-    async with Bench(carrier(tmp_path, claude(fake), Notes())) as bench:
+    async with Bench(carrier(tmp_path, claude(fake))) as bench:
         bench.carrier.send([asked()])
         pid = int(await appears(fake.place / "pid"))
     assert gone(pid)
 
 
 async def test_a_command_that_cannot_be_started_is_told_in_a_sentence(tmp_path: Path) -> None:
-    reply = await one(carrier(tmp_path, ExecDialect(("/nowhere/at-all",)), Notes()))
+    reply = await one(carrier(tmp_path, ExecDialect(("/nowhere/at-all",))))
     assert (reply.failure, reply.content) == ("crash", b"")
     assert "cannot be started" in reply.reason
 
@@ -284,10 +282,10 @@ async def test_a_meeting_place_that_cannot_be_left_tidy_does_not_undo_the_last_w
     script = tmp_path / "session.py"
     there = "s = os.environ['INTERLOCK_CHANNEL']\nd = os.path.dirname(s)\n"
     script.write_text(f"import os\n{there}os.{act}\nprint({DONE!r})\n")
-    tongue = ExecDialect((sys.executable, "-I", "-S", str(script)))
-    notes = Notes()
-    reply = await one(carrier(tmp_path, tongue, notes))
+    dialect = ExecDialect((sys.executable, "-I", "-S", str(script)))
+    updater = Updater(tmp_path)
+    reply = await one(carrier(tmp_path, dialect, updater))
     shutil.rmtree(
         Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{space_of(tmp_path)}-1", True
     )
-    assert (reply.failure, [life.ended_by for life in notes.lives]) == ("", ["EPIC_COMPLETE"])
+    assert (reply.failure, [life.ended_by for life in updater.attempts]) == ("", ["EPIC_COMPLETE"])

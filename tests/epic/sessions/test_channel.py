@@ -109,7 +109,7 @@ def test_a_socket_left_by_a_dead_run_is_replaced(folder: Path) -> None:
 
 def test_a_folder_that_is_a_link_is_not_used(folder: Path, tmp_path: Path) -> None:
     folder.symlink_to(tmp_path)
-    with pytest.raises(SourceError, match="no folder of this user"):
+    with pytest.raises(SourceError, match="not a folder of this user"):
         asyncio.run(Channel(folder, TOKEN, lambda kind, payload: None).start())
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.epic.sessions.record import HeardSignal, SessionRecord
-from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, find_deciding_signal
+from interlock.epic.sessions.record import RecordedSignal, SessionRecord, find_deciding_signal
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM
 from interlock.signals.catalogue import list_signals
 from interlock.signals.lines import LineSignal, read_payload
 from interlock.system.errors import SourceError
@@ -102,16 +102,16 @@ def test_a_file_that_was_cut_anywhere_holds_a_beginning_of_what_was_said(
     found = record(folder)
     found.add(signal("STORY_STARTED", "9-9"), "stream", 2.0)
     found.close()
-    types = [each.type for each in found.heard]
-    assert types[:-1] == [each.type for each in whole.heard][: len(types) - 1]
+    types = [each.type for each in found.signals]
+    assert types[:-1] == [each.type for each in whole.signals][: len(types) - 1]
     again = record(folder)
-    assert [each.type for each in again.heard] == types
+    assert [each.type for each in again.signals] == types
     assert all(json.loads(line) for line in whole.path.read_bytes().splitlines()[-1:])
 
 
 @given(st.lists(st.sampled_from(sorted(DECIDING)), min_size=1))
 def test_a_word_that_holds_back_counts_wherever_it_stands_else_the_last(types: list[str]) -> None:
-    said = [HeardSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
+    said = [RecordedSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
     found = find_deciding_signal(said)
     assert found is not None
     firm = [name for name in FIRM if name in types]

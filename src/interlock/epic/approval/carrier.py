@@ -1,9 +1,8 @@
 """Gates on GitHub: the question becomes an issue, a comment there becomes the answer.
 
-Knows when to look, when to come again, and that only the request's id is needed to find an issue
-after a restart. Each unclear comment is replied to once, and the question stays open. Deadlines are
-the loop's; what words mean is known by `comments`. `CheckpointedGate` notes in the checkpoint that
-a review is open and until when an answer counts.
+Decides when to poll. After a restart an issue is found again by the request's id alone. Each
+unclear comment gets one reply, and the question stays open; deadlines are the loop's business.
+`CheckpointedGate` records in the checkpoint that a review is open and until when an answer counts.
 """
 
 import asyncio
@@ -14,7 +13,6 @@ import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, Reply
 from interlock.engine.circuit import CRASH
-from interlock.epic.approval.comments import CommentReading
 from interlock.epic.approval.github import GithubBusyError
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
@@ -34,58 +32,46 @@ _LONGEST_QUESTION: Final = 60_000
 _COMMANDS: Final = """\
 | command | means |
 |---|---|
-| `/approve` | go on |
+| `/approve` | continue |
 | `/revise` and what to change | do it again, with these notes |
-| `/discuss` and what about | pause; we talk first |
+| `/discuss` and what about | pause and talk first |
 | `/halt` | stop the work |
 | `/defer` | put it off; it can be resumed |"""
-_HOW: Final = f"""\
+_HOW_TO_ANSWER: Final = f"""\
 ### How to answer
 
 Write a comment whose first line is one of these:
 
 {_COMMANDS}
 
-A comment that says nothing but "Approved", "LGTM" or "Looks good to me" approves, too, and so does
-the label `approved`. If you want to say more than that, use a command. People with write access, or
-those on the project's list, can answer. Reactions and closing are no answers."""
+A comment that says nothing but "Approved", "LGTM" or "Looks good to me" approves too, and so does
+the label `approved`. To say more than that, use a command. People with write access can answer, or
+those on the project's list if it has one. Reactions and closing the issue are not answers."""
 
 
-def title_of(ask: Ask) -> str:
-    """A title on one line."""
-    return " ".join(f"Review: {ask.case_id} - {ask.step}".split())[:200]
-
-
-def body_of(ask: Ask, request_id: str) -> str:
+def format_body(ask: Ask, request_id: str) -> str:
     """The issue's body, without the marker."""
     question = ask.prompt.strip()
     if len(question) > _LONGEST_QUESTION:
-        question = f"{question[:_LONGEST_QUESTION]}\n\n(cut here: it is longer)"
+        question = f"{question[:_LONGEST_QUESTION]}\n\n(shortened)"
     question = question.replace("<!--", "&lt;!--")
-    head = f"Interlock waits for a decision about `{_code(ask.case_id)}` at `{_code(ask.step)}`"
-    again = f", attempt {ask.attempt}" if ask.attempt > 1 else ""
+    attempt = f", attempt {ask.attempt}" if ask.attempt > 1 else ""
+    head = (
+        f"Interlock is waiting for a decision about `{_clean_code(ask.case_id)}` at "
+        f"`{_clean_code(ask.step)}`{attempt}. Request `{_clean_code(request_id)}`."
+    )
+    return f"{head}\n\n{_HOW_TO_ANSWER}\n\n### The question\n\n{question}"
+
+
+def format_reply(problem: str, mark: str) -> str:
+    """A reply that asks for a command, with the hidden marker of what it replies to."""
     return (
-        f"{head}{again}. Request `{_code(request_id)}`.\n\n{_HOW}\n\n### The question\n\n{question}"
+        f"{problem} Please write a comment that begins with a command:\n\n{_COMMANDS}\n\n"
+        f"Until then the work waits.\n\n{format_reply_marker(mark)}"
     )
 
 
-def reply_to_unclear(login: str, why: str) -> str:
-    """What is said to a comment that could not be taken for an answer."""
-    return (
-        f"@{_code(login)}, this could not be taken for an answer: {why}. "
-        f"Please write a new comment that begins with a command:\n\n{_COMMANDS}\n\n"
-        "Until then the work waits."
-    )
-
-
-def reply_to_closing() -> str:
-    return (
-        "Closing this issue is no answer. Please write a comment that begins with a command:\n\n"
-        f"{_COMMANDS}\n\nUntil then the work waits."
-    )
-
-
-def _code(text: str) -> str:
+def _clean_code(text: str) -> str:
     return " ".join(text.replace("`", "'").split())[:200]
 
 
@@ -93,25 +79,24 @@ POLL_S: Final = 30.0
 LONGEST_S: Final = 300.0
 """The longest pause after GitHub failed without saying how long to wait."""
 PATIENCE: Final = 20
-"""After so many looks at nothing new the pauses grow by one more, up to ten times as long."""
+"""After so many polls without news the pause grows by one poll, up to ten."""
 _LONGEST_TIMES: Final = 10
 
 
 class _Question:
-    """One ask and how far it has come."""
+    """One ask, and its issue as far as it is known."""
 
     def __init__(self, ask: Ask, request_id: str) -> None:
         self.ask = ask
         self.request_id = request_id
-        self.watched: IssuePoll | None = None
+        self.poll: IssuePoll | None = None
         self.pending: Thread | None = None
-        """A thread that changed and was not understood yet."""
+        """A thread that changed and was not read yet."""
         self.failures = 0
-        self.quiet = 0
-        """How many looks there were since something changed."""
+        self.quiet_polls = 0
+        """How many polls there were since something changed."""
         self.hurried = False
-        self.told = False
-        """Its issue was told."""
+        self.announced = False
         self.cancel: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -127,7 +112,7 @@ class IssueCarrier:
         *,
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
-        opened: Callable[[Ask, GithubIssue], None] = lambda _ask, _issue: None,
+        on_open: Callable[[Ask, GithubIssue], None] = lambda _ask, _issue: None,
         at_once: bool = False,
     ) -> None:
         self._issues = issues
@@ -135,11 +120,10 @@ class IssueCarrier:
         self._workspace = workspace
         self._allowed = tuple(allowed)
         self._poll_s = poll_s
-        self._opened = opened
-        """Told the issue on which a question stands."""
+        self._on_open = on_open
         self._at_once = at_once
-        """The first look at a question comes before `send` returns: a sitting that does not wait
-        finds an answer that is there already."""
+        """Poll once before `send` returns: work that does not wait finds an answer that is there
+        already."""
         self._open: dict[int, _Question] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._deliver: Deliver
@@ -153,18 +137,18 @@ class IssueCarrier:
                 question = _Question(ask, self.request_id(ask.dispatch_id))
                 self._open[ask.dispatch_id] = question
                 if self._at_once:
-                    self._take_look(question, *self._looked_at(question))
+                    self._handle(question, *self._poll(question))
                 else:
-                    self._turn(question)
+                    self._start_poll(question)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         question = self._open.pop(dispatch_id, None)
         if question is not None:
-            self._rest(question)
+            self._stop_polling(question)
 
     async def close(self) -> None:
         for question in self._open.values():
-            self._rest(question)
+            self._stop_polling(question)
         self._open.clear()
         await asyncio.gather(*self._leaving, return_exceptions=True)
         self._issues.close()
@@ -173,22 +157,22 @@ class IssueCarrier:
         """Dispatch ids are unique in a workspace, and several may share a repository."""
         return f"{self._workspace}-{dispatch_id}"
 
-    def bound(self, repo: str, number: int) -> bool:
-        """Whether this is an issue that is waited on."""
-        watched = (each.watched for each in self._open.values())
-        here = repo.lower() == self._issues.repo.lower()
-        return here and any(each.issue.number == number for each in watched if each is not None)
+    def is_watching(self, repo: str, number: int) -> bool:
+        """Whether an answer is awaited on this issue."""
+        polls = [question.poll for question in self._open.values() if question.poll is not None]
+        is_ours = repo.lower() == self._issues.repo.lower()
+        return is_ours and any(poll.issue.number == number for poll in polls)
 
     def wake(self, number: int) -> None:
-        """Something may have happened there: look at once."""
+        """Something may have happened on that issue: poll at once."""
         for question in self._open.values():
-            if question.watched is not None and question.watched.issue.number == number:
+            if question.poll is not None and question.poll.issue.number == number:
                 question.hurried = True
                 if question.task is None:
-                    self._turn(question)
+                    self._start_poll(question)
 
-    def _rest(self, question: _Question) -> None:
-        """No further look; one that is under way is let finish, its result is dropped."""
+    def _stop_polling(self, question: _Question) -> None:
+        """No further poll; one that is under way may finish, and its result is dropped."""
         if question.cancel is not None:
             question.cancel()
             question.cancel = None
@@ -196,19 +180,19 @@ class IssueCarrier:
             self._leaving.add(question.task)
             question.task.add_done_callback(self._leaving.discard)
 
-    def _turn(self, question: _Question) -> None:
+    def _start_poll(self, question: _Question) -> None:
         if question.cancel is not None:
             question.cancel()
             question.cancel = None
-        question.task = asyncio.get_running_loop().create_task(self._look(question))
+        question.task = asyncio.get_running_loop().create_task(self._run_poll(question))
 
-    async def _look(self, question: _Question) -> None:
-        reply, delay = await asyncio.to_thread(self._looked_at, question)
+    async def _run_poll(self, question: _Question) -> None:
+        reply, delay = await asyncio.to_thread(self._poll, question)
         question.task = None
-        self._take_look(question, reply, delay)
+        self._handle(question, reply, delay)
 
-    def _looked_at(self, question: _Question) -> tuple[Reply | None, float]:
-        """One look: the answer if there is one, and when to come again if there is none."""
+    def _poll(self, question: _Question) -> tuple[Reply | None, float]:
+        """The answer if there is one, and when to poll again if there is none."""
         now, hurried = self._clock.now(), question.hurried
         question.hurried = False
         try:
@@ -220,12 +204,12 @@ class IssueCarrier:
         except InterlockError as error:
             return Reply(question.ask.dispatch_id, failure=CRASH, reason=str(error)), 0.0
         question.failures = 0
-        return reply, self._poll_s * min(1 + question.quiet // PATIENCE, _LONGEST_TIMES)
+        return reply, self._poll_s * min(1 + question.quiet_polls // PATIENCE, _LONGEST_TIMES)
 
-    def _take_look(self, question: _Question, reply: Reply | None, delay: float) -> None:
-        if question.watched is not None and not question.told:
-            question.told = True
-            self._opened(question.ask, question.watched.issue)
+    def _handle(self, question: _Question, reply: Reply | None, delay: float) -> None:
+        if question.poll is not None and not question.announced:
+            question.announced = True
+            self._on_open(question.ask, question.poll.issue)
         if self._open.get(question.ask.dispatch_id) is not question:
             return
         if reply is not None:
@@ -233,86 +217,85 @@ class IssueCarrier:
             self._deliver(reply)
             return
         at = self._clock.now() + (0 if question.hurried else delay)
-        question.cancel = self._clock.call_at(at, lambda: self._turn(question))
+        question.cancel = self._clock.call_at(at, lambda: self._start_poll(question))
 
     def _ask_github(self, question: _Question, now: float, hurried: bool) -> Reply | None:
-        """One look, in a thread of its own: the answer, or nothing yet."""
+        """Poll in a thread of its own: the answer, or None."""
         ask = question.ask
-        if question.watched is None:
-            body = body_of(ask, question.request_id)
-            issue = self._issues.open(question.request_id, title_of(ask), body, ask.at)
-            question.watched = IssuePoll(self._issues, issue)
-        # After a failure a reply of ours may stand there that was never acknowledged: whoever does
-        # not look at all comments first would write it again.
+        if question.poll is None:
+            title = " ".join(f"Review: {ask.case_id} - {ask.step}".split())[:200]
+            body = format_body(ask, question.request_id)
+            issue = self._issues.open(question.request_id, title, body, ask.at)
+            question.poll = IssuePoll(self._issues, issue)
+        # After a failure a reply of ours may be there that was never acknowledged: without reading
+        # all comments first we would write it again.
         all_of_it = hurried or question.failures > 0
-        question.pending = question.watched.look(all_of_it=all_of_it) or question.pending
-        question.quiet += 1
+        question.pending = question.poll.look(all_of_it=all_of_it) or question.pending
+        question.quiet_polls += 1
         if question.pending is None:
             return None
-        question.quiet = 0
-        state = self._understand(question.pending, question, now)
+        question.quiet_polls = 0
+        issue = question.poll.issue
+        state = self._read_thread(question.pending, question.request_id, issue, now)
         if state.answer is not None:
-            return _reply(ask.dispatch_id, state.answer, state.answered_by)
-        self._reply_to_unclear(question.watched.issue.number, state)
+            answer = {"decision": state.answer.decision.lower(), "comment": state.answer.notes}
+            return Reply(
+                ask.dispatch_id, msgspec.json.encode(answer), answered_by=state.answered_by
+            )
+        self._reply_to_unclear(issue.number, state)
         question.pending = None
         return None
 
-    def _understand(self, thread: Thread, question: _Question, now: float) -> ThreadState:
-        assert question.watched is not None  # noqa: S101  it is looked at first
-        issue = question.watched.issue
-        own = self._issues.own_login() or issue.author
-        request = Request(question.request_id, issue.at, own)
-        if self._allowed:
-            return read_thread(thread, request, may_answer(self._allowed))
-
-        def may(author: Author) -> bool:
+    def _read_thread(
+        self, thread: Thread, request_id: str, issue: GithubIssue, now: float
+    ) -> ThreadState:
+        def may_write(author: Author) -> bool:
             return self._issues.may_write(author.login, now)
 
+        request = Request(request_id, issue.at, self._issues.own_login() or issue.author)
+        may = may_answer(self._allowed) if self._allowed else may_write
         return read_thread(thread, request, may)
 
     def _reply_to_unclear(self, number: int, state: ThreadState) -> None:
         for judged in state.unclear:
-            text = reply_to_unclear(judged.comment.author.login, judged.reading.why)
-            self._issues.say(number, f"{text}\n\n{format_reply_marker(judged.mark)}")
+            login, why = _clean_code(judged.comment.author.login), judged.reading.why
+            problem = f"@{login}, this comment is not clear enough to be an answer: {why}."
+            self._issues.comment(number, format_reply(problem, judged.mark))
         if state.is_closed_unanswered:
-            self._issues.say(number, f"{reply_to_closing()}\n\n{format_reply_marker(CLOSED)}")
-
-
-def _reply(dispatch_id: int, answer: CommentReading, answered_by: str) -> Reply:
-    data = {"decision": answer.decision.value.lower(), "comment": answer.notes}
-    return Reply(dispatch_id, msgspec.json.encode(data), answered_by=answered_by)
+            closed = "Closing this issue is not an answer."
+            self._issues.comment(number, format_reply(closed, CLOSED))
 
 
 REVIEW: Final = "REVIEW"
 
 
 class CheckpointedGate:
-    """Carries what its `desk` carries, and has each review noted first."""
+    """Wraps the carrier that asks people, and records each review in the checkpoint first."""
 
     def __init__(
         self,
-        desk: Carrier,
-        keeper: CheckpointUpdater,
+        carrier: Carrier,
+        updater: CheckpointUpdater,
         patience: float,
-        name: Callable[[int], str] = str,
+        name_request: Callable[[int], str] = str,
     ) -> None:
-        self.desk = desk
-        self._keeper = keeper
+        self.carrier = carrier
+        self._updater = updater
         self._patience = patience
-        self._name = name
+        self._name_request = name_request
 
     def start(self, deliver: Deliver) -> None:
-        self.desk.start(deliver)
+        self.carrier.start(deliver)
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
             if ask.step == REVIEW:
-                due = ask.at + self._patience
-                self._keeper.record_question(self._name(ask.dispatch_id), ask.at, due)
-        self.desk.send(asks)
+                request_id = self._name_request(ask.dispatch_id)
+                self._updater.record_question(request_id, ask.at, ask.at + self._patience)
+        self.carrier.send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
-        self.desk.settle(dispatch_id, error)
+        self.carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
-        await self.desk.close()
+        await self.carrier.close()

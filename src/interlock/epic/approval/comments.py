@@ -1,8 +1,8 @@
 """What one comment on an issue decides: its text goes in, a decision and the reason come out.
 
-Small and strict on purpose. A command decides. Without one, a comment approves only if it is made
-of approval phrases and politeness and of nothing else: whoever wants to say more uses a command.
-Refuses to know who wrote the comment and when; `thread` does.
+Small and strict on purpose. A command decides. Without one, a comment approves only if it consists
+of approval phrases and politeness and nothing else: whoever wants to say more uses a command. Who
+wrote the comment, and when, is up to `thread`.
 """
 
 # ruff: noqa: RUF001 -- dashes and apostrophes as people type them
@@ -18,7 +18,7 @@ from interlock.signals.own_words import split_units
 
 
 class CommentDecision(StrEnum):
-    """What a comment is taken for."""
+    """How a comment is read."""
 
     APPROVE = "APPROVE"
     REVISE = "REVISE"
@@ -57,7 +57,7 @@ POLITENESS: Final = (
     r"(?:best |kind |warm )?regards|best wishes|sent from my (?:iphone|ipad|android|phone)",
 )
 YES: Final = (r"yes|yep|yeah|ok|okay|sure|\+1",)
-"""They open an answer and are none."""
+"""They may begin an answer and are not one themselves."""
 VOTE: Final = (rf"approve(?: {_IT})?",)
 """Without a word of politeness it is a vote; with one, somebody else may be asked for it."""
 PHRASES: Final = {
@@ -171,7 +171,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class CommentReading(msgspec.Struct, frozen=True):
-    """What one comment is taken for, and why."""
+    """How one comment is read, and why."""
 
     decision: CommentDecision
     why: str
@@ -207,7 +207,7 @@ class LiveText(msgspec.Struct, frozen=True):
 
 
 def read_comment(comment: str, request_id: str = "") -> CommentReading:
-    """What the comment of somebody who may answer is taken for."""
+    """How the comment of somebody who may answer is read."""
     if len(comment) > LONGEST:
         return CommentReading(UNCLEAR, f"it has more than {LONGEST:,} characters")
     live = find_live_text(comment, request_id)
@@ -377,10 +377,10 @@ def _blank_blocks(text: str) -> tuple[str, bool]:
             has_lazy_lines = has_lazy_lines or any(own for _, own in lines)
             piece = "\n".join(line if own else _blank(line) for line, own in lines)
         elif unit.kind == "html":
-            # What stands on the line before the tag opens was said.
+            # Text on the line before the tag opens is live.
             head = re.match(r"\n[^<\n]*", piece)
-            said = head[0] if head else "" if "<" in piece else piece
-            piece = said + _blank(piece[len(said) :])
+            before = head[0] if head else "" if "<" in piece else piece
+            piece = before + _blank(piece[len(before) :])
         elif unit.kind != "line":
             piece = _blank(piece)
         pieces.append(piece)

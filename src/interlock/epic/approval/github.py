@@ -1,8 +1,7 @@
-"""GitHub by HTTP: its address and token, entity tags, pages, and what a refusal means.
+"""Requests to GitHub's REST API, and what a refusal means: try later, no permission, or no.
 
-A request is sent once and never waits: whoever asks decides when to come again. GitHub says in
-several ways that it was asked too often. The token is never shown, neither in a message nor in a
-repr.
+Each request is made once and never waits: the caller decides when to try again. The token comes
+from the environment or a file and is never shown, neither in a message nor in a repr.
 """
 
 import re
@@ -29,7 +28,7 @@ from interlock.system.retry import TransientError, is_transient, read_retry_afte
 URL: Final = "GITHUB_API_URL"
 REPOSITORY: Final = "GITHUB_REPOSITORY"
 TOKENS: Final = ("GITHUB_TOKEN", "GH_TOKEN")
-"""Names the token goes by; the first that is set counts."""
+"""Variables that may hold the token; the first that is set counts."""
 KEY_FILE: Final = ".github-token"
 PUBLIC: Final = "https://api.github.com"
 _REPO: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
@@ -54,13 +53,13 @@ def github_address(
     repo = repo or environ.get(REPOSITORY, "").strip()
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SourceError(f"{URL} is no address: it should begin with https:// or http://.")
+        raise SourceError(f"{URL} is not a URL: it should begin with https:// or http://.")
     if "@" in parts.netloc:
-        raise SourceError(f"{URL} has a name or password in it: take them out, set {TOKENS[0]}.")
+        raise SourceError(f"{URL} contains a name or password: remove it and set {TOKENS[0]}.")
     if not repo:
         raise SourceError(f"Which repository on GitHub? Set {REPOSITORY}, for example acme/boats.")
     if not _REPO.fullmatch(repo) or repo.rpartition("/")[2] in (".", ".."):
-        raise SourceError(f"{repo!r} names no repository: write OWNER/NAME.")
+        raise SourceError(f"{repo!r} does not name a repository: write OWNER/NAME.")
     token = find_token("GitHub", environ, TOKENS, KEY_FILE, key_file)
     return GithubAddress(url, repo, token)
 
@@ -85,7 +84,7 @@ class GithubError(SourceError):
 
 
 class GithubAuthError(GithubError):
-    """GitHub does not accept the token, or the token has not the right."""
+    """GitHub does not accept the token, or the token lacks a permission."""
 
     code = AUTH_FAILED
 
@@ -101,11 +100,11 @@ class GithubBusyError(GithubError):
     def __init__(self, message: str, status: int = 0, wait_s: float | None = None) -> None:
         super().__init__(message, status)
         self.wait_s = wait_s
-        """How long to wait, as GitHub says; nothing if it does not say."""
+        """How long to wait; None if GitHub does not say."""
 
 
 class GithubResponse(msgspec.Struct, frozen=True):
-    """What came back. `fresh` is false if nothing has changed since the entity tag."""
+    """A response. `fresh` is false if nothing has changed since the entity tag."""
 
     data: Any
     etag: str = ""
@@ -114,7 +113,7 @@ class GithubResponse(msgspec.Struct, frozen=True):
 
 
 class GithubRest:
-    """The way to one repository."""
+    """Requests about one repository."""
 
     def __init__(self, address: GithubAddress, *, timeout_s: float = TIMEOUT_S) -> None:
         self._address = address
@@ -190,20 +189,20 @@ class GithubRest:
         return GithubResponse(data, response.headers.get("etag", ""), self._find_next(response))
 
     def _find_next(self, response: httpx.Response) -> str:
-        """The next page, which must be where the token may be sent."""
+        """The URL of the next page, which must be one that may see the token."""
         found = _NEXT.search(response.headers.get("link", ""))
         if not found:
             return ""
         url = str(response.request.url.join(found[1]))
         if urlsplit(url)[:2] != urlsplit(self._address.url)[:2]:
-            raise GithubError(f"GitHub's next page is elsewhere: check {URL}.")
+            raise GithubError(f"GitHub's next page is on another host: check {URL}.")
         return url
 
     def _describe_refusal(self, response: httpx.Response, raw: bytes, what: str) -> GithubError:
         status, repo = response.status_code, self._address.repo
         message = read_error_message(raw, self._address.token)
         if status in (403, 429) and _is_limited(response, message):
-            return GithubBusyError("GitHub was asked too often.", status, _find_wait(response))
+            return GithubBusyError("GitHub's rate limit is reached.", status, _find_wait(response))
         if is_transient(status):
             return GithubBusyError(f"GitHub answered {status}.", status, _find_wait(response))
         reason = message or "no reason given"
@@ -211,8 +210,7 @@ class GithubRest:
             return GithubAuthError(f"make a new token and set {TOKENS[0]} to it.", status)
         if status == 403:
             return GithubAuthError(
-                f"the token may not use {what} in {repo} ({reason}); "
-                "give it the right to read and write issues.",
+                f"the token may not use {what} in {repo} ({reason}); let it read and write issues.",
                 status,
             )
         if response.is_redirect:

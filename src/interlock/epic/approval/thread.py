@@ -1,8 +1,7 @@
-"""What a whole issue decides: its comments, its `approved` label, and its being closed.
+"""What a whole issue decides: its comments, its `approved` label, and whether it was closed.
 
-Knows who counts: not bots, not our own account, not those without the right, not what came before
-the request. The last comment of each person counts, and of several people the most cautious one.
-Refuses to know where the thread came from, and what words mean: `comments` does.
+Bots, our own account, people without the right to answer and comments from before the request do
+not count. The last comment of each person counts, and of several people the most cautious one.
 """
 
 import re
@@ -22,10 +21,10 @@ from interlock.signals.own_words import split_units
 
 APPROVED_LABEL: Final = "approved"
 TRUSTED: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Associations that stand for the right to answer, where nothing better is known."""
+"""Associations that give the right to answer, where nothing better is known."""
 UNKNOWN_EDITOR: Final = "?"
 CLOSED: Final = "closed"
-"""The mark of our reply about an issue that was closed without an answer."""
+"""Marks our reply to an issue that was closed without an answer."""
 _MARKER: Final = re.compile(r"<!--\s*interlock\b", re.IGNORECASE)
 _REPLIED: Final = re.compile(r"<!--\s*interlock:asked-back (\S{1,80})\s*-->")
 _AFTER: Final = 1.0
@@ -33,7 +32,7 @@ _BEFORE: Final = -1.0
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who wrote or did something."""
+    """An account on GitHub."""
 
     login: str
     association: str = ""
@@ -60,7 +59,7 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class LabelEvent(msgspec.Struct, frozen=True):
-    """A label was set or taken away."""
+    """A label was set or removed."""
 
     label: str
     actor: Author
@@ -69,7 +68,7 @@ class LabelEvent(msgspec.Struct, frozen=True):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """An issue as far as it can answer."""
+    """What an issue has that can be an answer."""
 
     comments: tuple[Comment, ...] = ()
     labels: tuple[LabelEvent, ...] = ()
@@ -92,13 +91,12 @@ class JudgedComment(msgspec.Struct, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Names the comment in our reply. After an edit it is another one: it may be replied to
-        again."""
+        """Identifies the comment in our reply. After an edit it differs: we may reply again."""
         return f"{self.comment.comment_id}@{self.comment.at:.0f}"
 
 
 class ThreadState(msgspec.Struct, frozen=True):
-    """How the thread stands: an answer and who gave it, or which comments to reply to."""
+    """The answer and who gave it, or which comments to reply to."""
 
     judged: tuple[JudgedComment, ...]
     answer: CommentReading | None = None
@@ -109,7 +107,7 @@ class ThreadState(msgspec.Struct, frozen=True):
 
 
 class CommentRecord(msgspec.Struct, frozen=True):
-    """A comment as somebody recorded it on a line of JSON."""
+    """A comment as a line of a JSONL file has it."""
 
     id: str | int
     author: Author
@@ -120,7 +118,7 @@ class CommentRecord(msgspec.Struct, frozen=True):
 
 
 def may_answer(allowed: Iterable[str] = ()) -> MayAnswer:
-    """Those on the list; without one, those whose association stands for the right."""
+    """Those on the list; without one, those whose association gives the right."""
     names = {name.lower().lstrip("@") for name in allowed}
     if names:
         return lambda author: author.login.lower() in names
@@ -128,25 +126,25 @@ def may_answer(allowed: Iterable[str] = ()) -> MayAnswer:
 
 
 def read_thread(thread: Thread, request: Request, may: MayAnswer) -> ThreadState:
-    """The answer, if there is one, and what every comment is taken for."""
+    """The answer, if there is one, and how every comment is read."""
     ordered = sorted(thread.comments, key=lambda each: each.at)
     judged = tuple(JudgedComment(each, judge_comment(each, request, may)) for each in ordered)
-    heard = [each for each in judged if each.reading.decision is not CommentDecision.IGNORED]
-    last = {each.comment.author.login.lower(): each for each in heard}
+    counted = [each for each in judged if each.reading.decision is not CommentDecision.IGNORED]
+    last = {each.comment.author.login.lower(): each for each in counted}
     answer, by = _find_answer([*last.values()], _find_label(thread.labels, request, may))
     if answer is not None:
         return ThreadState(judged, answer, by)
     replied = _find_replied(thread.comments, request)
     unclear = tuple(
         each
-        for each in heard
+        for each in counted
         if each.reading.decision is CommentDecision.UNCLEAR and each.mark not in replied
     )
     return ThreadState(judged, None, "", unclear, thread.closed and CLOSED not in replied)
 
 
 def judge_comment(comment: Comment, request: Request, may: MayAnswer) -> CommentReading:
-    """What one comment is taken for, by who wrote it and when, and by its words."""
+    """How one comment is read, by who wrote it and when, and by its words."""
     reason = find_ignore_reason(comment, request, may)
     if reason:
         return CommentReading(CommentDecision.IGNORED, reason)
@@ -158,13 +156,13 @@ def judge_comment(comment: Comment, request: Request, may: MayAnswer) -> Comment
         why = f"{comment.edited_by} edited it, not its author"
         return CommentReading(CommentDecision.UNCLEAR, why)
     if reading.decision is CommentDecision.APPROVE:
-        why = "it was edited, and who did that cannot be known"
+        why = "it was edited, and GitHub does not say by whom"
         return CommentReading(CommentDecision.UNCLEAR, why)
     return reading
 
 
 def find_ignore_reason(comment: Comment, request: Request, may: MayAnswer) -> str:
-    """Why a comment is no answer whatever it says; empty if it may be one."""
+    """Why a comment cannot be an answer whatever it says; empty if it can."""
     author = comment.author
     if has_own_marker(comment.body):
         return "it carries our own marker"
@@ -180,7 +178,7 @@ def find_ignore_reason(comment: Comment, request: Request, may: MayAnswer) -> st
 
 
 def has_own_marker(body: str) -> bool:
-    """Whether we wrote this: our hidden marker stands outside a quote."""
+    """Whether we wrote this: our hidden marker is outside a quote."""
     if not _MARKER.search(body):
         return False
     return any(
@@ -194,7 +192,7 @@ def format_reply_marker(mark: str) -> str:
 
 
 def read_record(raw: bytes) -> CommentRecord | str:
-    """The record on a line, or why it is none."""
+    """The record on a line, or why it cannot be read."""
     try:
         return msgspec.json.decode(raw, type=CommentRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -204,7 +202,7 @@ def read_record(raw: bytes) -> CommentRecord | str:
 def judge_record(
     record: CommentRecord, request_id: str, own: str, may: MayAnswer
 ) -> CommentReading:
-    """What a record would be taken for: its words, and the label beside them."""
+    """How a record would be read: its words, and the label beside them."""
     request = Request(request_id, 0.0, own)
     at = _AFTER if record.created_after_request else _BEFORE
     comment = Comment(f"{record.id}", record.author, record.comment, at, record.edited_by)
@@ -219,7 +217,7 @@ def judge_record(
 
 
 def _find_replied(comments: Sequence[Comment], request: Request) -> set[str]:
-    """What we replied to already; only our own account's marks count, if it is known."""
+    """The marks of what we replied to; if our own account is known, only its comments count."""
     own = request.own.lower()
     ours = [each for each in comments if not own or each.author.login.lower() == own]
     return {mark for each in ours for mark in _REPLIED.findall(each.body)}
@@ -229,33 +227,33 @@ def _find_label(
     events: Sequence[LabelEvent], request: Request, may: MayAnswer
 ) -> LabelEvent | None:
     """The approving label as it is on now, set after the request by someone who may."""
-    now = None
-    for event in sorted(events, key=lambda each: each.at):
-        if event.label.lower() == APPROVED_LABEL:
-            now = event if event.on else None
-    if now is None or now.at < request.at or now.actor.is_bot or not may(now.actor):
+    named = [event for event in events if event.label.lower() == APPROVED_LABEL]
+    named.sort(key=lambda event: event.at)
+    if not named or not named[-1].on or named[-1].at < request.at:
         return None
-    return None if request.own and now.actor.login.lower() == request.own.lower() else now
+    actor = named[-1].actor
+    is_own = request.own and actor.login.lower() == request.own.lower()
+    return None if actor.is_bot or is_own or not may(actor) else named[-1]
 
 
 def _find_answer(
     last: list[JudgedComment], label: LabelEvent | None
 ) -> tuple[CommentReading | None, str]:
-    voices = [
+    readings = [
         (each.reading, each.comment.author.login) for each in last if _has_weight(each, label)
     ]
     if label is not None:
         why = f"{label.actor.login} set the label {APPROVED_LABEL}"
-        voices.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
-    voices.sort(key=lambda each: CAUTION.index(each[0].decision))
-    if not voices or voices[0][0].decision is CommentDecision.UNCLEAR:
+        readings.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
+    readings.sort(key=lambda each: CAUTION.index(each[0].decision))
+    if not readings or readings[0][0].decision is CommentDecision.UNCLEAR:
         return None, ""
-    return voices[0]
+    return readings[0]
 
 
 def _has_weight(judged: JudgedComment, label: LabelEvent | None) -> bool:
-    """An unclear comment holds an approval back if it doubts, or is of who set the label; small
-    talk of others does not."""
+    """An unclear comment holds an approval back if it expresses doubt, or is by who set the label;
+    small talk of others does not."""
     if judged.reading.decision is not CommentDecision.UNCLEAR:
         return True
     own = label is not None and label.actor.login.lower() == judged.comment.author.login.lower()
@@ -263,8 +261,8 @@ def _has_weight(judged: JudgedComment, label: LabelEvent | None) -> bool:
 
 
 def _read_label(label: str | dict[str, Any], author: Author, at: float) -> LabelEvent:
-    """A recorded label: a name that the comment's author set with it, or an object that tells who
-    set it and when."""
+    """A recorded label: a name, set by the comment's author with it, or an object that says who set
+    it and when."""
     if isinstance(label, str):
         return LabelEvent(label, author, at)
     name = str(label.get("name") or label.get("label") or "")

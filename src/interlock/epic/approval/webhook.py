@@ -1,13 +1,7 @@
-"""A door for GitHub's webhooks: a genuine call about an issue that is waited on wakes its desk.
+"""GitHub's webhooks: a genuine call about an issue that awaits an answer makes us poll at once.
 
-Knows the signature, the delivery's id and which events matter. Never takes an answer from a body:
-whoever is woken asks GitHub itself. Refuses to know what a comment says.
-
-A desk that is also told by GitHub: while its questions wait, a webhook's door stands open.
-
-Knows how the door is served in the desk's own loop, and closes it before the desk. It has no guard
-before it: calls come through tunnels under any name, and each must be signed. Refuses to know what
-a call says, and what is asked.
+No answer is ever taken from a call's body: whoever is woken asks GitHub itself. The server accepts
+calls for any host name, because they come through tunnels; each must be signed.
 """
 
 import asyncio
@@ -17,7 +11,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import uvicorn
@@ -35,8 +29,6 @@ LARGEST: Final = 1024 * 1024
 _EVENTS: Final = frozenset({"issue_comment", "issues", "label"})
 _REMEMBERED: Final = 4_096
 SHORTEST_SECRET: Final = 16
-Bound = Callable[[str, int], bool]
-Wake = Callable[[int], None]
 
 
 class _Repository(msgspec.Struct):
@@ -55,11 +47,13 @@ class _Delivery(msgspec.Struct):
 class GithubHook:
     """Checks deliveries. Each one that is genuine and new counts once."""
 
-    def __init__(self, secret: str, bound: Bound, wake: Wake) -> None:
+    def __init__(
+        self, secret: str, is_watching: Callable[[str, int], bool], wake: Callable[[int], None]
+    ) -> None:
         if len(secret) < SHORTEST_SECRET:
             raise SourceError(f"A webhook's secret needs at least {SHORTEST_SECRET} characters.")
         self._secret = secret.encode()
-        self._bound = bound
+        self._is_watching = is_watching
         self._wake = wake
         self._seen: OrderedDict[str, None] = OrderedDict()
 
@@ -68,16 +62,16 @@ class GithubHook:
         return Starlette(routes=[Route(PATH, self._receive, methods=["POST"])])
 
     async def _receive(self, request: Request) -> JSONResponse:
-        body = await _read(request)
+        body = await _read_body(request)
         if body is None:
-            return _said(413, "the body is too large")
+            return _build_response(413, "the body is too large")
         if not self._is_genuine(request.headers.get("x-hub-signature-256", ""), body):
-            return _said(401, "the signature is wrong")
+            return _build_response(401, "the signature is wrong")
         delivery_id = request.headers.get("x-github-delivery", "")
         if not 0 < len(delivery_id) <= 128:
-            return _said(400, "the delivery has no id")
+            return _build_response(400, "the delivery has no id")
         if delivery_id in self._seen:
-            return _said(409, "this delivery came before")
+            return _build_response(409, "this delivery was received before")
         self._remember(delivery_id)
         return self._act(request.headers.get("x-github-event", ""), body)
 
@@ -92,20 +86,20 @@ class GithubHook:
 
     def _act(self, event: str, body: bytes) -> JSONResponse:
         if event not in _EVENTS:
-            return _said(202, "not an event that matters here")
+            return _build_response(202, "this event does not matter here")
         try:
             delivery = msgspec.json.decode(body, type=_Delivery)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return _said(400, "the body cannot be read")
+            return _build_response(400, "the body cannot be read")
         issue = delivery.issue
-        if issue is None or not self._bound(delivery.repository.full_name, issue.number):
-            return _said(202, "not an issue that is waited on")
+        if issue is None or not self._is_watching(delivery.repository.full_name, issue.number):
+            return _build_response(202, "no answer is awaited on this issue")
         self._wake(issue.number)
-        return _said(202, "looking")
+        return _build_response(202, "looking")
 
 
-async def _read(request: Request) -> bytes | None:
-    """The body, unless it is too large; what a client says about its size is not believed."""
+async def _read_body(request: Request) -> bytes | None:
+    """The body, unless it is too large, whatever its header says about its size."""
     body = bytearray()
     try:
         async for part in request.stream():
@@ -117,87 +111,84 @@ async def _read(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _said(status: int, sentence: str) -> JSONResponse:
-    content: dict[str, Any] = {"said": sentence}
-    return JSONResponse(content, status)
+def _build_response(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"said": sentence}, status)
 
 
-LOOPBACK: Final = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 _MOST_AT_ONCE: Final = 64
 _PATIENCE: Final = 3
 
 
 class WebhookGate:
-    """Carries what its desk carries, and serves the door from start to close."""
+    """Wraps a carrier, and serves the webhook from its start to its close."""
 
-    def __init__(self, desk: Carrier, hook: GithubHook, listening: socket.socket) -> None:
-        self._desk = desk
-        self._house = WebServer([MountedApp(PATH, hook.app())])
-        self._server = _Server(_config(self._house))
+    def __init__(self, carrier: Carrier, hook: GithubHook, listening: socket.socket) -> None:
+        self._carrier = carrier
+        self._web = WebServer([MountedApp(PATH, hook.app())])
+        self._server = _Server(
+            uvicorn.Config(
+                self._web,
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                limit_concurrency=_MOST_AT_ONCE,
+                timeout_graceful_shutdown=_PATIENCE,
+            )
+        )
         self._listening = listening
         self._serving: asyncio.Task[None]
 
     def start(self, deliver: Deliver) -> None:
-        self._desk.start(deliver)
+        self._carrier.start(deliver)
         self._serving = asyncio.get_running_loop().create_task(self._serve())
 
     def send(self, asks: Sequence[Ask]) -> None:
-        self._desk.send(asks)
+        self._carrier.send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._desk.settle(dispatch_id, error)
+        self._carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
-        self._server.over.set()
+        self._server.closing.set()
         await asyncio.gather(self._serving, return_exceptions=True)
         self._listening.close()
-        await self._desk.close()
+        await self._carrier.close()
 
     async def _serve(self) -> None:
-        async with self._house:
+        async with self._web:
             await self._server.serve([self._listening])
 
 
 class _Server(uvicorn.Server):
-    """Sleeps until it is over: a day of waiting must cost nothing. Signals are the run's."""
+    """Sleeps until it is closed: a day of waiting must cost nothing. Signals are the run's."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.over = asyncio.Event()
+        self.closing = asyncio.Event()
 
     async def main_loop(self) -> None:
-        await self.over.wait()
+        await self.closing.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-def _config(house: WebServer) -> uvicorn.Config:
-    return uvicorn.Config(
-        house,
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_graceful_shutdown=_PATIENCE,
-    )
-
-
-def door(word: str) -> socket.socket:
+def open_hook_socket(word: str) -> socket.socket:
     """The socket that `[HOST:]PORT` names; without a host only this machine reaches it."""
     host, _, port = word.rpartition(":")
     if not port.isascii() or not port.isdecimal() or int(port[:6]) > 65535:
         raise SourceError(f"--hook {word!r}: write PORT or HOST:PORT, with a port from 0 to 65535")
-    return open_socket(host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port), "--hook")
+    return open_socket(host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port), "--hook")
 
 
-def secret_of(environment: Mapping[str, str], name: str) -> str:
-    """The webhook's secret; without one everybody could knock."""
+def read_hook_secret(environment: Mapping[str, str], name: str) -> str:
+    """The webhook's secret; without one anybody could call."""
     found = environment.get(name, "").strip()
     if len(found) < SHORTEST_SECRET:
         raise SourceError(

@@ -1,7 +1,7 @@
-"""Reads a checkpoint from bytes: version 2, or one of the four shapes that older tools have left.
+"""Reads a checkpoint from bytes: version 2, or one of the four shapes that older tools write.
 
-Tells a damaged file from a wrong one and from one of a newer version. Each older shape is taken
-apart field by field, and what version 2 has no field for is kept under `extra`.
+Tells a damaged file from an invalid one and from one of a newer version. An older shape is read
+field by field, and what version 2 has no field for is kept under `extra`.
 """
 
 import copy
@@ -35,24 +35,27 @@ _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}\Z")
 
 
 class InvalidError(ValueError):
-    """The file is whole, but says something it cannot mean."""
+    """The file is whole, but has an impossible value."""
 
 
 class LegacyFields:
-    """A JSON object from which fields are taken. What is taken is gone."""
+    """A JSON object from which fields are removed as they are read."""
 
     def __init__(self, value: dict[str, Any]) -> None:
         self._value = copy.deepcopy(value)
         self._lists: dict[str, list[LegacyFields]] = {}
 
     def rest(self) -> dict[str, Any]:
-        """What was not taken; of a list's objects under their numbers. Nothing empty is left."""
+        """What was not read, the objects of a list under their numbers, without empty values."""
         lists = {
             path: {str(at): each.rest() for at, each in enumerate(items) if each.rest()}
             for path, items in self._lists.items()
         }
         left = {**self._value, **lists}
         return {name: value for name, value in left.items() if value not in ({}, [], None)}
+
+    def has(self, name: str) -> bool:
+        return self._value.get(name) is not None
 
     def drop(self, *names: str) -> None:
         for name in names:
@@ -72,37 +75,24 @@ class LegacyFields:
         return place.pop(name, None)
 
     def text(self, path: str, needed: bool = False) -> str:
-        value = self.take(path)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            value = str(value)
-        if value is None and not needed:
-            return ""
-        if not isinstance(value, str) or (needed and not value.strip()):
-            raise InvalidError(f"{path} is missing" if not value else f"{path} must be a text")
-        return value
+        return _read_text(self.take(path), path, needed)
 
     def words(self, path: str) -> str:
-        """The text there; something else is left where it is."""
+        """The text there; anything else is left where it is."""
         return self.text(path) if isinstance(self._value.get(path), str) else ""
 
-    def rounded_count(self, path: str) -> int:
-        """A count that some write with a fraction."""
-        value = self.take(path)
-        name = path.rpartition(".")[2]
-        return LegacyFields({name: int(value) if isinstance(value, float) else value}).count(name)
-
-    def count(self, path: str, needed: bool = False) -> int:
+    def count(self, path: str, needed: bool = False, rounded: bool = False) -> int:
+        """A count; with `rounded`, one that some tools write with a fraction."""
         value = self.take(path)
         if value is None and not needed:
             return 0
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 18:
             value = int(value)
-        if isinstance(value, float) and value.is_integer():
+        if isinstance(value, float) and (rounded or value.is_integer()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidError(
-                f"{path} is missing" if value is None else f"{path} must be a whole number from 0"
-            )
+            problem = "is missing" if value is None else "must be a whole number from 0"
+            raise InvalidError(f"{path} {problem}")
         return value
 
     def status(self, path: str, kind: Kind, default: Status = Status.IN_PROGRESS) -> Status:
@@ -112,10 +102,12 @@ class LegacyFields:
         except SourceError as error:
             raise InvalidError(f"{path}: {error}") from None
 
-    def commit(self, path: str) -> str:
-        """A commit's hash; "" for what is none, such as the word HEAD of an empty repository."""
-        word = self.text(path).strip()
-        return word.lower() if _COMMIT.match(word) else ""
+    def commit(self, path: str, needed: bool = False) -> str:
+        """A commit's hash; "" for another word, such as HEAD in an empty repository."""
+        value = self.take(path)
+        if value is None and needed:
+            raise InvalidError(f"{path} is missing")
+        return _read_commit(_read_text(value, path))
 
     def items(self, path: str) -> list["LegacyFields"]:
         """The objects of a list; a plain text or number counts as one with an `id`."""
@@ -127,6 +119,21 @@ class LegacyFields:
         items = [LegacyFields(each if isinstance(each, dict) else {"id": each}) for each in value]
         self._lists[path] = items
         return items
+
+
+def _read_text(value: Any, path: str, needed: bool = False) -> str:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if value is None and not needed:
+        return ""
+    if not isinstance(value, str) or (needed and not value.strip()):
+        raise InvalidError(f"{path} is missing" if not value else f"{path} must be text")
+    return value
+
+
+def _read_commit(word: str) -> str:
+    word = word.strip()
+    return word.lower() if _COMMIT.match(word) else ""
 
 
 _ACTIONS: Final[tuple[ActionType, ...]] = get_args(ActionType)
@@ -149,9 +156,7 @@ def read_nested(left: LegacyFields) -> Checkpoint:
     if story_id not in stories or status != Status.IN_PROGRESS:
         stories[story_id] = current
     left.take("epic.stories_complete")
-    commit = left.take("git.last_checkpoint_commit")
-    if commit is None:
-        raise InvalidError("git.last_checkpoint_commit is missing")
+    commit = left.commit("git.last_checkpoint_commit", needed=True)
     return Checkpoint(
         created=left.text("created"),
         updated=left.text("updated"),
@@ -163,7 +168,7 @@ def read_nested(left: LegacyFields) -> Checkpoint:
         ),
         stories=tuple(stories.values()),
         position=_read_nested_position(left, story_id),
-        git=GitWork(commit=LegacyFields({"c": commit}).commit("c"), branch=left.text("git.branch")),
+        git=GitWork(commit=commit, branch=left.text("git.branch")),
         next_action=_read_next_action(left),
         hitl=_read_hitl(left),
         failures=tuple(_read_failure(each) for each in left.items("failure_history")),
@@ -186,9 +191,7 @@ def _read_nested_position(left: LegacyFields, story_id: str) -> Position:
 
 def read_flat(left: LegacyFields) -> Checkpoint:
     """`current-checkpoint.json`, "1.0": all fields beside each other."""
-    left_commit = left.take("commit_hash")
-    if left_commit is None:
-        raise InvalidError("commit_hash is missing")
+    commit = left.commit("commit_hash", needed=True)
     story_id = left.text("story_id", needed=True)
     word = left.text("status", needed=True)
     status = LegacyFields({"status": word}).status("status", "story")
@@ -202,9 +205,7 @@ def read_flat(left: LegacyFields) -> Checkpoint:
             phase=left.text("phase", needed=True),
             task=str(left.count("task_index", needed=True)),
         ),
-        git=GitWork(
-            commit=LegacyFields({"c": left_commit}).commit("c"), branch=left.text("branch")
-        ),
+        git=GitWork(commit=commit, branch=left.text("branch")),
         note=left.text("notes"),
     )
 
@@ -215,7 +216,7 @@ def read_ad_hoc(left: LegacyFields) -> Checkpoint:
     status = left.status("state", "story")
     stories = (Story(id=story_id, status=status),) if story_id else ()
     step, ref = left.text("step"), left.text("git_ref")
-    commit = LegacyFields({"c": ref}).commit("c")
+    commit = _read_commit(ref)
     return Checkpoint(
         updated=left.text("timestamp"),
         epic=Epic(id=left.text("epic", needed=True)),
@@ -245,7 +246,7 @@ def read_epic_state(left: LegacyFields) -> Checkpoint:
     stories |= {name: Story(id=name, status=Status.DONE) for name in _read_names(left, "completed")}
     counters = ("chunk_retry_count", "test_attempt", "review_iteration")
     attempts = {name: left.count(name) for name in counters}
-    chunk = left.take("current_chunk_index")
+    has_chunk = left.has("current_chunk_index")
     error = left.take("error")
     return Checkpoint(
         updated=left.text("last_updated"),
@@ -259,7 +260,7 @@ def read_epic_state(left: LegacyFields) -> Checkpoint:
         position=Position(
             story_id=current,
             phase=left.text("phase", needed=True),
-            task="" if chunk is None else str(LegacyFields({"c": chunk}).count("c")),
+            task=str(left.count("current_chunk_index")) if has_chunk else "",
         ),
         git=GitWork(branch=left.text("story_branch") or left.text("epic_branch")),
         attempts={name: value for name, value in attempts.items() if value},
@@ -322,7 +323,7 @@ def _read_failure(item: LegacyFields) -> EpicFailure:
 
 def _read_metrics(left: LegacyFields) -> Metrics:
     return Metrics(
-        **{name: left.rounded_count(f"metrics.{name}") for name in Metrics.__struct_fields__}
+        **{name: left.count(f"metrics.{name}", rounded=True) for name in Metrics.__struct_fields__}
     )
 
 
@@ -340,14 +341,14 @@ class ReadCheckpoint(msgspec.Struct, frozen=True):
 
 
 class UnreadableCheckpoint(msgspec.Struct, frozen=True):
-    """Why there is no checkpoint to be had."""
+    """Why there is no usable checkpoint."""
 
     kind: UnreadKind
     sentence: str
 
     @property
     def code(self) -> ErrorCode:
-        """The error code of the signals: it does not tell damaged, wrong and newer apart."""
+        """The error code of the signals, which has one code for all unusable files."""
         return "NO_CHECKPOINT" if self.kind == "MISSING" else "CHECKPOINT_CORRUPT"
 
 
@@ -369,17 +370,17 @@ def read_checkpoint(raw: bytes) -> ReadCheckpoint | UnreadableCheckpoint:
 
 def _interpret(value: dict[str, Any]) -> ReadCheckpoint | UnreadableCheckpoint:
     version, body = value.get("version"), dict(value)
-    said = body.pop("checksum", None)
-    # What is signed must be as it was signed, whatever it then claims to be.
-    if said is not None and said != compute_checksum(body):
-        return UnreadableCheckpoint("CORRUPT", "its checksum does not fit its content")
+    checksum = body.pop("checksum", None)
+    # A checksum must match, whatever the file then claims to be.
+    if checksum is not None and checksum != compute_checksum(body):
+        return UnreadableCheckpoint("CORRUPT", "its checksum does not match its content")
     if version == VERSION and isinstance(version, int):
-        return _read_version_2(body, signed=said is not None)
+        return _read_version_2(body, signed=checksum is not None)
     if version is not None and version != _OLD:
         return _describe_version(version)
     shape = detect_shape(value)
     if shape is None:
-        raise InvalidError("it has none of the known shapes: no epic is named where one should be")
+        raise InvalidError("it has no known format: no epic is named where one should be")
     left = LegacyFields(value)
     left.drop("version", "checksum")
     readers = {
@@ -405,14 +406,16 @@ def detect_shape(value: dict[str, Any]) -> Shape | None:
 
 def _describe_version(version: Any) -> UnreadableCheckpoint:
     if not isinstance(version, str | int | float) or isinstance(version, bool):
-        raise InvalidError("version is no number")
+        raise InvalidError("version is not a number")
     shown = str(version)[:20]
     whole = shown.partition(".")[0]
     newer = whole.isdecimal() and int(whole) >= VERSION
     if newer:
-        sentence = f"it has version {shown}, and this Interlock knows {VERSION}: use a newer one"
+        sentence = (
+            f"it has version {shown}, and this Interlock knows {VERSION}: use a newer Interlock"
+        )
     else:
-        sentence = f"it has version {shown!r}, which is not known; known are 1.0 and {VERSION}"
+        sentence = f"it has the unknown version {shown!r}; known are 1.0 and {VERSION}"
     return UnreadableCheckpoint("VERSION", sentence)
 
 

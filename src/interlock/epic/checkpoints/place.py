@@ -4,14 +4,15 @@
 `git clean -fdx` not what is in the git directory. Links in place of our folders are refused.
 """
 
-import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.files import UnreadableFile, append_line, read_file
 from interlock.system.git import USER_TREE, Git, is_installed
 
 _STATE: Final = (".sage", "state")
@@ -37,7 +38,7 @@ class StateFolder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where checkpoints lie, the one people look at first."""
+        """Where checkpoints are, the one that people look at first."""
         return (self.state, self.shadow) if self.shadow else (self.state,)
 
     @property
@@ -73,12 +74,12 @@ def check_folders(place: StateFolder) -> None:
         except OSError as error:
             raise SourceError(f"{path} cannot be used: {error.strerror}") from None
         if not stat.S_ISDIR(mode):
-            what = "a symbolic link" if stat.S_ISLNK(mode) else "no folder"
-            raise SourceError(f"{path} is {what}: remove it, so that the state stays in place")
+            what = "a symbolic link" if stat.S_ISLNK(mode) else "not a folder"
+            raise SourceError(f"{path} is {what}: remove it, so that the state stays here")
 
 
 def make_folders(place: StateFolder) -> None:
-    """The folders, ours alone; and git is told not to clean them away."""
+    """Make the folders, for this user alone, and keep git clean away from them."""
     check_folders(place)
     for path in _list_folders(place):
         try:
@@ -96,17 +97,14 @@ def _list_folders(place: StateFolder) -> list[Path]:
 
 
 def _add_exclude(place: StateFolder) -> None:
-    """One line in the repository's own exclude file. If that cannot be, the shadow is enough."""
+    """Add a line to the repository's own exclude file. If that fails, the shadow is enough."""
     if place.exclude is None:
         return
-    try:
-        place.exclude.parent.mkdir(exist_ok=True)
-        opened = os.open(place.exclude, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        with open(opened, "rb+") as file:  # noqa: PTH123
-            before = file.read(_LARGEST_EXCLUDE)
-            if _EXCLUDED.encode() in before.splitlines():
-                return
-            gap = b"" if not before or before.endswith(b"\n") else b"\n"
-            file.write(gap + _EXCLUDED.encode() + b"\n")
-    except OSError:
+    before = read_file(place.exclude, _LARGEST_EXCLUDE)
+    if isinstance(before, UnreadableFile) and before.kind == "gone":
+        before = b""
+    if isinstance(before, UnreadableFile) or _EXCLUDED.encode() in before.splitlines():
         return
+    with suppress(OSError):
+        place.exclude.parent.mkdir(exist_ok=True)
+        append_line(place.exclude, _EXCLUDED.encode(), sync=True)

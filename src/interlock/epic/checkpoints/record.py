@@ -1,7 +1,7 @@
 """The checkpoint of an epic, version 2: one record with everything a fresh session needs.
 
-Also how a session's stated position changes it, and its bytes: checksum, limits, and refusing what
-could not be read back. The recorded commit is never that of the checkpoint itself.
+Also how a session's stated position changes it, and how it is encoded: with a checksum, within
+limits, and never so that it could not be read back.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the work stands: the four fields of the signal, and what older files add."""
+    """Where the work stands: the fields of the signal, and what older files add."""
 
     story_id: str = ""
     phase: str = ""
@@ -54,12 +54,12 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GitWork(msgspec.Struct, frozen=True, kw_only=True):
-    """How git stood when the checkpoint was written. No commit: it was not known."""
+    """How git stood when the checkpoint was written. An empty commit was not known."""
 
     commit: str = ""
     branch: str = ""
     dirt: str = ""
-    """A digest of what was not committed; empty when all was."""
+    """A digest of what was not committed; empty if everything was."""
     unborn: bool = False
     """There was a repository without any commit."""
 
@@ -100,7 +100,7 @@ class EpicFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the recovery journal. A stash is known by its commit."""
+    """One entry of the recovery journal. A stash is identified by its commit."""
 
     number: int
     at: str = ""
@@ -123,7 +123,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything. `generation` rises with every write; of two sound files the higher is newer."""
+    """Everything. `generation` rises with every write: of two sound files the higher is newer."""
 
     version: int = VERSION
     generation: int = 0
@@ -156,7 +156,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, failures=failures)
 
     def with_recovery(self, entry: Recovery) -> "Checkpoint":
-        """The entry in its place or at the end; one whose stash still lies there is never lost."""
+        """The entry in its place or at the end; an entry with a stash is never dropped."""
         others = [each for each in self.recoveries if each.number != entry.number]
         entries = sorted([*others, entry], key=lambda each: each.number)
         old, new = entries[:-_MOST_RECOVERIES], entries[-_MOST_RECOVERIES:]
@@ -165,7 +165,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session says about its place when it writes a checkpoint."""
+    """The position that a session states when it writes a checkpoint."""
 
     epic_id: str
     story_id: str
@@ -177,17 +177,17 @@ class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply_position(
-    before: Checkpoint | None, said: StatedPosition, work: GitWork, at: str
+    before: Checkpoint | None, stated: StatedPosition, work: GitWork, at: str
 ) -> Checkpoint:
-    """The checkpoint after a session has said where it is."""
-    checkpoint = before or Checkpoint(epic=Epic(id=said.epic_id), created=at)
+    """The checkpoint after a session has stated its position."""
+    checkpoint = before or Checkpoint(epic=Epic(id=stated.epic_id), created=at)
     epic = _mark_in_progress(checkpoint.epic)
-    known = checkpoint.story(said.story_id) or Story(id=said.story_id, status=said.status)
-    status = change_status(known.status, said.status, f"story {said.story_id}")
+    known = checkpoint.story(stated.story_id) or Story(id=stated.story_id, status=stated.status)
+    status = change_status(known.status, stated.status, f"story {stated.story_id}")
     commit = work.commit if status == Status.DONE else known.commit
     checkpoint = checkpoint.with_story(msgspec.structs.replace(known, status=status, commit=commit))
-    position = Position(story_id=said.story_id, phase=said.phase, task=said.task)
-    note = checkpoint.note if said.note is None else said.note
+    position = Position(story_id=stated.story_id, phase=stated.phase, task=stated.task)
+    note = checkpoint.note if stated.note is None else stated.note
     return msgspec.structs.replace(
         checkpoint,
         epic=epic,
@@ -195,14 +195,14 @@ def apply_position(
         git=work,
         updated=at,
         note=note,
-        next_action=said.next_action or NextAction(),
+        next_action=stated.next_action or NextAction(),
     )
 
 
 def _mark_in_progress(epic: Epic) -> Epic:
     if not NEXT[epic.status]:
         raise StateError(
-            f"epic {epic.id} is {epic.status}: begin a new one, or clear its checkpoint first"
+            f"epic {epic.id} is {epic.status}: start a new one, or clear its checkpoint first"
         )
     return msgspec.structs.replace(epic, status=Status.IN_PROGRESS)
 
@@ -218,26 +218,26 @@ _COMMIT: Final = re.compile(r"(?:[0-9a-f]{7,64})?\Z")
 
 
 def check_epic_id(epic_id: str) -> str:
-    """The id, if it can name a file; SourceError otherwise."""
+    """The id, if it can be a file name; SourceError otherwise."""
     if not _EPIC_ID.match(epic_id) or epic_id.lower() in _RESERVED:
         raise SourceError(
-            f"{epic_id[:60]!r} cannot be an epic's id: use letters, digits and . _ # -, at most "
-            f"100, beginning with a letter or digit, and none of {', '.join(sorted(_RESERVED))}"
+            f"{epic_id[:60]!r} is not an epic's id: use at most 100 letters, digits and . _ # -, "
+            f"beginning with a letter or digit, and none of {', '.join(sorted(_RESERVED))}"
         )
     return epic_id
 
 
 def find_faults(checkpoint: Checkpoint) -> list[str]:
     """What is wrong with the values of a checkpoint whose fields have the right types."""
-    found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is no id"]
+    found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is not an id"]
     ids = [("position.story_id", checkpoint.position.story_id)]
     ids += [(f"stories[{at}].id", each.id) for at, each in enumerate(checkpoint.stories)]
-    found += [f"{name} is no id" for name, value in ids if value and not _ID.match(value)]
+    found += [f"{name} is not an id" for name, value in ids if value and not _ID.match(value)]
     found += ["a story has no id"] * any(not each.id for each in checkpoint.stories)
     commits = [("git.commit", checkpoint.git.commit)]
     commits += [(f"stories[{at}].commit", s.commit) for at, s in enumerate(checkpoint.stories)]
     commits += [(f"recoveries[{n}].stash", r.stash) for n, r in enumerate(checkpoint.recoveries)]
-    found += [f"{name} is no commit" for name, value in commits if not _COMMIT.match(value)]
+    found += [f"{name} is not a commit" for name, value in commits if not _COMMIT.match(value)]
     if len({each.id for each in checkpoint.stories}) != len(checkpoint.stories):
         found.append("a story is named twice")
     if len(checkpoint.stories) > _MOST_STORIES:
@@ -263,12 +263,14 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     body = msgspec.to_builtins(checkpoint)
     wrong = explain_unsound(body) or "; ".join(find_faults(checkpoint))
     if wrong:
-        raise SourceError(f"the checkpoint of {checkpoint.epic.id[:60]!r} cannot be kept: {wrong}")
+        raise SourceError(
+            f"the checkpoint of {checkpoint.epic.id[:60]!r} cannot be written: {wrong}"
+        )
     raw = format_json({**body, "checksum": compute_checksum(body)})
     if len(raw) > LARGEST:
         raise SourceError(
-            f"the checkpoint of {checkpoint.epic.id} would have {len(raw):,} bytes; at most "
-            f"{LARGEST:,} are kept: shorten its notes"
+            f"the checkpoint of {checkpoint.epic.id} has {len(raw):,} bytes, more than "
+            f"{LARGEST:,}: shorten its notes"
         )
     return raw
 
@@ -280,7 +282,7 @@ def compute_checksum(body: Mapping[str, Any]) -> str:
 
 
 def explain_unsound(value: Any) -> str:
-    """Why a JSON value cannot be kept as it is; empty if it can."""
+    """Why a JSON value cannot be stored as it is; empty if it can."""
     level, depth = [value], 0
     while level:
         for each in level:
@@ -303,9 +305,9 @@ def _list_parts(value: Any) -> list[Any]:
 def _explain_leaf(value: Any) -> str:
     if isinstance(value, str):
         if "\x00" in value:
-            return f"{value[:40]!r} holds a NUL character"
+            return f"{value[:40]!r} contains a NUL character"
         if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
-            return f"{value[:40]!r} holds half a character"
+            return f"{value[:40]!r} contains half a character"
     if isinstance(value, int) and value not in INT64:
         return "a number does not fit into 64 bits"
     if isinstance(value, float) and abs(value) == float("inf"):

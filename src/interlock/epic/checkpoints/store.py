@@ -1,9 +1,9 @@
 """The checkpoints of a project on disk: one file per epic, and a pointer to the active one.
 
-Every write is a new generation, in both folders, and keeps the one before. Reading picks the newest
-sound file of up to four; one that a newer Interlock wrote ends the search, since going behind it
-would undo its work. `sole` is the lock of the one supervisor of an epic: it lies where no reset and
-no clean reaches, so that two workspaces of one repository meet it, and ends with its process.
+Every write makes a new generation, in both folders, and keeps the one before. Reading picks the
+newest sound file of up to four, but never one that is older than what a newer Interlock wrote: that
+would undo its work. `hold_epic_lock` makes sure that one process at a time works on an epic; the
+lock file is in the git directory, so that all workspaces of a repository share it.
 """
 
 import os
@@ -59,14 +59,14 @@ class FoundCheckpoint(msgspec.Struct, frozen=True):
 
 
 class LoadedCheckpoint(msgspec.Struct, frozen=True):
-    """A checkpoint, where it was found, and what there is to say about that."""
+    """A checkpoint, where it was found, and notices about that."""
 
     checkpoint: Checkpoint
     path: Path
     shape: Shape
     notices: tuple[str, ...] = ()
     fell_back: bool = False
-    """It is not the newest that was written: that one is damaged."""
+    """The newest file is damaged, and this is the one before it."""
     raw: bytes = b""
 
 
@@ -87,7 +87,7 @@ def read_checkpoint_file(path: Path, epic_id: str) -> FoundCheckpoint:
         )
     read = read_checkpoint(raw)
     if isinstance(read, ReadCheckpoint) and read.checkpoint.epic.id != epic_id:
-        read = UnreadableCheckpoint("INVALID", f"it is of epic {read.checkpoint.epic.id!r}")
+        read = UnreadableCheckpoint("INVALID", f"it belongs to epic {read.checkpoint.epic.id!r}")
     return FoundCheckpoint(path, read, raw)
 
 
@@ -104,7 +104,7 @@ def read_all_files(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
 
 
 def list_legacy_files(place: StateFolder, epic_id: str) -> list[Path]:
-    """Where older tools keep the checkpoint of an epic, best first."""
+    """Where older tools keep the checkpoint of an epic, the best first."""
     names = ["current-checkpoint.json", "checkpoint.json"]
     if epic_id:
         stems = (f"epic-{epic_id}", epic_id, f"create-epic-{epic_id}")
@@ -125,9 +125,9 @@ def choose_newest(found: list[FoundCheckpoint]) -> LoadedCheckpoint | Unreadable
         if any(_unread_kind(each) == kind for each in found):
             damaged = [each for each in found if each.is_damaged]
             return UnreadableCheckpoint(
-                kind, f"{_describe_files(damaged)}; repair it, or set it aside with: {_CLEAR}"
+                kind, f"{_describe_files(damaged)}; repair it, or archive it with '{_CLEAR}'"
             )
-    return UnreadableCheckpoint("MISSING", "there is no checkpoint; a session writes the first one")
+    return UnreadableCheckpoint("MISSING", "there is no checkpoint yet")
 
 
 def _build_loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> LoadedCheckpoint:
@@ -191,9 +191,15 @@ class Checkpoints:
         check_folders(self.place)
         return choose_newest(read_all_files(self.place, epic_id))
 
-    def update(self, epic_id: str, change: Change, at: str) -> LoadedCheckpoint:
-        """Read, change and write as one: nobody else writes in between. The change may refuse."""
+    def update(
+        self, epic_id: str, change: Change, at: str, *, if_changed: bool = False
+    ) -> LoadedCheckpoint:
+        """Read, change and write as one: nobody else writes in between. The change may refuse. With
+        `if_changed`, a checkpoint that stays as it is gets no new generation."""
         check_epic_id(epic_id)
+        known = self.read(epic_id) if if_changed else None
+        if isinstance(known, LoadedCheckpoint) and change(known.checkpoint) == known.checkpoint:
+            return known
         with self._hold_write_lock(epic_id):
             found = read_all_files(self.place, epic_id)
             loaded = choose_newest(found)
@@ -238,21 +244,21 @@ class Checkpoints:
             except OSError as error:
                 raise SourceError(
                     f"the checkpoint of {epic_id} cannot be written: {error.strerror or error}; "
-                    "the one before is as it was: make room or give rights, and try again"
+                    "the one before is unchanged: make room or grant access, and try again"
                 ) from None
 
     def _check_plain_files(self, epic_id: str) -> None:
-        """What lies under our names must be plain files: a link would lead the write astray."""
+        """Refuse links and folders in place of our files: they would lead a write astray."""
         for folder in self.place.folders:
             files = (*_list_files(folder, epic_id), folder / _POINTER)
             odd = [path for path in files if exists(path) and not _is_plain(path, path.is_file())]
             archive = folder / _ARCHIVE
             odd += [archive] if exists(archive) and not _is_plain(archive, archive.is_dir()) else []
             if odd:
-                raise SourceError(f"{odd[0]} is a link, or not what it should be: remove it")
+                raise SourceError(f"{odd[0]} is a link or not a plain file: remove it")
 
     def find_active(self) -> str:
-        """The epic that was last written; if that is not known, the only one there is. Or ""."""
+        """The epic that was written last; if that is unknown, the only one there is, or ""."""
         check_folders(self.place)
         for folder in self.place.folders:
             raw = read_file(folder / _POINTER, _SMALL)
@@ -261,7 +267,7 @@ class Checkpoints:
                     return check_epic_id(raw.decode().strip())
         known = self.list_epics()
         if len(known) > 1:
-            raise SourceError(f"there are several epics: name one with --epic: {', '.join(known)}")
+            raise SourceError(f"there are several epics: name one of {', '.join(known)}")
         return known[0] if known else ""
 
     def list_epics(self) -> list[str]:
@@ -289,8 +295,8 @@ class Checkpoints:
                 yield found.checkpoint.epic.id
 
     def clear(self, epic_id: str, word: str, delete: bool = False) -> list[Path]:
-        """Take the epic's files out of the way: into the archive, under names with this word; with
-        `delete` they are gone. Files of older tools are archived in any case."""
+        """Move the epic's files into the archive, under names with this word, or `delete` them.
+        Files of older tools are archived in any case."""
         check_epic_id(epic_id)
         with self._hold_write_lock(epic_id):
             ours = [path for folder in self.place.folders for path in _list_files(folder, epic_id)]
@@ -312,7 +318,7 @@ class Checkpoints:
 
 @contextmanager
 def _waiting_lock(path: Path) -> Iterator[None]:
-    """Who changes the files waits for whoever does so already."""
+    """Wait for another process that writes these files."""
     with ExitStack() as held:
         try:
             held.enter_context(hold_lock(path, wait=_PATIENCE))
@@ -343,7 +349,7 @@ def _delete_files(paths: list[Path]) -> list[Path]:
 
 
 def _archive_files(paths: list[Path], word: str, epic_id: str) -> list[Path]:
-    """Rename files into the archive beside them, each to a name that is free."""
+    """Move files into the archive beside them, each under a free name."""
     moved: list[Path] = []
     for path in paths:
         folder = path.parent / _ARCHIVE
@@ -360,7 +366,7 @@ def _is_plain(path: Path, right_kind: bool) -> bool:
 
 
 def _is_legacy_name(path: Path) -> bool:
-    """Whether the name is one that older tools use for other things."""
+    """Whether older tools use this name."""
     return path.name.endswith("-state.json") or path.name in (
         *("current-checkpoint.json", "checkpoint.json", "session.json", "test-results.json"),
         "context.json",
@@ -368,12 +374,12 @@ def _is_legacy_name(path: Path) -> bool:
 
 
 class LockedError(StateError):
-    """Somebody else works on this epic."""
+    """Another process works on this epic."""
 
 
 @contextmanager
 def hold_epic_lock(place: StateFolder, epic_id: str) -> Iterator[None]:
-    """Be the one who works on the epic, or LockedError with the process that does."""
+    """Be the only process that works on the epic; LockedError names the one that does."""
     make_folders(place)
     path = place.safest / f".{epic_id}.run"
     with ExitStack() as held:
@@ -382,7 +388,7 @@ def hold_epic_lock(place: StateFolder, epic_id: str) -> Iterator[None]:
         except LockHeldError as error:
             who = error.owner.decode("ascii", "replace").strip() or "?"
             raise LockedError(
-                f"process {who} works on {epic_id}; wait for it, or 'interlock stop' it"
+                f"process {who} is working on {epic_id}; wait for it, or 'interlock stop' it"
             ) from None
         except OSError as error:
             raise StateError(f"{path} cannot be opened: {error.strerror}") from None

@@ -1,22 +1,27 @@
 """How git stands compared with a checkpoint, and stashing uncommitted work.
 
-A stash is known by its commit, and a ref of ours keeps that commit even when someone drops the
-stash from git's list. Nothing is thrown away.
+A stash is identified by its commit, and a ref of ours keeps that commit even when someone drops the
+stash from git's list. A stash that fails half-way is undone. Nothing is thrown away.
 """
 
 import hashlib
 import os
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from interlock.epic.checkpoints.record import GitWork
 from interlock.epic.recovery.policy import GitFinding, GitState
 from interlock.system.errors import SourceError
+from interlock.system.files import exists
 from interlock.system.git import USER_TREE, Git, is_installed
 
 OURS: Final = (".sage", ".interlock", ".asterisk")
-"""Folders at the top that belong to the tools: never dirt, and never stashed."""
+"""Top-level folders of the tools: they never count as changes, and are never stashed."""
 _SHOWN: Final = 20
+_STASH_REF: Final = "refs/stash"
+_UNTRACKED: Final = "??"
 _OPERATIONS: Final = (
     ("rebase-apply/applying", "am"),
     ("rebase-merge", "rebase"),
@@ -34,7 +39,7 @@ def read_git_work(root: Path) -> GitWork:
     git = _open_repository(root)
     if git is None:
         return GitWork()
-    head = _read_head(git)
+    head = _find_commit(git, "HEAD")
     dirt = _compute_digest(git, _list_changes(git), head)
     return GitWork(commit=head, branch=_read_branch(git), dirt=dirt, unborn=not head)
 
@@ -46,14 +51,14 @@ def compare_git(root: Path, recorded: GitWork) -> GitState:
         gone = recorded.commit or recorded.unborn
         finding = GitFinding.REPOSITORY_GONE if gone else GitFinding.NO_REPOSITORY
         return GitState(findings=(finding,), recorded_commit=recorded.commit)
-    head, branch, operation = _read_head(git), _read_branch(git), _find_operation(git)
+    head, branch, operation = _find_commit(git, "HEAD"), _read_branch(git), _find_operation(git)
     relation, ahead, behind = _compare_commits(git, head, recorded)
     changes = _list_changes(git)
     findings = [relation, *_compare_branches(branch, recorded)]
     findings += [GitFinding.OPERATION] if operation else []
     findings += _compare_dirt(git, head, changes, recorded)
-    tracked = [path for mark, path in changes if mark != "??"]
-    untracked = [path for mark, path in changes if mark == "??"]
+    tracked = [path for mark, path in changes if mark != _UNTRACKED]
+    untracked = [path for mark, path in changes if mark == _UNTRACKED]
     return GitState(
         findings=tuple(findings),
         head=head,
@@ -74,8 +79,8 @@ def _open_repository(root: Path) -> Git | None:
     return git if inside else None
 
 
-def _read_head(git: Git) -> str:
-    return git.try_line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+def _find_commit(git: Git, name: str) -> str:
+    return git.try_line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
 
 
 def _read_branch(git: Git) -> str:
@@ -92,7 +97,7 @@ def _compare_commits(git: Git, head: str, recorded: GitWork) -> tuple[GitFinding
         if not head:
             return GitFinding.EQUAL, 0, 0
         return (GitFinding.AHEAD if recorded.unborn else GitFinding.UNRECORDED), 0, 0
-    there = git.try_line("rev-parse", "--verify", "--quiet", f"{recorded.commit}^{{commit}}")
+    there = _find_commit(git, recorded.commit)
     if not there:
         return GitFinding.MISSING_COMMIT, 0, 0
     if there == head:
@@ -112,15 +117,16 @@ def _compare_branches(branch: str, recorded: GitWork) -> list[GitFinding]:
     return [GitFinding.OTHER_BRANCH if branch else GitFinding.DETACHED]
 
 
-def _list_changes(git: Git) -> list[tuple[str, str]]:
-    """What is not committed, as (mark, path); the tools' own folders do not count."""
+def _list_changes(git: Git, *, ours: bool = False) -> list[tuple[str, str]]:
+    """Uncommitted changes as (mark, path): those outside the tools' own folders, or those inside
+    them."""
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty")
     ran = git.run(*words)
     if not ran.is_ok:
-        raise SourceError(f"git cannot say what has changed in {git.folder}: {ran.reason}")
+        raise SourceError(f"git status failed in {git.folder}: {ran.reason}")
     entries = os.fsdecode(ran.stdout).split("\0")
     found = [(entry[:2], entry[3:]) for entry in entries if len(entry) > 3]
-    return sorted((m, path) for m, path in found if path.split("/")[0] not in OURS)
+    return sorted((mark, path) for mark, path in found if (path.split("/")[0] in OURS) == ours)
 
 
 def _compare_dirt(
@@ -130,77 +136,107 @@ def _compare_dirt(
         return []
     if recorded.dirt and _compute_digest(git, changes, head) == recorded.dirt:
         return [GitFinding.DIRTY_AS_LEFT]
-    marks = {mark == "??" for mark, _ in changes}
+    marks = {mark == _UNTRACKED for mark, _ in changes}
     kinds = {False: GitFinding.DIRTY_TRACKED, True: GitFinding.DIRTY_UNTRACKED}
-    return [kinds[each] for each in sorted(marks)]
+    return [kinds[mark] for mark in sorted(marks)]
 
 
 def _compute_digest(git: Git, changes: list[tuple[str, str]], head: str) -> str:
-    """One word for what is not committed: names of all files, and what tracked ones hold."""
+    """A digest of what is not committed: names of all files, and the content of tracked ones."""
     if not changes:
         return ""
     found = hashlib.sha256(repr(changes).encode(errors="surrogateescape"))
     if head:
-        words = (
-            "diff",
-            "--binary",
-            "--no-ext-diff",
-            "--no-textconv",
-            "HEAD",
-            "--",
-            *exclude_tool_folders(),
-        )
+        words = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD", "--", ":/")
         content = hashlib.sha256()
-        for chunk in git.stream(*words):
+        for chunk in git.stream(*words, *_exclude(OURS)):
             content.update(chunk)
         found.update(content.hexdigest().encode())
     return found.hexdigest()
 
 
-def exclude_tool_folders() -> list[str]:
-    """Path words for git: everything but the tools' own folders."""
-    return [":/", *(f":(exclude,top){name}" for name in OURS)]
-
-
-_TOP: Final = "refs/stash"
+def _exclude(names: Iterable[str]) -> list[str]:
+    return [f":(exclude,top){name}" for name in names]
 
 
 def push_stash(git: Git, label: str) -> str:
-    """Set everything aside that is not committed, new files too; the commit it is kept as."""
-    before = git.try_line("rev-parse", "--verify", "--quiet", _TOP)
-    ran = git.run(
-        "stash", "push", "--include-untracked", "-m", label, "--", *exclude_tool_folders()
-    )
-    found = git.try_line("rev-parse", "--verify", "--quiet", _TOP)
-    if not ran.is_ok:
-        raise SourceError(f"git stash failed: {ran.reason}")
-    if not found or found == before:
-        raise SourceError("git stash found nothing to set aside")
-    return found
+    """Stash everything that is not committed, new files too; returns the stash's commit."""
+    changes = _list_changes(git)
+    digest = _compute_digest(git, changes, _find_commit(git, "HEAD"))
+    ours = {path.split("/")[0] for _, path in _list_changes(git, ours=True)}
+    # Only folders that git would stash are named: it refuses to exclude one that is ignored.
+    paths = ["--", ":/", *_exclude(sorted(ours))] if ours else []
+    before = _find_commit(git, _STASH_REF)
+    try:
+        ran = git.run("stash", "push", "--include-untracked", "-m", label, *paths)
+        problem = "" if ran.is_ok else ran.reason.removesuffix(":")
+    except SourceError as error:
+        problem = str(error)
+    stash = _find_commit(git, _STASH_REF)
+    is_new = bool(stash) and stash != before
+    if not problem and not is_new:
+        raise SourceError("git stash found nothing to stash")
+    if not problem:
+        return stash
+    if is_new and not _undo_stash(git, stash, changes, digest):
+        keep_stash(git, stash)
+        raise SourceError(
+            f"git stash failed half-way: {problem}; your work is kept as stash {stash[:12]}"
+        )
+    raise SourceError(f"git stash failed, and nothing was changed: {problem}")
+
+
+def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: str) -> bool:
+    """Put the work tree and the index back as they were before a stash that stopped half-way, and
+    drop it; False if they cannot be put back."""
+    kept = set(git.read_paths("ls-tree", "-r", "-z", "--full-tree", "--name-only", stash))
+    tracked = [os.fsencode(path) for mark, path in changes if mark != _UNTRACKED]
+    for path in tracked:
+        # One file at a time: a filter that fails for one does not keep the others away.
+        words = ("restore", f"--source={stash}", "--worktree", "--pathspec-from-file=-")
+        if path in kept:
+            git.run(*words, "--pathspec-file-nul", feed=b":(top,literal)" + path)
+    if _find_commit(git, f"{stash}^3"):
+        with tempfile.TemporaryDirectory() as folder:
+            untracked = Git(git.folder, git.policy, index=Path(folder) / "index")
+            untracked.run("read-tree", f"{stash}^3")
+            untracked.run("checkout-index", "--all", "--quiet")  # leaves what is there
+    git.run("read-tree", f"{stash}^2")
+    git.run("update-index", "-q", "--refresh")
+    if _compute_digest(git, _list_changes(git), _find_commit(git, "HEAD")) != digest:
+        return False
+    return git.is_true("stash", "drop", "--quiet", "stash@{0}")
 
 
 def find_stash(git: Git, label: str) -> str:
-    """The commit of the stash with this label, or ""; a crash may have come before it was noted."""
-    if not git.try_line("rev-parse", "--verify", "--quiet", _TOP):
+    """The commit of the stash with this label, or "": a crash may have come before it was noted."""
+    if not _find_commit(git, _STASH_REF):
         return ""
     lines = git.try_line("stash", "list", "--format=%H %gs").splitlines()
     named = (line.partition(" ") for line in lines)
-    return next((commit for commit, _, said in named if said.endswith(f": {label}")), "")
+    return next((commit for commit, _, title in named if title.endswith(f": {label}")), "")
 
 
 def keep_stash(git: Git, commit: str) -> None:
-    """A ref on the stash, so that it stays when git's own list is cleared. If that cannot be, the
+    """Make a ref to the stash, so that it stays when git's own list is cleared. If that fails, the
     list still has it."""
     git.run("update-ref", f"refs/interlock/stash/{commit}", commit)
 
 
 def apply_stash(git: Git, commit: str) -> None:
-    """Bring it back into the work tree, staged as it was. It is kept, whatever comes of it."""
+    """Apply the stash to a work tree without changes, and to its index. If it conflicts, the work
+    tree is left as it was. The stash is kept in any case."""
+    untracked = git.run("ls-tree", "-r", "-z", "--full-tree", "--name-only", f"{commit}^3").stdout
+    paths = [git.folder / os.fsdecode(path) for path in untracked.split(b"\0") if path]
+    new = [path for path in paths if not exists(path)]
     ran = git.run("stash", "apply", "--quiet", "--index", commit)
     if ran.is_ok:
         return
+    git.run("reset", "--quiet", "--merge")
+    for path in new:
+        path.unlink(missing_ok=True)
     raise SourceError(
-        f"the stash {commit[:12]} does not fit into the work tree: {ran.reason}; it is kept: "
-        f"look at git status, make room, or use: git checkout -b rescue {commit[:12]}^ && "
-        f"git stash apply {commit[:12]}"
+        f"the stash {commit[:12]} cannot be applied to the work tree ({ran.reason.rstrip('.')}), "
+        f"which is as it was. The stash is kept: make room for it, or run git checkout -b rescue "
+        f"{commit[:12]}^ && git stash apply {commit[:12]}"
     )

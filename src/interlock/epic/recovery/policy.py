@@ -1,6 +1,7 @@
-"""What git may look like on resume, as findings, and what is done about each: a table.
+"""What git may look like on resume, as findings, and what to do about each: a table.
 
-The most cautious action of all findings counts, and the strongest is a stash that can be restored.
+Of all findings the most cautious action counts. None is stronger than a stash, which can be
+restored.
 """
 
 from collections.abc import Mapping
@@ -81,11 +82,7 @@ class GitState(msgspec.Struct, frozen=True, kw_only=True):
     behind: int = 0
     tracked: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
-    """Some paths that differ; not more than can be shown."""
-
-    @property
-    def is_dirty(self) -> bool:
-        return any(each in DIRTY for each in self.findings)
+    """A few of the paths that differ, enough to show."""
 
 
 class ResumeDecision(msgspec.Struct, frozen=True):
@@ -107,7 +104,7 @@ def decide_resume(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
 
 
 def describe_finding(finding: GitFinding, state: GitState) -> str:
-    """The finding in words, with what to do about it where that is not plain."""
+    """The finding in words, with what to do about it where that is not obvious."""
     head, recorded = state.head[:12] or "nothing", state.recorded_commit[:12]
     ours, theirs = state.branch or "no branch", state.recorded_branch or "no branch"
     return {
@@ -116,29 +113,29 @@ def describe_finding(finding: GitFinding, state: GitState) -> str:
         GitFinding.BEHIND: (
             f"HEAD {head} is {_count_commits(state.behind)} behind the checkpoint {recorded}"
         ),
-        GitFinding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have gone different ways",
+        GitFinding.DIVERGED: f"HEAD {head} and the checkpoint {recorded} have diverged",
         GitFinding.MISSING_COMMIT: f"the checkpoint's commit {recorded} is not in this repository",
         GitFinding.UNRECORDED: f"the checkpoint records no commit to compare HEAD {head} with",
         GitFinding.NO_REPOSITORY: "there is no git repository here, and none was recorded",
         GitFinding.REPOSITORY_GONE: f"there is no git repository here to find {recorded} in",
-        GitFinding.OTHER_BRANCH: f"the branch is {ours}, and the checkpoint's was {theirs}",
-        GitFinding.DETACHED: f"HEAD is detached, and the checkpoint's branch was {theirs}",
+        GitFinding.OTHER_BRANCH: f"the branch is {ours}, but the checkpoint's was {theirs}",
+        GitFinding.DETACHED: f"HEAD is detached, but the checkpoint's branch was {theirs}",
         GitFinding.OPERATION: f"a {state.operation} is in progress: finish or abort it",
-        GitFinding.DIRTY_AS_LEFT: "what is not committed is as the checkpoint left it",
-        GitFinding.DIRTY_TRACKED: f"files were changed since: {_list_paths(state.tracked)}",
+        GitFinding.DIRTY_AS_LEFT: "uncommitted work is as the checkpoint left it",
+        GitFinding.DIRTY_TRACKED: f"files have changed since: {_list_paths(state.tracked)}",
         GitFinding.DIRTY_UNTRACKED: f"files are not tracked: {_list_paths(state.untracked)}",
     }[finding]
 
 
 def read_policy(settings: Mapping[str, str]) -> Policy:
-    """The table with a project's own rows: finding = continue, stash, ask or refuse."""
+    """The table with the project's own rows: finding = continue, stash, ask or refuse."""
     policy = dict(DEFAULTS)
     for name, word in settings.items():
         finding = next((each for each in GitFinding if each == name.replace("-", "_")), None)
         action = next((each for each in Action if each.word == word), None)
         if finding is None:
             raise SourceError(
-                f"{name[:40]!r} is nothing git can be on resume; use {', '.join(GitFinding)}"
+                f"{name[:40]!r} is not a finding about git; use one of {', '.join(GitFinding)}"
             )
         if action is None:
             words = ", ".join(each.word for each in Action)

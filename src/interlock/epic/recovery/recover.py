@@ -1,8 +1,8 @@
 """Before a session resumes: compare git with the checkpoint, and do what the policy says.
 
-Every step is in the checkpoint's recovery journal before it is taken, and its end after. Attempts
-are counted in a file that is only appended to, in the safest folder: a counter in a file that a
-reset brings back would start again each time. Nothing is ever reset, cleaned or dropped.
+Every step is in the checkpoint's recovery journal before it is taken, and its result afterwards.
+Attempts are counted in a file that is only appended to, in the folder that no reset can touch: a
+counter that a reset could bring back would start again each time. No work is ever thrown away.
 """
 
 from collections.abc import Callable
@@ -51,19 +51,19 @@ def attempts_file(place: StateFolder, epic_id: str) -> Path:
 
 
 def count_attempts(place: StateFolder, epic_id: str, key: str) -> int:
-    """How often this was tried. A damaged line still counts for every key: it was a try."""
+    """How often this was tried. A damaged line counts for every key: it was an attempt."""
     raw = read_file(attempts_file(place, epic_id), _LARGEST)
     if isinstance(raw, UnreadableFile):
         if raw.kind == "gone":
             return 0
         raise SourceError(
-            f"{attempts_file(place, epic_id)}: {raw.reason}: look at it, and remove it"
+            f"{attempts_file(place, epic_id)}: {raw.reason}; look at it, then remove it"
         )
     return sum(_read_key(line) in (key, None) for line in raw.splitlines())
 
 
 def add_attempt(place: StateFolder, epic_id: str, key: str, at: str) -> int:
-    """Note one more try, safe on disk, and say how many there were with it."""
+    """Record one more attempt, safe on disk; returns how many there were with it."""
     make_folders(place)
     path = attempts_file(place, epic_id)
     try:
@@ -89,7 +89,7 @@ Emit = Callable[[str], None]
 
 
 class RecoveryResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `code` is empty when the session may go on."""
+    """The result. `code` is empty if the session may continue."""
 
     action: Action
     code: str = ""
@@ -114,24 +114,24 @@ def recover(
     answer: Action | None = None,
     most: int = MAX_ATTEMPTS,
 ) -> RecoveryResult:
-    """Look, decide, carry out. `answer` is what a human said when the policy asked."""
+    """Compare, decide, carry out. `answer` is a human's, if the policy asked for one."""
     loaded = checkpoints.read(epic_id)
     if isinstance(loaded, UnreadableCheckpoint):
         return RecoveryResult(action=Action.REFUSE, code=loaded.code, sentence=loaded.sentence)
     attempt = _RecoveryRun(checkpoints, epic_id, emit, at)
     checkpoint = attempt.note_lost_stashes(loaded.checkpoint)
     state = compare_git(checkpoints.place.root, checkpoint.git)
-    verdict = decide_resume(state, policy)
+    decision = decide_resume(state, policy)
     known = RecoveryResult(
-        action=verdict.action,
-        sentence=verdict.reason,
+        action=decision.action,
+        sentence=decision.reason,
         state=state,
         checkpoint=checkpoint,
         notices=loaded.notices,
     )
-    if verdict.action == Action.CONTINUE:
+    if decision.action == Action.CONTINUE:
         return known
-    return attempt.carry_out(known, verdict, answer, most)
+    return attempt.carry_out(known, decision, answer, most)
 
 
 class _RecoveryRun:
@@ -145,34 +145,33 @@ class _RecoveryRun:
         self._git = Git(checkpoints.place.root, USER_TREE)
 
     def carry_out(
-        self, known: RecoveryResult, verdict: ResumeDecision, answer: Action | None, most: int
+        self, known: RecoveryResult, decision: ResumeDecision, answer: Action | None, most: int
     ) -> RecoveryResult:
-        self._emit_signal("RECOVERY_STARTED", verdict.reason)
-        asked = verdict.action == Action.ASK
-        action = answer if asked and answer is not None else verdict.action
+        self._emit_signal("RECOVERY_STARTED", decision.reason)
+        is_asked = decision.action == Action.ASK
+        action = answer if is_asked and answer is not None else decision.action
         if action == Action.ASK:
             return msgspec.structs.replace(known, code=MISMATCH)
         if action == Action.REFUSE:
-            return self._fail(known, MISMATCH, verdict.reason)
+            return self._fail(known, MISMATCH, decision.reason)
         key = attempt_key(known.checkpoint)
-        noted = known.checkpoint.attempts.get(key, 0) if known.checkpoint else 0
-        count = max(count_attempts(self._checkpoints.place, self._epic_id, key), noted)
+        recorded = known.checkpoint.attempts.get(key, 0) if known.checkpoint else 0
+        count = max(count_attempts(self._checkpoints.place, self._epic_id, key), recorded)
         if count >= most:
-            reason = f"recovery was tried {count} times for this task: {verdict.reason}"
+            reason = f"recovery was tried {count} times for this task: {decision.reason}"
             return self._fail(known, TOO_MANY, reason)
         add_attempt(self._checkpoints.place, self._epic_id, key, self._at)
-        entry = self._start_entry(known, verdict, action)
+        entry = self._start_entry(known, decision, action)
         try:
-            done = self._stash(entry) if action == Action.STASH else self._accept_as_is(entry)
+            done = self._carry_out_entry(entry, action)
         except SourceError as error:
             self._write(msgspec.structs.replace(entry, state="failed", error=str(error)))
             return self._fail(known, MISMATCH, str(error))
-        checkpoint = self._write(done, anchor=asked)
-        left = (
-            compare_git(self._checkpoints.place.root, checkpoint.git).tracked if done.stash else ()
-        )
-        if left:
-            reason = f"after the stash {done.stash[:12]} there is still {', '.join(left[:3])}"
+        checkpoint = self._write(done, anchor=is_asked)
+        state = compare_git(self._checkpoints.place.root, checkpoint.git) if done.stash else None
+        if state and state.tracked:
+            paths = ", ".join(state.tracked[:3])
+            reason = f"still changed after the stash {done.stash[:12]}: {paths}"
             return self._fail(known, MISMATCH, reason)
         self._emit_signal("RECOVERY_COMPLETE", done.head)
         return msgspec.structs.replace(
@@ -180,29 +179,28 @@ class _RecoveryRun:
         )
 
     def _start_entry(
-        self, known: RecoveryResult, verdict: ResumeDecision, action: Action
+        self, known: RecoveryResult, decision: ResumeDecision, action: Action
     ) -> Recovery:
         entries = known.checkpoint.recoveries if known.checkpoint else ()
         entry = Recovery(
             number=max((each.number for each in entries), default=0) + 1,
             at=self._at,
-            reason=verdict.reason[:_LONGEST],
+            reason=decision.reason[:_LONGEST],
             action=action.word,
             head=known.state.head if known.state else "",
         )
         self._write(entry, counted=attempt_key(known.checkpoint))
         return entry
 
-    def _stash(self, entry: Recovery) -> Recovery:
+    def _carry_out_entry(self, entry: Recovery, action: Action) -> Recovery:
+        if action != Action.STASH:
+            return msgspec.structs.replace(entry, state="complete")
         commit = push_stash(self._git, _stash_label(self._epic_id, entry))
         keep_stash(self._git, commit)
         return msgspec.structs.replace(entry, state="stashed", stash=commit)
 
-    def _accept_as_is(self, entry: Recovery) -> Recovery:
-        return msgspec.structs.replace(entry, state="complete")
-
     def note_lost_stashes(self, checkpoint: Checkpoint) -> Checkpoint:
-        """A stash that was made, but not noted before the process died, is noted now."""
+        """Record a stash that was made just before the process died."""
         for entry in checkpoint.recoveries:
             if entry.state != "started":
                 continue
@@ -217,7 +215,7 @@ class _RecoveryRun:
         return checkpoint
 
     def _write(self, entry: Recovery, *, anchor: bool = False, counted: str = "") -> Checkpoint:
-        """The entry into the journal; with `anchor`, git as it is now is what counts from now."""
+        """Write the entry into the journal; with `anchor`, git as it is now is the reference."""
         work = read_git_work(self._checkpoints.place.root) if anchor else None
         change = _RecoveryChange(entry, work, counted)
         return self._checkpoints.update(self._epic_id, change.apply, self._at).checkpoint
@@ -227,12 +225,12 @@ class _RecoveryRun:
         return msgspec.structs.replace(known, action=Action.REFUSE, code=code, sentence=reason)
 
     def _emit_signal(self, kind: str, text: str) -> None:
-        plain = "".join(sign if sign.isprintable() else "?" for sign in text)[:_LONGEST]
-        self._emit(format_line(kind, plain))
+        printable = "".join(char if char.isprintable() else "?" for char in text)[:_LONGEST]
+        self._emit(format_line(kind, printable))
 
 
 class _RecoveryChange(msgspec.Struct, frozen=True):
-    """What a recovery changes in a checkpoint."""
+    """How a recovery changes a checkpoint."""
 
     entry: Recovery
     work: GitWork | None
@@ -240,7 +238,7 @@ class _RecoveryChange(msgspec.Struct, frozen=True):
 
     def apply(self, before: Checkpoint | None) -> Checkpoint:
         if before is None:
-            raise StateError("the checkpoint is gone; nothing was recovered")
+            raise StateError("the checkpoint is gone, so nothing was recovered")
         after = before.with_recovery(self.entry)
         if self.work:
             after = msgspec.structs.replace(after, git=self.work)
@@ -253,9 +251,9 @@ class _RecoveryChange(msgspec.Struct, frozen=True):
 
 
 def attempt_key(checkpoint: Checkpoint | None) -> str:
-    """What recoveries are counted for: the task at hand. The next task counts from 0."""
-    place = checkpoint.position if checkpoint else None
-    return f"recovery:{place.story_id}:{place.task}" if place else "recovery"
+    """What recoveries are counted for: the current task. The next task counts from 0."""
+    position = checkpoint.position if checkpoint else None
+    return f"recovery:{position.story_id}:{position.task}" if position else "recovery"
 
 
 def _stash_label(epic_id: str, entry: Recovery) -> str:
@@ -263,7 +261,7 @@ def _stash_label(epic_id: str, entry: Recovery) -> str:
 
 
 def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at: str) -> Recovery:
-    """Bring back what a recovery set aside: that of this number, or the newest."""
+    """Restore the work that a recovery stashed: the one with this number, or the newest."""
     loaded = checkpoints.read(epic_id)
     if isinstance(loaded, UnreadableCheckpoint):
         raise SourceError(loaded.sentence)
@@ -271,8 +269,8 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     wanted = [each for each in kept if number in (None, each.number)]
     if not wanted:
         numbers = ", ".join(str(each.number) for each in kept)
-        there = f"there are {numbers}" if kept else "there is none"
-        raise StateError(f"no such stash is recorded for {epic_id}: {there}")
+        known = f"there are {numbers}" if kept else "there is none"
+        raise StateError(f"no such stash is recorded for {epic_id}: {known}")
     state = compare_git(checkpoints.place.root, loaded.checkpoint.git)
     if state.tracked or state.operation:
         changed = ", ".join(state.tracked[:3]) or f"a {state.operation}"

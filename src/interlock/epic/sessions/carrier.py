@@ -1,17 +1,17 @@
 """The carrier of epic sessions: one agent process for each ask, heard while it runs.
 
-A signal that ends a session gives it a grace period to exit by itself; then its process tree is
-ended. The outcome becomes one artifact, built here and never by the agent. A session whose
-coordinator was killed is not run again if it had already given its last signal.
+After a signal that ends the session the process has a grace period to exit by itself; then its
+process tree is killed. The answer is one artifact, built here and never by the agent. A session
+whose coordinator was killed is not run again if it had already given its last signal.
 """
 
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -24,10 +24,11 @@ from interlock.agents.command import build_variables
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
 from interlock.engine.circuit import RATE_LIMIT
+from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.channel import Channel
 from interlock.epic.sessions.listen import AgentDialect, SessionListener
-from interlock.epic.sessions.record import HeardSignal, SessionRecord, Via
-from interlock.epic.status import ENDING, ending_word
+from interlock.epic.sessions.record import SessionAttempt, SessionRecord, Via
+from interlock.epic.status import ENDING
 from interlock.signals.lines import LineResult, read_payload
 from interlock.system.process_table import ProcessSnapshot
 
@@ -43,42 +44,16 @@ _TAIL: Final = 500
 
 
 class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds."""
+    """How long sessions may take, in seconds."""
 
     session: float = 4 * 3600.0
-    """Of one session, from its start."""
+    """One session, from its start."""
     idle: float = 1800.0
     """Without a byte of output."""
     grace: float = 20.0
-    """For leaving by itself after its last word."""
+    """To exit by itself after its last signal."""
     backoff: float = 2.0
-    """The pause before a session that follows a crash; it doubles with each in a row."""
-
-
-class SessionAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session ended, for whoever keeps the checkpoint."""
-
-    ended_by: str
-    word: HeardSignal | None
-    heard: tuple[HeardSignal, ...]
-    before: str
-    message: str = ""
-    exit: int | None = None
-    seconds: float = 0.0
-    total: int = 0
-    refused: int = 0
-    repeated: int = 0
-    record: str = ""
-
-
-class SessionHooks(Protocol):
-    """Who keeps the place of the work, before and after a session. Both may take a while."""
-
-    def before(self, ask: Ask) -> str:
-        """One word for how the checkpoint stands now."""
-
-    def after(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
-        """The artifact; what the session said about its place is kept by then."""
+    """The pause after a crash; it doubles with each crash in a row."""
 
 
 class SessionCarrier:
@@ -90,29 +65,29 @@ class SessionCarrier:
         home: AgentHome,
         limits: SessionLimits,
         clock: Clock,
-        hooks: SessionHooks,
+        updater: CheckpointUpdater,
     ) -> None:
         self._dialect = dialect
         self._home = home
         self._limits = limits
         self._clock = clock
-        self._hooks = hooks
-        own = dialect.timeouts
-        self._clocks = msgspec.structs.replace(
-            own,
+        self._updater = updater
+        defaults = dialect.timeouts
+        self._timeouts = msgspec.structs.replace(
+            defaults,
             first_byte=limits.idle,
             silence=limits.idle,
-            tool=max(limits.idle, own.tool),
+            tool=max(limits.idle, defaults.tool),
             wall=limits.session,
-            after_result=max(limits.grace, own.after_result),
+            after_result=max(limits.grace, defaults.after_result),
         )
         self._processes = ProcessSnapshot(TAGS)
         self._tasks = TaskSet(self._run_session)
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
     def start(self, deliver: Deliver) -> None:
-        cleaned = self._home.owner.cleanup_orphans(self._clock, self._clocks.grace)
-        self._tasks.start(deliver, cleaned)
+        cleanup = self._home.owner.cleanup_orphans(self._clock, self._timeouts.grace)
+        self._tasks.start(deliver, cleanup)
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._tasks.begin(asks)
@@ -125,24 +100,24 @@ class SessionCarrier:
         self._status_file.close()
 
     async def _run_session(self, ask: Ask) -> Reply:
-        place = make_work_folder(self._home.root, ask, self._dialect.name)
-        path = place.folder / "sessions" / f"{ask.attempt}.jsonl"
+        folder = make_work_folder(self._home.root, ask, self._dialect.name)
+        path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
         record = SessionRecord(path, ask.case_id)
         try:
             if record.is_ending:
                 attempt, usage = self._build_attempt(record, None, None), Usage()
             else:
                 await self._back_off(ask)
-                attempt, usage, limit = await self._run_process(ask, place, record)
+                attempt, usage, limit = await self._run_process(ask, folder, record)
                 if limit is not None:
                     return limit
-            artifact = await asyncio.to_thread(self._hooks.after, ask, attempt)
+            artifact = await asyncio.to_thread(self._updater.apply, ask, attempt)
         finally:
             record.close()
         return Reply(ask.dispatch_id, msgspec.json.encode(artifact), usage=usage)
 
     async def _back_off(self, ask: Ask) -> None:
-        """After crashes in a row a pause that doubles: what failed at once may work later."""
+        """Pause after crashes in a row: what failed at once may work later."""
         crashes = ask.case.context.get("crashes", 0) if ask.case else 0
         pause = backoff_seconds(crashes if isinstance(crashes, int) else 0, self._limits.backoff)
         if not pause:
@@ -157,47 +132,48 @@ class SessionCarrier:
             cancel()
 
     async def _run_process(
-        self, ask: Ask, place: WorkFolder, record: SessionRecord
+        self, ask: Ask, folder: WorkFolder, record: SessionRecord
     ) -> tuple[SessionAttempt, Usage, Reply | None]:
         """One process, from its start to its end."""
-        before = await asyncio.to_thread(self._hooks.before, ask)
+        before = await asyncio.to_thread(self._updater.read_mark)
         record.begin(self._clock.now(), record.starts[0].before if record.starts else before)
-        talk = _SignalIntake(self._dialect, record, self._clock, self._limits.grace)
+        intake = _SignalIntake(self._dialect, record, self._clock, self._limits.grace)
         channel = Channel(
-            self._socket_folder(ask), self._home.make_nonce(), talk.take_channel_signal
+            self._socket_folder(ask), self._home.make_nonce(), intake.add_channel_signal
         )
         await channel.start()
         try:
-            start = self._build_spec(ask, place, channel)
             agent = AgentProcess(
-                start, self._clocks, talk.listener, self._clock, lookout=self._processes
+                self._build_spec(ask, folder, channel),
+                self._timeouts,
+                intake.listener,
+                self._clock,
+                lookout=self._processes,
             )
-            talk.agent = agent
+            intake.agent = agent
             self._status_file.add(ask, self._dialect.name, agent)
             ended = await agent.run()
         finally:
-            talk.close()
+            intake.close()
             self._status_file.drop(ask.dispatch_id)
             await channel.close()
-            _remove_folder(channel.path.parent)
-        talk.take(talk.listener.close(ended), "stream")
-        outcome = talk.listener.outcome(ended)
+            with suppress(OSError):  # another process may have cleaned up first
+                channel.path.parent.rmdir()
+        intake.add(intake.listener.close(ended), "stream")
+        outcome = intake.listener.outcome(ended)
         usage = outcome.usage if outcome else Usage()
-        if outcome and outcome.failure == RATE_LIMIT and record.deciding_signal is None:
-            return (
-                self._build_attempt(record, ended, talk.listener),
-                usage,
-                outcome.build_reply(ask.dispatch_id),
-            )
-        return self._build_attempt(record, ended, talk.listener), usage, None
+        attempt = self._build_attempt(record, ended, intake.listener)
+        if outcome and outcome.failure == RATE_LIMIT and attempt.signal is None:
+            return attempt, usage, outcome.build_reply(ask.dispatch_id)
+        return attempt, usage, None
 
-    def _build_spec(self, ask: Ask, place: WorkFolder, channel: Channel) -> ProcessSpec:
+    def _build_spec(self, ask: Ask, folder: WorkFolder, channel: Channel) -> ProcessSpec:
         project = self._home.project
-        paper = place.prompt_path(ask.attempt)
-        own = not (project / ".git").exists()
-        command = self._dialect.build_command(ask.prompt, paper, own)
-        if command.paper:
-            place.write_prompt(paper, command.paper)
+        prompt_file = folder.prompt_path(ask.attempt)
+        own_folder = not (project / ".git").exists()
+        command = self._dialect.build_command(ask.prompt, prompt_file, own_folder)
+        if command.file_prompt:
+            folder.write_prompt(prompt_file, command.file_prompt)
         tag = self._home.owner.make_tag(ask.run_id, ask.dispatch_id, self._home.make_nonce())
         environment = {
             **self._dialect.build_environment(self._home.environ),
@@ -208,19 +184,22 @@ class SessionCarrier:
         return ProcessSpec(command.argv, command.stdin, project, environment, tag)
 
     def _socket_folder(self, ask: Ask) -> Path:
-        """A socket's path must be short, so it does not lie with the other papers."""
-        mark = f"{self._home.owner.workspace[:8]}-{ask.dispatch_id}"
-        return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{mark}"
+        """A socket's path must be short, so it does not lie with the session's other files."""
+        name = f"{self._home.owner.workspace[:8]}-{ask.dispatch_id}"
+        return Path(tempfile.gettempdir()) / f"interlock-{os.getuid()}-{name}"
 
     def _build_attempt(
-        self, record: SessionRecord, ended: ProcessEnd | None, ear: SessionListener | None
+        self, record: SessionRecord, ended: ProcessEnd | None, listener: SessionListener | None
     ) -> SessionAttempt:
-        word = record.deciding_signal
-        by, message = _describe_ending(word, ended, ear, self._clocks)
+        signal = record.deciding_signal
+        if signal is not None:
+            ended_by, message = signal.type.replace(":", "_"), signal.payload
+        else:
+            ended_by, message = _describe_silent_end(ended, listener, self._timeouts)
         return SessionAttempt(
-            ended_by=by,
-            word=word,
-            heard=tuple(record.heard),
+            ended_by=ended_by,
+            signal=signal,
+            signals=tuple(record.signals),
             before=record.starts[0].before if record.starts else "",
             message=message,
             exit=ended.exit_code if ended else None,
@@ -232,41 +211,32 @@ class SessionCarrier:
         )
 
 
-def _remove_folder(folder: Path) -> None:
-    """One who cleans up may have been faster; how the session ended does not hang on that."""
-    with suppress(OSError):
-        folder.rmdir()
-
-
 def backoff_seconds(crashes: int, first: float) -> float:
-    """Seconds to wait after so many crashes in a row."""
+    """How long to wait after so many crashes in a row."""
     return min(first * 2 ** min(crashes - 1, 20), _LONGEST_PAUSE) if crashes > 0 else 0.0
 
 
-def _describe_ending(
-    word: HeardSignal | None,
-    ended: ProcessEnd | None,
-    ear: SessionListener | None,
-    clocks: Timeouts,
+def _describe_silent_end(
+    ended: ProcessEnd | None, listener: SessionListener | None, timeouts: Timeouts
 ) -> tuple[str, str]:
-    """The kind of ending and a sentence about it."""
-    if word is not None:
-        return ending_word(word.type), word.payload
-    if ended is None or ear is None:
-        return "CRASH", "the session was not there any more"
+    """How a session without a deciding signal ended, and a sentence about it."""
+    if ended is None or listener is None:
+        return "CRASH", "the session's process is gone"
     if ended.by in _OVERRUN:
-        return _OVERRUN[ended.by], describe_end(ended, clocks)
-    outcome = ear.outcome(ended)
-    words = ended.stderr[-_TAIL:].decode("utf-8", "replace").strip()
-    told = outcome.reason if outcome and outcome.failure else ""
-    message = told or ": ".join(part for part in (describe_end(ended, clocks), words) if part)
+        return _OVERRUN[ended.by], describe_end(ended, timeouts)
+    outcome = listener.outcome(ended)
+    message = outcome.reason if outcome and outcome.failure else ""
+    if not message:
+        stderr = ended.stderr[-_TAIL:].decode("utf-8", "replace").strip()
+        message = ": ".join(part for part in (describe_end(ended, timeouts), stderr) if part)
     if ended.exit_code != 0 and ended.by == "itself":
         return "CRASH", message
-    return "NOTHING", f"the session said nothing that ends it: {message}"
+    return "NOTHING", f"the session ended without a signal that ends it: {message}"
 
 
 class _SignalIntake:
-    """What is heard of one process, from two sides, and the grace after its last word."""
+    """Collects the signals of one process, from its output and from the channel, and starts the
+    grace period after the last one."""
 
     def __init__(
         self, dialect: AgentDialect, record: SessionRecord, clock: Clock, grace: float
@@ -277,20 +247,20 @@ class _SignalIntake:
         self._grace = grace
         self._cancel: Callable[[], None] | None = None
         self._closed = False
-        self.listener = dialect.open_listener(clock.now(), lambda found: self.take(found, "stream"))
+        self.listener = dialect.open_listener(clock.now(), lambda found: self.add(found, "stream"))
 
-    def take(self, found: list[LineResult], via: Via) -> None:
+    def add(self, found: list[LineResult], via: Via) -> None:
         at = self._clock.now()
-        for each in found:
-            heard = self._record.add(each, via, at)
-            if heard.counts and heard.type in ENDING:
+        for result in found:
+            signal = self._record.add(result, via, at)
+            if signal.counts and signal.type in ENDING:
                 self._start_grace(at)
 
-    def take_channel_signal(self, kind: str, payload: str) -> None:
-        """A signal over the channel, which has looked at it already."""
+    def add_channel_signal(self, kind: str, payload: str) -> None:
+        """Add a signal that came over the channel, which has checked it already."""
         found = read_payload(kind, payload, 0)
         if not isinstance(found, str) and not self._closed:
-            self.take([found], "channel")
+            self.add([found], "channel")
 
     def close(self) -> None:
         self._closed = True

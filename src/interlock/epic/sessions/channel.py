@@ -1,7 +1,6 @@
 """The side channel: how a command inside a supervised session sends signals to its coordinator.
 
-Whatever a session prints can forge its output; this socket cannot be forged without its token.
-Bounds who may send and how much; what a signal does is up to the callback.
+Anything that a session prints can forge its output; nobody can use this socket without its token.
 """
 
 import asyncio
@@ -23,14 +22,14 @@ SOCKET_VARIABLE: Final = "INTERLOCK_CHANNEL"
 TOKEN_VARIABLE: Final = "INTERLOCK_TOKEN"  # noqa: S105 -- the variable's name, not a token
 LONGEST: Final = 1 << 17
 _PATIENCE: Final = 10.0
-_MOST_SPEAKERS: Final = 16
+_MOST_CONNECTIONS: Final = 16
 _LONGEST_PATH: Final = 100
 
 OnSignal = Callable[[str, str], None]
 
 
 class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line to the channel."""
+    """A request: one line."""
 
     token: str
     type: str
@@ -38,26 +37,26 @@ class ChannelMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChannelReply(msgspec.Struct, frozen=True):
-    """One line back: taken, or why not."""
+    """The reply: one line that says whether the signal was accepted, or why not."""
 
     ok: bool
     error: str = ""
 
 
 class Channel:
-    """A unix socket in a folder of its own; `hear` gets (type, payload) of what may be said."""
+    """A unix socket in a folder of its own; `on_signal` gets each signal's type and payload."""
 
-    def __init__(self, folder: Path, token: str, hear: OnSignal) -> None:
+    def __init__(self, folder: Path, token: str, on_signal: OnSignal) -> None:
         if not token:
             raise ValueError("a channel needs a token")
         self.path = folder / "channel.sock"
         self._token = token.encode()
-        self._on_signal = hear
+        self._on_signal = on_signal
         self._server: asyncio.Server
         self._connections = 0
 
     def environment(self) -> dict[str, str]:
-        """What the session's environment must hold to use the channel."""
+        """The variables that the session needs to use the channel."""
         return {SOCKET_VARIABLE: str(self.path), TOKEN_VARIABLE: self._token.decode()}
 
     async def start(self) -> None:
@@ -92,42 +91,42 @@ class Channel:
                 await writer.wait_closed()
 
     async def _read_message(self, reader: asyncio.StreamReader) -> ChannelReply:
-        if self._connections > _MOST_SPEAKERS:
-            return ChannelReply(False, "too many speak at once")
+        if self._connections > _MOST_CONNECTIONS:
+            return ChannelReply(False, "too many connections at once")
         try:
             async with asyncio.timeout(_PATIENCE):
                 line = await reader.readline()
         except TimeoutError:
-            return ChannelReply(False, "nothing was said")
+            return ChannelReply(False, "no line came in time")
         except (ValueError, ConnectionError):
             return ChannelReply(False, f"a line has at most {LONGEST} bytes")
         return self._handle_line(line)
 
     def _handle_line(self, line: bytes) -> ChannelReply:
         try:
-            said = msgspec.json.decode(line, type=ChannelMessage)
+            message = msgspec.json.decode(line, type=ChannelMessage)
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError):
             return ChannelReply(False, "write one line of JSON: token, type, payload")
-        if not hmac.compare_digest(said.token.encode(), self._token):
+        if not hmac.compare_digest(message.token.encode(), self._token):
             return ChannelReply(False, "the token is not this session's")
-        found = read_payload(said.type, said.payload, 1)
+        found = read_payload(message.type, message.payload, 1)
         if isinstance(found, str):
             return ChannelReply(False, found)
-        self._on_signal(said.type, said.payload)
+        self._on_signal(message.type, message.payload)
         return ChannelReply(True)
 
 
 def _make_private_folder(folder: Path) -> None:
-    """The folder is ours alone, or it is not used."""
+    """Make the folder, for this user alone; SourceError if it is another's."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise SourceError(f"{folder} is no folder of this user")
+        raise SourceError(f"{folder} is not a folder of this user")
     folder.chmod(0o700)
 
 
 def send_signal(path: str, token: str, kind: str, payload: str, patience: float = _PATIENCE) -> str:
-    """Say it over the channel and wait for the answer: an empty text, or why it was not taken."""
+    """Send a signal and wait for the reply: an empty text, or why it was not accepted."""
     line = msgspec.json.encode(ChannelMessage(token, kind, payload)) + b"\n"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as ours:

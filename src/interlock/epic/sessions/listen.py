@@ -1,7 +1,7 @@
-"""How a session is heard: the decoded messages of an agent CLI, or the lines of a plain command.
+"""How the signals of a session are read: from an agent CLI's messages, or a plain command's lines.
 
-Nothing counts that is printed after our own signal to stop. Tool results, prompts, thinking and
-sub-agents never become signals.
+Nothing counts that is printed after we asked the process to stop. Tool results, prompts, thinking
+and sub-agents never become signals.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,23 +29,23 @@ OnSignals = Callable[[list[LineResult]], None]
 
 
 class SessionListener(Protocol):
-    """A reader for the supervisor that also finds signals."""
+    """A reader of the process's output that also finds signals."""
 
     def __call__(self, line: OutputLine) -> Iterable[StreamSign]: ...
 
     def close(self, ended: ProcessEnd) -> list[LineResult]:
-        """The session is over: what its last words say."""
+        """The signals that only the end of the session completes."""
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome | None:
-        """What its profile makes of how it ended; None where there is no profile."""
+        """How its profile judges the end; None where there is no profile."""
 
 
 class SessionCommand(msgspec.Struct, frozen=True):
-    """What to start for one prompt. `paper` holds the prompt where it goes by a file."""
+    """What to start for one prompt; `file_prompt` is the prompt where it is passed in a file."""
 
     argv: tuple[str, ...]
     stdin: bytes
-    paper: str = ""
+    file_prompt: str = ""
 
 
 class AgentDialect(Protocol):
@@ -58,22 +58,22 @@ class AgentDialect(Protocol):
 
     def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]: ...
 
-    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand: ...
+    def build_command(self, prompt: str, prompt_file: Path, own_folder: bool) -> SessionCommand: ...
 
-    def open_listener(self, now: float, hear: OnSignals) -> SessionListener: ...
+    def open_listener(self, now: float, on_signals: OnSignals) -> SessionListener: ...
 
 
 def _exited_by_itself(ended: ProcessEnd) -> bool:
-    """One that somebody killed was cut off, whoever it was."""
+    """A process that was killed, by whomever, was cut off."""
     return ended.by == "itself" and ended.exit_code is not None and ended.exit_code >= 0
 
 
 class RawListener:
-    """Line by line; Markdown means nothing."""
+    """The output of a plain command, line by line: Markdown has no meaning."""
 
-    def __init__(self, hear: OnSignals) -> None:
+    def __init__(self, on_signals: OnSignals) -> None:
         self._reader = LineReader("raw")
-        self._hear = hear
+        self._on_signals = on_signals
 
     def __call__(self, line: OutputLine) -> Iterable[StreamSign]:
         text = line.text.decode("utf-8", "replace")
@@ -82,7 +82,7 @@ class RawListener:
         elif not line.late:
             found = self._reader.feed(f"{text}\n")
             if found:
-                self._hear(found)
+                self._on_signals(found)
         return (Alive(),)
 
     def close(self, ended: ProcessEnd) -> list[LineResult]:
@@ -107,20 +107,22 @@ class ExecDialect:
     def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         return dict(environ)
 
-    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
+    def build_command(self, prompt: str, prompt_file: Path, own_folder: bool) -> SessionCommand:
         return SessionCommand(self._argv, prompt.encode(errors="replace"))
 
-    def open_listener(self, now: float, hear: OnSignals) -> SessionListener:
-        return RawListener(hear)
+    def open_listener(self, now: float, on_signals: OnSignals) -> SessionListener:
+        return RawListener(on_signals)
 
 
 class MessageListener(SessionMonitor):
-    """An agent CLI: its own messages, as they come out of its stream."""
+    """The messages of an agent CLI, as they come out of its stream."""
 
-    def __init__(self, profile: Profile, now: float, zones: FindTimeZone, hear: OnSignals) -> None:
+    def __init__(
+        self, profile: Profile, now: float, zones: FindTimeZone, on_signals: OnSignals
+    ) -> None:
         super().__init__(profile, now, zones)
         self._lines = SessionLines()
-        self._on_signals = hear
+        self._on_signals = on_signals
 
     def _read_event(self, event: StreamEvent) -> Iterator[StreamSign]:
         found = self._lines.read_events([event])
@@ -137,13 +139,13 @@ class MessageListener(SessionMonitor):
 
     def outcome(self, ended: ProcessEnd) -> SessionOutcome:
         usage = Usage(self.usage.tokens, self.usage.money)
-        told = self.build_report(ended, usage)
-        return judge_session(self._profile.outcome, self.build_facts(ended), told, "text")
+        report = self.build_report(ended, usage)
+        return judge_session(self._profile.outcome, self.build_facts(ended), report, "text")
 
 
 class CliDialect:
-    """An agent CLI by its profile. `bare` sends a prompt as it is, also one that is a command to
-    the CLI: somebody has set it so."""
+    """An agent CLI by its profile. With `bare` a prompt that is a command of the CLI is sent as it
+    is: the user has configured it."""
 
     def __init__(
         self,
@@ -167,15 +169,18 @@ class CliDialect:
     def build_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         return build_environment(self._profile, self._settings, environ)
 
-    def build_command(self, prompt: str, paper: Path, own: bool) -> SessionCommand:
+    def build_command(self, prompt: str, prompt_file: Path, own_folder: bool) -> SessionCommand:
         made = build_command_line(
-            *(self._profile, self._settings, self._program, prompt),
-            paper=paper,
-            own_folder=own,
+            self._profile,
+            self._settings,
+            self._program,
+            prompt,
+            paper=prompt_file,
+            own_folder=own_folder,
             directories=self._settings.directories or (),
             language="text",
         )
         return SessionCommand(made.argv, made.stdin, made.prompt if made.prompt_file else "")
 
-    def open_listener(self, now: float, hear: OnSignals) -> SessionListener:
-        return MessageListener(self._profile, now, self._zones, hear)
+    def open_listener(self, now: float, on_signals: OnSignals) -> SessionListener:
+        return MessageListener(self._profile, now, self._zones, on_signals)

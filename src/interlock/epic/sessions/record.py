@@ -1,23 +1,24 @@
-"""The signals of one session, written line by line as they are heard: a kill loses nothing.
+"""The signals of one session, written line by line as they arrive: a kill loses nothing.
 
-Recognises what was repeated and what is about another epic. A session that was cut off is read
-back and continued.
+Repeated signals and those about another epic are recorded and do not count. The record of a session
+that was cut off is read back and continued.
 """
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM, find_deciding_signal
+from interlock.epic.status import DECIDING, EFFECTS, ENDING, FIRM
 from interlock.signals.lines import LineRefusal, LineResult, LineSignal
 from interlock.system.errors import SourceError
 from interlock.system.files import append_line, open_log
 
 _MOST_WRITTEN: Final = 200_000
-"""Lines of a session's file. What comes after is only counted, unless it decides something."""
+"""Lines of a session's file. Further signals are only counted, unless they decide something."""
 _MOST_KEPT: Final = 200
 _MOST_STORIES: Final = 1_000
 _MOST_SYNCED: Final = 32
@@ -28,8 +29,8 @@ _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{0,127}")
 Via = Literal["stream", "channel"]
 
 
-class HeardSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line that was meant as a signal."""
+class RecordedSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line that was meant as a signal. Stored as it is."""
 
     at: float
     via: Via
@@ -49,24 +50,42 @@ class HeardSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of the session was started; `before` is how the checkpoint stood."""
+    """A process of the session was started; `before` is the mark of the checkpoint then."""
 
     began_at: float
     before: str
 
 
+class SessionAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session ended."""
+
+    ended_by: str
+    signal: RecordedSignal | None
+    """The signal that decided it."""
+    signals: tuple[RecordedSignal, ...]
+    before: str
+    """The mark of the checkpoint when the session started."""
+    message: str = ""
+    exit: int | None = None
+    seconds: float = 0.0
+    total: int = 0
+    refused: int = 0
+    repeated: int = 0
+    record: str = ""
+
+
 class SessionRecord:
-    """The file of one session, and what counts of it."""
+    """The file of one session, and the signals in it."""
 
     def __init__(self, path: Path, epic_id: str) -> None:
         self.path = path
         self.starts: list[SessionStart] = []
-        self.heard: list[HeardSignal] = []
-        """Everything that decides or changes something, and the first of the rest."""
+        self.signals: list[RecordedSignal] = []
+        """All that decide or change something, and the first of the rest."""
         self.total = self.refused = self.repeated = 0
         self._epic_id = epic_id
         self._seen: set[tuple[str, str]] = set()
-        self._words: dict[str, HeardSignal] = {}
+        self._deciding: dict[str, RecordedSignal] = {}
         self._written = self._synced = 0
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,31 +98,31 @@ class SessionRecord:
         os.close(self._file)
 
     @property
-    def deciding_signal(self) -> HeardSignal | None:
-        """The signal by which the session ends, as far as it is known."""
-        return find_deciding_signal(self._words.values())
+    def deciding_signal(self) -> RecordedSignal | None:
+        """The signal that decides how the session ends, if there is one yet."""
+        return find_deciding_signal(self._deciding.values())
 
     @property
     def is_ending(self) -> bool:
-        return any(name in ENDING for name in self._words)
+        return any(name in ENDING for name in self._deciding)
 
     def begin(self, at: float, before: str) -> None:
-        began = SessionStart(began_at=at, before=before)
-        self.starts.append(began)
-        self._write(msgspec.json.encode(began), firm=True)
+        start = SessionStart(began_at=at, before=before)
+        self.starts.append(start)
+        self._write(msgspec.json.encode(start), sync=True)
 
-    def add(self, found: LineResult, via: Via, at: float) -> HeardSignal:
-        """Take it down at once; what decides something is on the disk before it is acted on."""
-        heard = self._build_signal(found, via, at)
-        self._count(heard)
-        firm = heard.counts and heard.type in DECIDING
-        if firm or self._written < _MOST_WRITTEN:
-            self._write(msgspec.json.encode(heard), firm=firm)
-        return heard
+    def add(self, found: LineResult, via: Via, at: float) -> RecordedSignal:
+        """Write it down; a signal that decides something is on disk before it is acted on."""
+        signal = self._build_signal(found, via, at)
+        self._count(signal)
+        decides = signal.counts and signal.type in DECIDING
+        if decides or self._written < _MOST_WRITTEN:
+            self._write(msgspec.json.encode(signal), sync=decides)
+        return signal
 
-    def _build_signal(self, found: LineResult, via: Via, at: float) -> HeardSignal:
+    def _build_signal(self, found: LineResult, via: Via, at: float) -> RecordedSignal:
         if isinstance(found, LineRefusal):
-            return HeardSignal(
+            return RecordedSignal(
                 at=at,
                 via=via,
                 type="",
@@ -113,8 +132,7 @@ class SessionRecord:
                 sentence=found.sentence,
             )
         refused, sentence = self._explain_refusal(found)
-        again = (found.type, found.payload) in self._seen or found.repeated
-        return HeardSignal(
+        return RecordedSignal(
             at=at,
             via=via,
             type=found.type,
@@ -122,49 +140,42 @@ class SessionRecord:
             fields=found.fields,
             line=found.where,
             known=found.known,
-            repeated=again,
+            repeated=found.repeated or (found.type, found.payload) in self._seen,
             refused=refused,
             sentence=sentence,
         )
 
     def _explain_refusal(self, found: LineSignal) -> tuple[str, str]:
         """Why a well-formed signal does not count here."""
-        about = found.fields.get("epic_id", self._epic_id)
-        if found.type in DECIDING and about != self._epic_id:
+        epic_id = found.fields.get("epic_id", self._epic_id)
+        if found.type in DECIDING and epic_id != self._epic_id:
             return "WrongTask", f"this session works on {self._epic_id}"
         story = found.fields.get("story_id")
         if story is not None and not _ID.fullmatch(str(story)):
             return "Malformed", "a story's id has letters, digits and . _ / # - only"
         return "", ""
 
-    def _count(self, heard: HeardSignal) -> None:
+    def _count(self, signal: RecordedSignal) -> None:
         self.total += 1
-        self.refused += bool(heard.refused)
-        self.repeated += heard.repeated
-        if not heard.refused:
-            self._seen.add((heard.type, heard.payload))
-        story = heard.counts and EFFECTS.get(heard.type) == "story"
-        if len(self.heard) < (_MOST_STORIES if story else _MOST_KEPT):
-            self.heard.append(heard)
-        if heard.counts and heard.type in DECIDING:
-            self._words[heard.type] = self._choose_newest(self._words.pop(heard.type, None), heard)
+        self.refused += bool(signal.refused)
+        self.repeated += signal.repeated
+        if not signal.refused:
+            self._seen.add((signal.type, signal.payload))
+        is_story = signal.counts and EFFECTS.get(signal.type) == "story"
+        if len(self.signals) < (_MOST_STORIES if is_story else _MOST_KEPT):
+            self.signals.append(signal)
+        if signal.counts and signal.type in DECIDING:
+            before = self._deciding.pop(signal.type, None)
+            self._deciding[signal.type] = _choose(before, signal) if before else signal
 
-    def _choose_newest(self, before: HeardSignal | None, heard: HeardSignal) -> HeardSignal:
-        """Of one type the last counts, but for a firm word the first, and no success takes back
-        that something was said to be none."""
-        if before is None:
-            return heard
-        lesser = heard.type == "EPIC_COMPLETE" and before.fields.get("status") != "success"
-        return before if heard.type in FIRM or lesser else heard
-
-    def _write(self, line: bytes, *, firm: bool) -> None:
+    def _write(self, line: bytes, *, sync: bool) -> None:
         self._written += 1
-        sync = firm and self._synced < _MOST_SYNCED
+        sync = sync and self._synced < _MOST_SYNCED
         self._synced += sync
         append_line(self._file, line, sync=sync)
 
     def _load(self) -> None:
-        """What an earlier life of this session left; a line that was cut off is none."""
+        """Read what an earlier process of this session left; half a line does not count."""
         size = min(os.fstat(self._file).st_size, _LARGEST)
         raw = os.pread(self._file, size, 0) if size else b""
         whole, _, rest = raw.rpartition(b"\n")
@@ -174,8 +185,24 @@ class SessionRecord:
                 if line.startswith(b'{"began_at"'):
                     self.starts.append(msgspec.json.decode(line, type=SessionStart))
                 else:
-                    self._count(msgspec.json.decode(line, type=HeardSignal))
+                    self._count(msgspec.json.decode(line, type=RecordedSignal))
             except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError):
                 continue
         if rest:
             os.write(self._file, b"\n")
+
+
+def _choose(before: RecordedSignal, after: RecordedSignal) -> RecordedSignal:
+    """Of two signals of one type the last counts, but of firm ones the first; and a success does
+    not take back that the epic was reported as less."""
+    if after.type in FIRM:
+        return before
+    lesser = after.type == "EPIC_COMPLETE" and before.fields.get("status") != "success"
+    return before if lesser else after
+
+
+def find_deciding_signal(signals: Iterable[RecordedSignal]) -> RecordedSignal | None:
+    """The signal that decides how a session ended, of all that count, in their order."""
+    deciding = [signal for signal in signals if signal.type in DECIDING]
+    firm = (signal for name in FIRM for signal in deciding if signal.type == name)
+    return next(firm, deciding[-1] if deciding else None)

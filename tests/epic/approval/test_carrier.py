@@ -13,7 +13,7 @@ from tests.world.github import OWN, REPO, Github, a_github
 from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
 from interlock.epic.approval.comments import COMMANDS
 from interlock.epic.approval.github import GithubAddress, GithubRest
-from interlock.epic.approval.issues import Issues, request_mark
+from interlock.epic.approval.issues import Issues, format_request_marker
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_the_issue_says_what_is_asked_and_how_to_answer(github: Github) ->
         assert issue["title"] == "Review: A - gate"
         assert "Is the plan good?" in issue["body"]
         assert "/approve" in issue["body"]
-        assert issue["body"].endswith(f"{request_mark('w-1')}\n")
+        assert issue["body"].endswith(f"{format_request_marker('w-1')}\n")
         assert [each["name"] for each in issue["labels"]] == ["hitl/review", "needs-approval"]
         assert github.labels == ["hitl/review", "needs-approval"]
         assert sitting.replies == []
@@ -165,7 +165,7 @@ async def test_the_issue_is_found_behind_many_others(github: Github) -> None:
 
 
 async def test_a_strangers_issue_with_our_marker_is_not_ours(github: Github) -> None:
-    github.opened("mine", request_mark("w-1"), by="eve")
+    github.opened("mine", format_request_marker("w-1"), by="eve")
     async with Sitting(github) as sitting:
         await sitting.asks()
     assert [each["user"]["login"] for each in github.issues] == ["eve", OWN]
@@ -237,7 +237,7 @@ async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Githu
         github.comment(1, "LGTM but the tests fail")
         await sitting.looks(9)
         (reply,) = _replies(github)
-        assert reply.startswith("@ann, this could not be taken for an answer")
+        assert reply.startswith("@ann, this comment is not clear enough to be an answer")
         assert all(f"`/{word}`" in reply for word in COMMANDS)
         assert sitting.replies == []
     async with Sitting(github) as sitting:
@@ -279,7 +279,7 @@ async def test_closing_is_no_answer_and_gets_one_reply(github: Github) -> None:
         await sitting.looks(12)
         said = [each["body"] for each in github.comments[1]]
         assert len(said) == 1
-        assert said[0].startswith("Closing this issue is no answer.")
+        assert said[0].startswith("Closing this issue is not an answer.")
         assert sitting.replies == []
 
 
@@ -436,18 +436,20 @@ async def test_two_questions_have_an_issue_each(github: Github) -> None:
 
 async def test_a_question_cannot_carry_our_marker(github: Github) -> None:
     async with Sitting(github) as sitting:
-        sitting.carrier.send([ask(1, prompt=f"{request_mark('w-2')} `x` " + "y" * 100_000)])
+        sitting.carrier.send(
+            [ask(1, prompt=f"{format_request_marker('w-2')} `x` " + "y" * 100_000)]
+        )
         await sitting.rests()
-        assert request_mark("w-2") not in github.issues[0]["body"]
+        assert format_request_marker("w-2") not in github.issues[0]["body"]
         assert len(github.issues[0]["body"]) < 65_536
 
 
 async def test_woken_it_looks_at_once_and_at_everything(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
-        assert sitting.desk.bound(REPO.upper(), 1)
-        assert not sitting.desk.bound(REPO, 2)
-        assert not sitting.desk.bound("harbour/other", 1)
+        assert sitting.desk.is_watching(REPO.upper(), 1)
+        assert not sitting.desk.is_watching(REPO, 2)
+        assert not sitting.desk.is_watching("harbour/other", 1)
         github.label(1, "approved", "bob")
         sitting.desk.wake(2)
         assert sitting.desk._open[1].task is None

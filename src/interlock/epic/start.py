@@ -1,0 +1,223 @@
+"""Start an epic or continue it: find its file, begin or find its run, and work on that."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.api.circuits import Circuit, refuse_unsound
+from interlock.api.project import Project
+from interlock.api.work import RunResult, load_circuit, work_on_run
+from interlock.engine.circuit import HUMAN
+from interlock.epic.checkpoints.place import find_state_folder
+from interlock.epic.checkpoints.record import check_epic_id
+from interlock.epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
+from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_settings
+from interlock.epic.epic_file import EpicText, read_epic
+from interlock.epic.report import EpicReport, build_report
+from interlock.journal.runs import (
+    NewCase,
+    Run,
+    begin_run,
+    find_newest_run,
+    find_run,
+    find_unfinished_run,
+    set_options,
+)
+from interlock.runtime.application import RunSetup
+from interlock.runtime.settings import RunConfig, Settings
+from interlock.system.errors import SourceError, StoreError, UsageError
+from interlock.system.files import read_text
+
+_SUFFIXES: Final = (".md", ".markdown", ".yaml", ".yml")
+_FOLDERS: Final = ("docs/epics", "docs/sprint-artifacts/epics", "epics")
+_LARGEST_FILE: Final = 4_000_000
+
+
+class EpicOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for; None leaves it as it is."""
+
+    agents: Mapping[str, str] = {}
+    budget: Mapping[str, str] = {}
+    max_cycles: int | None = None
+    session_timeout: str | None = None
+    idle_timeout: str | None = None
+    hitl: str | None = None
+    hook: str | None = None
+    wait_for_humans: bool = False
+    wait_for_limits: bool = True
+
+
+def find_epic(word: str) -> tuple[EpicText | None, str]:
+    """The epic that a word names and its file: a path, or an id whose file lies in its place."""
+    if word.endswith(_SUFFIXES):
+        return read_epic(read_text(Path(word), _LARGEST_FILE), Path(word).as_posix()), word
+    check_epic_id(word)
+    names = (*(f"{word}{suffix}" for suffix in _SUFFIXES), f"{word}/epic.md")
+    paths = (Path(folder) / name for folder in _FOLDERS for name in names)
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return None, ""
+    text = read_epic(read_text(path, _LARGEST_FILE), path.as_posix())
+    return msgspec.structs.replace(text, id=word), str(path)
+
+
+def work_on_epic(
+    project: Project, epic_id: str, text: EpicText | None, file: str, options: EpicOptions
+) -> tuple[RunResult, EpicReport]:
+    """Work on an epic until it ends or waits. LockedError if somebody else does already."""
+    place = find_state_folder(Path())
+    config = EpicConfig(
+        epic_id=epic_id,
+        root=str(place.root),
+        db=str(project.db.resolve()),
+        fresh=text is not None,
+        title=text.title if text else "",
+        file=file,
+        stories=text.stories if text else (),
+        settings=_merge_settings(project.settings, options),
+    )
+    with ExitStack() as held:
+        held.enter_context(hold_epic_lock(place, epic_id))
+        connection = held.enter_context(_open_database(project))
+        run, run_config = _begin_or_continue(project, connection, config, options)
+        open_hook = _plan_hook(project, held, config.settings, options.hook)
+        result = work_on_run(
+            connection,
+            run,
+            project.build_pool(load_circuit(run), run_config),
+            display=project.display,
+            wait_for_humans=options.wait_for_humans or options.hook is not None,
+            wait_for_limits=options.wait_for_limits,
+            change_setup=open_hook,
+        )
+        return result, build_report(connection, result, epic_id, Checkpoints(place))
+
+
+@contextmanager
+def _open_database(project: Project) -> Iterator[Connection]:
+    """The database; LockedError if another process writes to it."""
+    with ExitStack() as held:
+        try:
+            connection = held.enter_context(project.write())
+        except StoreError as error:
+            if project.writer() is None:
+                raise
+            raise LockedError(str(error)) from None
+        yield connection
+
+
+def _merge_settings(settings: Settings, options: EpicOptions) -> EpicSettings:
+    given = {
+        "session_timeout": options.session_timeout,
+        "idle_timeout": options.idle_timeout,
+        "hitl": options.hitl,
+    }
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    epic = settings.read_tables(EpicTables).epic
+    return check_settings(msgspec.structs.replace(epic, **changed))
+
+
+def _begin_or_continue(
+    project: Project, connection: Connection, config: EpicConfig, options: EpicOptions
+) -> tuple[Run, RunConfig]:
+    """The epic's unfinished run, or a new one that remembers the flags of the one before."""
+    fingerprint = hashlib.sha256(f"epic:{config.root}:{config.epic_id}".encode()).hexdigest()
+    unfinished = find_unfinished_run(connection, fingerprint)
+    newest = find_newest_run(connection, fingerprint)
+    before = (
+        msgspec.convert(find_run(connection, newest).options, RunConfig)
+        if newest is not None
+        else None
+    )
+    circuit, run_config = _build_run_config(project, options, before)
+    if before and not config.fresh:
+        kept = _read_stored_config(before)
+        config = msgspec.structs.replace(
+            config,
+            title=kept.title,
+            file=kept.file,
+            stories=kept.stories,
+            fresh=kept.fresh and unfinished is not None,
+        )
+    run_config = msgspec.structs.replace(run_config, terms=msgspec.to_builtins(config))
+    stored = msgspec.to_builtins(run_config)
+    if unfinished is not None:
+        set_options(connection, unfinished, stored)
+        project.display.note(f"going on with run {unfinished} of {config.epic_id}")
+        return find_run(connection, unfinished), run_config
+    run_id = begin_run(
+        connection,
+        circuit.source.circuit.with_thresholds(run_config.thresholds),
+        circuit.bundle.encode(),
+        [NewCase(config.epic_id, {"id": config.epic_id, "title": config.title})],
+        source=config.file or config.epic_id,
+        fingerprint=fingerprint,
+        options=stored,
+        at=time.time(),
+    )
+    return find_run(connection, run_id), run_config
+
+
+def _build_run_config(
+    project: Project, options: EpicOptions, before: RunConfig | None
+) -> tuple[Circuit, RunConfig]:
+    circuit = Circuit.load("epic", project.path)
+    given = {} if options.max_cycles is None else {"max_cycles": options.max_cycles}
+    changed, changes = circuit.with_thresholds(project.settings.thresholds, given)
+    refuse_unsound(changed.source, circuit.source.circuit)
+    config = before or project.new_config("epic", changes)
+    return circuit, msgspec.structs.replace(
+        config,
+        thresholds=config.thresholds | changes,
+        agents={**config.agents, **options.agents},
+        budget={**config.budget, **options.budget},
+    )
+
+
+def _read_stored_config(before: RunConfig) -> EpicConfig:
+    try:
+        return msgspec.convert(before.terms, EpicConfig)
+    except msgspec.ValidationError as error:
+        raise SourceError(f"the run's configuration cannot be read: {error}") from None
+
+
+def _plan_hook(
+    project: Project, held: ExitStack, settings: EpicSettings, word: str | None
+) -> Callable[[RunSetup], RunSetup]:
+    """A change of the setup that opens a door for GitHub's webhooks. Flags and secret are checked
+    now; the door opens once the agents are found, and closes with `held`."""
+    if word is None:
+        return lambda setup: setup
+    if settings.hitl != "github":
+        raise UsageError("--hook receives webhooks of GitHub issues: use it with --hitl github")
+    from interlock.epic.approval.carrier import CheckpointedGate, IssueCarrier
+    from interlock.epic.approval.webhook import (
+        PATH,
+        GithubHook,
+        WebhookGate,
+        open_hook_socket,
+        read_hook_secret,
+    )
+    from interlock.web.server import format_address
+
+    secret = read_hook_secret(os.environ, settings.hook_secret_env)
+
+    def open_hook(setup: RunSetup) -> RunSetup:
+        gate = setup.carriers[HUMAN]
+        issues = gate.carrier if isinstance(gate, CheckpointedGate) else gate
+        if not isinstance(issues, IssueCarrier):
+            raise TypeError(f"{issues!r} does not use GitHub issues")
+        listening = held.enter_context(closing(open_hook_socket(word)))
+        project.display.note(f"webhooks come in at {format_address(listening)}{PATH}")
+        hook = GithubHook(secret, issues.is_watching, issues.wake)
+        carriers = {**setup.carriers, HUMAN: WebhookGate(gate, hook, listening)}
+        return msgspec.structs.replace(setup, carriers=carriers)
+
+    return open_hook
