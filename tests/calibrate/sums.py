@@ -21,6 +21,7 @@ from interlock.runtime.benchmark import (
     CaseView,
     Column,
     Edition,
+    Judgement,
     Leak,
     Metric,
     MetricTable,
@@ -236,14 +237,17 @@ class SumsBenchmark:
     def list_left_out(self, scenario: Sums, edition: str) -> tuple[str, ...]:
         return ()
 
+    def list_remarks(self, scenario: Sums) -> tuple[str, ...]:
+        return ()
+
     def describe(self, result: SumResult) -> CaseView:
         return CaseView(f"sum {result.case_id}", "first", (str(result.said), f"{result.sure:g}"))
 
     def make_judge(
         self, scenario: Sums, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, RecordedDecisions], bool]:
+    ) -> Callable[[str, RecordedDecisions], Judgement]:
         sums = {each.id: each.a + each.b for each in scenario.cases}
         ends = {"sure"}
-        return lambda case, decided: (
+        return lambda case, decided: Judgement(
             bool(decided) and decided[-1][0].rule in ends and decided[-1][1]["sum"] == sums[case]
         )

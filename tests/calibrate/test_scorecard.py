@@ -56,6 +56,31 @@ def test_the_labels_themselves_score_as_well_as_can_be(name: str) -> None:
     assert best["M8"] is None, "all are right: there is nothing to correlate"
 
 
+def test_what_was_not_measured_neither_passes_nor_fails() -> None:
+    card = score_runs(RCA, SHOP, [RCA.make_baselines(SHOP)["majority"]], times=TIMES).scorecard
+    rows = {row.id: row for row in card.parts[0].rows}
+    assert (rows["M18"].honest, rows["M18"].passed) == (None, None)
+    assert (rows["M20"].honest, rows["M20"].passed) == (None, None)
+    assert rows["M1"].passed in (True, False)
+    lines = render_scorecard_text(card, RCA)
+    (tokens,) = [line for line in lines if line.startswith("  M18")]
+    assert "pass" not in tokens
+    judged = sum(row.passed is not None for row in rows.values())
+    assert lines[-1].endswith(f" of {judged} measured metrics pass")
+
+
+def test_evidence_that_no_agent_can_see_is_said() -> None:
+    plain = small()
+    plain.pop("worlds", None)
+    plain["rcas"][0].pop("culprit")
+    scenario = built(plain)
+    card = score_runs(RCA, scenario, [perfect(scenario)], times=TIMES).scorecard
+    (remark,) = card.remarks
+    assert remark == "M12 and M13 cannot be met for 1 case: the evidence is in core, not planted"
+    assert f"note: {remark}" in render_scorecard_text(card, RCA)
+    assert score_runs(RCA, SHOP, [perfect(SHOP)], times=TIMES).scorecard.remarks == ()
+
+
 def test_intervals_hold_the_value_and_have_a_width_where_all_are_right(half: Calibration) -> None:
     rows = {row.id: row for row in half.scorecard.parts[0].rows}
     for row in rows.values():

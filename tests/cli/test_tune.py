@@ -80,6 +80,36 @@ def test_a_threshold_file_is_written_only_when_told(recorded: World) -> None:
     assert "t.toml exists already" in again.err
 
 
+def test_a_wrong_recall_is_never_advised_however_cheap(world: World) -> None:
+    plain = scenario()
+    # Another cause that reads the same: being wrong about it is not seen in its words.
+    alike = {"defect_type": "pb001", "component": "clockd"}
+    plain["rcas"][1] |= alike
+    for case in plain["cases"]:
+        if case["id"] == "C4":
+            case["expected_invest"] |= alike
+        if case["id"] == "C10":
+            case["expected_recall"] = {"match": True, "confidence": 0.7, "prior_rca_id": "R2"}
+    put(world, plain)
+    world.say("calibrate", "--scenario", "lab.json", "--agent", "stub", "--out", "r.json")
+    said = world.say("tune", "r.json", "--grid", "recall_hit=0.6,0.85", "--json")
+    wrong, right = sorted(said.json["trials"], key=lambda each: each["thresholds"]["recall_hit"])
+    assert (wrong["right"], wrong["misled"], wrong["is_best"]) == (right["right"], 1, False)
+    assert wrong["dispatches"] < right["dispatches"]
+    assert (right["misled"], right["is_best"]) == (0, True)
+    assert said.json["advised"] == {"recall_hit": 0.85}
+
+
+def test_what_loses_is_neither_advised_nor_written(recorded: World) -> None:
+    words = ("tune", "r.json", "--grid", "recall_hit=0.97,0.99", "--write", "t.toml")
+    said = recorded.say(*words)
+    assert said.code == 0
+    assert "advice: keep the thresholds of now; every other point tried loses something" in said.out
+    assert "t.toml was not written" in said.out
+    assert not (recorded.folder / "t.toml").exists()
+    assert recorded.say(*words, "--json").json["advised"] is None
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -77,7 +77,8 @@ class MetricRow(msgspec.Struct, frozen=True, kw_only=True):
     honest: float | None
     interval: Interval | None
     passes: Bounds
-    passed: bool
+    passed: bool | None
+    """None if it was not measured: then it neither passes nor fails."""
     cases: int
     baselines: dict[str, float | None]
 
@@ -142,11 +143,14 @@ class Scorecard(msgspec.Struct, frozen=True, kw_only=True):
     """Results of cases that did not come to an end, over all runs."""
     parts: tuple[ScorecardPart, ...]
     spending: CalibrationCost
+    remarks: tuple[str, ...] = ()
+    """What no agent can reach in this scenario, in sentences."""
 
     @property
     def passed(self) -> bool:
-        """Every metric that counts passes, in the ancestor's way."""
-        return all(row.passed for row in self.parts[0].rows if row.id not in self.left_out)
+        """Something was measured, and nothing that counts fails, in the ancestor's way."""
+        judged = [row.passed for row in self.parts[0].rows if row.id not in self.left_out]
+        return any(judged) and False not in judged
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +203,7 @@ def score_runs(
             for name, part in parts
         ),
         spending=_sum_cost(scored, prices),
+        remarks=benchmark.list_remarks(scenario),
     )
     records = tuple(
         CaseRecord(run=number, solved=case.solved, result=case.result, marks=case.marks)
@@ -290,7 +295,6 @@ def _make_row(
     baselines: dict[str, float | None],
 ) -> MetricRow:
     bounds = metric.passes[rules.edition_name]
-    estimated = metric.kind == "tokens" and found.honest is None
     return MetricRow(
         id=metric.id,
         name=metric.name,
@@ -299,7 +303,7 @@ def _make_row(
         honest=found.honest,
         interval=around,
         passes=bounds,
-        passed=estimated or is_passing(bounds, found.value),
+        passed=None if found.honest is None else is_passing(bounds, found.value),
         cases=found.cases,
         baselines=baselines,
     )

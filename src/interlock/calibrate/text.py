@@ -14,6 +14,7 @@ from interlock.system.text import format_line
 from interlock.system.time import format_duration
 
 DASH = "\N{EN DASH}"
+VERDICTS = {True: "pass", False: "FAIL", None: DASH}
 
 
 def format_number(value: float | None, digits: int = 3) -> str:
@@ -55,14 +56,15 @@ def render_scorecard_text(card: Scorecard, benchmark: AnyBenchmark) -> list[str]
         *_render_metrics(card, whole),
         "",
         *_render_legend(card, table.overall),
+        *(f"note: {remark}" for remark in card.remarks),
     ]
     lines += ["", *_render_facts(whole, table.overall, texts)]
     for part in card.parts[1:]:
         lines += ["", *_render_split(part, table)]
     lines += ["", *_render_classes(whole, texts), "", *_render_cost(card)]
-    passed = [row for row in whole.rows if row.passed]
+    judged = [row.passed for row in whole.rows if row.passed is not None]
     word = "PASS" if card.passed else "FAIL"
-    lines += ["", f"RESULT {word}: {len(passed)} of {len(whole.rows)} metrics pass"]
+    lines += ["", f"RESULT {word}: {sum(judged)} of {len(judged)} measured metrics pass"]
     return lines
 
 
@@ -103,7 +105,7 @@ def _format_metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tup
         format_number(row.honest),
         format_interval(row.interval),
         format_bounds(row.passes),
-        "left out" if left_out else "pass" if row.passed else "FAIL",
+        "left out" if left_out else VERDICTS[row.passed],
         str(row.cases or DASH),
         *(format_number(row.baselines[name], 2) for name in names),
     )
@@ -112,7 +114,7 @@ def _format_metric(card: Scorecard, row: MetricRow, names: Sequence[str]) -> tup
 def _render_legend(card: Scorecard, overall: str) -> list[str]:
     without = f"nothing to measure is {DASH} and left out of {overall}, weights renormalised"
     return [
-        "value: the ancestor's count, nothing to measure is 1.0; what passes is said of it",
+        "value: the ancestor's count, nothing to measure is 1.0; only what was measured is judged",
         f"honest: the same, {without}",
         f"95 %: bootstrap over cases (BCa), of the honest value; weights: {card.weights}",
     ]

@@ -22,7 +22,7 @@ from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions, decide_again
 from interlock.journal.runs import find_run, load_cases, load_decisions
-from interlock.runtime.benchmark import AnyBenchmark, Scenario, Split
+from interlock.runtime.benchmark import AnyBenchmark, Judgement, Scenario, Split
 from interlock.system.errors import SourceError, UsageError
 
 MAX_POINTS = 20_000
@@ -91,7 +91,7 @@ class Recording(msgspec.Struct, frozen=True):
     split: Split
     start: Case
     recorded: RecordedDecisions
-    is_solved: Callable[[str, RecordedDecisions], bool]
+    judge: Callable[[str, RecordedDecisions], Judgement]
 
 
 class RecordedCases(msgspec.Struct, frozen=True):
@@ -116,8 +116,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
     """Cases that go another way than they were recorded."""
     interval: Interval | None
+    misled: int = 0
+    """Cases that were taken for something known that they are not."""
     is_best: bool = False
-    """No other point is right more often with fewer dispatches."""
+    """It loses nothing against the thresholds of now, and no other point that loses nothing has a
+    better balance with fewer dispatches."""
+
+    @property
+    def balance(self) -> int:
+        """Right cases, less those that were misled: a wrong recall is worse than no answer."""
+        return self.right - self.misled
 
     @property
     def accuracy(self) -> float | None:
@@ -160,14 +168,14 @@ def read_recordings(
 ) -> list[Recording]:
     """The cases of a run that came to an end."""
     splits = {case.id: case.split for case in scenario.cases}
-    is_solved = benchmark.make_judge(scenario, connection, circuit)
+    judge = benchmark.make_judge(scenario, connection, circuit)
     return [
         Recording(
             each.case.case_id,
             splits[each.case.case_id],
             open_case(circuit, each.case.case_id, each.case.input),
             tuple(load_decisions(connection, each.case_no)),
-            is_solved,
+            judge,
         )
         for each in load_cases(connection, circuit, run_id, whole=True)
         if each.dispatch_id is None and each.case.status != OPEN and each.case.case_id in splits
@@ -183,11 +191,11 @@ class TuningBench:
         self._circuit = circuit
         self._recordings = recordings
         self._closing_steps = closing_steps
-        self._solved: dict[tuple[int, tuple[str, ...]], bool] = {}
+        self._judged: dict[tuple[int, tuple[str, ...]], Judgement] = {}
 
     def try_point(self, point: GridPoint) -> Trial:
         circuit = self._circuit.with_thresholds(point)
-        right = known = unknown = dispatches = changed = 0
+        right = known = unknown = dispatches = changed = misled = 0
         for number, each in enumerate(self._recordings):
             decided, _, lacks = decide_again(circuit, each.start, each.recorded)
             way = tuple(decision.rule for decision, _ in decided)
@@ -197,9 +205,10 @@ class TuningBench:
                 unknown += 1
                 continue
             known += 1
-            if (number, way) not in self._solved:
-                self._solved[number, way] = each.is_solved(each.case_id, decided)
-            right += self._solved[number, way]
+            if (number, way) not in self._judged:
+                self._judged[number, way] = each.judge(each.case_id, decided)
+            right += self._judged[number, way].is_solved
+            misled += self._judged[number, way].is_misled
         return Trial(
             thresholds=dict(point),
             right=right,
@@ -208,16 +217,17 @@ class TuningBench:
             dispatches=dispatches,
             changed=changed,
             interval=wilson_interval(right, known) if known else None,
+            misled=misled,
         )
 
 
-def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
-    """The points with the best ones marked, most often right first, then the cheaper, then the one
-    of which more is known."""
+def rank_trials(trials: Sequence[Trial], usual: Trial) -> list[Trial]:
+    """The points with the best ones marked: the best balance first, then the cheaper, then the one
+    of which more is known. What is right less often than `usual`, or misleads more, is no best."""
     ordered = sorted(
         trials,
         key=lambda each: (
-            -each.right,
+            -each.balance,
             each.dispatches,
             each.unknown,
             tuple(each.thresholds.values()),
@@ -226,7 +236,27 @@ def rank_trials(trials: Sequence[Trial]) -> list[Trial]:
     found: list[Trial] = []
     cheapest: int | None = None
     for each in ordered:
-        best = cheapest is None or each.dispatches < cheapest
+        best = not loses(each, usual) and (cheapest is None or each.dispatches < cheapest)
         cheapest = each.dispatches if best else cheapest
         found.append(msgspec.structs.replace(each, is_best=best))
     return found
+
+
+def loses(trial: Trial, usual: Trial) -> bool:
+    """Whether a point is worse than the thresholds of now in what it gets right."""
+    return (
+        trial.right < usual.right
+        or (trial.accuracy or 0.0) < (usual.accuracy or 0.0)
+        or trial.misled > usual.misled
+    )
+
+
+def recommend(ranked: Sequence[Trial], bench: TuningBench | None) -> Trial | None:
+    """The first of the best that loses nothing on the held-out cases either, if there are some."""
+    usual = bench.try_point({}) if bench else None
+    for each in ranked:
+        if each.is_best and (
+            bench is None or usual is None or not loses(bench.try_point(each.thresholds), usual)
+        ):
+            return each
+    return None

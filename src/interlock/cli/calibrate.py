@@ -369,7 +369,13 @@ def tune(
     json: Json = False,
 ) -> None:
     """Try other thresholds on recorded calibrations. No agent is asked."""
-    from interlock.calibrate.tune import TuningBench, load_recordings, parse_grid, rank_trials
+    from interlock.calibrate.tune import (
+        TuningBench,
+        load_recordings,
+        parse_grid,
+        rank_trials,
+        recommend,
+    )
 
     benchmark = find_benchmark()
     recorded = load_recordings(benchmark, results, scenario)
@@ -377,24 +383,29 @@ def tune(
     tried = parse_grid(grid or [], circuit)
     train, held_out = recorded.of_split("train"), recorded.of_split("test")
     bench = TuningBench(circuit, train or recorded.recordings, closing_steps)
-    trials = rank_trials([bench.try_point(point) for point in tried])
     usual = bench.try_point({})
-    test: Trial | None = None
-    if held_out:
-        test = TuningBench(circuit, held_out, closing_steps).try_point(trials[0].thresholds)
-    if write is not None:
-        _write_thresholds(write, trials[0].thresholds)
+    trials = rank_trials([bench.try_point(point) for point in tried], usual)
+    test_bench = TuningBench(circuit, held_out, closing_steps) if held_out else None
+    advised = recommend(trials, test_bench)
+    test = test_bench.try_point(advised.thresholds) if test_bench and advised else None
+    if write is not None and advised is not None:
+        _write_thresholds(write, advised.thresholds)
+    written = write if advised is not None else None
     basis = {"on": "train" if train else "all cases", "recorded": len(recorded.recordings)}
     if json:
         echo_json(
             basis
             | {"now": _encode_trial(usual), "trials": [_encode_trial(each) for each in trials]}
-            | {"held_out": _encode_trial(test) if test else None, "written": str(write or "")}
+            | {"advised": advised.thresholds if advised else None}
+            | {"held_out": _encode_trial(test) if test else None, "written": str(written or "")}
         )
         return
-    _show_trials(trials, usual, test, basis)
-    if write is not None:
-        echo(f"written to {write}: copy it into interlock.toml if you agree")
+    _show_trials(trials, usual, basis)
+    _show_advice(advised, test)
+    if written is not None:
+        echo(f"written to {written}: copy it into interlock.toml if you agree")
+    elif write is not None:
+        echo(f"{write} was not written")
 
 
 def _encode_trial(trial: "Trial") -> dict[str, Any]:
@@ -402,13 +413,22 @@ def _encode_trial(trial: "Trial") -> dict[str, Any]:
     return plain | {"accuracy": trial.accuracy}
 
 
-def _show_trials(
-    trials: "list[Trial]", usual: "Trial", test: "Trial | None", basis: dict[str, Any]
-) -> None:
+def _show_advice(advised: "Trial | None", test: "Trial | None") -> None:
     from interlock.calibrate.text import format_number
 
+    if advised is None:
+        echo("advice: keep the thresholds of now; every other point tried loses something")
+        return
+    values = ", ".join(f"{name}={value:g}" for name, value in advised.thresholds.items())
+    echo(f"advice: {values}")
+    if test is not None:
+        accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
+        echo(f"on the held-out cases: {accuracy}")
+
+
+def _show_trials(trials: "list[Trial]", usual: "Trial", basis: dict[str, Any]) -> None:
     names = list(trials[0].thresholds)
-    head = ("", *names, "right", "accuracy", "95 %", "dispatches", "unknown", "changed")
+    head = ("", *names, "right", "accuracy", "95 %", "misled", "dispatches", "unknown", "changed")
     rows = [_format_row("now", [""] * len(names), usual)]
     for each in trials[:_MAX_TRIALS]:
         values = [f"{value:g}" for value in each.thresholds.values()]
@@ -418,12 +438,8 @@ def _show_trials(
     echo_table(head, rows)
     if len(trials) > _MAX_TRIALS:
         echo(f"and {len(trials) - _MAX_TRIALS} more, see --json")
-    echo(
-        "best: no other is right more often at fewer dispatches; unknown: an answer was never given"
-    )
-    if test is not None:
-        accuracy = f"{format_number(test.accuracy)} ({test.right} of {test.known})"
-        echo(f"the first of them on the held-out cases: {accuracy}")
+    echo("best: nothing is lost against now, and no other such point is better with less asking")
+    echo("misled: taken for a known cause that it does not have; unknown: never answered")
 
 
 def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:
@@ -435,6 +451,7 @@ def _format_row(mark: str, values: list[str], trial: "Trial") -> list[object]:
         f"{trial.right} of {trial.known}",
         format_number(trial.accuracy),
         format_interval(trial.interval),
+        trial.misled,
         trial.dispatches,
         trial.unknown,
         trial.changed,

@@ -197,6 +197,14 @@ class ScoredCase(msgspec.Struct, Generic[ResultT], frozen=True, kw_only=True):
     """The family that the agent put it into."""
 
 
+class Judgement(NamedTuple):
+    """What decisions come to for one case."""
+
+    is_solved: bool
+    is_misled: bool = False
+    """It was taken for something known that it is not: whoever believes it looks no further."""
+
+
 class CaptureMode(msgspec.Struct, frozen=True):
     """How a run was done, as far as it matters for what is captured."""
 
@@ -348,14 +356,17 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
     def list_left_out(self, scenario: ScenarioT, edition: str) -> tuple[str, ...]:
         """Metrics that do not count for this scenario by the rules of that edition."""
 
+    def list_remarks(self, scenario: ScenarioT) -> tuple[str, ...]:
+        """What no agent can reach in this scenario, in sentences."""
+
     def describe(self, result: ResultT) -> CaseView:
         """A result for tables; cells are in the order of the columns."""
 
     def make_judge(
         self, scenario: ScenarioT, connection: Connection, circuit: Circuit
-    ) -> Callable[[str, RecordedDecisions], bool]:
-        """Whether a case of a recorded run would have been solved by these decisions. What it
-        needs from the database is read now."""
+    ) -> Callable[[str, RecordedDecisions], Judgement]:
+        """What a case of a recorded run would have come to by these decisions. What is needed from
+        the database is read now."""
 
 
 AnyBenchmark = Benchmark[Any, Any]

@@ -1,10 +1,13 @@
 """Metrics to the letter: small scenarios, and numbers reckoned by hand."""
 
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import pytest
+from tests.rca.calibration.worlds import built, small
 
 from interlock.calibrate.metrics import (
     Measure,
@@ -16,6 +19,7 @@ from interlock.calibrate.metrics import (
 )
 from interlock.rca.calibration.marks import RcaCaseResult, read_metrics, score_cases
 from interlock.rca.calibration.scenario import Scenario
+from interlock.rca.calibration.world import plant_worlds
 from interlock.runtime.benchmark import Marks
 from interlock.system.errors import UsageError
 
@@ -95,6 +99,16 @@ def test_m3_and_m4_share_the_cases() -> None:
     said = [{"actual_recall_hit": hit} for hit in (True, False, True, False, False)]
     assert of("M3", world, *said).value == 0.5
     assert of("M4", world, *said).value == pytest.approx(1 / 3)
+
+
+def test_m4_takes_a_recall_to_the_true_cause_for_right() -> None:
+    world = scenario(*[{"rca_id": name} for name in ("R", "R", "Q")], {}, R={}, Q={})
+    recalled = {"actual_recall_hit": True, "actual_recall_case": "C1"}
+    assert of("M4", world, {}, recalled, {}, {}).value == 0.0
+    assert of("M4", world, {}, {}, recalled, {}).value == 0.25, "C1 has another cause"
+    assert of("M4", world, {}, {}, {}, recalled).value == 0.25, "C4 has no cause at all"
+    unknown = {"actual_recall_hit": True}
+    assert of("M4", world, {}, unknown, {}, {}).value == 0.25, "nobody knows what was recalled"
 
 
 def test_m5_hangs_on_the_first_case_in_the_scenarios_order() -> None:
@@ -277,6 +291,39 @@ def test_m18_is_measured_or_a_thousand_for_each_step() -> None:
     assert (estimated.value, estimated.honest) == (4000, None)
     measured = of("M18", world, {**path, "prompt_tokens_total": 70}, {"actual_path": ["F0"]})
     assert (measured.value, measured.honest) == (70, 70), "one that is measured is enough"
+
+
+TAKEN = "import os\n" + "\n" * 40 + "def take():\n    pass\n"
+CITED = {
+    "core:a.py:take": True,
+    "core:a.py:42": True,
+    "core:a.py:35-38": True,
+    "core:a.py:1": False,
+    "core:b.py:42": False,
+    "web:a.py:42": False,
+    "core@{break}": True,
+    "core@{begin}": False,
+    "web@{break}": False,
+    "core@zzzzzzzz": False,
+}
+
+
+@pytest.mark.parametrize(("ref", "found"), CITED.items())
+def test_m12_takes_what_an_honest_analyst_can_cite(ref: str, found: bool) -> None:
+    plain = small()
+    plain["worlds"] = {
+        "core": [
+            {"id": "begin", "author": "A <a@b.c>", "date": "2026-01-01T00:00:00Z"}
+            | {"message": "Begin", "files": {"a.py": "import os\n"}},
+            {"id": "break", "author": "A <a@b.c>", "date": "2026-01-02T00:00:00Z"}
+            | {"message": "Break", "files": {"a.py": TAKEN}},
+        ]
+    }
+    world = built(plain)
+    with TemporaryDirectory() as folder:
+        hashes = plant_worlds(world, Path(folder))["core"]
+    cited = {"actual_evidence_refs": [ref.format_map(hashes)[:20]]}
+    assert of("M12", world, cited).value == float(found)
 
 
 def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() -> None:

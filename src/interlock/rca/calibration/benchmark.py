@@ -27,7 +27,7 @@ from interlock.rca.calibration.ideal_agent import IdealAgent
 from interlock.rca.calibration.marks import RcaCaseResult, RcaMetrics, read_metrics, score_cases
 from interlock.rca.calibration.rescore import make_judge
 from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
-from interlock.rca.calibration.scenario_check import check_scenario
+from interlock.rca.calibration.scenario_check import check_scenario, list_hidden_evidence
 from interlock.rca.calibration.world import plant_worlds
 from interlock.rca.steps import F5, F6
 from interlock.runtime.benchmark import (
@@ -35,6 +35,7 @@ from interlock.runtime.benchmark import (
     CaseView,
     Column,
 )
+from interlock.system.text import plural
 
 _WORLDS = "worlds"
 _HISTORIES = "histories"
@@ -111,6 +112,14 @@ class RcaBenchmark:
     def list_left_out(self, scenario: Scenario, edition: str) -> tuple[str, ...]:
         by_later_rules = read_metrics().find_edition(edition).by_later_rules
         return scenario.dry_capped_metrics if by_later_rules else ()
+
+    def list_remarks(self, scenario: Scenario) -> tuple[str, ...]:
+        hidden = list_hidden_evidence(scenario)
+        if not hidden:
+            return ()
+        repos = ", ".join(sorted({repo for _, repo in hidden}))
+        cases = plural(len({case for case, _ in hidden}), "case")
+        return (f"M12 and M13 cannot be met for {cases}: the evidence is in {repos}, not planted",)
 
     def describe(self, result: RcaCaseResult) -> CaseView:
         sure = result.actual_convergence

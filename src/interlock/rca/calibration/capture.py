@@ -18,7 +18,7 @@ from interlock.rca.calibration.marks import RcaCaseResult, read_metrics
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.effects import find_effect
 from interlock.rca.knowledge.cause_writer import BY_REVIEW
-from interlock.rca.knowledge.causes import Rca
+from interlock.rca.knowledge.causes import Rca, list_causes
 from interlock.rca.knowledge.suites import SuiteCase, list_suite_cases
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED, get_family
 from interlock.runtime.benchmark import BYTES_PER_TOKEN, CaptureMode, StepCost
@@ -103,9 +103,15 @@ def capture(
         if label.id in cases
     ]
     claims = _collect_claims(captured)
+    names = {case.case_no: case.case_id for case in cases.values()}
+    owners = {
+        each.rca.rca_id: names.get(each.rca.case_no, "")
+        for each in list_causes(connection, archived=True)
+    }
     later = read_metrics().find_edition(mode.edition or read_metrics().default).by_later_rules
     results = {
-        each.label.id: _make_result(each, circuit, claims, mode, later=later) for each in captured
+        each.label.id: _make_result(each, circuit, claims, owners, mode, later=later)
+        for each in captured
     }
     return tuple(_add_representative(each, results, later=later) for each in captured)
 
@@ -126,6 +132,7 @@ def _make_result(
     captured: CapturedCase,
     circuit: Circuit,
     claims: Mapping[tuple[int, int], float],
+    owners: Mapping[int, str],
     mode: CaptureMode,
     *,
     later: bool,
@@ -155,6 +162,7 @@ def _make_result(
             each.decision.step == F3 and each.decision.to == F2 for each in captured.visits
         ),
         actual_recall_hit=_is_recall_hit(captured),
+        actual_recall_case=_find_recalled_case(captured, owners),
         actual_evidence_refs=_find_evidence(captured),
         step_count=len(path),
     )
@@ -196,6 +204,12 @@ def _is_recall_hit(captured: CapturedCase) -> bool:
         and bool(answers[-1]["match"])
         and answers[-1]["confidence"] >= RECALL_HIT_THRESHOLD
     )
+
+
+def _find_recalled_case(captured: CapturedCase, owners: Mapping[int, str]) -> str:
+    answers = captured.list_answers(F0)
+    named = answers[-1].get("prior_rca_id", 0) if answers and answers[-1]["match"] else 0
+    return owners.get(named, "")
 
 
 def _read_triage(captured: CapturedCase, *, later: bool) -> dict[str, Any]:

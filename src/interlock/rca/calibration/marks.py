@@ -5,6 +5,7 @@ with published ones. Nothing is added up here: sums, intervals and comparisons a
 the same marks. A code that our taxonomy calls by another name is read in the scenario's own word.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -12,6 +13,7 @@ from importlib import resources
 import msgspec
 
 from interlock.rca.calibration.scenario import LabelledCase, RootCause, Scenario
+from interlock.rca.calibration.world import find_commit
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.benchmark import Edition, Mark, MetricTable, ScoredCase, StepCost
 from interlock.system.yaml_text import read_yaml
@@ -59,6 +61,8 @@ class RcaCaseResult(msgspec.Struct, frozen=True, kw_only=True):
     actual_path: tuple[str, ...] = ()
     """Short step names, F0 to F6, in the order of their visits."""
     actual_recall_hit: bool = False
+    actual_recall_case: str = ""
+    """The case whose cause was recalled; empty if there is none of that number."""
     actual_skip: bool = False
     actual_cascade: bool = False
     actual_loops: int = 0
@@ -132,6 +136,9 @@ def _are_names(one: str, other: str) -> bool:
 
 _MarkFunction = Callable[[Scenario, LabelledCase, RcaCaseResult], Mark | None]
 _SHORT_WORD = 3
+_LINES = re.compile(r":(\d{1,7})(?:-(\d{1,7}))?")
+_NEAR_LINES = 10
+"""A line so near to a symbol is where one looks at it."""
 
 
 def make_marks(
@@ -148,7 +155,8 @@ def make_marks(
         for metric, score in _MARKS.items()
     }
     evidence = {
-        case.id: _count_evidence(case, result, same_path_is_found) for case, result in pairs
+        case.id: _count_evidence(scenario, case, result, same_path_is_found)
+        for case, result in pairs
     }
     found: dict[str, dict[str, Mark]] = {
         **marks,
@@ -232,13 +240,36 @@ def _is_same_path(one: str, other: str) -> bool:
     return len(here) > 1 and len(there) > 1 and here[:2] == there[:2]
 
 
+def points_at(scenario: Scenario, cause: RootCause | None, expected: str, cited: str) -> bool:
+    """Whether a reference of ours points at the expected place in a planted world: a line near the
+    symbol, or the commit that brought the cause to that file. The ancestor had no worlds."""
+    repo, path, symbol = [*expected.split(":", 2), "", ""][:3]
+    world = scenario.worlds.get(repo, ())
+    if cited.startswith(f"{repo}@"):
+        commit = find_commit(scenario.worlds, repo, cited.removeprefix(f"{repo}@"))
+        if commit is None or cause is None or cause.culprit != f"{repo}@{commit.id}":
+            return False
+        return path in (*commit.files, *commit.remove)
+    place = _LINES.fullmatch(cited.removeprefix(f"{repo}:{path}"))
+    if place is None or not cited.startswith(f"{repo}:{path}:"):
+        return False
+    first, last = int(place[1]), int(place[2] or place[1])
+    return any(
+        symbol in line and first - _NEAR_LINES <= number <= last + _NEAR_LINES
+        for commit in world
+        for number, line in enumerate(commit.files.get(path, "").splitlines(), 1)
+    )
+
+
 def _count_evidence(
-    case: LabelledCase, result: RcaCaseResult, same_path_is_found: bool
+    scenario: Scenario, case: LabelledCase, result: RcaCaseResult, same_path_is_found: bool
 ) -> tuple[int, int, int]:
     expected = case.expected_invest.evidence_refs if case.expected_invest else ()
-    cited = result.actual_evidence_refs
+    cited, cause = result.actual_evidence_refs, scenario.cause_of(case)
     found = sum(
-        has_evidence(each, cited, same_path_is_found=same_path_is_found) for each in expected
+        has_evidence(each, cited, same_path_is_found=same_path_is_found)
+        or any(points_at(scenario, cause, each, ref) for ref in cited)
+        for each in expected
     )
     return found, len(expected), len(cited)
 
@@ -271,8 +302,15 @@ def _mark_recall_hit(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> 
     return (result.actual_recall_hit, 1) if case.expect_recall_hit else None
 
 
-def _mark_false_recall(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:
-    return None if case.expect_recall_hit else (result.actual_recall_hit, 1)
+def _mark_false_recall(
+    scenario: Scenario, case: LabelledCase, result: RcaCaseResult
+) -> Mark | None:
+    """A recall that nobody expected is right all the same if it points to the true cause."""
+    if case.expect_recall_hit:
+        return None
+    recalled = scenario.case_by_id.get(result.actual_recall_case)
+    is_true = bool(case.rca_id) and recalled is not None and recalled.rca_id == case.rca_id
+    return result.actual_recall_hit and not is_true, 1
 
 
 def _mark_skip(_: Scenario, case: LabelledCase, result: RcaCaseResult) -> Mark | None:

@@ -13,37 +13,64 @@ from sqlalchemy import Connection
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.engine.replay import RecordedDecisions
+from interlock.journal.history import list_cases
+from interlock.journal.runs import find_run
 from interlock.rca.calibration.marks import RcaCaseResult, is_solved, use_scenario_words
 from interlock.rca.calibration.scenario import Scenario
 from interlock.rca.effects import find_effect
 from interlock.rca.knowledge.causes import list_causes
 from interlock.rca.steps import F1, F3, LINKED
+from interlock.runtime.benchmark import Judgement
 
 
 class FindingText(msgspec.Struct, frozen=True):
-    """What is said of a cause."""
+    """What is known of a cause, and the true cause of the case that it was found for."""
 
     defect_type: str = ""
     component: str = ""
     message: str = ""
+    truth: str = ""
 
 
 def make_judge(
     scenario: Scenario, connection: Connection, circuit: Circuit
-) -> Callable[[str, RecordedDecisions], bool]:
-    """Whether a case is solved by these decisions; causes in the store are read now."""
-    labels = {case.id: case for case in scenario.cases}
+) -> Callable[[str, RecordedDecisions], Judgement]:
+    """What a case comes to by these decisions; causes in the store are read now."""
+    labels = scenario.case_by_id
+    truths = {
+        case.case_no: labels[case.case_id].rca_id
+        for case in list_cases(connection, find_run(connection).run_id)
+        if case.case_id in labels
+    }
     known = {
-        each.rca.rca_id: FindingText(each.rca.defect_type, each.rca.component, each.rca.description)
+        each.rca.rca_id: FindingText(
+            each.rca.defect_type,
+            each.rca.component,
+            each.rca.description,
+            truths.get(each.rca.case_no, ""),
+        )
         for each in list_causes(connection, archived=True)
     }
 
-    def judge(case_id: str, decided: RecordedDecisions) -> bool:
+    def judge(case_id: str, decided: RecordedDecisions) -> Judgement:
         label = labels[case_id]
         result = make_result(case_id, decided, circuit, known)
-        return is_solved(scenario, label, use_scenario_words(scenario, label, result))
+        solved = is_solved(scenario, label, use_scenario_words(scenario, label, result))
+        recalled = _find_recalled(decided, circuit, known)
+        misled = recalled is not None and (not label.rca_id or recalled.truth != label.rca_id)
+        return Judgement(solved, misled)
 
     return judge
+
+
+def _find_recalled(
+    decided: RecordedDecisions, circuit: Circuit, known: Mapping[int, FindingText]
+) -> FindingText | None:
+    """The cause that the case was recalled to, if it was."""
+    for decision, data in decided:
+        if find_effect(circuit, decision.step, decision.rule, decision.signal) == "recall":
+            return known.get(data.get("prior_rca_id", 0), FindingText())
+    return None
 
 
 def make_result(

@@ -182,6 +182,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {cause.id: cause for cause in self.rcas}
 
     @cached_property
+    def case_by_id(self) -> dict[str, LabelledCase]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
     def red_herrings(self) -> frozenset[str]:
         return frozenset(repo.name for repo in self.workspace.repos if repo.is_red_herring)
 

@@ -7,6 +7,7 @@ scores wrong; a warning makes them doubtful; a note is worth knowing.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from interlock.engine.verify.finding import Finding, Level
@@ -316,6 +317,24 @@ def _check_evidence(scenario: Scenario) -> Iterator[Finding]:
                 )
 
 
+def list_hidden_evidence(scenario: Scenario) -> list[tuple[str, str]]:
+    """Cases that expect evidence of a repository that nobody can look into, and that repository."""
+    repos = scenario.workspace.repos
+    here = {repo.name for repo in repos if repo.path and Path(repo.path).is_dir()}
+    return [
+        (case.id, repo)
+        for case in scenario.cases
+        for ref in (case.expected_invest.evidence_refs if case.expected_invest else ())
+        if (repo := ref.partition(":")[0]) not in here and repo not in scenario.worlds
+    ]
+
+
+def _note_hidden_evidence(scenario: Scenario) -> Iterator[Finding]:
+    for case, repo in dict.fromkeys(list_hidden_evidence(scenario)):
+        text = f"its evidence is in {repo[:80]!r}, which is not planted, so no agent can find it"
+        yield _make_finding("hidden-evidence", "note", case, text, "plant the repository")
+
+
 def _collect_texts(world: Sequence[PlantedCommit]) -> dict[str, list[str]]:
     """Every text that each path ever had."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -343,5 +362,6 @@ _CHECKS: Final[Sequence[Callable[[Scenario], Iterator[Finding]]]] = (
     _check_order,
     _check_worlds,
     _check_evidence,
+    _note_hidden_evidence,
     _note_candidates,
 )

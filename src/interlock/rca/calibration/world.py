@@ -7,7 +7,11 @@ world can leave its repository.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
 
 from interlock.rca.calibration.scenario import PlantedCommit, Scenario
 from interlock.system.errors import SourceError
@@ -16,6 +20,7 @@ from interlock.system.git import SeedCommit, seed_repository
 World = Sequence[PlantedCommit]
 _REPO_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _AUTHOR_PATTERN = re.compile(r"[^<>\x00-\x1f]+ <[^<>\s\x00-\x1f]+>")
+_SHORTEST_HASH = 7
 _TAG_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -97,6 +102,28 @@ def parse_date(date: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo and found.timestamp() >= 0 else None
+
+
+def find_commit(worlds: Mapping[str, World], repo: str, hash_: str) -> PlantedCommit | None:
+    """The planted commit that a hash, perhaps shortened, is of."""
+    if len(hash_) < _SHORTEST_HASH or repo not in worlds:
+        return None
+    hashes = _hash_commits(msgspec.json.encode(worlds[repo]))
+    known = zip(worlds[repo], hashes, strict=True)
+    return next((commit for commit, full in known if full.startswith(hash_)), None)
+
+
+@cache
+def _hash_commits(world: bytes) -> tuple[str, ...]:
+    """The hashes of a world's commits, which git alone can tell: they are the same everywhere."""
+    commits = msgspec.json.decode(world, type=tuple[PlantedCommit, ...])
+    named = [
+        msgspec.structs.replace(commit, id=f"c{number}", tags=())
+        for number, commit in enumerate(commits)
+    ]
+    with TemporaryDirectory(prefix="interlock-world-") as folder:
+        hashes = _plant_world(Path(folder) / "repo", named)
+    return tuple(hashes[commit.id] for commit in named)
 
 
 def _plant_world(folder: Path, world: World) -> dict[str, str]:
