@@ -62,10 +62,10 @@ def respond(
         echo_note(f"nothing at {' or '.join(map(str, paths))} yet")
 
     async def work() -> int:
-        lookout = SignalFinder(paths, echo_note)
-        answerer = Answerer(hire, seconds, lookout)
-        notes = Notes(lookout, _format_now)
-        responder = Responder(lookout, answerer, notes, parallel=parallel, tell=echo_note)
+        finder = SignalFinder(paths, echo_note)
+        answerer = Answerer(hire, seconds, finder)
+        notes = Notes(finder, _format_now)
+        responder = Responder(finder, answerer, notes, parallel=parallel, report=echo_note)
         return await _respond(responder, once=once, json=json)
 
     raise typer.Exit(asyncio.run(work()))

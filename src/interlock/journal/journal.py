@@ -167,12 +167,12 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 class InquiryAnswered(msgspec.Struct, frozen=True):
-    """The answer to such a question, and what is agreed by it: a change of the run's options."""
+    """The answer to such a question, and how it changes the run's options."""
 
     question_id: int
     by: str
     answer: bytes
-    agreed: dict[str, Any] = {}
+    new_options: dict[str, Any] = {}
 
 
 class WorkTime(NamedTuple):
@@ -306,7 +306,11 @@ class Journal:
             ),
             (
                 MERGE_OPTIONS,
-                [(_encode(t.agreed).decode(), run_id) for t in batch.inquiry_answers if t.agreed],
+                [
+                    (_encode(t.new_options).decode(), run_id)
+                    for t in batch.inquiry_answers
+                    if t.new_options
+                ],
             ),
             (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
         ]

@@ -1,7 +1,7 @@
-"""Runs and their cases: begun in one transaction, loaded again as the fold of their journal.
+"""Runs and their cases: started in one transaction, loaded again as the fold of their journal.
 
-A run keeps the text of the circuit it was begun with, so that a file edited in the meantime changes
-nothing for it.
+A run keeps the text of the circuit it was started with: editing the file later changes nothing for
+it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ from interlock.system.errors import StoreError
 
 RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
 _BATCH_SIZE = 500
-"""Cases that are written together, so that a large run needs little memory to begin."""
+"""Cases that are written together, so that a large run needs little memory to start."""
 FINISHED = ("done", "unhealthy")
 
 
@@ -165,7 +165,7 @@ def insert_cases(
     also: Callable[[list[tuple[int, AnyCase]]], object] = lambda some: None,
     blobs: BlobWriter | None = None,
 ) -> None:
-    """Cases for a run, some at once; `also` is told the numbers of each lot when it is written, to
+    """Cases for a run, some at once; `also` gets the numbers of each batch when it is written, to
     write what belongs to it. Belongs inside a transaction; while a journal is open, with its
     `blobs`."""
     blobs = blobs or BlobWriter(raw)

@@ -1,8 +1,6 @@
 """For authors of circuits, applications and carriers: what they test their own things with.
 
-    from interlock.testing.kit import Script
-from interlock.testing.kit import assert_sound
-from interlock.testing.kit import run_cases
+    from interlock.testing import Script, assert_sound, run_cases
 
     def test_a_good_note_is_sent():
         assert_sound("circuits/note.yaml")

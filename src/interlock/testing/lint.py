@@ -69,11 +69,11 @@ def find_examples(line: PromptLine) -> Iterator[Example]:
     """The line itself, without its marks, and each code span in it."""
     marks = _MARKS.match(line.text)
     start = marks.end() if marks else 0
-    whole = line.text[start:].rstrip(" \t*_|")
+    body = line.text[start:].rstrip(" \t*_|")
     place = (
         line if not line.text[:start].endswith("`") else msgspec.structs.replace(line, code=True)
     )
-    candidates = [] if place is not line and "`" in whole else [(place, whole)]
+    candidates = [] if place is not line and "`" in body else [(place, body)]
     code = msgspec.structs.replace(line, code=True)
     candidates += [(code, span[1]) for span in _SPAN.finditer(line.text) if not line.code]
     if PREFIX in line.text:
@@ -123,7 +123,7 @@ def _read_line_example(line: PromptLine, text: str) -> Example | None:
     if not kind[:1].isalpha() or kind in _ANY_TYPE or "\u2550" in text:
         return None
     if SIGNAL_TYPE.match(kind) and kind != "CHECKPOINT" and find_signal("line", kind) is None:
-        return None  # a stranger: see strangers_in
+        return None  # an unknown type: find_unknown_names reports it
     filled = _PLACEHOLDER.sub("7", payload)
     found = read_payload(kind, filled, 1)
     if isinstance(found, str):
@@ -138,9 +138,9 @@ def find_unknown_names(line: PromptLine) -> Iterator[tuple[str, bool]]:
         if found[1] not in _KNOWN and found[1] not in _ANY_TYPE:
             yield found[1], True
     marks = _MARKS.match(line.text)
-    whole = line.text[marks.end() if marks else 0 :]
+    body = line.text[marks.end() if marks else 0 :]
     spans = [] if line.code else [span[1] for span in _SPAN.finditer(line.text)]
-    texts = [whole] if line.code or not marks or not marks.end() else []
+    texts = [body] if line.code or not marks or not marks.end() else []
     for text in (*texts, *spans):
         named = _UNKNOWN_NAME.match(text.strip())
         if named and named[1] not in _KNOWN and not guess_signal(text):

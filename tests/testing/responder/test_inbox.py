@@ -30,7 +30,7 @@ def signal(folder: Path, dispatch_id: int) -> SignalFile:
 
 
 class Place:
-    """A workspace with two waiting signals, and a lookout on it."""
+    """A workspace with two waiting signals, and a finder on it."""
 
     def __init__(self, workspace: Path) -> None:
         self.suite = workspace / ".asterisk" / "calibrate" / "1"
@@ -39,10 +39,10 @@ class Place:
             folder = self.suite / str(number)
             folder.mkdir(parents=True)
             (folder / "signal.json").write_bytes(encode_signal(signal(folder, number)))
-        self.lookout = SignalFinder([workspace / ".asterisk"], self.said.append)
+        self.finder = SignalFinder([workspace / ".asterisk"], self.said.append)
 
     def found(self) -> list[int]:
-        return [each.signal.dispatch_id for each in self.lookout.find_waiting()]
+        return [each.signal.dispatch_id for each in self.finder.find_waiting()]
 
     def list_in_manifest(self, prefix: str) -> None:
         signals = {f"C{number}": f"{prefix}{number}/signal.json" for number in (1, 2)}
@@ -91,8 +91,8 @@ def test_symlinks_are_left_alone_and_told_once(place: Place) -> None:
 
 
 def test_one_signal_alone(place: Place) -> None:
-    lookout = SignalFinder([place.suite / "2" / "signal.json"], place.said.append)
-    [waiting] = lookout.find_waiting()
+    finder = SignalFinder([place.suite / "2" / "signal.json"], place.said.append)
+    [waiting] = finder.find_waiting()
     assert (waiting.signal.dispatch_id, waiting.batch) == (2, None)
 
 
@@ -107,13 +107,13 @@ def test_batch_of_a_signal(place: Place, prefix: str) -> None:
 def test_a_manifest_that_is_over_or_an_entry_that_is_settled_binds_nobody(place: Place) -> None:
     place.list_in_manifest("")
     path = place.suite / "batch-manifest.json"
-    manifest = place.lookout.find_waiting()[0].batch
+    manifest = place.finder.find_waiting()[0].batch
     assert manifest is not None
     settled = move_entry(manifest.manifest, "C1", "done", AT)
     path.write_bytes(encode_manifest(settled))
-    assert [each.batch is not None for each in place.lookout.find_waiting()] == [False, True]
+    assert [each.batch is not None for each in place.finder.find_waiting()] == [False, True]
     path.write_bytes(encode_manifest(move_manifest(settled, "done", AT)))
-    assert [each.batch for each in place.lookout.find_waiting()] == [None, None]
+    assert [each.batch for each in place.finder.find_waiting()] == [None, None]
 
 
 def test_nothing_there_yet(tmp_path: Path) -> None:

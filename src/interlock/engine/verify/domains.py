@@ -38,19 +38,19 @@ class Hints(msgspec.Struct, frozen=True):
 
 def find_representatives(shape: Shape | None, hints: Hints) -> tuple[Any, ...]:
     """Values that fit the shape, at least one in every region the hints can tell apart."""
-    whole = shape or Shape()
+    known = shape or Shape()
     found: list[Any] = []
-    for value in _list_candidates(whole, hints):
-        if whole.find_problem(value) is None and not any(is_same(value, each) for each in found):
+    for value in _list_candidates(known, hints):
+        if known.find_problem(value) is None and not any(is_same(value, each) for each in found):
             found.append(value)
-    return tuple(found) or (_find_last_resort(whole),)
+    return tuple(found) or (_find_last_resort(known),)
 
 
 def find_sample(shape: Shape | None, depth: int = 0) -> Any:
     """One small value that fits the shape, as far as that can be found without search."""
-    whole = shape or Shape()
+    known = shape or Shape()
     fitting = (
-        value for value in _list_candidates(whole, Hints(), depth) if not whole.find_problem(value)
+        value for value in _list_candidates(known, Hints(), depth) if not known.find_problem(value)
     )
     return next(fitting, None)
 

@@ -62,10 +62,10 @@ class WaitingSignal(msgspec.Struct, frozen=True):
 class SignalFinder:
     """Watches one signal, or everything below some folders."""
 
-    def __init__(self, paths: Sequence[Path], tell: Callable[[str], None]) -> None:
+    def __init__(self, paths: Sequence[Path], report: Callable[[str], None]) -> None:
         self._places = [_open_place(path) for path in paths]
-        self._tell = tell
-        self._told: dict[Path, str] = {}
+        self._report = report
+        self._reported: dict[Path, str] = {}
         self._seen: dict[Path, tuple[tuple[int, int, int], SignalFile | None]] = {}
 
     def find_waiting(self) -> list[WaitingSignal]:
@@ -146,7 +146,7 @@ class SignalFinder:
         return self._read_or_report(path, lambda: read_signal(tree.read(path)))
 
     def _read_or_report(self, path: Path, read: Callable[[], Record | Problem]) -> Record | None:
-        """What a file holds; why it cannot be taken is told once."""
+        """What a file holds; why it cannot be taken is reported once."""
         try:
             found = read()
         except FileNotFoundError:
@@ -158,13 +158,13 @@ class SignalFinder:
             if not found.may_be_partial:
                 self._report_once(path, f"{path}: {found.sentence}")
             return None
-        self._told.pop(path, None)
+        self._reported.pop(path, None)
         return found
 
     def _report_once(self, path: Path, sentence: str) -> None:
-        if self._told.get(path) != sentence:
-            self._told[path] = sentence
-            self._tell(f"skipped: {sentence}")
+        if self._reported.get(path) != sentence:
+            self._reported[path] = sentence
+            self._report(f"skipped: {sentence}")
 
 
 def _open_place(path: Path) -> tuple[OpenFolder, Path | None]:
@@ -194,7 +194,7 @@ def _find_listed(manifest: Path, named: str, signals: Container[Path]) -> Path |
 
 
 class DispatchClaim:
-    """A held claim. Let it go with `settle` when the work is done, with `leave` when it is not."""
+    """A held claim. `release` it when the work is done, `abandon` it when it is not."""
 
     def __init__(self, tree: OpenFolder, path: Path, descriptor: int) -> None:
         self._tree = tree

@@ -57,8 +57,8 @@ class AnswerResult(msgspec.Struct, frozen=True):
 class Answerer:
     """Has dispatches answered by an agent."""
 
-    def __init__(self, hire: CreateAgent, seconds: float, finder: SignalFinder) -> None:
-        self._hire = hire
+    def __init__(self, create_agent: CreateAgent, seconds: float, finder: SignalFinder) -> None:
+        self._create_agent = create_agent
         self._seconds = seconds
         self._finder = finder
 
@@ -79,7 +79,9 @@ class Answerer:
     async def _ask(self, waiting: WaitingSignal, prompt: str, attempt: int) -> dict[str, Any]:
         signal = waiting.signal
         ask = Ask(signal.dispatch_id, 0, signal.case_id, signal.step, attempt, "", prompt)
-        reply = await _await_reply(self._hire(_build_environment(waiting)), ask, self._seconds)
+        reply = await _await_reply(
+            self._create_agent(_build_environment(waiting)), ask, self._seconds
+        )
         if reply.failure:
             raise SourceError(f"{reply.failure}: {reply.reason}")
         return _parse_data(reply.content, signal.dispatch_id)
@@ -253,14 +255,14 @@ class Responder:
         notes: Notes,
         *,
         parallel: int,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self.counts = ResponderCounts()
         self._finder = finder
         self._answerer = answerer
         self._notes = notes
         self._parallel = parallel
-        self._tell = tell
+        self._report = report
         self._jobs: dict[Path, _Job] = {}
         self._given_up: set[tuple[Path, int]] = set()
         self._attempts: Counter[tuple[Path, str]] = Counter()
@@ -320,7 +322,7 @@ class Responder:
         try:
             return take_claim(waiting.tree, waiting.path, name, only_abandoned=marked)
         except (OSError, SourceError) as error:
-            self._tell(f"skipped: {waiting.path}: {error}")
+            self._report(f"skipped: {waiting.path}: {error}")
             return None
 
     async def _begin(self, waiting: WaitingSignal, attempt: int) -> AnswerResult:
@@ -346,7 +348,7 @@ class Responder:
         self._answered_at = asyncio.get_running_loop().time()
         setattr(self.counts, outcome.kind, getattr(self.counts, outcome.kind) + 1)
         reason = f": {outcome.reason}" if outcome.reason else ""
-        self._tell(f"{signal.dispatch_id} {signal.case_id} {signal.step} {outcome.kind}{reason}")
+        self._report(f"{signal.dispatch_id} {signal.case_id} {signal.step} {outcome.kind}{reason}")
         if outcome.kind == "failed":
             self._given_up.add((waiting.path, signal.dispatch_id))
         if outcome.kind in _ENTRY:
