@@ -35,7 +35,7 @@ class AgentListing(msgspec.Struct, frozen=True):
 
 
 @agents.callback(invoke_without_command=True)
-def listed(ctx: typer.Context, json: Json = False) -> None:
+def list_agents(ctx: typer.Context, json: Json = False) -> None:
     """Which agent CLIs are installed, their versions, and what they may do."""
     if ctx.invoked_subcommand is not None:
         return

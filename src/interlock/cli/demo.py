@@ -49,11 +49,11 @@ def demo(
     """See it all once, in seconds. A red test run is made, analysed, and held against the truth."""
     from interlock.rca.demo.world import build_world
 
-    show = (lambda _text="": None) if json else echo
-    show("Three git repositories, a real test suite, two nights of failures: making them…")
+    echo_line = (lambda _text="": None) if json else echo
+    echo_line("Three git repositories, a real test suite, two nights of failures: making them…")
     world = build_world(folder.resolve())
     _reset_world(world)
-    play = DemoShow(world, show)
+    play = DemoShow(world, echo_line)
     play.play()
     verdict = play.verdict()
     if json:

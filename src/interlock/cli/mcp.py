@@ -39,13 +39,13 @@ def mcp(
     from interlock.agents.mcp.stdio import StdioTransport
 
     since = time.time()
-    doorway = StdioTransport(os.dup(0), os.dup(1))
+    transport = StdioTransport(os.dup(0), os.dup(1))
     os.dup2(2, 1)  # whatever prints by mistake must not break into the protocol
-    doorway.open()
-    _serve(doorway, db, tuple(role or ()), since)
+    transport.open()
+    _serve(transport, db, tuple(role or ()), since)
 
 
-def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) -> None:
+def _serve(transport: Any, db: Path | None, roles: tuple[str, ...], since: float) -> None:
     """All that takes its time to load, while the client is greeted."""
     import asyncio
     import secrets
@@ -61,12 +61,12 @@ def _serve(doorway: Any, db: Path | None, roles: tuple[str, ...], since: float) 
     path, policy = project.db.absolute(), project.settings.inbox
 
     async def work() -> None:
-        link = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
-        records = RunStatusReader(path, partial(find_database, path.parent))
+        client = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
+        reader = RunStatusReader(path, partial(find_database, path.parent))
         try:
             queries = open_queries_folder(path, policy)
-            await serve_stdio(Worker(link, queries, records, roles, since), doorway)
+            await serve_stdio(Worker(client, queries, reader, roles, since), transport)
         finally:
-            await link.close()
+            await client.close()
 
     asyncio.run(work())

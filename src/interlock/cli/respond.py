@@ -55,7 +55,7 @@ def respond(
     from interlock.testing.responder.inbox import SignalFinder
     from interlock.testing.responder.responder import Answerer, Notes, Responder
 
-    hire = _make_agent_factory(agent)
+    make_agent = _make_agent_factory(agent)
     seconds = parse_duration(timeout)
     paths = [path] if path else list(_DEFAULT_PATHS)
     if not any(each.exists() for each in paths):
@@ -63,7 +63,7 @@ def respond(
 
     async def work() -> int:
         finder = SignalFinder(paths, echo_note)
-        answerer = Answerer(hire, seconds, finder)
+        answerer = Answerer(make_agent, seconds, finder)
         notes = Notes(finder, _format_now)
         responder = Responder(finder, answerer, notes, parallel=parallel, report=echo_note)
         return await _respond(responder, once=once, json=json)
@@ -85,7 +85,7 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
         raise UsageError("who answers? Say it with --agent exec:COMMAND")
     settings = read_settings(Path())
 
-    def hire(named: Mapping[str, str]) -> Carrier:
+    def make_agent(named: Mapping[str, str]) -> Carrier:
         context = AgentContext(
             project=Path(),
             db=DATABASE,
@@ -97,8 +97,8 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
         )
         return build_agent(spec, context)
 
-    hire({})
-    return hire
+    make_agent({})
+    return make_agent
 
 
 async def _respond(responder: "Responder", *, once: bool, json: bool) -> int:

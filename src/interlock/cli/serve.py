@@ -79,8 +79,8 @@ def serve(
             echo(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    house = WebServer([build_mcp_app(_make_worker_factory(path, policy))])
-    raise typer.Exit(128 + asyncio.run(serve_until_signal(house, rules, listening, ready)))
+    server = WebServer([build_mcp_app(_make_worker_factory(path, policy))])
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, ready)))
 
 
 def _build_rules(
@@ -92,13 +92,13 @@ def _build_rules(
     token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
     if token and (len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable()):
         raise SourceError(f"a token has at least {MIN_TOKEN_LENGTH} plain characters")
-    near = is_loopback(host)
-    if not token and not near:
+    is_local = is_loopback(host)
+    if not token and not is_local:
         raise SourceError(
             f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
         )
     named = tuple(name.lower() for name in (*hosts, host))
-    return AccessRules(not near, named, tuple(origins), token, (HEALTH_PATH,))
+    return AccessRules(not is_local, named, tuple(origins), token, (HEALTH_PATH,))
 
 
 def _read_token(path: Path) -> str:
@@ -128,9 +128,9 @@ def _make_worker_factory(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
 
     records = RunStatusReader(path, partial(find_database, path.parent))
 
-    def hire(there_for: float) -> Worker:
+    def make_worker(age: float) -> Worker:
         link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
         queries = open_queries_folder(path, policy)
-        return Worker(link, queries, records, since=time.time() - there_for)
+        return Worker(link, queries, records, since=time.time() - age)
 
-    return hire
+    return make_worker

@@ -183,12 +183,12 @@ def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
 
 def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose answers come by a later command: nobody waits for them."""
-    return _roles_of(carriers, HumanCarrier | ManualCarrier)
+    return _find_roles(carriers, HumanCarrier | ManualCarrier)
 
 
 def roles_written_out(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose prompts are written out for a later command, not asked at the inbox."""
-    return _roles_of(carriers, ManualCarrier)
+    return _find_roles(carriers, ManualCarrier)
 
 
 def has_mcp_carrier(carriers: Mapping[str, Carrier]) -> bool:
@@ -196,7 +196,7 @@ def has_mcp_carrier(carriers: Mapping[str, Carrier]) -> bool:
     return any(isinstance(each, McpCarrier) for each in carriers.values())
 
 
-def _roles_of(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
+def _find_roles(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
     return frozenset(role for role, each in carriers.items() if isinstance(each, kind))
 
 
@@ -208,7 +208,7 @@ def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
         for role, each in carriers.items()
         if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
     }
-    fetched = _roles_of(carriers, McpCarrier)
+    fetched = _find_roles(carriers, McpCarrier)
 
     def limit(step: Step) -> float | None:
         if step.role in fetched:
@@ -241,7 +241,7 @@ def connect_workers(
     for each in carriers.values():
         if isinstance(each, McpCarrier):
             each.steps, each.judge_answer, each.write_briefing = (
-                _as_objects(circuit.steps),
+                _expect_objects(circuit.steps),
                 judge,
                 brief,
             )
@@ -249,7 +249,7 @@ def connect_workers(
             each.steps = circuit.steps
 
 
-def _as_objects(steps: Mapping[str, Step]) -> dict[str, Step]:
+def _expect_objects(steps: Mapping[str, Step]) -> dict[str, Step]:
     """A worker hands a message in as the text of an object."""
     return {
         name: msgspec.structs.replace(step, shape=_TEXT) if step.language == "text" else step

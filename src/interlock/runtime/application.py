@@ -223,7 +223,7 @@ class Application:
 
 def find_application(circuit: str) -> Application:
     """The application of a circuit; one that adds nothing if the circuit has none."""
-    entry = _entries().get(circuit)
+    entry = _list_entries().get(circuit)
     if entry is None:
         return Application(circuit)
     try:
@@ -237,17 +237,17 @@ def find_application(circuit: str) -> Application:
 
 def list_applications() -> dict[str, str]:
     """Where each installed application is declared, by its circuit's name."""
-    return {name: entry.value for name, entry in sorted(_entries().items())}
+    return {name: entry.value for name, entry in sorted(_list_entries().items())}
 
 
 def list_circuit_folders() -> dict[str, Path]:
     """Where the circuits of installed applications lie. No application is loaded for it."""
-    found = {name: _folder(entry) for name, entry in sorted(_entries().items())}
+    found = {name: _find_folder(entry) for name, entry in sorted(_list_entries().items())}
     return {name: folder for name, folder in found.items() if folder is not None}
 
 
 @cache
-def _entries() -> dict[str, metadata.EntryPoint]:
+def _list_entries() -> dict[str, metadata.EntryPoint]:
     return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 
@@ -263,7 +263,7 @@ def _load(entry: metadata.EntryPoint) -> Application:
     return made
 
 
-def _folder(entry: metadata.EntryPoint) -> Path | None:
+def _find_folder(entry: metadata.EntryPoint) -> Path | None:
     """The folder of the package an entry is declared in."""
     package = entry.module.rpartition(".")[0] if entry.attr else entry.module
     try:

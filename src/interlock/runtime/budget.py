@@ -115,13 +115,13 @@ def flatten_limits(table: Mapping[str, Any], prefix: str = "") -> dict[str, str 
 
 def compute_limit_shares(limits: BudgetLimits, usage: BudgetUsage) -> dict[str, float]:
     """For each limit, by its word, the share of it that is spent: 1.0 is all."""
-    shares = _shares_of("", limits.run, usage.run)
+    shares = _name_shares("", limits.run, usage.run)
     for role, budget in sorted(limits.roles.items()):
-        shares |= _shares_of(f"role.{role}.", budget, usage.roles.get(role, Spent()))
-    return shares | _shares_of("day.", limits.day, usage.day)
+        shares |= _name_shares(f"role.{role}.", budget, usage.roles.get(role, Spent()))
+    return shares | _name_shares("day.", limits.day, usage.day)
 
 
-def _shares_of(prefix: str, budget: Budget, spent: Spent) -> dict[str, float]:
+def _name_shares(prefix: str, budget: Budget, spent: Spent) -> dict[str, float]:
     return {
         f"{prefix}{_FIELD_WORDS[name]}": share
         for name, share in compute_shares(budget, spent).items()
@@ -184,11 +184,11 @@ class RunBudget:
     def charge(self, role: str, dispatches: int = 0, tokens: int = 0, money: float = 0.0) -> None:
         """Count what an agent of that role has cost."""
         cost = Spent(dispatches, tokens, money)
-        self._run = _add(self._run, cost)
+        self._run = _add_spent(self._run, cost)
         if role in self.limits.roles:
-            self._roles[role] = _add(self._roles.get(role, Spent()), cost)
+            self._roles[role] = _add_spent(self._roles.get(role, Spent()), cost)
         if self.limits.day != NO_LIMITS:
-            self._today = _add(self._today, cost)
+            self._today = _add_spent(self._today, cost)
 
     def dispatches_left(self, at: float) -> int | None:
         """How many dispatches may still go out; None for no end."""
@@ -248,13 +248,13 @@ class RunBudget:
         day = self._day.name
         self._since = at
         seconds = max(0.0, seconds)
-        self._run = _add(self._run, Spent(seconds=seconds))
-        self._today = _add(self._today, Spent(seconds=seconds))
+        self._run = _add_spent(self._run, Spent(seconds=seconds))
+        self._today = _add_spent(self._today, Spent(seconds=seconds))
         for role in self._timers:
             self._count_time(role, 0, at)
         by_role, self._role_seconds = self._role_seconds, {}
         for role, worked in by_role.items():
-            self._roles[role] = _add(self._roles.get(role, Spent()), Spent(seconds=worked))
+            self._roles[role] = _add_spent(self._roles.get(role, Spent()), Spent(seconds=worked))
         rows = [WorkTime(day, role, worked) for role, worked in sorted(by_role.items()) if worked]
         self._begin_day(at)
         return [WorkTime(day, "", seconds), *rows]
@@ -263,15 +263,15 @@ class RunBudget:
         """What is spent by now, work time that is not yet written included."""
         unwritten = Spent(seconds=max(0.0, at - self._since))
         return BudgetUsage(
-            _add(self._run, unwritten),
+            _add_spent(self._run, unwritten),
             {role: self._role_usage(role, at) for role in self.limits.roles},
-            _add(self._today, unwritten),
+            _add_spent(self._today, unwritten),
         )
 
     def _role_usage(self, role: str, at: float) -> Spent:
         working, since = self._timers.get(role, (0, at))
         unwritten = self._role_seconds.get(role, 0.0) + working * max(0.0, at - since)
-        return _add(self._roles.get(role, Spent()), Spent(seconds=unwritten))
+        return _add_spent(self._roles.get(role, Spent()), Spent(seconds=unwritten))
 
     def _count_time(self, role: str, more: int, at: float) -> None:
         """Count what its agents worked until now; from now on it is so many `more`."""
@@ -293,7 +293,7 @@ class RunBudget:
             self._warned = {word for word in self._warned if not word.startswith("day.")}
 
 
-def _add(one: Spent, other: Spent) -> Spent:
+def _add_spent(one: Spent, other: Spent) -> Spent:
     return Spent(
         one.dispatches + other.dispatches,
         one.tokens + other.tokens,

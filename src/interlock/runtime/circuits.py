@@ -84,14 +84,14 @@ def load_bundle(path: Path) -> Bundle:
     text = read_text(path, MAX_CHARACTERS * 4)
     circuit = read_circuit(text, str(path)).circuit
     prompts = {
-        step.prompt: _prompt(path, step.prompt)
+        step.prompt: _read_prompt(path, step.prompt)
         for step in circuit.steps.values()
         if step.prompt.endswith(_PROMPT_ENDINGS) and len(step.prompt.split()) == 1
     }
     return Bundle(str(path), text, prompts)
 
 
-def _prompt(circuit_file: Path, name: str) -> str:
+def _read_prompt(circuit_file: Path, name: str) -> str:
     folder = circuit_file.parent.resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
@@ -125,8 +125,8 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
     """Cases, one JSON object per line, checked; `origin` is what errors call the text."""
     cases: list[NewCase] = []
     seen: dict[str, int] = {}
-    for number, line in _lines(content):
-        case = _case(line, f"{origin}:{number}")
+    for number, line in _split_lines(content):
+        case = _parse_case(line, f"{origin}:{number}")
         if case.case_id in seen:
             first = seen[case.case_id]
             raise SourceError(
@@ -143,13 +143,13 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
     return cases
 
 
-def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+def _split_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
             yield number, line
 
 
-def _case(line: bytes, place: str) -> NewCase:
+def _parse_case(line: bytes, place: str) -> NewCase:
     if len(line) > MAX_LINE:
         raise SourceError(f"{place}: a case has at most {MAX_LINE:,} bytes, this one {len(line):,}")
     hint = 'write one JSON object, for example {"id": "C1", "topic": "login"}'

@@ -161,7 +161,7 @@ class CaseTable:
         writes.cases_changed = True
         before = self._open[new.case_id]
         self._open[new.case_id] = msgspec.structs.replace(before, input=new.input)
-        self._schedule.change(new.case_id, new.priority, self._unmet(new.needs))
+        self._schedule.change(new.case_id, new.priority, self._list_unmet(new.needs))
 
     def _add(self, new: list[NewCase], writes: TurnWrites) -> None:
         journal, circuit = self._journal, self._circuit
@@ -178,12 +178,12 @@ class CaseTable:
         writes.cases_changed = True
         # All are known to the schedule before the first is queued: they may need each other.
         for case in new:
-            self._schedule.add(case.case_id, case.priority, self._unmet(case.needs))
+            self._schedule.add(case.case_id, case.priority, self._list_unmet(case.needs))
         for case in new:
             self.counts.cases += 1
             self.replace(open_case(circuit, case.case_id, case.input))
 
-    def _unmet(self, needs: Iterable[str]) -> list[str]:
+    def _list_unmet(self, needs: Iterable[str]) -> list[str]:
         """The needs that are not met: one that ended badly never will be."""
         return [need for need in needs if not self._ended_healthy.get(need)]
 

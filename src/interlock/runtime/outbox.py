@@ -267,7 +267,7 @@ class RateLimitPauses:
         self._clock = clock
         self._wake_up = wake_up
         self._accounts = {
-            role: _account_of(carrier, role) or f"{role} of run {run_id}"
+            role: _find_account(carrier, role) or f"{role} of run {run_id}"
             for role, carrier in carriers.items()
         }
         self._until: dict[str, float] = {}
@@ -348,7 +348,7 @@ class RateLimitPauses:
         )
 
 
-def _account_of(carrier: Carrier, role: str) -> str:
+def _find_account(carrier: Carrier, role: str) -> str:
     return carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
 
 
