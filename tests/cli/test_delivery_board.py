@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from tests.cli.test_progress import read_all
+from tests.cli.test_output import read_all
 from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
