@@ -514,10 +514,12 @@ def _is_saved(each: Question, path: Path) -> bool:
     return (answers_folder(path) / f"{each.question_id}.json").exists()
 
 
-def list_groups(connection: Connection, questions: Sequence[Question]) -> list[QuestionGroup]:
-    """Questions that one answer settles together, in the runs of these questions."""
-    found: list[QuestionGroup] = []
-    for run_id in sorted({each.run_id for each in questions}):
-        application = find_application(find_run(connection, run_id).circuit)
-        found += application.group_questions(connection, run_id)
-    return found
+def read_inbox(path: Path) -> tuple[list[Question], list[QuestionGroup]]:
+    """Everything that waits, and which questions one answer settles together."""
+    groups: list[QuestionGroup] = []
+    with open_reader(path) as connection:
+        questions = list_questions(connection, path)
+        for run_id in sorted({each.run_id for each in questions}):
+            application = find_application(find_run(connection, run_id).circuit)
+            groups += application.group_questions(connection, run_id)
+    return questions, groups

@@ -30,12 +30,9 @@ def inbox(
     json: Json = False,
 ) -> None:
     """The questions that wait for a human, in all runs."""
-    from interlock.api.inbox import list_groups, list_questions
+    from interlock.api.inbox import read_inbox
 
-    project = open_project(db)
-    with project.read() as connection:
-        questions = list_questions(connection, project.db)
-        groups = list_groups(connection, questions)
+    questions, groups = read_inbox(open_project(db).db)
     if number is not None:
         questions = [each for each in questions if str(each.question_id) == number]
         groups = [each for each in groups if number in map(str, each.question_ids)]
