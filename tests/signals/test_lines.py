@@ -457,3 +457,20 @@ def test_a_result_that_is_another_message_takes_the_last_word() -> None:
 def test_a_result_that_is_an_error_says_nothing() -> None:
     event = {"type": "result", "subtype": "error_max_turns", "is_error": True, "result": COMPLETE}
     assert read_session(json.dumps(event) + "\n", "claude-stream-json", ended_by_itself=True) == []
+
+
+def test_a_message_that_comes_in_pieces_is_read_as_it_was_said() -> None:
+    first = ("I begin.\nSAGE_SIGNAL:STORY_", "STARTED:3-", "1\n")
+    last = ("All is done.\nSAGE_SIGNAL:EPIC_", "COMPLETE:epic-3:suc", "cess")
+    events: list[dict[str, str]] = [
+        *({"type": "message", "role": "assistant", "content": piece} for piece in first),
+        {"type": "tool_use", "tool_id": "t", "tool_name": "shell"},
+        *({"type": "message", "role": "assistant", "content": piece} for piece in last),
+        {"type": "result", "status": "success"},
+    ]
+    text = "".join(f"{json.dumps(event)}\n" for event in events)
+    started, ended = read_session(text, "gemini-stream-json", ended_by_itself=True)
+    assert isinstance(started, LineSignal)
+    assert started.payload == "3-1"
+    assert isinstance(ended, LineSignal)
+    assert ended.is_success

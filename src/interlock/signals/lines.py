@@ -412,7 +412,7 @@ class SessionLines:
     def __init__(self) -> None:
         self._reader = LineReader("message")
         self._message_id: str | None = None
-        self._text = ""
+        self._pieces: list[str] = []
 
     def read_events(self, events: list[StreamEvent]) -> list[LineResult]:
         found: list[LineResult] = []
@@ -420,7 +420,7 @@ class SessionLines:
             if isinstance(event, AssistantText) and not event.by_subagent:
                 found += self._read_text(event)
             elif isinstance(event, TurnEnd):
-                found += self._read_end(event)
+                found += self._read_end(event.text or "")
         return found
 
     def close(self, ended_by_itself: bool) -> list[LineResult]:
@@ -432,15 +432,15 @@ class SessionLines:
         goes_on = bool(event.message_id) and event.message_id == self._message_id
         ended = [] if goes_on else self._end_message()
         self._message_id = event.message_id
-        text = event.text if event.text.endswith("\n") else event.text + "\n"
-        self._text = self._text + text if goes_on else text
-        self._reader.feed(text)
+        self._pieces = self._pieces if goes_on else []
+        ends = event.is_delta or event.text.endswith("\n")
+        self._pieces.append(event.text if ends else event.text + "\n")
         return ended
 
-    def _read_end(self, end: TurnEnd) -> list[LineResult]:
+    def _read_end(self, final: str) -> list[LineResult]:
         """A turn's result repeats its last message or a part of it; else it is one of its own."""
         ended = self._end_message()
-        last, final = self._text.strip(), (end.text or "").strip()
+        last, final = "".join(self._pieces).strip(), final.strip()
         if last.endswith(final) or (last and final.endswith(last)):
             return ended
         return [*ended, *self._read_text(AssistantText(final)), *self._end_message()]
@@ -449,6 +449,7 @@ class SessionLines:
         if self._message_id is None:
             return []
         self._message_id = None
+        self._reader.feed("".join(self._pieces))
         return self._reader.end_message()
 
 

@@ -23,6 +23,8 @@ class AssistantText(msgspec.Struct, frozen=True, tag=True):
     text: str
     message_id: str = ""
     by_subagent: bool = False
+    is_delta: bool = False
+    """The next words of the message follow directly, also in the middle of a line."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag=True):

@@ -299,7 +299,7 @@ class GeminiDecoder(StreamDecoder):
         if event.role != "assistant":
             return [UserTurn(text)]
         self._words.append(text)
-        return [AssistantText(text, f"{self._message}")]
+        return [AssistantText(text, f"{self._message}", is_delta=True)]
 
     def _start_tool(self, event: GeminiEvent) -> list[StreamEvent]:
         self._take_words()
