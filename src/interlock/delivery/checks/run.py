@@ -77,13 +77,15 @@ class OutputTail:
             tail=tail,
             left_out=self._dropped,
             test_count=self._count_tests(),
-            failed_count=self._counting.total().failed if self._count_tests() is not None else None,
+            failed_count=self._counting.compute_total().failed
+            if self._count_tests() is not None
+            else None,
             failed_tests=names,
         )
 
     def _count(self, text: bytes) -> None:
         if _SHORTEST_SUMMARY <= len(text) <= 1_000:
-            self._counting.take(strip_console(text.decode("utf-8", "replace")))
+            self._counting.add_line(strip_console(text.decode("utf-8", "replace")))
 
     def _append(self, text: bytes) -> None:
         room = self._most_head - len(self._head)
@@ -101,10 +103,10 @@ class OutputTail:
             del self._tail[:over]
 
     def _count_tests(self) -> int | None:
-        total = self._counting.total()
+        total = self._counting.compute_total()
         if not total.tests and not total.failed and not total.skipped:
             return None
-        apart = any(self._counting.counted(tool) for tool in _SKIPPED_APART)
+        apart = any(self._counting.has_counts(tool) for tool in _SKIPPED_APART)
         return max(0, total.tests - (0 if apart else total.skipped))
 
 

@@ -1,17 +1,9 @@
-"""The lines in which test frameworks say how many tests ran, failed and were skipped.
+"""Lines of a CI console without colours, clocks and level prefixes, and the counts in them.
 
-A table: to know one more framework is one more row. A row names its numbers, or leaves it to the
-words beside them. What a framework counts as run is taken as it says it.
-
-The words in which tools count tests, and summary lines of tools that nobody has listed.
-
-Knows no tool. A line is taken for a summary only when it consists of such counts; a log in which a
-known tool counts is not read this way. Refuses lines that count suites, files, steps or checks.
-
-Lines of a CI console, as the tool wrote them: without colours, clocks and level prefixes.
-
-Knows what terminals and CI servers put around a line; knows no test framework. Long lines are cut,
-so that a log without line ends takes no more memory than any other.
+The table `ROWS` holds the summary lines of test frameworks: to know one more is one more row. A
+row names its numbers, or leaves it to the words beside them. Where no known tool counts, a line
+that consists of nothing but counts of tests is taken for a summary. Long lines are cut, so that a
+log without line ends takes no more memory than any other.
 """
 
 import re
@@ -58,40 +50,22 @@ def parse_counts(line: str) -> TestCounts:
     if not any(word.lower() in _MEANING for word, _ in pairs):
         pairs = _WORD_FIRST.findall(line)
     sums = {"tests": 0, "ran": 0, "failed": 0, "skipped": 0}
-    told = False
+    has_total = False
     for word, number in pairs:
         meaning = _MEANING.get(word.lower())
         if meaning:
             sums[meaning] += int(number)
-            told |= meaning == "tests"
-    tests = sums["tests"] if told else sums["ran"] + sums["failed"]
+            has_total |= meaning == "tests"
+    tests = sums["tests"] if has_total else sums["ran"] + sums["failed"]
     return TestCounts(tests=tests, failed=sums["failed"], skipped=sums["skipped"])
 
 
 def add_counts(tallies: Iterable[TestCounts]) -> TestCounts:
     """All of them together."""
     tests = failed = skipped = 0
-    for each in tallies:
-        tests, failed, skipped = tests + each.tests, failed + each.failed, skipped + each.skipped
+    for tally in tallies:
+        tests, failed, skipped = tests + tally.tests, failed + tally.failed, skipped + tally.skipped
     return TestCounts(tests=tests, failed=failed, skipped=skipped)
-
-
-class UnknownSummaries:
-    """Summary lines of unknown tools in, one tally out."""
-
-    def __init__(self) -> None:
-        self._sum = TestCounts()
-
-    def take(self, line: str) -> None:
-        """Count `line` if it is a summary; one that repeats the sum of all others is a total."""
-        if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
-            told = parse_counts(line)
-            if told.tests and told != self._sum:
-                self._sum = add_counts((self._sum, told))
-
-    def total(self) -> TestCounts:
-        """What they say together."""
-        return self._sum
 
 
 class CountPattern(msgspec.Struct, frozen=True):
@@ -101,9 +75,9 @@ class CountPattern(msgspec.Struct, frozen=True):
     rank: int
     line: re.Pattern[str]
     running: bool = False
-    """Each such line tells the whole so far; others are added up."""
+    """The line counts everything so far; others are added up."""
     outcome: bool = False
-    """Another line told how many there were; this one only how they went."""
+    """Another line says how many there were; this one only how they went."""
 
 
 def _row(
@@ -231,9 +205,10 @@ class CountReader:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int], TestCounts] = {}
-        self._others = UnknownSummaries()
+        self._unlisted = TestCounts()
+        """Of tools that the table does not list."""
 
-    def take(self, line: str) -> bool:
+    def add_line(self, line: str) -> bool:
         """Whether `line`, bare, is a summary line that ends a run of tests."""
         if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
             return False
@@ -244,7 +219,11 @@ class CountReader:
                 tally = _parse_tally(found, line)
                 self._add(row, msgspec.structs.replace(tally, tests=0) if row.outcome else tally)
                 return row.rank == _HIGHEST[row.tool]
-        self._others.take(line)
+        if _SUMMARY.match(line) and not _NOT_TESTS.search(line):
+            counts = parse_counts(line)
+            # A line that repeats the sum of all others is a total.
+            if counts.tests and counts != self._unlisted:
+                self._unlisted = add_counts((self._unlisted, counts))
         return False
 
     def _add(self, row: CountPattern, tally: TestCounts) -> None:
@@ -252,17 +231,17 @@ class CountReader:
         before = TestCounts() if row.running else self._sums.get(key, TestCounts())
         self._sums[key] = add_counts((before, tally))
 
-    def counted(self, tool: str) -> bool:
-        """Whether some line told how many tests of this tool there were."""
-        return any(tool == each for each, _ in self._sums)
+    def has_counts(self, tool: str) -> bool:
+        """Whether some line says how many tests of this tool there were."""
+        return any(tool == counted_tool for counted_tool, _ in self._sums)
 
-    def total(self) -> TestCounts:
-        """Of each tool its best kind of line, and all tools together."""
+    def compute_total(self) -> TestCounts:
+        """All tools together, each by its best kind of line."""
         best: dict[str, TestCounts] = {}
         for (tool, _), tally in sorted(self._sums.items()):
             before = best.get(tool, TestCounts())
             best[tool] = msgspec.structs.replace(tally, tests=tally.tests or before.tests)
-        return add_counts(best.values()) if best else self._others.total()
+        return add_counts(best.values()) if best else self._unlisted
 
 
 def _parse_tally(found: re.Match[str], line: str) -> TestCounts:
@@ -271,10 +250,10 @@ def _parse_tally(found: re.Match[str], line: str) -> TestCounts:
         return TestCounts(tests=1, failed="FAIL" in named, skipped="SKIP" in named)
     if not named:
         return parse_counts(line)
-    told = {name: int(value) for name, value in named.items()}
-    failed = told.get("failed", 0) + told.get("error", 0)
-    tests = told.get("tests", told["ran"] + failed if "ran" in told else 0)
-    return TestCounts(tests=tests, failed=failed, skipped=told.get("skipped", 0))
+    numbers = {name: int(value) for name, value in named.items()}
+    failed = numbers.get("failed", 0) + numbers.get("error", 0)
+    tests = numbers.get("tests", numbers["ran"] + failed if "ran" in numbers else 0)
+    return TestCounts(tests=tests, failed=failed, skipped=numbers.get("skipped", 0))
 
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_=>])")

@@ -1,12 +1,8 @@
 """A CI console log as failures and a tally, whatever test framework wrote it.
 
-Knows how a log is walked: what a line belongs to, where a reason begins and ends. The frameworks
-are the tables of `ci_counts` and `ci_names`. One pass, in memory that does not grow with the log.
-
-The lines in which test frameworks name a test that failed.
-
-A table: to know one more framework is one more row. A row says where in a log such a line may
-stand, how its path falls into class and name, and whether the reason follows it.
+The table `ROWS` holds the lines in which test frameworks name a failed test: to know one more is
+one more row, which says where in a log the line may stand, how its path falls into class and name,
+and whether the reason follows it. One pass, in memory that does not grow with the log.
 """
 
 import hashlib
@@ -35,11 +31,11 @@ class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
     block: bool = True
     """The lines that follow say why."""
     repeats: bool = True
-    """It may name a failure again that was told before; otherwise each line is one more."""
+    """It may name a known failure again; otherwise each line is one more."""
     loose: bool = False
     """It leaves parameters out."""
     pending: bool = False
-    """The next line tells whether it failed: see `WENT_WRONG`."""
+    """The next line says whether it failed: see `WENT_WRONG`."""
     weak: bool = False
     """Other lines look like this too: believed where the counts leave room for it."""
     whole: bool = False
@@ -56,7 +52,7 @@ class NamedTest(msgspec.Struct, frozen=True):
     file: str = ""
     message: str = ""
     depth: int = 0
-    """How far the line was indented, where that tells parts from what they are parts of."""
+    """How far the line was indented, where that sets parts apart from what holds them."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -78,19 +74,7 @@ class NamedTest(msgspec.Struct, frozen=True):
 
 
 def _row(
-    tool: str,
-    line: str,
-    section: str = "",
-    after: str = "",
-    *,
-    split: str = "",
-    block: bool = True,
-    repeats: bool = True,
-    loose: bool = False,
-    pending: bool = False,
-    weak: bool = False,
-    whole: bool = False,
-    stacked: bool = False,
+    tool: str, line: str, section: str = "", after: str = "", *, split: str = "", **flags: bool
 ) -> NamePattern:
     return NamePattern(
         tool=tool,
@@ -98,13 +82,7 @@ def _row(
         section=re.compile(section) if section else None,
         after=re.compile(after) if after else None,
         split=split,
-        block=block,
-        repeats=repeats,
-        loose=loose,
-        pending=pending,
-        weak=weak,
-        whole=whole,
-        stacked=stacked,
+        **flags,
     )
 
 
@@ -294,15 +272,15 @@ def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedT
         if row.after and not row.after.match(before):
             continue
         if found := row.line.match(line):
-            return row, _named(row, found)
+            return row, _build_named(row, found)
     return None
 
 
-def _named(row: NamePattern, found: re.Match[str]) -> NamedTest:
+def _build_named(row: NamePattern, found: re.Match[str]) -> NamedTest:
     parts = {name: value or "" for name, value in found.groupdict().items()}
     name, cls, file = parts.get("name", ""), parts.get("cls", ""), parts.get("file", "")
     if path := parts.get("path", ""):
-        cls, name = _divided(path, row)
+        cls, name = _split_path(path, row)
     if row.tool == "pytest" and not name:
         name = re.sub(r"\.\w+$", "", file).replace("\\", "/").replace("/", ".")
     if cls.endswith("." + name):
@@ -310,7 +288,7 @@ def _named(row: NamePattern, found: re.Match[str]) -> NamedTest:
     return NamedTest(name, cls, file, parts.get("message", ""), len(parts.get("indent", "")))
 
 
-def _divided(path: str, row: NamePattern) -> tuple[str, str]:
+def _split_path(path: str, row: NamePattern) -> tuple[str, str]:
     """Class and name. A dot in brackets divides nothing; nested classes belong to the class."""
     mark = row.split
     if row.tool == "gradle":
@@ -336,8 +314,9 @@ _TYPE = re.compile(
     r"[A-Za-z_$][\w$]{0,80}(?:Error|Exception|Failure|Failed|Exit|Interrupt|Panic|Warning))"
     r"(?: \[\w+\])?(?:: ?(?P<message>.*)|(?: at .*)?$)"
 )
-_SAID = re.compile(
-    r"\s*(?:E\s+|Error: |Message: |Failure/Error: |panic: |thrown: )(?P<message>\S.*)"
+_LABELLED = re.compile(
+    r"\s*(?:E\s+|Error:\s+|Message: |Failure/Error: |panic: |thrown: |\S+_test\.go:\d+: )"
+    r"(?P<message>\S.*)"
 )
 _END = re.compile(
     r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|\u23af{5}|(?:Testsuite|Testcase|Running)\b|Test run "
@@ -346,15 +325,19 @@ _FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: |thread '.*' .*panicked at 
 _WORDS = re.compile(r"[A-Za-z]{2}")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
+_GO_EVENT = re.compile(
+    r"=== (?:RUN|CONT|NAME|PAUSE) +(?P<running>\S+)$| *--- (?:PASS|SKIP): (?P<ended>\S+) \("
+    r"|(?:FAIL|ok  |\?   )\t\S|(?:FAIL|PASS)$"
+)
 _GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
-"""Tools that tell the decisive exception last."""
+"""Tools that print the decisive exception last."""
 _FIRST_WORD = frozenset({"jest", "rust"})
 """Tools that begin with the reason, whatever it looks like."""
 
 
 class TestLog(msgspec.Struct, frozen=True):
-    """What a console log tells."""
+    """What a console log says about its tests."""
 
     __test__: ClassVar = False  # pytest takes it for a class of tests
 
@@ -382,7 +365,7 @@ class _OpenFailure(msgspec.Struct):
         self.size += 1
         (self.head if len(self.head) < _HEAD_LINES else self.tail).append(line[:_LINE_CHARS])
 
-    def go_on(self, line: str) -> None:
+    def extend_name(self, line: str) -> None:
         """One more line of a name: what stood above it is what it belongs to."""
         part, named = line.strip(), self.named
         if part:
@@ -399,14 +382,14 @@ def read_log(lines: Iterable[str]) -> TestLog:
     """Failures in the order in which they are first named, and the tally of all summary lines."""
     reader = _Reader()
     for line in lines:
-        reader.take(line)
-    return reader.done()
+        reader.add_line(line)
+    return reader.finish()
 
 
 class _Reader:
     def __init__(self) -> None:
         self.counting = CountReader()
-        self.told: list[_OpenFailure] = []
+        self.failures: list[_OpenFailure] = []
         self.known: dict[tuple[str, str], list[_OpenFailure]] = {}
         """The failures of the present run of tests: what follows may name them again."""
         self.open: _OpenFailure | None = None
@@ -415,33 +398,55 @@ class _Reader:
         self.before = ""
         self.depth = 0
         self.groups: set[str] = set()
-        """What was said to begin: if it fails, then because a part of it did."""
+        """What has begun: if it fails, then because a part of it did."""
+        self.go_test = ""
+        self.go_output: dict[str, list[str]] = {}
+        """Of tests that `go test -v` is running: what they printed."""
 
-    def take(self, raw: str) -> None:
+    def add_line(self, raw: str) -> None:
         line = strip_console(raw)
-        if self.counting.take(line):
+        if event := _GO_EVENT.match(line):
+            self._follow_go(event)
+        if self.counting.add_line(line):
             self._end_run(line)
-        elif not self._name(line):
-            self._follow(line)
+        elif not self._read_name(line):
+            self._add_reason(line)
         if line.strip():
             self.before = line
 
-    def done(self) -> TestLog:
-        tally = self.counting.total()
-        told = _drop_doubtful([each for each in self.told if each.sure], tally.failed)
-        uncounted = sum(not (each.weak or self.counting.counted(each.tool)) for each in told)
+    def finish(self) -> TestLog:
+        tally = self.counting.compute_total()
+        failures = _drop_doubtful(
+            [failure for failure in self.failures if failure.sure], tally.failed
+        )
+        uncounted = sum(
+            not (failure.weak or self.counting.has_counts(failure.tool)) for failure in failures
+        )
         tally = msgspec.structs.replace(
             tally, tests=tally.tests + uncounted, failed=tally.failed + uncounted
         )
-        return TestLog(_list_failures(told), tally)
+        return TestLog(_list_failures(failures), tally)
+
+    def _follow_go(self, event: re.Match[str]) -> None:
+        """`go test -v` prints what a test says before the line that says that it failed."""
+        if self.open and self.open.tool == "go":
+            self.open = None
+        self.go_test = event["running"] or ""
+        if event["running"]:
+            if len(self.go_output) < _MOST_FAILURES:
+                self.go_output.setdefault(self.go_test, [])
+        elif event["ended"]:
+            self.go_output.pop(event["ended"], None)
+        else:
+            self.go_output.clear()
 
     def _end_run(self, line: str) -> None:
         if self.open and self.open.weak and not self.open.size:
-            self.told.remove(self.open)  # what has a count of its own is a suite
+            self.failures.remove(self.open)  # what has a count of its own is a suite
         self.known, self.open = {}, None
         self.section = line if HEADING.match(line) else ""
 
-    def _name(self, line: str) -> bool:
+    def _read_name(self, line: str) -> bool:
         found = read_name(line, self.before, self.section)
         if not found:
             return False
@@ -451,9 +456,9 @@ class _Reader:
         deeper, self.depth = self.depth, named.depth
         if named.depth < deeper or (row.weak and named.name in self.groups):
             return True  # a part of it failed just before
-        told = self._again(row, named)
-        if not told and len(self.told) < _MOST_FAILURES:
-            told = _OpenFailure(
+        failure = self._find_known(row, named)
+        if not failure and len(self.failures) < _MOST_FAILURES:
+            failure = _OpenFailure(
                 named=named,
                 tool=row.tool,
                 sure=not row.pending,
@@ -463,50 +468,56 @@ class _Reader:
                 whole=row.whole,
                 stacked=row.stacked,
             )
-            self.told.append(told)
+            self.failures.append(failure)
             keys = {named.key, named.loose_key, named.class_key}
             for key in keys if named.cls.islower() else keys - {named.class_key}:
-                self.known.setdefault(key, []).append(told)
-        if told and row.block:
-            told.explained = True
-        self.open = told if row.block else None
+                self.known.setdefault(key, []).append(failure)
+        if failure and row.tool == "go":
+            for output in self.go_output.pop(named.name, ()):
+                failure.add(output)
+        if failure and row.block:
+            failure.explained = True
+        self.open = failure if row.block else None
         return True
 
-    def _again(self, row: NamePattern, named: NamedTest) -> _OpenFailure | None:
+    def _find_known(self, row: NamePattern, named: NamedTest) -> _OpenFailure | None:
         """The failure that is named once more. One without a file takes that of the later line."""
         known = self.known.get(named.loose_key if row.loose else named.key, [])
         if row.loose and not known:
             known = self.known.get(named.class_key, [])
-        for told in known:
-            if not row.loose and told.named.name != named.name:
+        for failure in known:
+            if not row.loose and failure.named.name != named.name:
                 continue
-            if told.weak != row.weak or (not row.repeats and told.explained):
+            if failure.weak != row.weak or (not row.repeats and failure.explained):
                 continue
-            if not told.named.file or told.named.file == named.file or not named.file:
-                message = told.named.message or named.message
-                file = told.named.file or named.file
-                told.named = msgspec.structs.replace(told.named, file=file, message=message)
-                return told
+            if not failure.named.file or failure.named.file == named.file or not named.file:
+                message = failure.named.message or named.message
+                file = failure.named.file or named.file
+                failure.named = msgspec.structs.replace(failure.named, file=file, message=message)
+                return failure
         return None
 
-    def _follow(self, line: str) -> None:
-        self._place(line)
-        told = self.open
-        if not told or (told.size < 3 and _RULE.match(line)):
+    def _add_reason(self, line: str) -> None:
+        self._update_place(line)
+        failure = self.open
+        output = self.go_output.get(self.go_test)
+        if output is not None and len(output) < _HEAD_LINES and not _GO_EVENT.match(line):
+            output.append(line)
+        if not failure or (failure.size < 3 and _RULE.match(line)):
             return
-        if told.stacked:
-            told.go_on(line)
-        elif not told.sure:
+        if failure.stacked:
+            failure.extend_name(line)
+        elif not failure.sure:
             if not line.strip():
                 return
-            told.sure = bool(WENT_WRONG.match(line))
-            self.open = told if told.sure else None
-        elif _END.match(line) or told.size == _BLOCK_LINES:
+            failure.sure = bool(WENT_WRONG.match(line))
+            self.open = failure if failure.sure else None
+        elif _END.match(line) or failure.size == _BLOCK_LINES:
             self.open = None
         else:
-            told.add(line)
+            failure.add(line)
 
-    def _place(self, line: str) -> None:
+    def _update_place(self, line: str) -> None:
         """What the lines below this one belong to."""
         if heading := HEADING.match(line):
             if heading["title"] or self.section not in ("FAILURES", "ERRORS"):
@@ -520,50 +531,45 @@ class _Reader:
             self.depth = 0
 
 
-def _drop_doubtful(told: list[_OpenFailure], failed: int) -> list[_OpenFailure]:
+def _drop_doubtful(failures: list[_OpenFailure], failed: int) -> list[_OpenFailure]:
     """Without what merely looks like a failing test, unless the counts leave room for it."""
-    sure = {each.named.name: each for each in told if not each.weak}
-    room = failed - sum(not (each.weak or each.whole) for each in told)
+    sure = {failure.named.name: failure for failure in failures if not failure.weak}
+    room = failed - sum(not (failure.weak or failure.whole) for failure in failures)
     weak: dict[str, dict[tuple[str, str], _OpenFailure]] = {}
-    for each in told:
-        other = sure.get(each.named.name)
-        if each.weak and not other:
-            weak.setdefault(each.tool, {}).setdefault(each.named.key, each)
-        elif each.weak and other and not other.size:
-            other.head, other.tail, other.size = each.head, each.tail, each.size
+    for failure in failures:
+        other = sure.get(failure.named.name)
+        if failure.weak and not other:
+            weak.setdefault(failure.tool, {}).setdefault(failure.named.key, failure)
+        elif failure.weak and other and not other.size:
+            other.head, other.tail, other.size = failure.head, failure.tail, failure.size
     kept: set[int] = set()
     for group in weak.values():
         if len(group) <= room:
             room -= len(group)
             kept.update(map(id, group.values()))
-    return [each for each in told if not each.weak or id(each) in kept]
+    return [failure for failure in failures if not failure.weak or id(failure) in kept]
 
 
-def _list_failures(told: list[_OpenFailure]) -> list[FailedTest]:
+def _list_failures(failures: list[_OpenFailure]) -> list[FailedTest]:
     """As records. A parent that failed only because a part of it did is left out."""
-    parents = {
-        name.rsplit("/", at)[0] for name in _list_go_names(told) for at in (1, 2, 3) if "/" in name
-    }
+    go_names = [failure.named.name for failure in failures if failure.tool == "go"]
+    parents = {name.rsplit("/", at)[0] for name in go_names for at in (1, 2, 3) if "/" in name}
     seen: dict[tuple[str, str, str], int] = {}
     made = []
-    for each in told:
-        if each.tool == "go" and each.named.name in parents:
+    for failure in failures:
+        if failure.tool == "go" and failure.named.name in parents:
             continue
-        key = (each.named.file, each.named.cls, each.named.name)
+        key = (failure.named.file, failure.named.cls, failure.named.name)
         seen[key] = seen.get(key, 0) + 1
-        made.append(_build_failure(each, seen[key]))
+        made.append(_build_failure(failure, seen[key]))
     return made
 
 
-def _list_go_names(told: list[_OpenFailure]) -> Iterable[str]:
-    return (each.named.name for each in told if each.tool == "go")
-
-
-def _build_failure(told: _OpenFailure, occurrence: int) -> FailedTest:
-    named = told.named
-    module = re.sub(r"\.py$", "", named.file).replace("/", ".") if told.tool == "pytest" else ""
+def _build_failure(failure: _OpenFailure, occurrence: int) -> FailedTest:
+    named = failure.named
+    module = re.sub(r"\.py$", "", named.file).replace("/", ".") if failure.tool == "pytest" else ""
     cls = ".".join(part for part in (module, named.cls.replace("::", ".")) if part)
-    kind, message = _find_reason(told)
+    kind, message = _find_reason(failure)
     words = "\0".join((named.file, named.cls, named.name, str(occurrence)))
     digest = hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=8)
     return FailedTest(
@@ -572,22 +578,22 @@ def _build_failure(told: _OpenFailure, occurrence: int) -> FailedTest:
         class_name=cls if cls != named.name else "",
         type=kind,
         message=message,
-        stack="\n".join(told.lines()).strip("\n"),
+        stack="\n".join(failure.lines()).strip("\n"),
         file=named.file,
     )
 
 
-def _find_reason(told: _OpenFailure) -> tuple[str, str]:
-    """The type and message of the exception that the lines name, else what was said on one line."""
-    lines = [told.named.message, *told.lines()]
+def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
+    """The type and message of the exception that the lines name, else a message on one line."""
+    lines = [failure.named.message, *failure.lines()]
     found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]
     if found:
-        at, best = found[-1 if told.tool in _LAST_WORD else 0]
+        at, best = found[-1 if failure.tool in _LAST_WORD else 0]
         below = "".join(lines[at + 1 : at + 2]) if best["message"] == "" else ""
-        message = best["message"] or told.named.message or below
+        message = best["message"] or failure.named.message or below
         return best["type"], "" if _FRAME.match(message) else message.strip()
-    said = [match["message"] for line in lines if (match := _SAID.match(line))]
-    said = said or [told.named.message]
-    if not said[0] and told.tool in _FIRST_WORD:
-        said = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
-    return "", said[0].strip() if said else ""
+    messages = [match["message"] for line in lines if (match := _LABELLED.match(line))]
+    messages = messages or [failure.named.message]
+    if not messages[0] and failure.tool in _FIRST_WORD:
+        messages = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    return "", messages[0].strip() if messages else ""

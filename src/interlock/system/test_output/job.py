@@ -1,4 +1,4 @@
-"""How a CI job ended, by its console log: failed, succeeded, or not to be told.
+"""How a CI job ended, by its console log: failed, succeeded, or unknown.
 
 The tables hold the fixed phrases of CI systems, build tools, compilers, linters and packagers; to
 know one more is one more row. What a line is worth depends on who says it:

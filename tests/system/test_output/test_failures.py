@@ -612,3 +612,27 @@ def test_giant_lines(piece: str) -> None:
 def test_noise_before_changes_nothing(noise: list[str], text: str) -> None:
     lines = [textwrap.shorten(f"| {line}", 200) for line in noise]
     assert read_log([*lines, "", *text.split("\n")]).tally == read_log(text.split("\n")).tally
+
+
+def test_go_prints_messages_before_or_after_the_line_that_names_the_test() -> None:
+    verbose = (
+        "=== RUN   TestLid\n=== PAUSE TestLid\n=== RUN   TestBox\n    box_test.go:3: fine\n"
+        "--- PASS: TestBox (0.00s)\n=== CONT  TestLid\n    lid_test.go:12: got 1, want 2\n"
+        "--- FAIL: TestLid (0.00s)\n=== RUN   TestHinge\n=== RUN   TestHinge/left\n"
+        "    hinge_test.go:7: creaks\n--- FAIL: TestHinge (0.00s)\n"
+        "    --- FAIL: TestHinge/left (0.00s)\nFAIL\nFAIL\texample.org/box\t0.01s\n"
+    )
+    plain = (
+        "--- FAIL: TestLid (0.00s)\n    lid_test.go:12: got 1, want 2\n"
+        "--- FAIL: TestHinge (0.00s)\n    --- FAIL: TestHinge/left (0.00s)\n"
+        "        hinge_test.go:7: creaks\nFAIL\nFAIL\texample.org/box\t0.01s\n"
+    )
+    for log in (verbose, plain):
+        found = [
+            (failure.test_name, failure.message, failure.stack.strip())
+            for failure in read_log(log.split("\n")).failures
+        ]
+        assert found == [
+            ("TestLid", "got 1, want 2", "lid_test.go:12: got 1, want 2"),
+            ("TestHinge/left", "creaks", "hinge_test.go:7: creaks"),
+        ]
