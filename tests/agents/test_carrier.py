@@ -11,7 +11,8 @@ import pytest
 from tests.world.acp_crew import crew
 from tests.world.bench import Bench, ask
 
-from interlock.agents.carrier import Ask, Carrier, Deliver, Reply, TaskSet
+from interlock.agents.background import TaskCarrier
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
@@ -139,12 +140,10 @@ class Pulled:
 
     async def _work(self) -> None:
         while True:
-            work = await self._desk.answer_call("w", NextCall(call=1))
+            work = await self._desk.answer_call("w", NextCall())
             if work["available"]:
                 number = work["dispatch_id"]
-                said = SubmitCall(
-                    call=1, dispatch_id=number, lease=work["lease"], content=f'{{"n":{number}}}'
-                )
+                said = SubmitCall(number, work["lease"], {"n": number})
                 self._tasks.append(asyncio.create_task(self._desk.answer_call("w", said)))
 
 
@@ -187,34 +186,34 @@ def case(number: int) -> Ask:
     return msgspec.structs.replace(ask(number), case_id=f"C{number}", case_no=number)
 
 
-class Working:
+class Working(TaskCarrier):
     """A carrier that is nothing but its tasks."""
 
     def __init__(
         self,
         work: Callable[[Ask], Awaitable[Reply]],
-        first: Callable[[], Awaitable[object]] | None = None,
-        stop: Callable[[int], bool] = lambda _dispatch_id: False,
+        first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._tasks = TaskSet(work, stop)
+        super().__init__()
+        self._work = work
         self._first = first
         self.reported: list[str] = []
 
     def start(self, deliver: Deliver) -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(
-            lambda _loop, told: self.reported.append(f"{told['exception']!r}")
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _loop, context: self.reported.append(f"{context['exception']!r}")
         )
-        self._tasks.start(deliver, self._first() if self._first else None)
+        super().start(deliver)
 
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
+    async def prepare(self) -> None:
+        if self._first is not None:
+            await self._first()
 
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
+    async def answer(self, ask: Ask) -> Reply:
+        return await self._work(ask)
 
     async def close(self) -> None:
-        await self._tasks.close()
+        await super().close()
         await asyncio.sleep(0)  # what is called when a task is done is called after it
         asyncio.get_running_loop().set_exception_handler(None)
 
@@ -277,7 +276,7 @@ async def test_what_is_dropped_before_it_began_is_never_begun() -> None:
         begun.append(ask.dispatch_id)
         return Reply(ask.dispatch_id)
 
-    async with Bench(Working(work, stop=begun.__contains__)) as bench:
+    async with Bench(Working(work)) as bench:
         bench.carrier.send([case(1)])
         bench.carrier.settle(1)
     assert begun == []

@@ -8,7 +8,7 @@ import sys
 
 from tests.world.rogue import Ear, shell
 
-from interlock.agents.cli.process import run_supervised
+from interlock.agents.cli.process import AgentProcess
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.system.clock import SystemClock
 
@@ -18,7 +18,9 @@ AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 async def main(tags: list[str]) -> None:
     ears = [Ear() for _ in tags]
     agents = [
-        asyncio.create_task(run_supervised(shell(AGENT, tag=tag), Timeouts(), ear, SystemClock()))
+        asyncio.create_task(
+            AgentProcess(shell(AGENT, tag=tag), Timeouts(), ear, SystemClock()).run()
+        )
         for tag, ear in zip(tags, ears, strict=True)
     ]
     for ear in ears:

@@ -2,19 +2,17 @@
 
 A carrier never decides whether a reply is good, late or forged; it hands over what came, with the
 dispatch id it came for. Sending the same ask twice must be harmless: after a crash it happens.
-`TaskSet` is how a carrier does work in the background without losing a failure.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from interlock.engine.case import Case, Usage
-from interlock.engine.circuit import CRASH, Language, Step
-from interlock.system.errors import InterlockError
+from interlock.engine.circuit import Language, Step
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
@@ -53,7 +51,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     at: float = 0.0
     """When the dispatch was opened; sent again after a restart, it keeps its time."""
     case: Case | None = None
-    """The case as it stood when it was asked about, for those of our own programs that answer."""
+    """The case as it stood when it was asked about, for handlers of our own."""
     language: Language = "json"
     execution: ExecutionContext = NO_CONTEXT
 
@@ -64,7 +62,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     With `refused` the carrier itself saw that it cannot be an answer to this dispatch: that is
     journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open.
     `answered_by` names the human who gave it, and is empty for an agent. `until` goes with a rate
-    limit: when it ends, in seconds since the epoch, or 0 where that is not told.
+    limit: when it ends, in seconds since the epoch, or 0 where nobody says.
     """
 
     dispatch_id: int
@@ -156,99 +154,11 @@ class KnowsSteps(Protocol):
     steps: Mapping[str, Step]
 
 
-class TaskSet:
-    """One task for each dispatch, each of which ends in a reply, whatever goes wrong.
+class LoopClock:
+    """The time of the running event loop, for those who were given no other clock."""
 
-    An error that we foresee becomes a `crash` reply with its sentence; any other one becomes a
-    `crash` too and is reported to the event loop, so that no task dies silently. A dispatch that
-    was dropped gets no reply any more.
-    """
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
 
-    def __init__(
-        self,
-        work: Callable[[Ask], Awaitable[Reply]],
-        stop: Callable[[int], bool] = lambda _dispatch_id: False,
-    ) -> None:
-        """`stop` ends the work for a dispatch in order and says whether there was any to end;
-        without it, or before the work began, the task is cancelled."""
-        self._work = work
-        self._stop = stop
-        self._current: dict[int, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._first: asyncio.Future[object] | None = None
-        self._deliver: Deliver
-
-    def start(self, deliver: Deliver, first: Awaitable[object] | None = None) -> None:
-        """From now on replies go to `deliver`. Every task waits until `first` is done; if that
-        fails, each of them fails by the same error."""
-        self._deliver = deliver
-        self._first = None if first is None else asyncio.ensure_future(first)
-
-    def begin(self, asks: Iterable[Ask]) -> None:
-        """Work on what is not under way already."""
-        for ask in asks:
-            if ask.dispatch_id not in self:
-                task = asyncio.get_running_loop().create_task(self._run(ask))
-                self._current[ask.dispatch_id] = task
-                self._tasks.add(task)
-                task.add_done_callback(self._finish)
-
-    def __contains__(self, dispatch_id: int) -> bool:
-        """Whether it is under way."""
-        return dispatch_id in self._current
-
-    def drop(self, dispatch_id: int) -> None:
-        """Nobody needs the reply any more."""
-        task = self._current.pop(dispatch_id, None)
-        if task is not None and not self._stop(dispatch_id):
-            task.cancel()
-
-    async def close(self) -> None:
-        """Drop everything and wait until it is over."""
-        for dispatch_id in list(self._current):
-            self.drop(dispatch_id)
-        first = [self._first] if self._first is not None else []
-        await asyncio.gather(*first, *self._tasks, return_exceptions=True)
-
-    async def _run(self, ask: Ask) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine of ours runs in a task
-        try:
-            if self._first is not None:
-                await asyncio.shield(self._first)
-            reply = await self._work(ask)
-        except (InterlockError, OSError) as error:
-            reply = Reply(ask.dispatch_id, failure=CRASH, reason=str(error))
-        except asyncio.CancelledError as error:
-            if task.cancelling():
-                raise
-            # Nobody cancelled us: the work itself let a cancellation escape.
-            reply = _reply_to_fault(ask, error)
-        except Exception as error:  # a fault of ours costs this attempt, not the whole night
-            _report(error)
-            reply = _reply_to_fault(ask, error)
-        if self._current.get(ask.dispatch_id) is task:
-            # Forgotten before it is delivered: after a rate limit the same dispatch comes again.
-            del self._current[ask.dispatch_id]
-            self._deliver(reply)
-
-    def _finish(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        report_failure(task)
-
-
-def report_failure(task: "asyncio.Task[Any]") -> None:
-    """The least that a task needs which nobody awaits: as its done callback, this tells the event
-    loop of an error that would otherwise be lost."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _report(error)
-
-
-def _reply_to_fault(ask: Ask, error: BaseException) -> Reply:
-    reason = f"an internal error in Interlock: {type(error).__name__}: {error}"
-    return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
-
-
-def _report(error: BaseException) -> None:
-    context = {"message": "a carrier's task failed", "exception": error}
-    asyncio.get_running_loop().call_exception_handler(context)
+    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
+        return asyncio.get_running_loop().call_at(when, callback).cancel

@@ -1,19 +1,19 @@
 """The agent `exec`: any command. The prompt goes to its stdin, its stdout is the answer.
 
 Each ask is one supervised process, ended with everything it started; what an earlier Interlock left
-when it was killed is ended first. What the exit code and the output mean is told as a reply; the
-command learns its ids from INTERLOCK_* variables. The step's timeout is its only clock.
+when it was killed is ended first. The command learns its ids from INTERLOCK_* variables. The step's
+timeout is its only clock.
 """
 
-import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
-from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply, TaskSet
+from interlock.agents.background import TaskCarrier
+from interlock.agents.carrier import MAX_ANSWER, Ask, LoopClock, Reply
 from interlock.agents.cli.orphans import NO_WORKSPACE, WorkspaceOwner
-from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
+from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
 from interlock.agents.cli.timeouts import StreamSign, Timeouts
 from interlock.agents.function import unwrap_fence
 from interlock.engine.circuit import CRASH, UNREADABLE
@@ -23,46 +23,43 @@ _MAX_STDERR = 2_000
 _TIMEOUTS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
-class CommandAgent:
+class CommandAgent(TaskCarrier):
     """A carrier that starts one process for each ask."""
 
     def __init__(
         self,
         argv: Sequence[str],
         environment: Mapping[str, str],
-        ours: WorkspaceOwner = NO_WORKSPACE,
+        owner: WorkspaceOwner = NO_WORKSPACE,
     ) -> None:
+        super().__init__()
         self._argv = tuple(argv)
         self._environment = dict(environment)
-        self._owner = ours
-        self._running: dict[int, _RunningCommand] = {}
-        self._tasks = TaskSet(self._run_dispatch, self._stop)
+        self._owner = owner
 
-    def start(self, deliver: Deliver) -> None:
-        self._tasks.start(deliver, self._owner.cleanup_orphans(LoopClock(), _TIMEOUTS.grace))
+    async def prepare(self) -> None:
+        await self._owner.cleanup_orphans(LoopClock(), _TIMEOUTS.grace)
 
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
+    async def answer(self, ask: Ask) -> Reply:
+        output = bytearray()
 
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
+        def read_line(line: OutputLine) -> Iterable[StreamSign]:
+            """Half a line counts too, also when what the command left behind was ended after it."""
+            if (not line.late or line.half) and len(output) <= MAX_ANSWER:
+                output.extend(line.text if line.half else line.text + b"\n")
+            return ()
 
-    async def close(self) -> None:
-        await self._tasks.close()
-
-    async def _run_dispatch(self, ask: Ask) -> Reply:
-        talk = self._running[ask.dispatch_id] = _RunningCommand(self._build_spec(ask))
-        try:
-            return talk.build_reply(ask, await talk.process.run())
-        finally:
-            if self._running.get(ask.dispatch_id) is talk:
-                del self._running[ask.dispatch_id]
-
-    def _stop(self, dispatch_id: int) -> bool:
-        talk = self._running.pop(dispatch_id, None)
-        if talk is not None:
-            talk.process.stop()
-        return talk is not None
+        process = AgentProcess(
+            self._build_spec(ask),
+            _TIMEOUTS,
+            read_line,
+            LoopClock(),
+            max_line=MAX_ANSWER + 1,
+            max_stdout=MAX_ANSWER,
+        )
+        with self.stoppable(ask, process):
+            ended = await process.run()
+        return _build_reply(ask, bytes(output), ended)
 
     def _build_spec(self, ask: Ask) -> ProcessSpec:
         tag = self._owner.make_tag(ask.run_id, ask.dispatch_id, os.urandom(8).hex())
@@ -71,55 +68,15 @@ class CommandAgent:
         return ProcessSpec(self._argv, ask.prompt.encode(), folder, environment, tag)
 
 
-class _RunningCommand:
-    """One process and what it says. Over when it exits, says too much, or is not needed any
-    more."""
-
-    def __init__(self, start: ProcessSpec) -> None:
-        self._output = bytearray()
-        self.process = AgentProcess(
-            start,
-            _TIMEOUTS,
-            self._on_line,
-            LoopClock(),
-            longest_line=MAX_ANSWER + 1,
-            most_stdout=MAX_ANSWER,
-        )
-
-    def build_reply(self, ask: Ask, ended: ProcessEnd) -> Reply:
-        dispatch_id = ask.dispatch_id
-        if len(self._output) > MAX_ANSWER:
-            reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
-            return Reply(dispatch_id, failure=UNREADABLE, reason=reason)
-        if ended.exit_code != 0:
-            words = ended.stderr[-_MAX_STDERR:].decode(errors="replace").strip()
-            told = f": {words}" if words else ""
-            return Reply(
-                dispatch_id, failure=CRASH, reason=f"{_describe_exit(ended.exit_code)}{told}"
-            )
-        return Reply(dispatch_id, unwrap_fence(bytes(self._output), ask.language))
-
-    def _on_line(self, line: OutputLine) -> Iterable[StreamSign]:
-        """Half a line counts too, also when what the command left behind was ended after it."""
-        if (not line.late or line.half) and len(self._output) <= MAX_ANSWER:
-            self._output += line.text if line.half else line.text + b"\n"
-        return ()
-
-
-class LoopClock:
-    """The time of the running event loop, for those who were given no other."""
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        return asyncio.get_running_loop().call_at(when, callback).cancel
-
-
-def _describe_exit(code: int | None) -> str:
-    if code is None:
-        return "it cannot be waited for"
-    return f"exit code {code}" if code > 0 else f"killed by signal {-code}"
+def _build_reply(ask: Ask, output: bytes, ended: ProcessEnd) -> Reply:
+    if len(output) > MAX_ANSWER:
+        reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
+        return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
+    if ended.exit_code != 0:
+        stderr = ended.stderr[-_MAX_STDERR:].decode(errors="replace").strip()
+        reason = ": ".join(part for part in (describe_exit(ended.exit_code), stderr) if part)
+        return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
+    return Reply(ask.dispatch_id, unwrap_fence(output, ask.language))
 
 
 def build_variables(ask: Ask) -> dict[str, str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import (
     MAX_ANSWER,
     Ask,
@@ -30,7 +31,6 @@ from interlock.agents.carrier import (
     KeepsAnswers,
     Reply,
     SharesAccount,
-    TaskSet,
 )
 from interlock.engine.circuit import CRASH, UNREADABLE, Step
 from interlock.engine.shape import build_schema
@@ -66,34 +66,24 @@ class Dispatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Returned = str | Mapping[str, Any] | msgspec.Struct | Reply
-"""Text, a dict or a record; or a whole reply, where usage or a rate limit is to be told."""
+"""Text, a dict or a record; or a reply, to report usage or a rate limit with it."""
 Function = Callable[[Dispatch], Returned | Awaitable[Returned]]
 """An agent in Python: plain (it runs in a thread) or async (it runs on the event loop)."""
 
 
-class FunctionCarrier:
+class FunctionCarrier(TaskCarrier):
     """A carrier that calls a function for each ask. `steps` is put in before it starts: it says
-    what an answer must look like and how long it may take."""
+    what an answer must look like and how long it may take.
+
+    An async function is cancelled when its answer is not needed any more. A plain one cannot be:
+    it runs on in its thread, which keeps neither the loop nor the process alive.
+    """
 
     def __init__(self, function: Function) -> None:
+        super().__init__()
         self.steps: Mapping[str, Step] = {}
         self.clock: Clock | None = None
         self._function = function
-        self._tasks = TaskSet(self.answer)
-
-    def start(self, deliver: Deliver) -> None:
-        self._tasks.start(deliver)
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
-
-    async def close(self) -> None:
-        """An async function is cancelled. A plain one cannot be: it runs on in its thread, which
-        keeps neither the loop nor the process, and nobody hears what it returns."""
-        await self._tasks.close()
 
     async def answer(self, ask: Ask) -> Reply:
         """The reply to one ask; whatever the function raises is a `crash`."""
@@ -226,12 +216,12 @@ HandlerFunction = Callable[[Ask], Reply | None]
 
 
 class Handler:
-    """A carrier whose answers are computed at once, in this process. What the program leaves to
+    """A carrier whose answers are computed at once, in this process. What the function leaves to
     another carrier goes on together, so that a carrier of batches gets one batch."""
 
-    def __init__(self, program: HandlerFunction, otherwise: Carrier | None = None) -> None:
-        self.fallback = otherwise
-        self._function = program
+    def __init__(self, function: HandlerFunction, fallback: Carrier | None = None) -> None:
+        self.fallback = fallback
+        self._function = function
         self._deliver: Deliver
 
     def start(self, deliver: Deliver) -> None:
@@ -283,7 +273,7 @@ class Handler:
 
 
 class PromptlessHandler(Handler):
-    """A program that looks things up itself and reads no prompts."""
+    """A handler that reads no prompts."""
 
 
 def build_answer(ask: Ask, data: object, by: str = "") -> Reply:
@@ -295,25 +285,20 @@ AsyncHandlerFunction = Callable[[Ask], Awaitable[Reply]]
 """The answer to an ask, after some work. Done twice for the same ask, it must do no harm."""
 
 
-class AsyncHandler:
-    """A carrier whose answers are worked for, each in a task of its own."""
+class AsyncHandler(TaskCarrier):
+    """A carrier whose answers take some work, each in a task of its own."""
 
     def __init__(
-        self, labour: AsyncHandlerFunction, leave: Callable[[], None] = lambda: None
+        self, function: AsyncHandlerFunction, on_close: Callable[[], None] = lambda: None
     ) -> None:
-        """`leave` is called when no work is under way any more and none will be."""
-        self._on_close = leave
-        self._tasks = TaskSet(labour)
+        """`on_close` is called when no work is under way any more and none will be."""
+        super().__init__()
+        self._function = function
+        self._on_close = on_close
 
-    def start(self, deliver: Deliver) -> None:
-        self._tasks.start(deliver)
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
+    async def answer(self, ask: Ask) -> Reply:
+        return await self._function(ask)
 
     async def close(self) -> None:
-        await self._tasks.close()
+        await super().close()
         self._on_close()

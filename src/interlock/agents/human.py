@@ -3,8 +3,8 @@
 Answers are files in a folder beside the database, one per question, written whole by `interlock
 answer`. So they can be given while the run works, while it waits, and while nothing runs at all.
 An answer counts for the question it names and no other; one that comes too late is handed over too,
-so that it is refused in the journal and not silently. Who sits at the keyboard is the system's word
-(the file's owner); in whose name they speak is their own, and another's only if the policy says so.
+so that it is refused in the journal and not silently. Who answered is the file's owner; they may
+answer in another's name only if the policy says so.
 """
 
 import re
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.agents.background import report_error
 from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
 from interlock.system.files import create_file, make_private_folder
@@ -126,10 +127,14 @@ class HumanCarrier:
             self._cancel()
             self._cancel = None
         for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
-            if _NUMBER.fullmatch(path.stem) and path.is_file():
-                self._read_file(path, int(path.stem))
-            elif (found := _REFUSED.fullmatch(path.stem)) and path.is_file():
-                self._read_refused(path, int(found[1]))
+            number = _NUMBER.match(path.stem)
+            try:
+                if _NUMBER.fullmatch(path.stem) and path.is_file():
+                    self._read_file(path, int(path.stem))
+                elif (found := _REFUSED.fullmatch(path.stem)) and path.is_file():
+                    self._read_refused(path, int(found[1]))
+            except Exception as error:
+                report_error(error, int(number[0]) if number else 0)
         if self._open:
             now = self._clock.now()
             pause = min(max((now - self._asked_at) / _POLL_FRACTION, _POLL), _MAX_POLL)
@@ -193,7 +198,7 @@ def encode_refused(answer: HumanAnswer) -> bytes:
 
 
 def find_owner(path: Path) -> str:
-    """Whose file it is, by the system's word."""
+    """Whose file it is, according to the system."""
     try:
         return path.owner()
     except (KeyError, OSError):

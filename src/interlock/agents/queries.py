@@ -1,10 +1,10 @@
 """Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
 
-Two files per query in a folder beside the database, each written whole and never changed, so that
-one can be asked while the run works and answered also while nothing runs. `QueryBroker` tells
-people at once and checks who answers: a reply of somebody who may not give it is taken away and
-told to the journal. `PermissionBroker` waits for the answer to "may I?": only the very word
-`allow` allows, and no answer in time is a no.
+Two files per query in a folder beside the database, each written whole and never changed: a query
+can be asked while the run works and answered also while nothing runs. `QueryBroker` notifies people
+at once and checks who answers: a reply of somebody who may not answer is removed and journaled.
+`PermissionBroker` waits for the answer to a request for permission: only the very word `allow`
+allows, and no answer in time is a no.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ class AgentQuery(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
     asked_at: float
     kind: str = QUERY
-    """What it is to the policy: a question, or the wish for leave to do something."""
+    """What it is to the policy: a question, or a request for permission."""
 
 
 class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query stands, as its asker is told."""
+    """How a query stands, as the agent sees it."""
 
     asked: bool
     answered: bool = False
@@ -67,7 +67,7 @@ class QueryStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryReply(msgspec.Struct, frozen=True):
-    """What a human said to it."""
+    """A human's answer."""
 
     query_id: str
     decision: str
@@ -94,14 +94,14 @@ def check_question(question: str, options: Collection[str]) -> str:
 
 def ask_question(
     folder: Path,
-    about: Ask,
+    ask: Ask,
     question: str,
     options: tuple[str, ...],
     at: float,
     kind: str = QUERY,
 ) -> QueryStatus:
     """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
-    query_id = next_query_id(folder, about.dispatch_id)
+    query_id = next_query_id(folder, ask.dispatch_id)
     problem = check_question(question, options)
     if not problem and not query_id:
         problem = f"At most {MAX_QUERIES} questions can be asked about a dispatch."
@@ -109,11 +109,11 @@ def ask_question(
         return QueryStatus(asked=False, sentence=problem)
     query = AgentQuery(
         query_id,
-        about.dispatch_id,
-        about.run_id,
-        about.case_id,
-        about.step,
-        about.role,
+        ask.dispatch_id,
+        ask.run_id,
+        ask.case_id,
+        ask.step,
+        ask.role,
         question,
         options,
         at,
@@ -180,28 +180,24 @@ def _read_record(path: Path, kind: type[_T]) -> _T | None:
 _MAX_SHOWN = 80
 
 
-def _ignore_refusal(_reply: Reply) -> None:
-    """Nobody keeps a journal here."""
-
-
 class QueryBroker:
-    """Queries of all dispatches of one carrier. `tell` and `refuse` are put in before it works."""
+    """Queries of all dispatches of one carrier. `notify` and `refuse` are set before it works."""
 
     def __init__(self, folder: Path, policy: AnswerPolicy = EVERYBODY) -> None:
         self.folder = folder
         self.notify: Tell = ignore_notification
-        self.refuse: Callable[[Reply], None] = _ignore_refusal
+        self.refuse: Callable[[Reply], None] = lambda _reply: None
         self._policy = policy
 
     def ask(
-        self, about: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
+        self, ask: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
     ) -> QueryStatus:
         """Ask it: the id it has, or why it cannot be asked."""
-        found = ask_question(self.folder, about, question, options, at, kind)
+        found = ask_question(self.folder, ask, question, options, at, kind)
         if found.question_id is not UNSET:
-            asked = find_query(self.folder, found.question_id)
-            if asked is not None:
-                self.notify(_build_notification(asked))
+            query = find_query(self.folder, found.question_id)
+            if query is not None:
+                self.notify(_build_notification(query))
         return found
 
     def poll(self, query_id: str) -> QueryStatus:
@@ -221,30 +217,30 @@ class QueryBroker:
         )
 
     def find_reply(self, query_id: str) -> QueryReply | None:
-        """What somebody said to it who may."""
-        asked = find_query(self.folder, query_id)
+        """The reply, if somebody gave it who may."""
+        query = find_query(self.folder, query_id)
         found = find_reply(self.folder, query_id)
-        if asked is None or found is None or found.query_id != query_id:
+        if query is None or found is None or found.query_id != query_id:
             return None
         path = reply_path(self.folder, query_id)
-        problem = self._policy.find_problem(asked.kind, found.by, find_owner(path))
+        problem = self._policy.find_problem(query.kind, found.by, find_owner(path))
         if not problem:
             return found
         path.unlink(missing_ok=True)
         reason = f"{problem[:1].upper()}{problem[1:]}."
         content = msgspec.json.encode(found)
-        self.refuse(Reply(asked.dispatch_id, content, refused="WrongRole", reason=reason))
+        self.refuse(Reply(query.dispatch_id, content, refused="WrongRole", reason=reason))
         return None
 
 
-def _build_notification(asked: AgentQuery) -> Notification:
-    words = " ".join(asked.question.split())
-    short = words if len(words) <= _MAX_SHOWN else f"{words[: _MAX_SHOWN - 1]}…"
-    choice = "|".join(asked.options) or "ANSWER"
-    text = f"{asked.case_id} at {asked.step}: {short} 'interlock answer {asked.query_id} {choice}'"
-    about = f"{asked.step}/{asked.query_id}"
+def _build_notification(query: AgentQuery) -> Notification:
+    text = " ".join(query.question.split())
+    short = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+    choice = "|".join(query.options) or "ANSWER"
+    text = f"{query.case_id} at {query.step}: {short} 'interlock answer {query.query_id} {choice}'"
+    subject = f"{query.step}/{query.query_id}"
     return Notification(
-        "query", asked.run_id, asked.asked_at, text, about, (asked.case_id,), (asked.query_id,)
+        "query", query.run_id, query.asked_at, text, subject, (query.case_id,), (query.query_id,)
     )
 
 
@@ -256,7 +252,7 @@ _MAX_OPEN = 100
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """What an agent wants to do: the kind of tool, its own words for it, and the particulars."""
+    """What an agent wants to do: the kind of tool, its own words for it, and the details."""
 
     kind: str
     title: str
@@ -271,26 +267,27 @@ class _OpenQuestion(msgspec.Struct):
 class PermissionBroker:
     """Questions of agents that wait, for all dispatches of this process."""
 
-    def __init__(self, queries: QueryBroker, clock: Clock, patience: float) -> None:
+    def __init__(self, queries: QueryBroker, clock: Clock, timeout: float) -> None:
         self.queries = queries
         self._clock = clock
-        self._timeout = patience
+        self._timeout = timeout
         self._open: dict[str, _OpenQuestion] = {}
         self._cancel: Callable[[], None] | None = None
 
     def close_earlier(self, dispatch_id: int) -> None:
-        """Whatever an agent before this one still asks about the dispatch is nobody's any more."""
+        """Close what an earlier agent still asks about the dispatch."""
         for left in list_open_queries(self.queries.folder, {dispatch_id}):
             self._write_reply(self._build_rejection(left.query_id, DISPATCH_ENDED_BY))
 
-    async def ask(self, ask: Ask, wish: PermissionRequest) -> PermissionDecision:
-        """A human's word, or a no. Cancelled with its dispatch, the question is closed."""
-        query_id = self._write_question(ask, wish)
+    async def ask(self, ask: Ask, request: PermissionRequest) -> PermissionDecision:
+        """A human's decision, or a no. Cancelled with its dispatch, the question is closed."""
+        query_id = self._write_question(ask, request)
         if not query_id:
             return "reject"
         future: asyncio.Future[QueryReply] = asyncio.get_running_loop().create_future()
         self._open[query_id] = _OpenQuestion(self._clock.now() + self._timeout, future)
-        self._schedule_check()
+        if self._cancel is None:
+            self._schedule_check()
         reply = self._build_rejection(query_id, DISPATCH_ENDED_BY)
         try:
             reply = await future
@@ -303,28 +300,27 @@ class PermissionBroker:
                 self._cancel = None
         return "allow" if reply.decision == "allow" else "reject"
 
-    def _write_question(self, ask: Ask, wish: PermissionRequest) -> str:
+    def _write_question(self, ask: Ask, request: PermissionRequest) -> str:
         """The id of the question; none if it cannot be asked."""
         if len(self._open) >= _MAX_OPEN:
             return ""
-        question, now = self._format_question(wish)[:MAX_QUESTION], self._clock.now()
+        question, now = self._format_question(request)[:MAX_QUESTION], self._clock.now()
         try:
             found = self.queries.ask(ask, question, ("allow", "reject"), now, PERMISSION)
         except InterlockError:
             return ""
         return "" if found.question_id is UNSET else found.question_id
 
-    def _format_question(self, wish: PermissionRequest) -> str:
-        lines = [f"May it {wish.kind}: {wish.title}", wish.detail]
+    def _format_question(self, request: PermissionRequest) -> str:
+        lines = [f"May it {request.kind}: {request.title}", request.detail]
         lines.append(f"Not answered within {self._timeout:g} seconds, it may not.")
         return "\n".join(line for line in lines if line)
 
     def _schedule_check(self) -> None:
-        if self._cancel is None:
-            self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._check_replies)
+        self._cancel = self._clock.call_at(self._clock.now() + _POLL, self._check_replies)
 
     def _check_replies(self) -> None:
-        self._cancel = None
+        self._schedule_check()
         now = self._clock.now()
         for query_id, question in self._open.items():
             if question.reply.done():
@@ -334,8 +330,6 @@ class PermissionBroker:
                 question.reply.set_result(reply)
             elif now >= question.until:
                 question.reply.set_result(self._build_rejection(query_id, TIMED_OUT_BY))
-        if self._open:
-            self._schedule_check()
 
     def _build_rejection(self, query_id: str, by: str) -> QueryReply:
         return QueryReply(query_id, "reject", "", by, self._clock.now())

@@ -1,4 +1,4 @@
-"""From the words that name an agent to the carrier that asks it.
+"""From the text that names an agent to the carrier that asks it.
 
 `exec:COMMAND`, `claude:MODEL`, `file`: the word before the colon is an entry point of the group
 `interlock.agents`, whose factory makes a carrier of the rest. The built-in agents are found in the
@@ -52,7 +52,7 @@ class FileOptions(msgspec.Struct, frozen=True):
 
 
 class AgentSpec(msgspec.Struct, frozen=True):
-    """The words that name an agent: `kind:rest`."""
+    """The text that names an agent: `kind:rest`."""
 
     kind: str
     rest: str = ""
@@ -86,9 +86,9 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
 AgentFactory = Callable[[AgentSpec, AgentContext], Carrier]
 
 
-def build_agent(words: str, context: AgentContext) -> Carrier:
-    """The carrier that asks the agent of these words; SourceError if there is none."""
-    kind, _, rest = words.partition(":")
+def build_agent(text: str, context: AgentContext) -> Carrier:
+    """The carrier that asks the agent of that name; SourceError if there is none."""
+    kind, _, rest = text.partition(":")
     entry = list_agents().get(kind)
     if kind == FUNCTION:
         role = context.roles[0] if context.roles else "a role"
@@ -98,7 +98,7 @@ def build_agent(words: str, context: AgentContext) -> Carrier:
         )
     if entry is None:
         raise SourceError(
-            f"{words!r} names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "
+            f"{text!r} names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "
             "'interlock agents' lists"
         )
     try:

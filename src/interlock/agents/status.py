@@ -1,7 +1,6 @@
-"""How the agents that are at work stand, in a small file that others may read.
+"""How the agents at work stand, in a small file that others may read.
 
-A look every few seconds, while somebody works. It ends nobody, and a file that cannot be written is
-only not read.
+It is written every few seconds while an agent works. If it cannot be, nothing else fails.
 """
 
 from collections.abc import Callable
@@ -43,12 +42,12 @@ class RunningAgent(Protocol):
     def process(self) -> Process | None:
         """None before it was started."""
 
-    def read_health(self, people: ProcessTable | None = None) -> AgentHealth:
+    def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
         """How it stands now."""
 
 
 class AgentStatusFile:
-    """Looks now and then, while somebody works."""
+    """Written now and then, while an agent works."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
@@ -74,13 +73,14 @@ class AgentStatusFile:
             self._path.unlink(missing_ok=True)
 
     def _update(self) -> None:
-        people = list_processes(TAGS)
         now = self._clock.now()
+        self._cancel = self._clock.call_at(now + UPDATE_EVERY, self._update)
+        processes = list_processes(TAGS)
         found = []
         for ask, name, agent in self._agents.values():
             process = agent.process
             if process is not None:
-                seen = agent.read_health(people)
+                seen = agent.read_health(processes)
                 found.append(
                     AgentStatus(
                         dispatch_id=ask.dispatch_id,
@@ -96,7 +96,6 @@ class AgentStatusFile:
                 )
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(found), sync=False)
-        self._cancel = self._clock.call_at(now + UPDATE_EVERY, self._update)
 
 
 def read_agent_status(root: Path) -> list[AgentStatus]:

@@ -10,6 +10,7 @@ from typing import Protocol, TypedDict
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.agents.background import CrashReporter
 from interlock.agents.files.batch import ProgressGauge, RunProgress
 from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
@@ -198,6 +199,7 @@ def _open_session(
         tell=tell,
         watch=watch,
         draining=lambda out: display.note(_describe_draining(out)),
+        crashes=CrashReporter(pool.crash_folder, display.note),
     )
 
 

@@ -51,6 +51,8 @@ class AgentPool(msgspec.Struct, frozen=True):
     bell: bool
     clock: Clock
     gauge: ProgressGauge
+    crash_folder: Path | None = None
+    """Where the tracebacks of unexpected errors are written."""
 
 
 def build_agent_pool(
@@ -102,6 +104,7 @@ def build_agent_pool(
         bell=settings.notify.bell,
         clock=clock,
         gauge=gauge,
+        crash_folder=db.with_name(f"{db.name}.crashes"),
     )
 
 

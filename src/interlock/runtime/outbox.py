@@ -10,6 +10,7 @@ so many at once say how many before each round of dispatches.
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from interlock.agents.background import CarrierGuard
 from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, HasCapacity, Reply, SharesAccount
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Schedule
@@ -50,7 +51,7 @@ class Outbox:
         self._clock = clock
         self._budget = budget
         self._carriers = carriers
-        self._distinct = {id(carrier): carrier for carrier in carriers.values()}
+        self._guards = {id(carrier): CarrierGuard(carrier) for carrier in carriers.values()}
         self._capacity = CarrierCapacity(carriers)
         self._deadlines = Deadlines(clock, wake_up)
         self._pauses = RateLimitPauses(carriers, clock, wake_up, run_id, pauses)
@@ -59,14 +60,14 @@ class Outbox:
         self._to_settle: list[tuple[Ask, str]] = []
 
     def start(self, deliver: Deliver) -> None:
-        for carrier in self._distinct.values():
-            carrier.start(deliver)
+        for guard in self._guards.values():
+            guard.start(deliver)
 
     async def close(self) -> None:
         self._pauses.close()
         self._deadlines.close()
-        for carrier in self._distinct.values():
-            await carrier.close()
+        for guard in self._guards.values():
+            await guard.close()
 
     def find(self, dispatch_id: int) -> Ask | None:
         """The open dispatch of that number."""
@@ -168,14 +169,14 @@ class Outbox:
     def publish(self) -> None:
         """Tell the carriers, now that it is committed; each gets its dispatches at once."""
         for ask, error in self._to_settle:
-            self._carriers[ask.role].settle(ask.dispatch_id, error)
+            self._guards[id(self._carriers[ask.role])].settle(ask.dispatch_id, error)
         batches: dict[int, list[Ask]] = {}
         for ask in self._to_send.values():
             batches.setdefault(id(self._carriers[ask.role]), []).append(ask)
         self._to_settle = []
         self._to_send = {}
         for carrier, asks in batches.items():
-            self._distinct[carrier].send(asks)
+            self._guards[carrier].send(asks)
 
     def _recall(self, ask: Ask, error: str) -> None:
         """Nobody needs to work on it any more, and no time runs."""

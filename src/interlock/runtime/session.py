@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from sqlalchemy import Connection
 
+from interlock.agents.background import CrashReporter
 from interlock.agents.carrier import Carrier, Clock, ExecutionContext, KeepsAnswers
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
@@ -55,10 +56,13 @@ class RunSession:
         tell: Tell = ignore_notification,
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
         draining: Callable[[int], None] = lambda _out: None,
+        crashes: CrashReporter | None = None,
     ) -> None:
-        """`draining` is told how many answers are waited for after the first signal."""
+        """`draining` is told how many answers are waited for after the first signal; `crashes`
+        reports what fails unexpectedly in the background."""
         self.stopped_by: signal.Signals | None = None
         self._draining = draining
+        self._crashes = crashes or CrashReporter(None, lambda _text: None)
         self._running: asyncio.AbstractEventLoop | None = None
         self._early_stops = 0
         self._starting = threading.Lock()
@@ -110,7 +114,8 @@ class RunSession:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError, RuntimeError):  # only the main thread hears signals
                 running.add_signal_handler(number, self._stop, number)
-        return await self._loop.run()
+        with self._crashes.install():
+            return await self._loop.run()
 
     def stop_soon(self, *, now: bool) -> None:
         """Stop from another thread: as the first signal does or, `now`, as the second. A session

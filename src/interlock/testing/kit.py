@@ -8,7 +8,7 @@ import asyncio
 import heapq
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, Reply, TaskSet
+from interlock.agents.background import TaskCarrier
+from interlock.agents.carrier import Ask, Carrier, Clock, Reply
 from interlock.agents.function import (
     Dispatch,
     FunctionCarrier,
@@ -210,31 +211,19 @@ class Script(Mapping[str, "Carrier"]):
         )
 
 
-class _ScriptedRole:
+class _ScriptedRole(TaskCarrier):
     """The carrier of one role of a script."""
 
     def __init__(self, role: str, given: Any, remember: Callable[[Dispatch], None]) -> None:
+        super().__init__()
         self.steps: Mapping[str, Step] = {}
         self.clock: Clock | None = None
         self._role = role
         self._entries = iter(given) if isinstance(given, list | tuple) else None
         self._always = given
         self._remember = remember
-        self._tasks = TaskSet(self._answer)
 
-    def start(self, deliver: Deliver) -> None:
-        self._tasks.start(deliver)
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
-
-    async def close(self) -> None:
-        await self._tasks.close()
-
-    async def _answer(self, ask: Ask) -> Reply:
+    async def answer(self, ask: Ask) -> Reply:
         self._remember(build_dispatch(ask, self.steps.get(ask.step)))
         nothing = AssertionError(f"the script has no answer left for {self._role}")
         entry = self._always if self._entries is None else next(self._entries, nothing)

@@ -1,4 +1,4 @@
-"""Who may come in over HTTP: the right Host, the right Origin, the token, a body of bearable size.
+"""Who may connect over HTTP: the right Host, the right Origin, the token, a body within bounds.
 
 A page in a browser can make it send requests to this machine, also under a name of the attacker's
 that resolves to it: hence Host and Origin.
@@ -47,12 +47,12 @@ class HttpRefusal(msgspec.Struct, frozen=True):
 async def _drain_request(receive: Receive) -> None:
     """Take what little was already sent: a connection that is closed with bytes unread is reset,
     and whoever is refused would not learn why."""
-    heard = 0
+    drained = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_TIMEOUT):
-            while heard <= _MAX_DRAINED:
+            while drained <= _MAX_DRAINED:
                 message = await receive()
-                heard += len(message.get("body", b""))
+                drained += len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
 

@@ -1,8 +1,8 @@
 """The HTTP server: applications mounted at their paths, served on a socket until a signal comes.
 
-`WebServer` opens its mounted applications, leads requests to them, and lets what is under way
-finish before it closes them. `listen` runs it under uvicorn behind the access guard; SIGINT and
-SIGTERM are handled here, so that the applications close before the connections do.
+`WebServer` opens its mounted applications, routes requests to them, and lets what is under way
+finish before it closes them. `serve_until_signal` runs it under uvicorn behind the access guard;
+SIGINT and SIGTERM are handled here, so that the applications close before the connections do.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from interlock.web.access import (
 HEALTH_PATH: Final = "/healthz"
 CLOSING: Final = HttpRefusal(503, "this server is closing")
 CLOSE_GRACE: Final = 2.0
-"""Seconds that requests under way have to finish when the house closes."""
+"""Seconds that requests under way have to finish when the server closes."""
 
 
 class MountedApp(msgspec.Struct, frozen=True):
-    """An application at a path and below it; `alive` lasts as long as it is served."""
+    """An application at a path and below it; `lifespan` lasts as long as it is served."""
 
     path: str
     app: App
@@ -43,18 +43,18 @@ class MountedApp(msgspec.Struct, frozen=True):
 
 
 class WebServer:
-    """Leads each request to its part. Use it as an async context; requests come in between."""
+    """Routes each request to its application. Use it as an async context."""
 
-    def __init__(self, parts: Sequence[MountedApp]) -> None:
-        self._apps = sorted(parts, key=lambda part: len(part.path), reverse=True)
+    def __init__(self, apps: Sequence[MountedApp]) -> None:
+        self._apps = sorted(apps, key=lambda mounted: len(mounted.path), reverse=True)
         self._lifespans = AsyncExitStack()
         self._requests: dict[asyncio.Task[None], bool] = {}
         """Each with whether it may change something, and is waited for."""
         self._open = False
 
     async def __aenter__(self) -> "WebServer":
-        for part in self._apps:
-            await self._lifespans.enter_async_context(part.lifespan())
+        for mounted in self._apps:
+            await self._lifespans.enter_async_context(mounted.lifespan())
         self._open = True
         return self
 
@@ -72,18 +72,18 @@ class WebServer:
         if path == HEALTH_PATH:
             await _answer_health(scope, send, up=self._open)
             return
-        part = next((each for each in self._apps if _is_below(path, each.path)), None)
-        if part is None:
+        mounted = next((each for each in self._apps if _is_below(path, each.path)), None)
+        if mounted is None:
             await send_refusal(HttpRefusal(404, "nothing is served at this path"), send)
         elif not self._open:
             await send_refusal(CLOSING, send)
         else:
-            await self._run_app(part.app, scope, receive, send)
+            await self._run_app(mounted.app, scope, receive, send)
 
     async def _run_app(self, app: App, scope: Message, receive: Receive, send: Send) -> None:
-        """In a task of its own, so that it can be ended when the house closes."""
-        answer = _Response(send)
-        task = asyncio.ensure_future(_await_app(app(scope, receive, answer.send)))
+        """In a task of its own, so that it can be ended when the server closes."""
+        response = _Response(send)
+        task = asyncio.ensure_future(_await_app(app(scope, receive, response.send)))
         self._requests[task] = scope["method"] != "GET"
         try:
             await task
@@ -91,13 +91,13 @@ class WebServer:
             task.cancel()
             if self._open:
                 raise
-            await answer.end_early()
+            await response.end_early()
         finally:
             del self._requests[task]
 
 
 class _Response:
-    """What a request was answered so far."""
+    """What was sent in reply to a request so far."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -128,16 +128,16 @@ async def _answer_health(scope: Message, send: Send, *, up: bool) -> None:
             HttpRefusal(405, f"only GET and HEAD are allowed at {HEALTH_PATH}"), send
         )
         return
-    said = msgspec.json.encode({"status": "ok" if up else "closing"})
+    body = msgspec.json.encode({"status": "ok" if up else "closing"})
     headers = [
         (b"content-type", b"application/json"),
-        (b"content-length", str(len(said)).encode()),
+        (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
     ]
     await send(
         {"type": "http.response.start", "status": 200 if up else 503, "headers": headers},
     )
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else said})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
 def _is_below(path: str, root: str) -> bool:
@@ -149,7 +149,7 @@ _SHUTDOWN_TIMEOUT = 3
 
 
 class _UvicornServer(uvicorn.Server):
-    """Signals are ours: the house closes before the connections do."""
+    """Signals are handled by us: the applications close before the connections do."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -157,7 +157,7 @@ class _UvicornServer(uvicorn.Server):
 
 
 def open_socket(host: str, port: int, flags: str = "--host and --port") -> socket.socket:
-    """The socket, or a sentence about why it cannot be had and which flags choose another."""
+    """A socket that listens; SourceError names the flags that choose another address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=128)
@@ -169,17 +169,17 @@ def open_socket(host: str, port: int, flags: str = "--host and --port") -> socke
 
 
 def format_address(listening: socket.socket) -> str:
-    """Where a client finds it."""
+    """The URL at which a client finds it."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 async def serve_until_signal(
-    house: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
+    app: WebServer, rules: AccessRules, listening: socket.socket, ready: Callable[[], None]
 ) -> int:
     """Serve until SIGINT or SIGTERM; which of them it was."""
     config = uvicorn.Config(
-        AccessGuard(house, rules),
+        AccessGuard(app, rules),
         lifespan="off",
         log_config=None,
         log_level="warning",
@@ -189,18 +189,18 @@ async def serve_until_signal(
         timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
     )
     server = _UvicornServer(config)
-    heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, _on_signal, heard, number)
-    async with house:
+        asyncio.get_running_loop().add_signal_handler(number, _on_signal, received, number)
+    async with app:
         serving = asyncio.create_task(server.serve([listening]))
         ready()
-        await asyncio.wait((serving, heard), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((serving, received), return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await serving
-    return heard.result()
+    return received.result()
 
 
-def _on_signal(heard: "asyncio.Future[int]", number: int) -> None:
-    if not heard.done():
-        heard.set_result(number)
+def _on_signal(received: "asyncio.Future[int]", number: int) -> None:
+    if not received.done():
+        received.set_result(number)

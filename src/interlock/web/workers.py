@@ -1,4 +1,4 @@
-"""Workers over HTTP: the SDK's own application, and who of its clients is still there.
+"""Workers over HTTP: the SDK's own application, and which of its clients are still there.
 
 A client whose session ended, or that hung up and did not come back soon, gives back what it held.
 Clients without a session are missed when their leases run out.
@@ -26,11 +26,11 @@ _MAX_SESSIONS: Final = 200
 
 
 class ClientPresence:
-    """Watches the requests of each session go by."""
+    """Watches the requests of each session."""
 
-    def __init__(self, app: App, roster: WorkerRegistry) -> None:
+    def __init__(self, app: App, workers: WorkerRegistry) -> None:
         self._app = app
-        self._workers = roster
+        self._workers = workers
         self._open_requests: Counter[str] = Counter()
         self._missed: dict[str, asyncio.TimerHandle] = {}
 
@@ -92,27 +92,27 @@ class _Request:
         await self._send(message)
 
 
-def build_mcp_app(hire: MakeWorker) -> MountedApp:
-    """The part at which agents pull their work."""
+def build_mcp_app(make_worker: MakeWorker) -> MountedApp:
+    """The application through which agents pull their work."""
     # Its warnings are of clients that went away, and quote what they sent.
     logging.getLogger("mcp").setLevel(logging.ERROR)
-    roster = WorkerRegistry(hire)
+    workers = WorkerRegistry(make_worker)
     manager = StreamableHTTPSessionManager(
-        build_server(roster),
+        build_server(workers),
         session_idle_timeout=MAX_LEASE,
         max_request_body_size=MAX_BODY,
         max_sessions=_MAX_SESSIONS,
     )
 
     @asynccontextmanager
-    async def alive() -> AsyncIterator[None]:
+    async def lifespan() -> AsyncIterator[None]:
         try:
             async with manager.run():
                 yield
         finally:
-            await roster.close()
+            await workers.close()
 
-    async def led(scope: Any, receive: Any, send: Any) -> None:
+    async def handle(scope: Any, receive: Any, send: Any) -> None:
         await manager.handle_request(scope, receive, send)
 
-    return MountedApp(MCP_PATH, ClientPresence(led, roster), alive)
+    return MountedApp(MCP_PATH, ClientPresence(handle, workers), lifespan)

@@ -19,7 +19,7 @@ from interlock.agents.cli.orphans import (
     cleanup_orphans,
     describe_owner,
     find_orphans,
-    is_owner_dead,
+    is_owner_alive,
     no_run_is_over,
 )
 from interlock.agents.cli.tag import ProcessTag, read_tag
@@ -124,7 +124,7 @@ NO_OWNERS = (
     ],
 )
 def test_owners(text: str, dead: bool) -> None:
-    assert is_owner_dead(text) is dead
+    assert (is_owner_alive(text) is False) is dead
 
 
 def person(

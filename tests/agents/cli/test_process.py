@@ -22,7 +22,6 @@ from interlock.agents.cli.process import (
     ProcessEnd,
     ProcessSpec,
     describe_end,
-    run_supervised,
     start_process,
 )
 from interlock.agents.cli.tag import TAGS
@@ -39,7 +38,7 @@ PATIENT = Timeouts(grace=1.0)
 async def test_rogues(rogue: Rogue) -> None:
     ear = Ear()
     what = start(*rogue.argv)
-    ended = await run_supervised(what, rogue.clocks, ear, SystemClock())
+    ended = await AgentProcess(what, rogue.clocks, ear, SystemClock()).run()
     assert ended.by == rogue.by
     assert ended.exit_code in rogue.exit_codes
     assert tuple(ear.words[: len(rogue.words)]) == rogue.words
@@ -54,7 +53,7 @@ async def run(
     command: str, clocks: Timeouts = PATIENT, stdin: bytes = b""
 ) -> tuple[ProcessEnd, Ear]:
     ear = Ear()
-    return await run_supervised(shell(command, stdin), clocks, ear, SystemClock()), ear
+    return await AgentProcess(shell(command, stdin), clocks, ear, SystemClock()).run(), ear
 
 
 async def test_all_facts_are_told() -> None:
@@ -85,7 +84,7 @@ async def test_lines_come_as_they_are() -> None:
 async def test_its_session_is_its_own_and_the_environment_too() -> None:
     what = shell("ps -o pid=,pgid=,sid= -p $$; env | sort")
     ear = Ear()
-    await run_supervised(what, PATIENT, ear, SystemClock())
+    await AgentProcess(what, PATIENT, ear, SystemClock()).run()
     pid, group, session = ear.words[0].split()
     assert pid == group == session != str(os.getsid(0)).encode()
     names = {word.partition(b"=")[0] for word in ear.words[1:]}
@@ -134,7 +133,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
     [
         (("/nosuch/agent",), "/", "'/nosuch/agent' cannot be started: No such file or directory"),
         (("/etc/passwd",), "/", "'/etc/passwd' cannot be started: Permission denied"),
-        (("sh",), "/nosuch", "'sh' cannot be started: its work folder '/nosuch' is not there"),
+        (("sh",), "/nosuch", "'sh' cannot be started: its work folder '/nosuch' does not exist"),
         (("sh", "a\0b"), "/", "'sh' cannot be started: embedded null byte"),
         ((), "/", "there is no command to start"),
     ],
@@ -142,7 +141,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
 async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:
     what = msgspec.structs.replace(start(*argv), cwd=Path(folder))
     with pytest.raises(SourceError) as error:
-        await run_supervised(what, PATIENT, Ear(), SystemClock())
+        await AgentProcess(what, PATIENT, Ear(), SystemClock()).run()
     assert str(error.value) == why
 
 
@@ -150,7 +149,7 @@ async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: s
 async def test_a_tag_that_is_none(tag: str) -> None:
     what = msgspec.structs.replace(shell("true"), tag=tag)
     with pytest.raises(SourceError, match="write workspace:run:dispatch:nonce"):
-        await run_supervised(what, PATIENT, Ear(), SystemClock())
+        await AgentProcess(what, PATIENT, Ear(), SystemClock()).run()
 
 
 async def test_stopped_by_us() -> None:
@@ -176,7 +175,7 @@ async def test_stopped_before_it_was_started() -> None:
 @pytest.mark.parametrize("times", [1, 2])
 async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
     ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
-    task = asyncio.create_task(run_supervised(what, Timeouts(grace=0.05), ear, SystemClock()))
+    task = asyncio.create_task(AgentProcess(what, Timeouts(grace=0.05), ear, SystemClock()).run())
     await ear.hears(b"hello")
     for _ in range(times):
         task.cancel()
@@ -192,7 +191,7 @@ async def test_a_reader_that_fails_ends_the_agent() -> None:
 
     what = shell("echo hello; echo more; exec sleep 300")
     with pytest.raises(RecursionError, match="hello"):
-        await run_supervised(what, PATIENT, reader, SystemClock())
+        await AgentProcess(what, PATIENT, reader, SystemClock()).run()
     assert tagged(what.tag) == []
 
 
@@ -247,11 +246,11 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
 async def test_many_at_once_share_their_looks() -> None:
     tags = [new_tag() for _ in range(30)]
     ears = [Ear() for _ in tags]
-    lookout = ProcessSnapshot(TAGS)
+    snapshot = ProcessSnapshot(TAGS)
     starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
     found = await asyncio.gather(
         *(
-            run_supervised(what, PATIENT, ear, SystemClock(), lookout=lookout)
+            AgentProcess(what, PATIENT, ear, SystemClock(), snapshot=snapshot).run()
             for what, ear in zip(starts, ears, strict=True)
         )
     )
@@ -316,9 +315,9 @@ async def test_too_many_open_files_leave_nobody() -> None:
         for room, tag in enumerate(tags):
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
             try:
-                await run_supervised(
+                await AgentProcess(
                     shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), Ear(), _CLOCK
-                )
+                ).run()
             except SourceError:
                 refused += 1
     finally:
@@ -362,7 +361,7 @@ async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
 
     what = shell("echo hello; exec sleep 300")
     clocks = Timeouts(silence=0.05)
-    ended = await run_supervised(what, clocks, ear, SystemClock(), wall=wall)
+    ended = await AgentProcess(what, clocks, ear, SystemClock(), wall=wall).run()
     assert ended.by == "silence"
     assert ended.slept == pytest.approx(3_600, abs=1)
     assert ended.signalled_at is not None

@@ -33,7 +33,7 @@ PAPER = Path("/papers/prompt-1.md")
 
 
 def command(known: Profile, settings: AgentSettings | None = None, **more: Any) -> CommandLine:
-    given_: dict[str, Any] = {"paper": PAPER, "own_folder": True, **more}
+    given_: dict[str, Any] = {"prompt_path": PAPER, "own_folder": True, **more}
     prompt = given_.pop("prompt", "do it")
     return build_command_line(known, settings or AgentSettings(), "/bin/x", prompt, **given_)
 

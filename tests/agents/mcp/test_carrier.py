@@ -15,7 +15,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.files.batch import ProgressGauge
-from interlock.agents.mcp import messages as words
+from interlock.agents.mcp import messages
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.socket import SOCKET_FILE, WorkerSocket, use_socket_path
 from interlock.agents.queries import QueryBroker
@@ -47,11 +47,11 @@ class Room:
         self.desk.steps = STEPS
 
     async def take(self, worker: str, **more: Any) -> dict[str, Any]:
-        return await self.desk.answer_call(worker, words.NextCall(call=1, **more))
+        return await self.desk.answer_call(worker, messages.NextCall(**more))
 
-    async def submit(self, worker: str, work: dict[str, Any], text: str = "{}") -> dict[str, Any]:
-        held = {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
-        return await self.desk.answer_call(worker, words.SubmitCall(call=1, content=text, **held))
+    async def submit(self, worker: str, work: dict[str, Any], **answer: Any) -> dict[str, Any]:
+        call = messages.SubmitCall(work["dispatch_id"], work["lease"], answer)
+        return await self.desk.answer_call(worker, call)
 
 
 @asynccontextmanager
@@ -107,16 +107,32 @@ async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> No
         assert here.delivered[-1].refused == "Stale"
 
 
+async def test_a_worker_that_lost_its_work_is_handed_it_again(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1), ask(2, "free")])
+        first, second = await here.take("a", wait=0), await here.take("a", wait=0)
+        here.clock.time += 10
+        assert await here.take("a", wait=0) == first
+        assert await here.take("a", wait=0, roles=["cook"]) == second
+        assert not (await here.take("a", wait=0, roles=["nurse"]))["available"]
+        assert not (await here.take("b", wait=0))["available"]
+        answered = asyncio.create_task(here.submit("a", first))
+        await asyncio.sleep(0)
+        assert await here.take("a", wait=0) == second
+        here.desk.settle(1)
+        assert (await answered)["accepted"]
+
+
 async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
         here.desk.send([ask(1, "free"), ask(2, "free")])
         one, two = await here.take("a", ttl=20), await here.take("a", ttl=20)
         here.clock.time += 15
-        await here.desk.answer_call("a", words.StatusCall(call=1, lease=one["lease"]))
+        await here.desk.answer_call("a", messages.StatusCall(one["lease"]))
         here.clock.advance()
         free = await here.take("b", wait=0)
         assert free["dispatch_id"] == two["dispatch_id"]
-        assert not (await here.take("b", wait=0))["available"]
+        assert not (await here.take("c", wait=0))["available"]
 
 
 async def test_an_answer_is_taken_when_it_is_settled_and_not_before(tmp_path: Path) -> None:
@@ -191,10 +207,13 @@ async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, async
         (b"\xff\n", "this is not a call"),
         (b"[" * 100_000 + b"\n", "this is not a call"),
         (b'{"do": "next", "call": 1}\n', "say hello first"),
-        (b'{"do": "hello", "call": 1, "worker": ""}\n', "say hello first"),
-        (b'{"do": "hello", "call": 1, "worker": "x", "token": "y"}\n', "this is not a call"),
+        (b'{"do": "hello", "call": 1, "arguments": {"worker": ""}}\n', "say hello first"),
+        (
+            b'{"do": "hello", "call": 1, "arguments": {"worker": "x", "token": "y"}}\n',
+            "this is not a call",
+        ),
         (b'{"do": "rule", "call": 1}\n', "this is not a call"),
-        (b"x" * (words.MAX_LINE + 2) + b"\n", "this is not a call"),
+        (b"x" * (messages.MAX_LINE + 2) + b"\n", "this is not a call"),
     ],
 )
 async def test_visitors_who_do_not_behave_are_sent_away(
@@ -239,8 +258,8 @@ async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
         here.desk.send([ask(1)])
         work = await here.take("a")
-        answered = asyncio.create_task(here.submit("a", work, '{"n": 12345}'))
+        answered = asyncio.create_task(here.submit("a", work, n=12345))
         await asyncio.sleep(0)
         here.desk.settle(1)
         assert (await answered)["accepted"]
-        assert here.delivered[-1].usage == Usage(len("Look at 1.") // 4 + len('{"n": 12345}') // 4)
+        assert here.delivered[-1].usage == Usage(len("Look at 1.") // 4 + len('{"n":12345}') // 4)

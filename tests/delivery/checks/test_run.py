@@ -244,7 +244,7 @@ async def test_a_folder_that_vanishes_ends_the_round(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     cells = [shell("rmdir ../work"), cell("true")]
-    with pytest.raises(SourceError, match="is not there"):
+    with pytest.raises(SourceError, match="does not exist"):
         await run_checks(cells, site(folder), SystemClock())
 
 

@@ -41,7 +41,7 @@ def build_acp_agent(
 
     try:
         settings.timeouts  # noqa: B018 - a wrong clock is an error now, not at the first start
-        patience = settings.permission_seconds
+        timeout = settings.permission_seconds
     except (UsageError, msgspec.ValidationError) as error:
         raise SourceError(f"interlock.toml: [acp] {error}") from None
     # The agent starts in its own work folder, but the user wrote a path relative to this one.
@@ -52,7 +52,7 @@ def build_acp_agent(
         home,
         clock,
         settings=msgspec.structs.replace(settings, let_in=let_in),
-        permissions=PermissionBroker(queries, clock, patience),
+        permissions=PermissionBroker(queries, clock, timeout),
     )
 
 

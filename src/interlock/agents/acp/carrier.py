@@ -2,7 +2,7 @@
 
 Each ask has a process of its own, which works in the folder of its case's step. `AcpDispatch` is
 one of them from start to end: whatever happens, the process is gone, as a tree, before the reply
-is handed over. What is said meanwhile is in `conversation`.
+is handed over. The conversation itself is in `conversation`.
 """
 
 import asyncio
@@ -17,10 +17,11 @@ from acp import Client, connect_to_agent
 from interlock.agents.acp.connection import AcpProcess, AcpTransport
 from interlock.agents.acp.conversation import Conversation, Host, list_offered_requests
 from interlock.agents.acp.settings import AcpSettings
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
+from interlock.agents.background import TaskCarrier
+from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
 from interlock.agents.cli.health import AgentHealth, assess_health, collect_facts
-from interlock.agents.cli.process import ProcessSpec
+from interlock.agents.cli.process import ProcessSpec, describe_exit
 from interlock.agents.cli.profiles import filter_environment
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import ClockName, StreamSign, TimeoutWatch
@@ -50,53 +51,51 @@ class AcpDispatch:
     def __init__(
         self,
         ask: Ask,
-        start: ProcessSpec,
-        place: WorkFolder,
+        spec: ProcessSpec,
+        folder: WorkFolder,
         settings: AcpSettings,
         permissions: PermissionBroker | None,
         clock: Clock,
-        lookout: ProcessSnapshot,
+        snapshot: ProcessSnapshot,
     ) -> None:
         self._ask = ask
-        self._spec = start
-        self._folder = place
+        self._spec = spec
+        self._folder = folder
         self._settings = settings
         self._permissions = permissions
         self._clock = clock
-        self._snapshot = lookout
-        self._timeouts = TimeoutWatch(settings.timeouts, clock.now(), clock.now())
+        self._snapshot = snapshot
+        self._watch = TimeoutWatch(settings.timeouts, clock.now(), clock.now())
         self._timer: Callable[[], None] = lambda: None
         self._outcome: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._is_needed = True
         self._process: AcpProcess | None = None
-        files = OpenFolder(start.cwd) if settings.files != "none" else None
+        files = OpenFolder(spec.cwd) if settings.files != "none" else None
         self._host = Host(
-            settings.permissions, self._ask_permission, files, self._note_sight, self._fail
+            settings.permissions, self._ask_permission, files, self._note_sign, self._fail
         )
         self._transport = AcpTransport(list_offered_requests(settings), self._note_output)
 
     @property
     def process(self) -> Process | None:
         """None before it was started."""
-        return self._process.process if self._process else None
+        return self._process.family.leader if self._process else None
 
-    def read_health(self, people: ProcessTable | None = None) -> AgentHealth:
+    def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
         """How the agent stands now."""
-        kin = (
-            self._process.find_family(people if people is not None else list_processes(TAGS))
-            if self._process
-            else {}
-        )
-        leader = kin.get(self._process.process) if self._process else None
+        family = self._process.family if self._process else None
+        seen = list_processes(TAGS) if processes is None else processes
+        members = family.select(seen) if family else {}
+        leader = members.get(family.leader) if family else None
         now = self._clock.now()
         return assess_health(
             collect_facts(
-                self._timeouts,
+                self._watch,
                 now,
                 now,
                 state=leader.state if leader else "",
                 cpu_share=None,
-                children=len(kin) - (leader is not None),
+                children=len(members) - (leader is not None),
                 is_mute=self._process is not None and not self._process.stdout.is_open,
             )
         )
@@ -107,8 +106,8 @@ class AcpDispatch:
         self._fail(CRASH, "it is not needed any more")
 
     async def run(self) -> Reply:
-        """Start it, talk, end it. The reply comes when nothing of it is left; SourceError if it
-        cannot be started."""
+        """Start it, talk to it, end it. The reply comes when none of its processes is left;
+        SourceError if it cannot be started."""
         if self._outcome.done():
             return self._outcome.result()
         agent = AcpProcess(
@@ -120,18 +119,19 @@ class AcpDispatch:
         self._set_timer()
         by_itself, exit_code = False, None
         try:
-            found = await self._hold_conversation(
+            reply = await self._hold_conversation(
                 Conversation(
-                    connection, self._host, self._folder, self._ask, self._spec, self._settings
+                    connection, self._host, self._folder, self._ask, self._spec.cwd, self._settings
                 ),
                 agent,
             )
-            by_itself = agent.has_exited
+            by_itself = agent.family.exit.has_come
         finally:
             self._timer()
             await connection.close()
-            exit_code = await agent.end(self._clock, self._timeouts.clocks.grace)
-        reply = found or self._reply_to_hangup(agent, exit_code if by_itself else None)
+            exit_code = await agent.end(self._clock, self._watch.timeouts.grace)
+        if reply is None:
+            reply = self._reply_to_hangup(agent, exit_code if by_itself else None)
         if reply.failure and self._is_needed:
             self._folder.forget_session()  # a session that failed would fail again
         return reply
@@ -141,19 +141,19 @@ class AcpDispatch:
     ) -> Reply | None:
         """What the conversation comes to, or what ends it before; None if the agent hung up."""
         talking = asyncio.create_task(conversation.run(self._clock.now))
-        self._transport.broken.add_done_callback(lambda found: self._fail(CRASH, found.result()))
+        self._transport.broken.add_done_callback(lambda broken: self._fail(CRASH, broken.result()))
         await _wait_for_first(talking, self._outcome)
         if self._outcome.done():
             if not self._transport.broken.done():
                 await conversation.cancel()
-                await _wait_for_first(talking, agent.exited, patience=_CANCEL_GRACE)
+                await _wait_for_first(talking, agent.exited, seconds=_CANCEL_GRACE)
             talking.cancel()
             await asyncio.wait([talking])
             return self._outcome.result()
         if (error := talking.exception()) is not None:
             return self._build_failure(CRASH, f"the conversation broke off: {error!r}")
         if talking.result() is None:
-            await _wait_for_first(agent.exited, patience=_EXIT_GRACE)
+            await _wait_for_first(agent.exited, seconds=_EXIT_GRACE)
         return talking.result()
 
     def _reply_to_hangup(self, agent: AcpProcess, code: int | None) -> Reply:
@@ -163,39 +163,38 @@ class AcpDispatch:
         if code is None:
             reason = "it closed its output before its turn was over"
         else:
-            how = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
-            reason = f"{how} before its turn was over"
-        words = agent.stderr_tail
-        return self._build_failure(CRASH, f"{reason}: {words}" if words else reason)
+            reason = f"{describe_exit(code)} before its turn was over"
+        stderr = agent.stderr_tail
+        return self._build_failure(CRASH, f"{reason}: {stderr}" if stderr else reason)
 
-    async def _ask_permission(self, wish: PermissionRequest) -> PermissionDecision:
-        """A human's word; without a broker nobody can say yes."""
-        return (
-            "reject" if self._permissions is None else await self._permissions.ask(self._ask, wish)
-        )
+    async def _ask_permission(self, request: PermissionRequest) -> PermissionDecision:
+        """A human's decision; without a broker nobody can allow anything."""
+        if self._permissions is None:
+            return "reject"
+        return await self._permissions.ask(self._ask, request)
 
     def _note_output(self) -> None:
-        self._timeouts.note_stdout(self._clock.now())
+        self._watch.note_stdout(self._clock.now())
 
-    def _note_sight(self, sight: StreamSign) -> None:
-        self._timeouts.note_sign(sight, self._clock.now())
+    def _note_sign(self, sign: StreamSign) -> None:
+        self._watch.note_sign(sign, self._clock.now())
 
     def _set_timer(self) -> None:
-        due = self._timeouts.next_due()
+        due = self._watch.next_due()
         if not isinf(due.when):
             self._timer = self._clock.call_at(due.when, self._on_timer)
 
     def _on_timer(self) -> None:
-        """A clock went off, or would have: meanwhile something may have been heard."""
+        """A timeout expired, or would have: something may have come meanwhile."""
         now = self._clock.now()
-        due = self._timeouts.next_due()
+        due = self._watch.next_due()
         if due.name in ("silence", "tool") and self._host.open_requests:
-            self._timeouts.note_stdout(now)  # it waits for us, not we for it
-            due = self._timeouts.next_due()
+            self._watch.note_stdout(now)  # it waits for us, not we for it
+            due = self._watch.next_due()
         if now < due.when:
             self._set_timer()
         else:
-            seconds = getattr(self._timeouts.clocks, due.name)
+            seconds = getattr(self._watch.timeouts, due.name)
             self._fail(TIMEOUT, f"{_TIMEOUT_REASONS[due.name]} ({seconds:g} s)")
 
     def _fail(self, failure: str, reason: str) -> None:
@@ -206,25 +205,26 @@ class AcpDispatch:
         return Reply(self._ask.dispatch_id, failure=failure, reason=reason[:_MAX_REASON])
 
 
-async def _wait_for_first(*what: "asyncio.Future[Any]", patience: float | None = None) -> None:
-    await asyncio.wait(what, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+async def _wait_for_first(*futures: "asyncio.Future[Any]", seconds: float | None = None) -> None:
+    await asyncio.wait(futures, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
 
-class AcpAgent:
+class AcpAgent(TaskCarrier):
     """A carrier that starts one process and holds one conversation for each ask. Without a broker
     nobody can be asked for permission, and what the policy does not allow is rejected."""
 
     def __init__(
         self,
         argv: Sequence[str],
-        station: AgentHome,
+        home: AgentHome,
         clock: Clock,
         *,
         settings: AcpSettings | None = None,
         permissions: PermissionBroker | None = None,
     ) -> None:
+        super().__init__()
         self._argv = tuple(argv)
-        self._home = station
+        self._home = home
         self._clock = clock
         self._settings = settings or AcpSettings()
         self._permissions = permissions
@@ -232,59 +232,48 @@ class AcpAgent:
         self._snapshot = ProcessSnapshot(TAGS)
         mark = blake2b("\0".join(self._argv).encode(errors="replace"), digest_size=4)
         self._name = f"acp-{mark.hexdigest()}"
-        self._status_file = AgentStatusFile(station.root / f"standing-{self._name}.json", clock)
-        self._dispatches: dict[int, AcpDispatch] = {}
-        self._tasks = TaskSet(self._work, self._stop)
+        self._status_file = AgentStatusFile(home.root / f"standing-{self._name}.json", clock)
 
     def start(self, deliver: Deliver) -> None:
         if self.queries is not None:
             self.queries.refuse = deliver
-        grace = self._settings.timeouts.grace
-        self._tasks.start(deliver, self._home.owner.cleanup_orphans(self._clock, grace))
+        super().start(deliver)
+
+    async def prepare(self) -> None:
+        await self._home.owner.cleanup_orphans(self._clock, self._settings.timeouts.grace)
 
     def send(self, asks: Sequence[Ask]) -> None:
         if self._permissions is not None:
             for ask in asks:
-                if ask.dispatch_id not in self._tasks:
+                if not self.is_under_way(ask.dispatch_id):
                     self._permissions.close_earlier(ask.dispatch_id)
-        self._tasks.begin(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
+        super().send(asks)
 
     def account_of(self, role: str) -> str:
         """Asks to the same command share its limits, whoever sends them."""
         return f"acp:{Path(self._argv[0]).name}"
 
     async def close(self) -> None:
-        await self._tasks.close()
+        await super().close()
         self._status_file.close()
 
     def _build_dispatch(self, ask: Ask) -> AcpDispatch:
-        place = make_work_folder(self._home.root, ask, self._name)
-        folder = place.work if self._settings.folder == "own" else self._home.project
-        given = {**self._settings.env, **build_variables(ask)}
-        environment = filter_environment(self._home.environ, self._settings.let_in, given)
-        tag = self._home.owner.make_tag(ask.run_id, ask.dispatch_id, self._home.make_nonce())
-        start = ProcessSpec(self._argv, b"", folder, environment, tag)
+        folder = make_work_folder(self._home.root, ask, self._name)
+        cwd = folder.work if self._settings.folder == "own" else self._home.project
+        added = {**self._settings.env, **build_variables(ask)}
+        environment = filter_environment(self._home.environ, self._settings.let_in, added)
+        spec = ProcessSpec(self._argv, b"", cwd, environment, self._home.make_tag(ask))
         return AcpDispatch(
-            ask, start, place, self._settings, self._permissions, self._clock, self._snapshot
+            ask, spec, folder, self._settings, self._permissions, self._clock, self._snapshot
         )
 
-    async def _work(self, ask: Ask) -> Reply:
-        talk = self._dispatches[ask.dispatch_id] = self._build_dispatch(ask)
-        self._status_file.add(ask, self.account_of(ask.role), talk)
+    async def answer(self, ask: Ask) -> Reply:
+        """A dispatch that is not needed any more is stopped, not cancelled: the agent is told that
+        its turn is cancelled, and has a moment to stop by itself."""
+        dispatch = self._build_dispatch(ask)
+        self._status_file.add(ask, self.account_of(ask.role), dispatch)
         try:
-            return await talk.run()
+            with self.stoppable(ask, dispatch):
+                return await dispatch.run()
         finally:
             self._status_file.drop(ask.dispatch_id)
-            if self._dispatches.get(ask.dispatch_id) is talk:
-                del self._dispatches[ask.dispatch_id]
-
-    def _stop(self, dispatch_id: int) -> bool:
-        """Not by cancelling the task: the agent is told that its turn is cancelled, and has a
-        moment to stop by itself."""
-        talk = self._dispatches.pop(dispatch_id, None)
-        if talk is not None:
-            talk.stop()
-        return talk is not None

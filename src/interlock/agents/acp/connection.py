@@ -1,14 +1,12 @@
 """An ACP agent's process with its pipes kept open, and the line of JSON-RPC messages over them.
 
-`AcpProcess` is born, read, written to and ended as a tree, by the supervisor's own parts.
-`AcpTransport` is the SDK's transport over it: only bounded lines, well-built messages and requests
-that were offered come in; anything else neither reaches the SDK nor counts. What a message means is
-not known here.
+`AcpProcess` is started, read, written to and ended as a tree, by the supervisor's own parts.
+`AcpTransport` is the SDK's transport over it: only bounded lines, well-formed messages and requests
+that were offered come in; anything else neither reaches the SDK nor counts.
 """
 
 import asyncio
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
@@ -19,39 +17,21 @@ import msgspec
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
-from interlock.agents.cli.orphans import describe_owner
-from interlock.agents.cli.process import ProcessSpec, kill_unwatched, start_process
-from interlock.agents.cli.tag import build_tag_variables, parse_tag
-from interlock.system.errors import SourceError
-from interlock.system.process_table import (
-    Process,
-    ProcessSnapshot,
-    ProcessTable,
-    SeenProcess,
-    find_ancestors,
-    find_relatives,
-    read_process,
-)
-from interlock.system.process_tree import (
-    HAS_HANDLES,
-    Clock,
-    Inlet,
-    ProcessExit,
-    kill_tree,
-    send_signal,
-)
+from interlock.agents.cli.process import ProcessFamily, ProcessSpec
+from interlock.system.process_table import ProcessSnapshot
+from interlock.system.process_tree import Clock, Inlet
 
 _MAX_STDERR = 2_000
 
 
 class OutputReader(Inlet):
-    """What the agent prints; told when it closes that."""
+    """The agent's stdout; `on_close` is called when the agent closes it."""
 
     def __init__(
-        self, pipe: IO[bytes] | None, take: Callable[[bytes], None], ended: Callable[[], None]
+        self, pipe: IO[bytes] | None, on_data: Callable[[bytes], None], on_close: Callable[[], None]
     ) -> None:
-        self._on_close = ended
-        super().__init__(pipe, take)
+        self._on_close = on_close
+        super().__init__(pipe, on_data)
 
     def close(self) -> None:
         was_open = self.is_open
@@ -61,7 +41,7 @@ class OutputReader(Inlet):
 
 
 class InputWriter:
-    """What the agent reads, written as fast as it takes it; what it does not take waits."""
+    """The agent's stdin, written as fast as the agent reads it; the rest waits."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None  # noqa: S101
@@ -107,86 +87,46 @@ class InputWriter:
 
 
 class AcpProcess:
-    """One that was started; SourceError if it cannot be."""
+    """An agent's process with both its pipes open; SourceError if it cannot be started."""
 
     def __init__(
         self,
-        start: ProcessSpec,
-        lookout: ProcessSnapshot,
-        take: Callable[[bytes], None],
-        ended: Callable[[], None],
+        spec: ProcessSpec,
+        snapshot: ProcessSnapshot,
+        on_output: Callable[[bytes], None],
+        on_output_end: Callable[[], None],
     ) -> None:
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tag = start.tag
-        self._snapshot = lookout
         self._stderr = b""
-        self._known: set[Process] = set()
-        child = start_process(
-            start, build_tag_variables(parse_tag(start.tag), describe_owner(), os.environ)
-        )
-        with ExitStack() as undo:
-            undo.callback(kill_unwatched, child)
-            try:
-                self._attach(child, undo, take, ended)
-            except OSError as error:
-                raise SourceError(
-                    f"{start.argv[0]!r} cannot be watched: {error.strerror}; "
-                    "run fewer agents at once"
-                ) from error
-            undo.pop_all()
 
-    def _attach(
-        self,
-        child: "Popen[bytes]",
-        undo: ExitStack,
-        take: Callable[[bytes], None],
-        ended: Callable[[], None],
-    ) -> None:
-        seen = read_process(child.pid)
-        self.process = seen.process if seen else Process(child.pid, 0)
-        self._exit = ProcessExit(child, self._on_exit)
-        undo.callback(self._exit.let_go)
-        self._err = Inlet(child.stderr, self._note_stderr)
-        undo.callback(self._err.close)
-        self.stdin = InputWriter(child.stdin)
-        undo.callback(self.stdin.close)
-        self.stdout = OutputReader(child.stdout, take, ended)
+        def attach(child: "Popen[bytes]", undo: ExitStack) -> None:
+            self._stderr_pipe = Inlet(child.stderr, self._note_stderr)
+            undo.callback(self._stderr_pipe.close)
+            self.stdin = InputWriter(child.stdin)
+            undo.callback(self.stdin.close)
+            self.stdout = OutputReader(child.stdout, on_output, on_output_end)
 
-    @property
-    def has_exited(self) -> bool:
-        return self._exit.has_come
+        self.family = ProcessFamily(spec, snapshot, self._on_exit, attach, self._close_pipes)
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what it said on stderr."""
-        self._err.drain()
+        """The end of what it wrote to stderr."""
+        self._stderr_pipe.drain()
         return self._stderr.decode(errors="replace").strip()
 
-    def find_family(self, people: ProcessTable) -> dict[Process, SeenProcess]:
-        """Remembered from look to look: one that sheds its tag and its parents stays known."""
-        found = find_relatives(people, self._tag, self.process, self._known)
-        for process in find_ancestors(people, os.getpid()):
-            found.pop(process, None)
-        self._known = set(found)
-        return found
-
     async def end(self, clock: Clock, grace: float) -> int | None:
-        """End it with everything it started, and give back what it held; its exit code."""
+        """End it with everything it started, and release what it held; its exit code."""
         self.stdout.close()
-        kin = await self._find_family(stop=False)
-        if kin:
-            group = self.process.pid if HAS_HANDLES else None
-            await kill_tree(kin, self._find_family, clock, grace, group)
+        members = self.family.select(await self.family.list_processes())
+        if members:
+            await self.family.kill(members, clock, grace)
+        self._close_pipes()
+        return self.family.exit.bury()
+
+    def _close_pipes(self) -> None:
+        self.stdout.close()
         self.stdin.close()
-        self._err.close()
-        return self._exit.bury()
-
-    async def _find_family(self, stop: bool) -> dict[Process, SeenProcess]:
-        return self.find_family(await self._snapshot.take(self._suspend if stop else None))
-
-    def _suspend(self, seen: SeenProcess) -> None:
-        if self._tag in seen.tags and seen.process.pid != os.getpid():
-            send_signal(seen.process, signal.SIGSTOP)
+        self._stderr_pipe.close()
 
     def _note_stderr(self, data: bytes) -> None:
         self._stderr = (self._stderr + data)[-_MAX_STDERR:]
@@ -211,10 +151,10 @@ _METHOD_NOT_FOUND = {"code": -32601, "message": "Method not found"}
 class AcpTransport:
     """One agent's stdout and stdin. `broken` says why it cannot be used any more."""
 
-    def __init__(self, offered: Collection[str], heard: Callable[[], None]) -> None:
+    def __init__(self, offered: Collection[str], on_output: Callable[[], None]) -> None:
         self.broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._allowed_requests = frozenset(offered)
-        self._on_output = heard
+        self._on_output = on_output
         self._lines: deque[bytes] = deque()
         self._partial_line = bytearray()
         self._has_lines = asyncio.Event()
@@ -222,9 +162,9 @@ class AcpTransport:
         self._received_bytes = self._bad_lines = 0
         self._stdin: InputWriter | None = None
 
-    def connect(self, pen: InputWriter) -> None:
-        """From now on what is sent goes there."""
-        self._stdin = pen
+    def connect(self, stdin: InputWriter) -> None:
+        """From now on messages are written there."""
+        self._stdin = stdin
 
     async def send(self, message: dict[str, Any]) -> None:
         """Hand a message over; one to an agent that is gone is lost, which `receive` will tell."""

@@ -1,9 +1,9 @@
-"""What is said with an agent about one dispatch: hello, a session, the prompt, its answer.
+"""The conversation with an agent about one dispatch: hello, a session, the prompt, its answer.
 
-`Conversation` keeps the order of the protocol's requests. `Host` is what the agent may tell and ask
-of us meanwhile: its final message is what it said after its last tool call, in its own session,
-while our prompt is open; for leave it asks the policy, then a human. A table says what a stop
-reason means; only a turn that ended by itself has an answer. Processes and time are elsewhere.
+`Conversation` keeps the order of the protocol's requests. `Host` is what the agent may report and
+ask of us meanwhile: its final message is what it wrote after its last tool call, in its own
+session, while our prompt is open; permissions are decided by the policy, then by a human. A table
+says what a stop reason means; only a turn that ended by itself has an answer.
 """
 
 import re
@@ -40,7 +40,6 @@ from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.agents.cli.carrier import Session, WorkFolder, find_time_zone
 from interlock.agents.cli.outcome import parse_reset_time
-from interlock.agents.cli.process import ProcessSpec
 from interlock.agents.cli.timeouts import (
     Alive,
     StreamSign,
@@ -89,13 +88,13 @@ def build_reply(dispatch_id: int, stop: str, message: str, usage: Usage) -> Repl
 
 def build_error_reply(dispatch_id: int, error: RequestError, request: str, now: float) -> Reply:
     """The reply when the agent answered one of our requests with an error."""
-    told = _format_error(error)
+    text = _format_error(error)
     if error.code == _AUTH_REQUIRED:
-        reason = f"the agent needs a login: start it once by hand and log in ({told})"
+        reason = f"the agent needs a login: start it once by hand and log in ({text})"
         return Reply(dispatch_id, failure=CRASH, reason=reason)
-    reason = f"the agent failed at {request}: {told}"
-    if error.code == _HTTP_TOO_MANY_REQUESTS or _RATE_LIMIT_TEXT.search(told):
-        until = parse_reset_time(told, now, find_time_zone) or 0
+    reason = f"the agent failed at {request}: {text}"
+    if error.code == _HTTP_TOO_MANY_REQUESTS or _RATE_LIMIT_TEXT.search(text):
+        until = parse_reset_time(text, now, find_time_zone) or 0
         return Reply(dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
     return Reply(dispatch_id, failure=CRASH, reason=reason)
 
@@ -122,23 +121,23 @@ AskPermission = Callable[[PermissionRequest], Awaitable[PermissionDecision]]
 
 
 class Host:
-    """The SDK's client side, for one session. `see` is told what the clocks want to know, `fail`
-    the failure and the reason when the agent goes too far."""
+    """The SDK's client side, for one session. `on_sign` gets what the timeouts go by, `fail` the
+    failure and the reason when the agent goes too far."""
 
     def __init__(
         self,
         policy: Policy,
-        ask_leave: AskPermission,
+        ask_permission: AskPermission,
         files: OpenFolder | None,
-        see: Callable[[StreamSign], None],
+        on_sign: Callable[[StreamSign], None],
         fail: Callable[[str, str], None],
     ) -> None:
         self.open_requests = 0
         self.money = 0.0
         self._policy = policy
-        self._ask_permission = ask_leave
+        self._ask_permission = ask_permission
         self._files = files
-        self._on_sight = see
+        self._on_sign = on_sign
         self._fail = fail
         self._session_id: str | None = None
         self._kinds: dict[str, str | None] = {}
@@ -152,7 +151,7 @@ class Host:
         return "".join(self._text)
 
     def open_session(self, session_id: str) -> None:
-        """From now on what is said in that session counts; what was said before does not."""
+        """From now on messages of that session count; earlier ones do not."""
         self._session_id = session_id
         self._clear_text()
 
@@ -178,18 +177,18 @@ class Host:
         if self._permission_count > MAX_PERMISSION_REQUESTS:
             self._fail(CRASH, f"it asked for permission more than {MAX_PERMISSION_REQUESTS} times")
             return _choose_option("reject", options)
-        told = self._kinds.get(tool_call.tool_call_id)
-        verdict = self._policy.find_verdict(tool_call.kind, told)
+        known_kind = self._kinds.get(tool_call.tool_call_id)
+        verdict = self._policy.find_verdict(tool_call.kind, known_kind)
         if verdict != "ask":
             return _choose_option(verdict, options)
-        wish = _build_permission_request(tool_call, told)
+        request = _build_permission_request(tool_call, known_kind)
         self.open_requests += 1
-        self._on_sight(WaitsForPermission(f"{wish.kind}: {wish.title}"))
+        self._on_sign(WaitsForPermission(f"{request.kind}: {request.title}"))
         try:
-            return _choose_option(await self._ask_permission(wish), options)
+            return _choose_option(await self._ask_permission(request), options)
         finally:
             self.open_requests -= 1
-            self._on_sight(Alive())
+            self._on_sign(Alive())
 
     async def read_text_file(
         self,
@@ -240,11 +239,11 @@ class Host:
         self._message_id = None
 
     def _note_tool(self, tool: ToolCallStart | ToolCallProgress) -> None:
-        """Which tools run, and what kind each said it is; the kind told first stays."""
+        """Which tools run, and of which kind they are; the kind named first stays."""
         if tool.status in _FINISHED:
-            self._on_sight(ToolEnded(tool.tool_call_id))
+            self._on_sign(ToolEnded(tool.tool_call_id))
         elif isinstance(tool, ToolCallStart) or tool.status is not None:
-            self._on_sight(ToolBegan(tool.tool_call_id))
+            self._on_sign(ToolBegan(tool.tool_call_id))
         if self._kinds.setdefault(tool.tool_call_id, tool.kind) is None:
             self._kinds[tool.tool_call_id] = tool.kind
         if len(self._kinds) > _MAX_TOOL_CALLS:
@@ -273,7 +272,7 @@ def read_text(
 
 
 def write_text(files: OpenFolder, path: str, text: str) -> None:
-    """The text takes the place of what is there, whole or not at all."""
+    """Replace what is there by the text, whole or not at all."""
     content = text.encode("utf-8", "replace")
     if len(content) > LARGEST_FILE:
         raise SourceError(f"a file may have {LARGEST_FILE:,} bytes")
@@ -284,10 +283,10 @@ def write_text(files: OpenFolder, path: str, text: str) -> None:
 
 
 def _choose_option(
-    leave: PermissionDecision, options: list[PermissionOption]
+    decision: PermissionDecision, options: list[PermissionOption]
 ) -> RequestPermissionResponse:
-    """The agent's own option for that leave; without one it is as if the turn were cancelled."""
-    for kind in _OPTION_KINDS[leave]:
+    """The agent's own option for that decision; without one it is as if the turn were cancelled."""
+    for kind in _OPTION_KINDS[decision]:
         for option in options:
             if option.kind == kind:
                 outcome = AllowedOutcome(outcome="selected", option_id=option.option_id)
@@ -295,8 +294,8 @@ def _choose_option(
     return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
 
-def _build_permission_request(tool: ToolCallUpdate, told: str | None) -> PermissionRequest:
-    """What a human reads before deciding: nothing of it is trusted, all of it is bounded."""
+def _build_permission_request(tool: ToolCallUpdate, known_kind: str | None) -> PermissionRequest:
+    """What a human reads before deciding. Nothing of it is trusted, all of it is bounded."""
     particulars: dict[str, Any] = {}
     if tool.locations:
         particulars["paths"] = [each.path for each in tool.locations]
@@ -307,7 +306,7 @@ def _build_permission_request(tool: ToolCallUpdate, told: str | None) -> Permiss
         detail = f"{detail[:_MAX_DETAIL]}… ({len(detail):,} characters in all)"
     title = " ".join((tool.title or "").split())[:_MAX_TITLE]
     return PermissionRequest(
-        tool.kind or told or "other", title or "(it does not say what)", detail
+        tool.kind or known_kind or "other", title or "(it does not say what)", detail
     )
 
 
@@ -334,16 +333,16 @@ class Conversation:
         self,
         connection: ClientSideConnection,
         host: Host,
-        place: WorkFolder,
+        work_folder: WorkFolder,
         ask: Ask,
-        start: ProcessSpec,
+        cwd: Path,
         settings: AcpSettings,
     ) -> None:
         self._connection = connection
         self._host = host
-        self._work_folder = place
+        self._work_folder = work_folder
         self._ask = ask
-        self._folder = str(start.cwd)
+        self._folder = str(cwd)
         self._may_resume = settings.resume
         self._offered = list_offered_requests(settings)
         self._session_id = ""

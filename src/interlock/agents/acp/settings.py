@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     other: Verdict = "ask"
 
     def find_verdict(self, *kinds: str | None) -> Verdict:
-        """The strictest of what is said about these kinds; a kind that nobody named is `other`."""
+        """The strictest verdict for these kinds; a kind that is not known is `other`."""
         known = [kind if kind in self.__struct_fields__ else "other" for kind in kinds if kind]
         found = [getattr(self, kind) for kind in known or ["other"]]
         return min(found, key=_STRICTEST_FIRST.index)

@@ -66,7 +66,7 @@ def collect_facts(
         age=now - watch.started,
         stream_age=now - watch.heard_at,
         has_spoken=watch.first_byte_at is not None,
-        silence=watch.clocks.tool if watch.tools else watch.clocks.silence,
+        silence=watch.timeouts.tool if watch.tools else watch.timeouts.silence,
         tools=tuple((name, now - began) for name, began in watch.tools.items()),
         result_age=None if watch.result_at is None else now - watch.result_at,
         permission=watch.permission,

@@ -1,8 +1,9 @@
 """Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
 
-Ended is only what carries a tag of this workspace and has lost its owner, or whose owner cannot be
-seen from here and whose run is over. Never by name, never another user's, never what an Interlock
-that lives looks after. This process, those above it and those it started are always spared.
+Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
+owner cannot be seen from here and whose run is over. Never by name, never another user's, never
+what an Interlock that lives looks after. This process, its ancestors and those it started are
+always spared.
 """
 
 import functools
@@ -29,7 +30,7 @@ from interlock.system.process_tree import Clock, KillReport, Survivor, kill_tree
 
 
 def describe_owner() -> str:
-    """This process, for those who come after it: its id, its start and the space of its id."""
+    """This process, for a later Interlock: its id, its start and its namespace of process ids."""
     me = read_process(os.getpid())
     space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
     return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
@@ -62,71 +63,55 @@ async def cleanup_orphans(
             send_signal(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, SeenProcess]:
-        people = list_processes(TAGS, stop_it) if stop else list_processes(TAGS)
-        spared.update(find_own_processes(people))
-        found, orphaned = find_orphans(people, workspace, over)
+        processes = list_processes(TAGS, stop_it) if stop else list_processes(TAGS)
+        spared.update(find_own_processes(processes))
+        found, orphaned = find_orphans(processes, workspace, over)
         tags.update(orphaned)
         return found
 
-    kin = await find(False)
-    felled = await kill_tree(kin, find, clock, grace) if kin else KillReport()
-    return OrphanReport(tuple(sorted(tags)), felled.left, felled.remaining)
+    orphans = await find(False)
+    killed = await kill_tree(orphans, find, clock, grace) if orphans else KillReport()
+    return OrphanReport(tuple(sorted(tags)), killed.left, killed.remaining)
 
 
 def find_orphans(
-    people: ProcessTable, workspace: str, is_over: Callable[[ProcessTag], bool]
+    processes: ProcessTable, workspace: str, is_over: Callable[[ProcessTag], bool]
 ) -> tuple[dict[Process, SeenProcess], set[ProcessTag]]:
     """The processes to end, and the tags that they carry."""
-    spared = find_own_processes(people)
+    spared = find_own_processes(processes)
     roots: list[SeenProcess] = []
     tags: set[ProcessTag] = set()
-    for seen in people.values():
+    for seen in processes.values():
         found = find_orphaned_tags(seen, workspace, is_over)
         if found and seen.process not in spared:
             roots.append(seen)
             tags |= found
-    kin = [each for each in find_descendants(people, roots) if each.alive]
-    return {each.process: each for each in kin if each.process not in spared}, tags
+    orphans = [seen for seen in find_descendants(processes, roots) if seen.alive]
+    return {seen.process: seen for seen in orphans if seen.process not in spared}, tags
 
 
-def find_own_processes(people: ProcessTable) -> set[Process]:
-    """This process, those above it, and all that it started itself."""
-    me = people.get(os.getpid())
-    below = find_descendants(people, [me] if me else [])
-    return find_ancestors(people, os.getpid()) | {seen.process for seen in below}
+def find_own_processes(processes: ProcessTable) -> set[Process]:
+    """This process, its ancestors, and all that it started itself."""
+    me = processes.get(os.getpid())
+    below = find_descendants(processes, [me] if me else [])
+    return find_ancestors(processes, os.getpid()) | {seen.process for seen in below}
 
 
 def find_orphaned_tags(
     seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]
 ) -> set[ProcessTag]:
-    found = _read_tags(seen, workspace)
-    if not found or is_owner_alive(seen.owner):
+    """The tags of this workspace for which nobody looks after the process any more."""
+    tags = [tag for text in seen.tags if (tag := read_tag(text)) and tag.workspace == workspace]
+    alive = is_owner_alive(seen.owner) if tags else True
+    if alive:
         return set()
-    return {tag for tag in found if is_over(tag) or _is_orphan(tag, seen)}
+    # The owner that a process names is the owner of its own tag, the last one.
+    own = seen.tags[-1] if alive is False else ""
+    return {tag for tag in tags if is_over(tag) or str(tag) == own}
 
 
-def _read_tags(seen: SeenProcess, workspace: str) -> list[ProcessTag]:
-    tags = (read_tag(text) for text in seen.tags)
-    return [tag for tag in tags if tag is not None and tag.workspace == workspace]
-
-
-def _is_orphan(tag: ProcessTag, seen: SeenProcess) -> bool:
-    """The owner that a process names is the owner of its own tag, the last one."""
-    return str(tag) == seen.tags[-1] and is_owner_dead(seen.owner)
-
-
-def is_owner_dead(text: str) -> bool:
-    """Whether it is known that the owner is no more."""
-    return _find_owner(text) is False
-
-
-def is_owner_alive(text: str) -> bool:
-    """Whether it is known that the owner is there."""
-    return _find_owner(text) is True
-
-
-def _find_owner(text: str) -> bool | None:
-    """None where we cannot see: an owner in another space of process ids, or none at all."""
+def is_owner_alive(text: str) -> bool | None:
+    """None where we cannot see: an owner in another namespace of process ids, or none at all."""
     parts = text.split(":")
     if len(parts) != 3 or not parts[0].isdecimal() or parts[2] != describe_owner().split(":")[2]:
         return None
@@ -151,4 +136,4 @@ class WorkspaceOwner(msgspec.Struct, frozen=True):
 
 
 NO_WORKSPACE: Final = WorkspaceOwner("exec")
-"""Of no workspace: nothing that was left behind can be told from what others need."""
+"""Of no workspace: what was left behind cannot be told from what others need."""

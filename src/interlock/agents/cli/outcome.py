@@ -1,10 +1,9 @@
-"""What an agent's session came to: its stream is followed, and judged by its CLI's truth table.
+"""What an agent's session came to: its stream is read, and judged by its CLI's truth table.
 
-`SessionMonitor` turns the events of any dialect into sights for the clocks and, at the end, into
-facts; lines after our own signal change nothing. `judge` takes the first row of the profile's table
-that holds: never the exit code alone, never a word of a tool, a thought or a sub-agent.
-`reset_time` reads from a sentence when a rate limit ends; the present time and the zone are
-arguments.
+`SessionMonitor` turns the events of any stream format into signs for the timeouts and, at the end,
+into facts; lines after our own signal change nothing. `judge_session` takes the first row of the
+profile's table that matches: never the exit code alone, never the text of a tool, a thought or a
+sub-agent. `parse_reset_time` reads from a sentence when a rate limit ends.
 """
 
 import re
@@ -16,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Reply
-from interlock.agents.cli.process import ProcessEnd
+from interlock.agents.cli.process import ProcessEnd, describe_exit
 from interlock.agents.cli.profiles import OutcomeCondition, OutcomeRule, Profile
 from interlock.agents.cli.timeouts import (
     Alive,
@@ -53,7 +52,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known when a session is over. Only what came before our own signal is in it."""
 
     end: str = ""
-    """The CLI's own name for the last end it told; empty if it told none."""
+    """The CLI's own name for the last end it reported; empty if it reported none."""
     error: bool = False
     turns: Literal["none", "some", "unknown"] = "unknown"
     text: bool = False
@@ -66,7 +65,7 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The words that go with the facts."""
+    """The texts that go with the facts."""
 
     final: str = ""
     said: str = ""
@@ -103,11 +102,11 @@ _FAILURES = {"unreadable": UNREADABLE, "limit": RATE_LIMIT, "crash": CRASH}
 
 
 def find_rule(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
-    """The first row that holds. The last row of every table holds always."""
-    return next(row for row in table if matches(row.when, facts))
+    """The first row that matches. The last row of every table always does."""
+    return next(row for row in table if _matches(row.when, facts))
 
 
-def matches(when: OutcomeCondition, facts: SessionFacts) -> bool:
+def _matches(when: OutcomeCondition, facts: SessionFacts) -> bool:
     return all(
         wanted is None or wanted == getattr(facts, name)
         for name, wanted in msgspec.structs.asdict(when).items()
@@ -117,45 +116,42 @@ def matches(when: OutcomeCondition, facts: SessionFacts) -> bool:
 def judge_session(
     table: Sequence[OutcomeRule],
     facts: SessionFacts,
-    told: SessionReport,
+    report: SessionReport,
     language: Language = "json",
 ) -> SessionOutcome:
     """The outcome of a session. A message in text is the answer as it stands."""
     row = find_rule(table, facts)
     if row.then == "accept" and language == "text":
         return SessionOutcome(
-            told.final.encode(errors="replace"), notes=told.notes, usage=told.usage
+            report.final.encode(errors="replace"), notes=report.notes, usage=report.usage
         )
     if row.then == "accept":
-        return _read_answer(told)
-    reason = _format_reason(row, told)
-    until = told.resets_at or 0 if row.then == "limit" else 0
-    return _build_failure(_FAILURES[row.then], reason, told, until)
+        return _read_answer(report)
+    reason = _format_reason(row, report)
+    until = report.resets_at or 0 if row.then == "limit" else 0
+    return _build_failure(_FAILURES[row.then], reason, report, until)
 
 
-def _read_answer(told: SessionReport) -> SessionOutcome:
-    found = find_answer_object(told.final, MAX_ANSWER)
+def _read_answer(report: SessionReport) -> SessionOutcome:
+    found = find_answer_object(report.final, MAX_ANSWER)
     if isinstance(found, NoObject):
-        began = " ".join(told.final.split())[:200]
-        said = f" (it began: {began})" if began else ""
-        return _build_failure(UNREADABLE, f"{found.sentence}{said}", told)
-    return SessionOutcome(found, notes=told.notes, usage=told.usage)
+        began = " ".join(report.final.split())[:200]
+        quote = f" (it began: {began})" if began else ""
+        return _build_failure(UNREADABLE, f"{found.sentence}{quote}", report)
+    return SessionOutcome(found, notes=report.notes, usage=report.usage)
 
 
 def _build_failure(
-    failure: str, reason: str, told: SessionReport, until: float = 0
+    failure: str, reason: str, report: SessionReport, until: float = 0
 ) -> SessionOutcome:
-    noted = f"; {'; '.join(told.notes)}" if told.notes else ""
-    whole = f"{reason}{noted}"[:_MAX_REASON]
-    return SessionOutcome(b"", failure, whole, until, told.notes, told.usage)
+    text = "; ".join((reason, *report.notes))[:_MAX_REASON]
+    return SessionOutcome(b"", failure, text, until, report.notes, report.usage)
 
 
-def _format_reason(row: OutcomeRule, told: SessionReport) -> str:
-    words = {"{said}": told.said, "{clock}": told.clock}
-    words |= {"{stderr}": told.stderr, "{exit}": told.exit}
+def _format_reason(row: OutcomeRule, report: SessionReport) -> str:
     reason = row.why
-    for name, word in words.items():
-        reason = reason.replace(name, word or "it said nothing")
+    for name in ("said", "clock", "stderr", "exit"):
+        reason = reason.replace(f"{{{name}}}", getattr(report, name) or "it said nothing")
     return reason
 
 
@@ -184,13 +180,10 @@ _TIME_TEXT: Final = re.compile(
 def parse_reset_time(text: str, now: float, zones: FindTimeZone) -> float | None:
     """Seconds since the epoch; None if the text does not say, or says what cannot be."""
     text = text[:10_000]
-    found = _parse_epoch(text) or _parse_span(text, now) or _parse_time_of_day(text, now, zones)
+    epoch = _EPOCH_TEXT.search(text)
+    found = float(epoch[1]) if epoch else None
+    found = found or _parse_span(text, now) or _parse_time_of_day(text, now, zones)
     return found if found is not None and now - _JUST_NOW <= found <= now + _MAX_AHEAD else None
-
-
-def _parse_epoch(text: str) -> float | None:
-    found = _EPOCH_TEXT.search(text)
-    return float(found[1]) if found else None
 
 
 def _parse_span(text: str, now: float) -> float | None:
@@ -243,7 +236,7 @@ _MAX_TAIL = 1_000
 
 
 class SessionMonitor:
-    """A reader for the supervisor. `now` is when its session began, for limits told as spans."""
+    """Reads the lines of a process. `now` is when its session began, for limits given as spans."""
 
     def __init__(self, profile: Profile, now: float, zones: FindTimeZone) -> None:
         self.session_id = ""
@@ -270,7 +263,7 @@ class SessionMonitor:
             return ()
         text = line.text.decode("utf-8", "replace")
         events = self._reader.feed(f"{text}\n")
-        return [sight for event in events for sight in self._read_event(event)]
+        return [sign for event in events for sign in self._read_event(event)]
 
     @property
     def usage(self) -> UsageReported:
@@ -295,13 +288,15 @@ class SessionMonitor:
         )
 
     def build_report(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
-        notes = [*self._notes, *self._describe_leftovers(ended)]
+        notes = list(self._notes)
+        if ended.left:
+            notes.append(f"{len(ended.left)} processes had to be ended with it")
         return SessionReport(
             final=self._read_final_text(),
             said=self._last_error(ended),
             clock=_describe_timeout(ended),
             stderr=_read_tail(ended.stderr),
-            exit=_describe_exit(ended.exit_code),
+            exit=describe_exit(ended.exit_code),
             notes=tuple(notes[:_MAX_NOTES]),
             resets_at=self._find_reset_time(ended),
             usage=usage,
@@ -370,9 +365,8 @@ class SessionMonitor:
     def _is_limited(self, ended: ProcessEnd) -> bool:
         if self._limited:
             return True
-        words = [word.lower() for word in self._profile.limit_words]
-        told = f"{self._last_error(ended)}\n{_read_tail(ended.stderr)}".lower()
-        return any(word in told for word in words)
+        text = f"{self._last_error(ended)}\n{_read_tail(ended.stderr)}".lower()
+        return any(words.lower() in text for words in self._profile.limit_words)
 
     def _last_error(self, ended: ProcessEnd) -> str:
         """Its last complaint; else the last words on stderr."""
@@ -387,11 +381,6 @@ class SessionMonitor:
         times = (parse_reset_time(text, now, self._find_zone) for text in texts)
         return next((time for time in times if time is not None), None)
 
-    def _describe_leftovers(self, ended: ProcessEnd) -> list[str]:
-        if not ended.left:
-            return []
-        return [f"{len(ended.left)} processes had to be ended with it"]
-
 
 _NOTICE_TEXTS = {
     "denied": "not allowed",
@@ -405,12 +394,6 @@ def _classify_exit(code: int | None) -> Literal["zero", "other", "signal", "unkn
     if code is None:
         return "unknown"
     return "signal" if code < 0 else "other" if code else "zero"
-
-
-def _describe_exit(code: int | None) -> str:
-    if code is None:
-        return "it cannot be waited for"
-    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _describe_timeout(ended: ProcessEnd) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.agents.carrier import LoopClock
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import AgentSettings, Profile, build_environment
 from interlock.agents.cli.timeouts import Timeouts
-from interlock.agents.command import LoopClock
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import OutputLine
 
@@ -44,23 +44,22 @@ async def run_program(
     program: str, words: tuple[str, ...], profile: Profile, environ: Mapping[str, str]
 ) -> ProgramOutput:
     """Run the program with these words and nothing on stdin."""
-    heard = bytearray()
+    output = bytearray()
 
-    def hear(line: OutputLine) -> tuple[()]:
-        if len(heard) < _MAX_OUTPUT and not line.late:
-            heard.extend(line.text + b"\n")
+    def read_line(line: OutputLine) -> tuple[()]:
+        if len(output) < _MAX_OUTPUT and not line.late:
+            output.extend(line.text + b"\n")
         return ()
 
     env = build_environment(profile, AgentSettings(), environ)
     tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
-    start = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
+    spec = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
+    process = AgentProcess(spec, _TIMEOUTS, read_line, LoopClock(), max_stdout=_MAX_OUTPUT)
     try:
-        ended = await AgentProcess(
-            start, _TIMEOUTS, hear, LoopClock(), most_stdout=_MAX_OUTPUT
-        ).run()
+        ended = await process.run()
     except SourceError as error:
         return ProgramOutput(problem=str(error))
-    text = bytes(heard).decode(errors="replace") + ended.stderr.decode(errors="replace")
+    text = bytes(output).decode(errors="replace") + ended.stderr.decode(errors="replace")
     if ended.by != "itself":
         return ProgramOutput(text, f"it did not answer within {PROBE_TIMEOUT:.0f} s")
     return ProgramOutput(text, f"exit code {ended.exit_code}" if ended.exit_code else "")
@@ -77,25 +76,21 @@ async def probe_cli(
 ) -> list[ProbeResult]:
     """Version and flags, checked by running it."""
     version = await find_version(program, profile, environ)
-    told = f"version {version}" if version else "it does not report a version"
-    found = [ProbeResult("agent.version", bool(version), told)]
-    texts = [await run_program(program, words, profile, environ) for words in profile.help]
-    for words, said in zip(profile.help, texts, strict=True):
-        shown = " ".join(words)
-        if said.problem:
-            found.append(ProbeResult("agent.help", False, f"{shown}: {said.problem}"))
-    known = {flag for said in texts for flag in _FLAG.findall(said.text)}
+    message = f"version {version}" if version else "it does not report a version"
+    found = [ProbeResult("agent.version", bool(version), message)]
+    outputs = [await run_program(program, words, profile, environ) for words in profile.help]
+    for words, output in zip(profile.help, outputs, strict=True):
+        if output.problem:
+            message = f"{' '.join(words)}: {output.problem}"
+            found.append(ProbeResult("agent.help", False, message))
+    known = {flag for output in outputs for flag in _FLAG.findall(output.text)}
     missing = [flag for flag in list_flags(profile) if flag not in known]
     found += [
         ProbeResult("agent.flag", False, f"its help does not mention {flag}") for flag in missing
     ]
     if not missing:
-        count = len(list_flags(profile))
-        found.append(
-            ProbeResult(
-                "agent.flags", True, f"its help mentions all {count} flags that Interlock uses"
-            )
-        )
+        message = f"its help mentions all {len(list_flags(profile))} flags that Interlock uses"
+        found.append(ProbeResult("agent.flags", True, message))
     return found
 
 

@@ -1,8 +1,9 @@
-"""One agent's process under supervision: started, heard, timed, and ended with all it started.
+"""One agent's process under supervision: started, read, timed, and ended with all it started.
 
-`AgentProcess` (or `supervise`) runs a `ProcessSpec` in a session of its own, hands every line to a
-reader, ends it when one of its five clocks rings, and tells how it ended, and by whom. It knows
-neither what was asked nor whether the answer is good: an exit code proves nothing either way.
+`ProcessFamily` is a started process with everything that descends from it. `AgentProcess` runs a
+`ProcessSpec` in a session of its own, hands every line to a reader, ends it when one of its five
+timeouts expires, and reports how it ended, and by whom. It does not judge the answer: an exit code
+proves nothing either way.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
-from math import isinf
+from math import inf, isinf
 from pathlib import Path
 from subprocess import Popen
-from typing import IO, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -66,42 +67,101 @@ class ProcessSpec(msgspec.Struct, frozen=True):
     tag: str
 
 
-def start_process(start: ProcessSpec, marks: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    if not start.argv:
+def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
+    """Start it with these tags in its environment; SourceError if it cannot be started."""
+    if not spec.argv:
         raise SourceError("there is no command to start")
     try:
-        child = subprocess.Popen(  # noqa: S603 - a list of words, never a shell's line
-            start.argv,
+        child = Popen(  # noqa: S603 - a list of words, never a shell's line
+            spec.argv,
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=start.cwd,
-            env={**start.env, **marks},
+            cwd=spec.cwd,
+            env={**spec.env, **tags},
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        if not start.cwd.is_dir():
-            why = f"its work folder {str(start.cwd)!r} is not there"
-        raise SourceError(f"{start.argv[0]!r} cannot be started: {why}") from error
-    _widen_pipe(child)
+        if not spec.cwd.is_dir():
+            why = f"its work folder {str(spec.cwd)!r} does not exist"
+        raise SourceError(f"{spec.argv[0]!r} cannot be started: {why}") from error
+    # Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
+    # and its result comes last. Where the system grants no more, the usual size must do.
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(child.stdout or -1, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     return child
 
 
-def _widen_pipe(child: "subprocess.Popen[bytes]") -> None:
-    """Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
-    and its result stands last. Where the system grants no more, the usual size must do."""
-    with suppress(OSError, AttributeError):
-        fcntl.fcntl(_file_number(child.stdout), fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+class ProcessFamily:
+    """A process that was started, and all that descends from it: found, watched and ended."""
+
+    def __init__(
+        self,
+        spec: ProcessSpec,
+        snapshot: ProcessSnapshot,
+        on_exit: Callable[[], None],
+        attach: Callable[["Popen[bytes]", ExitStack], None],
+        close_pipes: Callable[[], None],
+    ) -> None:
+        """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
+        self._tag = spec.tag
+        self._snapshot = snapshot
+        self._close_pipes = close_pipes
+        self._known: set[Process] = set()
+        tags = build_tag_variables(parse_tag(spec.tag), describe_owner(), os.environ)
+        child = start_process(spec, tags)
+        with ExitStack() as undo:
+            undo.callback(_kill_unwatched, child)
+            try:
+                seen = read_process(child.pid)
+                self.leader = seen.process if seen else Process(child.pid, 0)
+                self.exit = ProcessExit(child, on_exit)
+                undo.callback(self.exit.let_go)
+                attach(child, undo)
+            except OSError as error:
+                raise SourceError(
+                    f"{spec.argv[0]!r} cannot be watched: {error.strerror}; "
+                    "run fewer agents at once"
+                ) from error
+            undo.pop_all()
+
+    def select(self, processes: ProcessTable) -> dict[Process, SeenProcess]:
+        """Its members that live. They are remembered: one that sheds its tag and its parents stays
+        known."""
+        found = find_relatives(processes, self._tag, self.leader, self._known)
+        for process in find_ancestors(processes, os.getpid()):
+            found.pop(process, None)
+        self._known = set(found)
+        return found
+
+    async def kill(
+        self, members: dict[Process, SeenProcess], clock: Clock, grace: float
+    ) -> KillReport:
+        """End these and all that are found meanwhile."""
+        group = self.leader.pid if HAS_HANDLES else None
+        return await kill_tree(members, self._find, clock, grace, group)
+
+    async def list_processes(self, on_sight: OnProcess | None = None) -> ProcessTable:
+        """With too many open files nobody can look around: then the pipes are closed before their
+        time, and what it writes when it is ended is lost."""
+        try:
+            return await self._snapshot.take(on_sight)
+        except OSError:
+            self._close_pipes()
+            return await self._snapshot.take(on_sight)
+
+    async def _find(self, stop: bool) -> dict[Process, SeenProcess]:
+        return self.select(await self.list_processes(self._suspend if stop else None))
+
+    def _suspend(self, seen: SeenProcess) -> None:
+        if self._tag in seen.tags and seen.process.pid != os.getpid():
+            send_signal(seen.process, signal.SIGSTOP)
 
 
-def _file_number(pipe: IO[bytes] | None) -> int:
-    return -1 if pipe is None else pipe.fileno()
-
-
-def kill_unwatched(child: "subprocess.Popen[bytes]") -> None:
-    """End one that was born but cannot be watched; what it started so far goes with it."""
+def _kill_unwatched(child: "Popen[bytes]") -> None:
+    """End one that was started but cannot be watched, with what it has started so far."""
     kill_group(child.pid)
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
@@ -140,16 +200,16 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How it stood in the moment before it ended or was ended."""
 
 
-def describe_end(ended: ProcessEnd, clocks: Timeouts) -> str:
+def describe_end(ended: ProcessEnd, timeouts: Timeouts) -> str:
     """One sentence for a person, without judging the answer."""
     if ended.by == "itself":
-        return _describe_exit(ended.exit_code)
+        return describe_exit(ended.exit_code)
     if ended.by == "us":
         return "it was stopped"
-    return _TIMEOUT_SENTENCES[ended.by].format(seconds=f"{getattr(clocks, ended.by):g}")
+    return _TIMEOUT_SENTENCES[ended.by].format(seconds=f"{getattr(timeouts, ended.by):g}")
 
 
-def _describe_exit(code: int | None) -> str:
+def describe_exit(code: int | None) -> str:
     if code is None:
         return "its exit code is not known"
     return f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
@@ -165,81 +225,66 @@ _TIMEOUT_SENTENCES: dict[ClockName, str] = {
 
 
 T = TypeVar("T")
-_NOT_STARTED = HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0)
+_NOT_STARTED = assess_health(HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0))
 _STDERR_TAIL = 16 * 1024
 
 
-async def run_supervised(
-    start: ProcessSpec,
-    clocks: Timeouts,
-    reader: LineReader,
-    clock: Clock,
-    *,
-    wall: Callable[[], float] = time.time,
-    longest_line: int = LONGEST,
-    lookout: ProcessSnapshot | None = None,
-) -> ProcessEnd:
-    """Start it, watch it, end it. Cancelled, it ends the agent first."""
-    agent = AgentProcess(
-        start, clocks, reader, clock, wall=wall, longest_line=longest_line, lookout=lookout
-    )
-    return await agent.run()
-
-
 class AgentProcess:
-    """The same with a handle: `stop` and `standing` while `run` is awaited.
+    """One process from its start to its end; `stop` and `read_health` work while `run` is awaited.
 
-    A reader may call `stop`. Agents that share a `lookout` share what it costs to look around.
+    A reader may call `stop`. Agents that share a `snapshot` share what it costs to look around.
     """
 
     def __init__(
         self,
-        start: ProcessSpec,
-        clocks: Timeouts,
+        spec: ProcessSpec,
+        timeouts: Timeouts,
         reader: LineReader,
         clock: Clock,
         *,
         wall: Callable[[], float] = time.time,
-        longest_line: int = LONGEST,
-        lookout: ProcessSnapshot | None = None,
-        most_stdout: float = float("inf"),
+        max_line: int = LONGEST,
+        max_stdout: float = inf,
+        snapshot: ProcessSnapshot | None = None,
     ) -> None:
-        self._spec = start
-        self._tag = parse_tag(start.tag)
+        self._spec = spec
         self._reader = reader
         self._clock = clock
         self._wall = wall
-        self._timeouts = TimeoutWatch(clocks, clock.now(), wall())
-        self._lines = Lines(longest_line)
-        self._snapshot = lookout or ProcessSnapshot(TAGS)
+        self._watch = TimeoutWatch(timeouts, clock.now(), wall())
+        self._lines = Lines(max_line)
+        self._snapshot = snapshot or ProcessSnapshot(TAGS)
         self._stdout_bytes = 0
-        self._most_stdout = most_stdout
+        self._max_stdout = max_stdout
         self._stderr = b""
         self._signalled_at: float | None = None
         self._stopped = False
         self._timer: Callable[[], None] = _do_nothing
-        self._rings_at = float("inf")
+        self._timer_due = inf
         self._last_cpu: tuple[float, float] | None = None
-        self._leader: Process | None = None
-        self._known: set[Process] = set()
+        self._family: ProcessFamily | None = None
         self._failure: Exception | None = None
         self._ended_by: asyncio.Future[EndedBy] | None = None
-        self._process_exit: ProcessExit
         self._stdout_pipe: Inlet
         self._stderr_pipe: Inlet
         self._stdin_pipe: Outlet
 
     async def run(self) -> ProcessEnd:
+        """Start it, watch it, end it. Cancelled, it ends the agent first."""
         if self._stopped:
-            return self._build_end("us", None, KillReport(), assess_health(_NOT_STARTED))
+            return self._build_end("us", None, KillReport(), _NOT_STARTED)
         self._ended_by = asyncio.get_running_loop().create_future()
-        self._start_process()
+        family = self._family = ProcessFamily(
+            self._spec, self._snapshot, self._on_exit, self._attach, self._close_pipes
+        )
+        self._watch = TimeoutWatch(self._watch.timeouts, self._clock.now(), self._wall())
+        self._set_timer()
         try:
             by = await self._ended_by
         except asyncio.CancelledError:
-            await _run_to_end(self._finish("us"))
+            await _run_to_end(self._finish(family, "us"))
             raise
-        ended = await _run_to_end(self._finish(by))
+        ended = await _run_to_end(self._finish(family, by))
         if self._failure is not None:
             raise self._failure
         return ended
@@ -251,49 +296,28 @@ class AgentProcess:
 
     @property
     def process(self) -> Process | None:
-        return self._leader
+        return self._family.leader if self._family else None
 
-    def read_health(self, people: ProcessTable | None = None) -> AgentHealth:
-        """How it stands now. Hand in one census when asking many."""
-        if self._leader is None:
-            return assess_health(_NOT_STARTED)
+    def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
+        """How it stands now. Pass one table of processes when asking many agents."""
+        if self._family is None:
+            return _NOT_STARTED
         now = self._clock.now()
-        kin = self._select_family(people if people is not None else list_processes(TAGS))
-        leader = kin.get(self._leader)
-        cpu = self._measure_cpu_share(now, sum(seen.cpu for seen in kin.values()))
-        facts = collect_facts(
-            self._timeouts,
-            now,
-            self._wall(),
-            state=leader.state if leader else "",
-            cpu_share=cpu,
-            children=len(kin) - (leader is not None),
-            is_mute=not self._stdout_pipe.is_open,
+        members = self._family.select(list_processes(TAGS) if processes is None else processes)
+        leader = members.get(self._family.leader)
+        return assess_health(
+            collect_facts(
+                self._watch,
+                now,
+                self._wall(),
+                state=leader.state if leader else "",
+                cpu_share=self._measure_cpu_share(now, sum(seen.cpu for seen in members.values())),
+                children=len(members) - (leader is not None),
+                is_mute=not self._stdout_pipe.is_open,
+            )
         )
-        return assess_health(facts)
-
-    def _start_process(self) -> None:
-        child = start_process(
-            self._spec, build_tag_variables(self._tag, describe_owner(), os.environ)
-        )
-        self._timeouts = TimeoutWatch(self._timeouts.clocks, self._clock.now(), self._wall())
-        with ExitStack() as undo:
-            undo.callback(kill_unwatched, child)
-            try:
-                self._attach(child, undo)
-            except OSError as error:
-                raise SourceError(
-                    f"{self._spec.argv[0]!r} cannot be watched: {error.strerror}; "
-                    "run fewer agents at once"
-                ) from error
-            undo.pop_all()
-        self._set_timer()
 
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
-        seen = read_process(child.pid)
-        self._leader = seen.process if seen else Process(child.pid, 0)
-        self._process_exit = ProcessExit(child, self._on_exit)
-        undo.callback(self._process_exit.let_go)
         self._stdout_pipe = Inlet(child.stdout, self._on_stdout)
         undo.callback(self._stdout_pipe.close)
         self._stderr_pipe = Inlet(child.stderr, self._on_stderr)
@@ -304,20 +328,20 @@ class AgentProcess:
         self._stdout_bytes += len(data)
         late = self._signalled_at is not None
         if not late:
-            self._timeouts.note_stdout(self._clock.now())
+            self._watch.note_stdout(self._clock.now())
         self._read_lines(self._lines.feed(data, late))
-        if self._stdout_bytes > self._most_stdout:
+        if self._stdout_bytes > self._max_stdout:
             self._end_by("us")
 
     def _read_lines(self, lines: list[OutputLine]) -> None:
-        """A reader that fails ends the agent; its error is told when all is cleared away."""
+        """A reader that fails ends the agent; its error is raised when all is cleared away."""
         if self._failure is not None:
             return
         try:
             for line in lines:
-                for sight in self._reader(line):
+                for sign in self._reader(line):
                     if not line.late:
-                        self._timeouts.note_sign(sight, self._clock.now())
+                        self._watch.note_sign(sign, self._clock.now())
         except Exception as error:
             self._failure = error
             self._end_by("us")
@@ -326,26 +350,26 @@ class AgentProcess:
     def _on_stderr(self, data: bytes) -> None:
         if self._signalled_at is None:
             self._stderr = (self._stderr + data[-_STDERR_TAIL:])[-_STDERR_TAIL:]
-            self._timeouts.note_stderr(self._clock.now())
+            self._watch.note_stderr(self._clock.now())
 
     def _set_timer(self) -> None:
         """Only ever to an earlier time: one that rings too early looks again."""
-        due = self._timeouts.next_due().when
-        if self._signalled_at is None and due < self._rings_at and not isinf(due):
+        due = self._watch.next_due().when
+        if self._signalled_at is None and due < self._timer_due and not isinf(due):
             self._timer()
-            self._rings_at = due
+            self._timer_due = due
             self._timer = self._clock.call_at(due, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._rings_at = float("inf")
-        if self._signalled_at is not None:
+        self._timer_due = inf
+        if self._signalled_at is not None or self._family is None:
             return
         self._drain_pipes()
-        self._timeouts.check_suspend(self._clock.now(), self._wall())
-        due = self._timeouts.next_due()
+        self._watch.check_suspend(self._clock.now(), self._wall())
+        due = self._watch.next_due()
         if self._clock.now() < due.when:
             self._set_timer()
-        elif self._process_exit.has_come:
+        elif self._family.exit.has_come:
             self._end_by("itself")
         else:
             self._end_by(due.name)
@@ -355,7 +379,7 @@ class AgentProcess:
         self._end_by("itself")
 
     def _drain_pipes(self) -> None:
-        """What was said before we act, also if the loop had no time yet to hear it."""
+        """Read what was written before we act, also if the loop had no time yet to read it."""
         self._stdout_pipe.drain()
         self._stderr_pipe.drain()
 
@@ -363,63 +387,33 @@ class AgentProcess:
         if self._ended_by is not None and not self._ended_by.done():
             self._ended_by.set_result(by)
 
-    async def _finish(self, by: EndedBy) -> ProcessEnd:
+    async def _finish(self, family: ProcessFamily, by: EndedBy) -> ProcessEnd:
         self._timer()
-        people = await self._take_census()
+        processes = await family.list_processes()
         self._drain_pipes()
-        last = self.read_health(people)
-        felled = await self._kill_family(self._select_family(people))
+        last = self.read_health(processes)
+        members = family.select(processes)
+        killed = KillReport()
+        if members:
+            self._signalled_at = self._clock.now()
+            killed = await family.kill(members, self._clock, self._watch.timeouts.grace)
         self._close_pipes()
         self._read_lines(self._lines.end(late=self._signalled_at is not None))
-        return self._build_end(by, self._process_exit.bury(), felled, last)
-
-    async def _kill_family(self, kin: dict[Process, SeenProcess]) -> KillReport:
-        if not kin:
-            return KillReport()
-        self._signalled_at = self._clock.now()
-        group = self._leader.pid if self._leader and HAS_HANDLES else None
-        return await kill_tree(
-            kin, self._find_family, self._clock, self._timeouts.clocks.grace, group
-        )
-
-    async def _find_family(self, stop: bool) -> dict[Process, SeenProcess]:
-        return self._select_family(await self._take_census(self._suspend if stop else None))
-
-    def _suspend(self, seen: SeenProcess) -> None:
-        if self._spec.tag in seen.tags and seen.process.pid != os.getpid():
-            send_signal(seen.process, signal.SIGSTOP)
-
-    async def _take_census(self, on_sight: OnProcess | None = None) -> ProcessTable:
-        """With too many open files nobody can look around: then ours are closed before their time,
-        and what it says when it is ended is not heard."""
-        try:
-            return await self._snapshot.take(on_sight)
-        except OSError:
-            self._close_pipes()
-            return await self._snapshot.take(on_sight)
+        return self._build_end(by, family.exit.bury(), killed, last)
 
     def _close_pipes(self) -> None:
         self._drain_pipes()
         self._stdin_pipe.close()
         self._stdout_pipe.close()
         self._stderr_pipe.close()
-        self._process_exit.let_go()
-
-    def _select_family(self, people: ProcessTable) -> dict[Process, SeenProcess]:
-        """Remembered from look to look: one that sheds its tag and its parents stays known."""
-        if self._leader is None:
-            return {}
-        kin = find_relatives(people, self._spec.tag, self._leader, self._known)
-        for process in find_ancestors(people, os.getpid()):
-            kin.pop(process, None)
-        self._known = set(kin)
-        return kin
+        if self._family is not None:
+            self._family.exit.let_go()
 
     def _build_end(
-        self, by: EndedBy, exit_code: int | None, felled: KillReport, last: AgentHealth
+        self, by: EndedBy, exit_code: int | None, killed: KillReport, last: AgentHealth
     ) -> ProcessEnd:
-        watch = self._timeouts
-        pid = self._leader.pid if self._leader else 0
+        watch = self._watch
+        pid = self.process.pid if self.process else 0
         return ProcessEnd(
             exit_code=exit_code,
             by=by,
@@ -433,8 +427,8 @@ class AgentProcess:
             cut_lines=self._lines.cut,
             stdout_bytes=self._stdout_bytes,
             open_tools=tuple(watch.tools),
-            left=tuple(each for each in felled.left if each.pid != pid),
-            remaining=felled.remaining,
+            left=tuple(each for each in killed.left if each.pid != pid),
+            remaining=killed.remaining,
             slept=watch.slept,
             last=last,
         )

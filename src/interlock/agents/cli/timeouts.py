@@ -1,9 +1,9 @@
-"""The five clocks of an agent: how long it may take for each thing, and which one rings next.
+"""The five timeouts of an agent: how long it may take for each thing, and which expires next.
 
-Pure: told what was heard and when, it says when to look again. Time is the awake time of the
-machine; a suspended laptop is noticed because the time on the wall went on without it, and an
-agent that slept along is given its whole silence again: its connections are gone, it must retry.
-What a line of output means to the clocks is said by a `Reader`, which belongs to a profile.
+Pure: it is told what came and when, and says when to look again. Time is the awake time of the
+machine; a suspended laptop is noticed because the wall clock went on without it, and an agent that
+slept along is given its whole silence again: its connections are gone, it must retry. What a line
+of output means is said by a `LineReader`, which belongs to a profile.
 """
 
 from collections.abc import Callable, Iterable
@@ -89,8 +89,8 @@ class DueClock(msgspec.Struct, frozen=True):
 class TimeoutWatch:
     """What is known of one agent's time."""
 
-    def __init__(self, clocks: Timeouts, now: float, wall: float) -> None:
-        self.clocks = clocks
+    def __init__(self, timeouts: Timeouts, now: float, wall: float) -> None:
+        self.timeouts = timeouts
         self.started = now
         self.heard_at = now
         self.first_byte_at: float | None = None
@@ -113,8 +113,8 @@ class TimeoutWatch:
         """Bytes on stderr: a sign of life, but no answer."""
         self.heard_at = now
 
-    def note_sign(self, sight: StreamSign, now: float) -> None:
-        match sight:
+    def note_sign(self, sign: StreamSign, now: float) -> None:
+        match sign:
             case Alive():
                 self._clear_waits()
             case ToolBegan(tool_id):
@@ -134,7 +134,7 @@ class TimeoutWatch:
                 self.limited, self.resets_at = True, resets_at if known else None
 
     def check_suspend(self, now: float, wall: float) -> bool:
-        """Whether the machine slept since the last look; forgives the silence if so."""
+        """Whether the machine slept since the last check; the silence is then forgiven."""
         nap = wall - now - self._ahead
         self._ahead = wall - now
         if nap < _SUSPEND_SECONDS:
@@ -144,23 +144,23 @@ class TimeoutWatch:
         return True
 
     def next_due(self) -> DueClock:
-        """The clock that rings next if nothing more is heard."""
-        clocks = self.clocks
-        wall = self.started + clocks.wall - (self.slept if clocks.sleep_counts else 0.0)
+        """The timeout that expires next if nothing more comes."""
+        timeouts = self.timeouts
+        wall = self.started + timeouts.wall - (self.slept if timeouts.sleep_counts else 0.0)
         other = self._next_besides_wall()
         return other if other.when <= wall else DueClock("wall", wall)
 
     def _next_besides_wall(self) -> DueClock:
-        clocks = self.clocks
+        timeouts = self.timeouts
         if self.result_at is not None:
             return DueClock(
-                "after_result", max(self.result_at, self._woke_at) + clocks.after_result
+                "after_result", max(self.result_at, self._woke_at) + timeouts.after_result
             )
         if self.first_byte_at is None:
-            return DueClock("first_byte", max(self.started, self._woke_at) + clocks.first_byte)
+            return DueClock("first_byte", max(self.started, self._woke_at) + timeouts.first_byte)
         if self.tools:
-            return DueClock("tool", self.heard_at + clocks.tool)
-        return DueClock("silence", max(self.heard_at, self._limit_end()) + clocks.silence)
+            return DueClock("tool", self.heard_at + timeouts.tool)
+        return DueClock("silence", max(self.heard_at, self._limit_end()) + timeouts.silence)
 
     def _limit_end(self) -> float:
         return self.resets_at - self._ahead if self.limited and self.resets_at else -inf

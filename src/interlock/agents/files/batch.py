@@ -2,10 +2,10 @@
 
 One batch is out at a time. It takes what is ready when the one before is over, at most its size,
 and never waits for more; over 80 % of the token budget its size is one. All signals are written
-first, then the briefing and the budget, then the manifest. Each signal is the carrier `file`'s
-business; a failed one comes again only if its circuit asks again, in a later batch. The manifest is
-written by both sides: claims are theirs, how it ended is ours, and one that a dead process left is
-archived, not obeyed. What a briefing says is a parameter.
+first, then the briefing and the budget, then the manifest. The carrier `file` handles each signal;
+a failed one comes again only if its circuit asks again, in a later batch. The manifest is written
+by both sides: claims are theirs, how it ended is ours, and one that a dead process left is
+archived, not obeyed.
 """
 
 import re
@@ -58,7 +58,7 @@ _BRIEFING_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
 
 
 class ManifestFile:
-    """`batch-manifest.json` of one run. `ours` says only what we know; claims are merged in."""
+    """`batch-manifest.json` of one run: what we know, with the other side's claims merged in."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -129,19 +129,19 @@ class ManifestFile:
             with suppress(OSError):
                 move_aside(self._path, f"stale-{known}")
         names = (_STALE_NAME.fullmatch(path.name) for path in self.folder.iterdir())
-        told = read_file(self.folder / BRIEFING_FILE, LARGEST_BRIEFING)
-        titled = _BRIEFING_TITLE.match(told) if isinstance(told, bytes) else None
+        briefing = read_file(self.folder / BRIEFING_FILE, LARGEST_BRIEFING)
+        titled = _BRIEFING_TITLE.match(briefing) if isinstance(briefing, bytes) else None
         return max([known, 0, *(int(found[1]) for found in (*names, titled) if found)])
 
 
 def _is_behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
     """Whether their copy lacks something that we have settled. That it says more is their right."""
-    noted = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
-    shown = [(one.status, noted.get((one.case_id, one.signal_path))) for one in ours.signals]
+    their_status = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
+    pairs = [(one.status, their_status.get((one.case_id, one.signal_path))) for one in ours.signals]
     return (
         theirs.batch_id != ours.batch_id
         or (ours.status in _ENDED_STATUSES and theirs.status != ours.status)
-        or any(their is None or (our in _ENDED_STATUSES and their != our) for our, their in shown)
+        or any(their is None or (our in _ENDED_STATUSES and their != our) for our, their in pairs)
     )
 
 
@@ -154,8 +154,8 @@ class RunProgress(msgspec.Struct, frozen=True):
 
 
 class ProgressGauge:
-    """Carriers are made before the loop whose numbers they show; `read` is put in afterwards, and
-    `enrich`, by which an application adds what it knows to a briefing."""
+    """Carriers are made before the loop whose numbers they show: `read_progress` is set afterwards,
+    and `enrich`, by which an application adds what it knows to a briefing."""
 
     def __init__(self) -> None:
         self.read_progress: Callable[[], RunProgress] = RunProgress
@@ -178,15 +178,15 @@ class PlainBriefer:
         self._gauge = gauge
 
     def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
-        reading = self._gauge.read_progress()
+        progress = self._gauge.read_progress()
         plain = Briefing(
             batch_id=batch_id,
             scenario=self._scenario,
             suite_id=str(run_id),
             phase=phase,
             in_batch=in_batch,
-            total=reading.cases,
-            completed=reading.over,
+            total=progress.cases,
+            completed=progress.over,
         )
         return render_briefing(self._gauge.enrich(plain))
 
@@ -206,7 +206,7 @@ class BatchCarrier:
 
     def __init__(
         self,
-        desk: FileCarrier,
+        files: FileCarrier,
         clock: Clock,
         brief: Briefer,
         gauge: ProgressGauge,
@@ -216,7 +216,7 @@ class BatchCarrier:
         tokens: int = 0,
         phase_of: Callable[[str], Phase] = single_phase,
     ) -> None:
-        self._files = desk
+        self._files = files
         self._clock = clock
         self._write_briefing = brief
         self._gauge = gauge
@@ -276,9 +276,9 @@ class BatchCarrier:
         signals = {
             ask.case_id: self._show_path(folder / f"{ask.case_no}" / SIGNAL_FILE) for ask in asks
         }
-        shown = self._show_path(folder / BRIEFING_FILE)
+        briefing_path = self._show_path(folder / BRIEFING_FILE)
         self._manifest.write_new(
-            build_manifest(batch_id, phase, self._format_now(), shown, signals)
+            build_manifest(batch_id, phase, self._format_now(), briefing_path, signals)
         )
 
     def _check_manifest(self) -> None:

@@ -1,8 +1,7 @@
 """A case's folder `ROOT/RUN/CASE/`: its signal, its prompts and its artifacts, as bytes in files.
 
 Nothing may lead out of the root: names are checked and symbolic links refused. An artifact is read
-here as a reply, somebody else's, or a doubt; when to look is the carrier's business, and what an
-answer is worth the loop's.
+as a reply, as somebody else's, or as doubtful: its writer may not be done.
 """
 
 import codecs
@@ -35,7 +34,7 @@ class DispatchFiles(msgspec.Struct, frozen=True):
 
 
 NameFiles = Callable[[str, int], DispatchFiles]
-"""From a step and an attempt to the names of its papers; applications bring their own."""
+"""From a step and an attempt to the names of its files; applications bring their own."""
 
 
 def name_files(step: str, attempt: int) -> DispatchFiles:
@@ -59,29 +58,28 @@ class CaseFolder(msgspec.Struct, frozen=True):
 
 def make_run_folder(root: Path, run_id: int) -> Path:
     """The folder of a run; SourceError if it leads elsewhere."""
-    return _make_folder(root, f"{run_id}")
+    return make_folder(root, f"{run_id}")
 
 
-def make_case_folder(root: Path, run_id: int, case_no: int, papers: DispatchFiles) -> CaseFolder:
+def make_case_folder(root: Path, run_id: int, case_no: int, names: DispatchFiles) -> CaseFolder:
     """The folder of a case, made if need be; SourceError if it cannot be or leads elsewhere."""
-    for name in (papers.prompt, papers.artifact):
+    for name in (names.prompt, names.artifact):
         if not _SAFE_NAME.fullmatch(name) or name == SIGNAL_FILE:
             raise SourceError(f"{name!r} is not a safe file name")
-    folder = _make_folder(make_run_folder(root, run_id), f"{case_no}")
-    return CaseFolder(
-        folder, folder / papers.prompt, folder / papers.artifact, folder / SIGNAL_FILE
-    )
+    folder = make_folder(make_run_folder(root, run_id), f"{case_no}")
+    return CaseFolder(folder, folder / names.prompt, folder / names.artifact, folder / SIGNAL_FILE)
 
 
-def _make_folder(above: Path, name: str) -> Path:
-    folder = above / name
+def make_folder(parent: Path, name: str) -> Path:
+    """A folder below another; SourceError if it cannot be made, or is a symbolic link."""
+    folder = parent / name
     try:
-        make_own_folder(above, mode=0o700)
+        make_own_folder(parent, mode=0o700)
         folder.mkdir(mode=0o700, exist_ok=True)
         real = folder.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise SourceError(f"the folder {folder} cannot be used: {error}") from None
-    if real != above.resolve() / name:
+    if real != parent.resolve() / name:
         raise SourceError(f"{folder} is a symbolic link; symbolic links are refused")
     return real
 

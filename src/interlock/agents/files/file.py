@@ -1,10 +1,10 @@
 """The carrier `file`: a signal in the case's folder asks, an artifact beside it answers (seed 000).
 
 `PendingFile` is one open dispatch: it follows the life of its signal (waiting, processing, done,
-error), looks twice at an artifact that is not valid JSON, and writes a signal again that was
+error), reads an artifact that is not valid JSON a second time, and writes a signal again that was
 replaced by nonsense. `FileCarrier` knows which dispatches are open and when to look; an artifact
-written while nobody looked is found when its dispatch is sent again after a restart.
-`ManualCarrier` writes the same files, but nobody waits: the answer is saved by a later command.
+written while nothing ran is found when its dispatch is sent again after a restart. `ManualCarrier`
+writes the same files, but nobody waits: the answer is saved by a later command.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.agents.background import report_error
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.files.case_folder import (
     MAX_ARTIFACT,
@@ -76,12 +77,12 @@ class _FileState(msgspec.Struct):
 
 
 class PendingFile:
-    """An open dispatch with its papers on the table."""
+    """An open dispatch and its files."""
 
     def __init__(
-        self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver, *, tells: bool = True
+        self, ask: Ask, place: CaseFolder, clock: Clock, deliver: Deliver, *, explains: bool = True
     ) -> None:
-        """`tells` in the prompt's file where the answer is to be written, and how."""
+        """`explains`: whether the prompt's file says where the answer is to be written, and how."""
         self.ask = ask
         self.place = place
         self.is_answered = False
@@ -94,7 +95,7 @@ class PendingFile:
         self._refused: set[tuple[str, bytes]] = set()
         self._timers: list[Callable[[], None]] = []
         self._current = build_signal(ask, place)
-        self._prompt = render_prompt_file(ask, place) if tells else ask.prompt
+        self._prompt = render_prompt_file(ask, place) if explains else ask.prompt
 
     def may_have_changed(self, *, signal_too: bool) -> bool:
         """Whether a look may be worth it. Asked of every open dispatch all the time: it must cost
@@ -126,10 +127,13 @@ class PendingFile:
 
     def check(self, *, closely: bool = True) -> None:
         """See what has become of the files; `closely` reads also what seems unchanged."""
-        if not self.is_answered:
-            self._check_artifact(closely)
-        if not self.is_answered:
-            self._check_signal()
+        try:
+            if not self.is_answered:
+                self._check_artifact(closely)
+            if not self.is_answered:
+                self._check_signal()
+        except Exception as error:
+            report_error(error, self.ask.dispatch_id)
 
     def give_up(self, reason: str) -> None:
         """A responder says it cannot answer; an artifact that is there counts all the same."""
@@ -138,7 +142,7 @@ class PendingFile:
             self._fail(CRASH, reason)
 
     def stop(self) -> None:
-        """Look no more; the papers stay as they are."""
+        """Look no more; the files stay as they are."""
         self.is_answered = True
         for cancel in self._timers:
             cancel()
@@ -158,15 +162,15 @@ class PendingFile:
             self._deliver(Reply(self.ask.dispatch_id, raw, refused=reason, reason=sentence))
 
     def _check_artifact(self, closely: bool) -> None:
-        sight = self._artifact
+        state = self._artifact
         now = read_stamp(self.place.artifact)
-        unchanged = now == sight.stamp
-        sight.stamp = now
+        unchanged = now == state.stamp
+        state.stamp = now
         if now is None:
-            if sight.doubted_stamp is not None:
+            if state.doubted_stamp is not None:
                 self.refuse("Missing", f"{self.place.artifact.name} vanished before it was valid")
-            sight.clear()
-        elif not unchanged or sight.is_second_look or (closely and sight.doubted_stamp is None):
+            state.clear()
+        elif not unchanged or state.is_second_look or (closely and state.doubted_stamp is None):
             self._read_artifact(now)
 
     def _read_artifact(self, now: FileStamp) -> None:
@@ -200,35 +204,35 @@ class PendingFile:
         reason = reason[:_MAX_ERROR]
         self._deliver(Reply(self.ask.dispatch_id, failure=failure, reason=reason))
 
-    def _is_second_look(self, sight: _FileState, now: FileStamp | None) -> bool:
+    def _is_second_look(self, state: _FileState, now: FileStamp | None) -> bool:
         """Whether this was the second look at the same thing; else there will be one."""
-        if sight.is_second_look and sight.doubted_stamp == now:
+        if state.is_second_look and state.doubted_stamp == now:
             return True
-        sight.doubted_stamp = now
-        sight.is_second_look = False
+        state.doubted_stamp = now
+        state.is_second_look = False
 
-        def ripen() -> None:
-            if sight.doubted_stamp == now:
-                sight.is_second_look = True
+        def look_again() -> None:
+            if state.doubted_stamp == now:
+                state.is_second_look = True
                 self.check()
 
-        self._timers.append(self._clock.call_at(self._clock.now() + SECOND_LOOK_AFTER, ripen))
+        self._timers.append(self._clock.call_at(self._clock.now() + SECOND_LOOK_AFTER, look_again))
         return False
 
     def _check_signal(self) -> None:
-        sight = self._signal
+        state = self._signal
         now = read_stamp(self.place.signal)
         if now is not None and now in (
-            sight.stamp,
-            None if sight.is_second_look else sight.doubted_stamp,
+            state.stamp,
+            None if state.is_second_look else state.doubted_stamp,
         ):
             return
         raw = self._read_file(self.place.signal, MAX_SIGNAL)
         problem = self._find_signal_problem(raw)
         if problem is None:
-            sight.clear()
-            sight.stamp = now
-        elif problem.may_be_partial and not self._is_second_look(sight, now):
+            state.clear()
+            state.stamp = now
+        elif problem.may_be_partial and not self._is_second_look(state, now):
             return
         elif not self.is_answered:
             self._restore_signal(problem.sentence, b"" if isinstance(raw, UnreadableFile) else raw)
@@ -291,7 +295,7 @@ DEFAULT_TIMEOUT = 600.0
 _CLOSE_CHECK_EVERY = 1.0
 """Seconds between looks that see also the signal, and read again what seems unchanged."""
 _FULL_CHECK_EVERY = 10.0
-"""Seconds between looks at everything, also where nothing seems to stir."""
+"""Seconds between looks at everything, also where nothing seems to have changed."""
 
 
 class FileCarrier:
@@ -359,10 +363,12 @@ class FileCarrier:
         return self._open.get(dispatch_id)
 
     def _write_dispatch(self, ask: Ask) -> None:
-        papers = self._names(ask.step, ask.attempt)
+        names = self._names(ask.step, ask.attempt)
         try:
-            place = make_case_folder(self.root, ask.run_id, ask.case_no, papers)
-            waiting = PendingFile(ask, place, self._clock, self._deliver, tells=self.explains_where)
+            place = make_case_folder(self.root, ask.run_id, ask.case_no, names)
+            waiting = PendingFile(
+                ask, place, self._clock, self._deliver, explains=self.explains_where
+            )
             waiting.write_files()
         except (OSError, SourceError) as error:
             reason = f"the dispatch cannot be written: {error}"
@@ -381,15 +387,15 @@ class FileCarrier:
     def _on_tick(self) -> None:
         self._ticks += 1
         closely, always = self._is_due(_CLOSE_CHECK_EVERY), self._is_due(_FULL_CHECK_EVERY)
+        self._cancel = None
+        if self._open:
+            self._set_timer()
         for waiting in list(self._open.values()):
             if always or waiting.may_have_changed(signal_too=closely):
                 waiting.check(closely=closely)
         if closely:
-            for look in self.on_tick:
-                look()
-        self._cancel = None
-        if self._open:
-            self._set_timer()
+            for callback in self.on_tick:
+                callback()
 
     def _is_due(self, seconds: float) -> bool:
         return self._ticks % max(1, round(seconds / self.folder_watch.interval)) == 0
@@ -424,8 +430,8 @@ def read_saved_artifact(path: Path, dispatch_id: int) -> Artifact:
 
 
 def _build_wrong_dispatch(wrapped: Artifact, dispatch_id: int) -> Problem:
-    said = f"it answers dispatch {wrapped.dispatch_id}, and {dispatch_id} is open"
-    return Problem("wrong-dispatch-id", said)
+    sentence = f"it answers dispatch {wrapped.dispatch_id}, and {dispatch_id} is open"
+    return Problem("wrong-dispatch-id", sentence)
 
 
 def read_item_ids(path: Path) -> list[int]:
@@ -439,12 +445,12 @@ def read_item_ids(path: Path) -> list[int]:
 
 
 def find_saved_artifact(
-    root: Path, run_id: int, case_no: int, papers: DispatchFiles, dispatch_id: int
+    root: Path, run_id: int, case_no: int, names: DispatchFiles, dispatch_id: int
 ) -> Path | None:
     """What somebody put at the artifact's place after that dispatch was written out; an earlier
     answer may still lie there before that, and is none."""
     folder = root.resolve() / f"{run_id}" / f"{case_no}"
-    there, artifact = read_signal_at(folder / SIGNAL_FILE), folder / papers.artifact
+    there, artifact = read_signal_at(folder / SIGNAL_FILE), folder / names.artifact
     is_asked = there is not None and there.dispatch_id == dispatch_id
     return artifact if is_asked and artifact.is_file() and not artifact.is_symlink() else None
 
@@ -460,7 +466,7 @@ def write_artifact(
     *,
     given: Path | None = None,
 ) -> Path:
-    """Put it where the next sitting looks; something else that lies there is kept aside. It may
+    """Put it where the next session looks; something else that lies there is moved aside. It may
     have been `given` in that very place."""
     place = make_case_folder(root.resolve(), run_id, case_no, names(step, attempt))
     try:

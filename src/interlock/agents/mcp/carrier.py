@@ -1,8 +1,7 @@
 """The carrier `mcp`: asks wait here until a worker comes and takes one, under a lease.
 
-It knows what each worker is told. An answer is judged before it is delivered, so that whoever wrote
-it can mend it; one that comes too late, twice or from somebody else is refused and journaled. Who
-holds what is in `leases`; the socket and the MCP server are strangers to it.
+An answer is judged before it is delivered, so that whoever wrote it can mend it; one that comes too
+late, twice or from somebody else is refused and journaled. Who holds what is in `leases`.
 """
 
 from collections import Counter
@@ -15,8 +14,8 @@ import msgspec
 from interlock.agents.carrier import Ask, Clock, Deliver, Reply
 from interlock.agents.files.batch import ProgressGauge
 from interlock.agents.files.case_folder import estimate_usage
-from interlock.agents.mcp import messages as words
-from interlock.agents.mcp.leases import LeaseBoard
+from interlock.agents.mcp import messages
+from interlock.agents.mcp.leases import Lease, LeaseBoard
 from interlock.agents.mcp.socket import WorkerSocket
 from interlock.agents.queries import QueryBroker, QueryStatus
 from interlock.engine.case import RefusedAnswer
@@ -32,7 +31,8 @@ UNSETTLED = RefusedAnswer(
     "No coordinator was there to take the answer; nothing is lost: submit it again, under the same"
     " lease, when interlock_status says that a coordinator is back.",
 )
-_CLOSING_REASON = "this coordinator has ended its sitting"
+_MAX_REASON = 2_000
+_CLOSING_REASON = "this coordinator has ended its session"
 
 JudgeAnswer = Callable[[Ask, Reply], RefusedAnswer | None]
 WriteBriefing = Callable[[int, Sequence[Ask]], str]
@@ -47,8 +47,8 @@ def _write_nothing(_run_id: int, _asks: Sequence[Ask]) -> str:
 
 
 class McpCarrier:
-    """A carrier whose asks are fetched. `steps`, `judge` and `brief` are put in before it
-    starts."""
+    """A carrier whose asks are fetched. `steps`, `judge_answer` and `write_briefing` are set
+    before it starts."""
 
     def __init__(
         self,
@@ -99,48 +99,52 @@ class McpCarrier:
         for lease in self._board.book.list_held(worker):
             self._board.release(lease.dispatch_id)
 
-    async def answer_call(self, worker: str, call: words.Call) -> dict[str, Any]:
+    async def answer_call(self, worker: str, call: messages.Call) -> dict[str, Any]:
         """What a worker gets for its call."""
         match call:
-            case words.NextCall():
+            case messages.NextCall():
                 return _to_dict(await self._wait_for_work(worker, call))
-            case words.SubmitCall():
-                content = call.content.encode(errors="surrogatepass")
-                return _to_dict(await self._submit(worker, call, content))
-            case words.GiveUpCall():
-                return _to_dict(await self._give_up(worker, call))
-            case words.QueryCall():
-                return _to_dict(self._ask_query(worker, call))
-            case words.PollCall():
-                self._board.book.renew(worker, self._clock.now())
-                return _to_dict(self.queries.poll(call.query_id))
-            case words.StatusCall():
+            case messages.SubmitCall(dispatch_id, lease, answer):
+                content = msgspec.json.encode(answer)
+                return _to_dict(await self._submit(worker, dispatch_id, lease, content))
+            case messages.SignalCall():
+                return _to_dict(await self._take_signal(worker, call))
+            case messages.AskCall():
+                self._board.book.renew(worker, self._clock.now(), call.lease)
+                return _to_dict(self._take_query(worker, call))
+            case messages.StatusCall():
                 self._board.book.renew(worker, self._clock.now(), call.lease)
                 return _to_dict(self._build_status(worker))
-            case words.ReadCall():
+            case messages.ReadCall():
                 return self._read_text(call.dispatch_id)
-            case words.HelloCall() | words.CancelCall():
+            case messages.HelloCall() | messages.CancelCall():
                 return {"run_id": self._board.find_run_id()}
         assert_never(call)
 
     async def _wait_for_work(
-        self, worker: str, call: words.NextCall
-    ) -> words.WorkItem | words.NoWork:
-        until = self._clock.now() + max(0.0, min(call.wait, words.MAX_WAIT))
+        self, worker: str, call: messages.NextCall
+    ) -> messages.WorkItem | messages.NoWork:
+        """Work that is free or, when none came in time, what the worker itself holds: it may have
+        lost it. Not before: several agents may share one worker, and would do the same twice."""
+        until = self._clock.now() + max(0.0, min(call.wait, messages.MAX_WAIT))
         while not self._board.is_closed:
             for ask in self._board.list_free():
                 if not call.roles or ask.role in call.roles:
-                    return self._hand_out(ask, worker, call.ttl)
+                    ttl = max(1.0, min(call.ttl, messages.MAX_LEASE))
+                    timeout = self.steps[ask.step].timeout
+                    return self._build_item(ask, self._board.grant(ask, worker, ttl, timeout))
             if self._clock.now() >= until:
-                return words.NoWork(reason=self._board.explain_no_work(call.roles))
+                lease = self._board.find_held(worker, call.roles)
+                if lease is not None:
+                    self._board.book.renew(worker, self._clock.now(), lease.token)
+                    return self._build_item(self._board.asks[lease.dispatch_id], lease)
+                return messages.NoWork(reason=self._board.explain_no_work(call.roles))
             await self._board.wake.wait(until)
-        return words.CoordinatorLeaving(reason=_CLOSING_REASON)
+        return messages.CoordinatorLeaving(reason=_CLOSING_REASON)
 
-    def _hand_out(self, ask: Ask, worker: str, ttl: float) -> words.WorkItem:
+    def _build_item(self, ask: Ask, lease: Lease) -> messages.WorkItem:
         step = self.steps[ask.step]
-        bounded = max(1.0, min(ttl, words.MAX_LEASE))
-        lease = self._board.grant(ask, worker, bounded, step.timeout)
-        return words.WorkItem(
+        return messages.WorkItem(
             dispatch_id=ask.dispatch_id,
             lease=lease.token,
             fence=lease.fence,
@@ -158,86 +162,99 @@ class McpCarrier:
     async def _submit(
         self,
         worker: str,
-        call: words.SubmitCall | words.GiveUpCall,
+        dispatch_id: int,
+        lease: str,
         content: bytes,
         failure: str = "",
-    ) -> words.SubmitResult:
-        self._board.book.renew(worker, self._clock.now(), call.lease)
-        why = self._board.find_problem(worker, call.dispatch_id, call.lease)
-        if why is not None:
-            return self._refuse(call.dispatch_id, content, why, still_open=False)
-        reason = call.reason if isinstance(call, words.GiveUpCall) else ""
-        ask = self._board.asks[call.dispatch_id]
+        reason: str = "",
+    ) -> messages.SubmitResult:
+        self._board.book.renew(worker, self._clock.now(), lease)
+        problem = self._board.find_problem(worker, dispatch_id, lease)
+        if problem is not None:
+            return self._refuse(dispatch_id, content, problem, still_open=False)
+        ask = self._board.asks[dispatch_id]
         usage = estimate_usage(ask, content)
-        reply = Reply(call.dispatch_id, content, failure=failure, reason=reason, usage=usage)
-        why = None if failure else self.judge_answer(ask, reply)
-        if why is not None:
-            return self._refuse_answer(call.dispatch_id, content, why)
-        settling = self._board.begin_settling(call.dispatch_id)
+        reply = Reply(dispatch_id, content, failure=failure, reason=reason, usage=usage)
+        problem = None if failure else self.judge_answer(ask, reply)
+        if problem is not None:
+            return self._refuse_answer(dispatch_id, content, problem)
+        settling = self._board.begin_settling(dispatch_id)
         self._deliver(reply)
         error = await settling
         if error == _CLOSING_REASON:
-            return words.SubmitResult(
-                False, call.dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence
+            return messages.SubmitResult(
+                False, dispatch_id, True, UNSETTLED.reason, UNSETTLED.sentence
             )
         if error and not failure:
-            return words.SubmitResult(
-                False, call.dispatch_id, False, "Unreadable", f"Not accepted: {error}"
-            )
-        return words.SubmitResult(True, call.dispatch_id)
+            sentence = f"Not accepted: {error}"
+            return messages.SubmitResult(False, dispatch_id, False, "Unreadable", sentence)
+        return messages.SubmitResult(True, dispatch_id)
 
-    async def _give_up(self, worker: str, call: words.GiveUpCall) -> words.SubmitResult:
-        if not call.release:
-            return await self._submit(worker, call, b"", CRASH)
-        why = self._board.find_problem(worker, call.dispatch_id, call.lease)
-        if why is not None:
-            return words.SubmitResult(False, call.dispatch_id, False, why.reason, why.sentence)
+    async def _take_signal(self, worker: str, call: messages.SignalCall) -> messages.SubmitResult:
+        if call.signal == messages.GIVE_UP:
+            reason = str(call.data.get("reason", "")) or "the worker gave it up"
+            return await self._submit(
+                worker, call.dispatch_id, call.lease, b"", CRASH, reason[:_MAX_REASON]
+            )
+        if call.signal != messages.RELEASE:
+            content = msgspec.json.encode({"signal": call.signal, "data": call.data})
+            return await self._submit(worker, call.dispatch_id, call.lease, content)
+        problem = self._board.find_problem(worker, call.dispatch_id, call.lease)
+        if problem is not None:
+            return messages.SubmitResult(
+                False, call.dispatch_id, False, problem.reason, problem.sentence
+            )
         self._board.release(call.dispatch_id)
-        return words.SubmitResult(True, call.dispatch_id)
+        return messages.SubmitResult(True, call.dispatch_id)
 
     def _refuse_answer(
-        self, dispatch_id: int, content: bytes, why: RefusedAnswer
-    ) -> words.SubmitResult:
+        self, dispatch_id: int, content: bytes, problem: RefusedAnswer
+    ) -> messages.SubmitResult:
         """The sentence to mend it by; after too many the attempt is over."""
         self._refused[dispatch_id] += 1
         if self._refused[dispatch_id] < MAX_REFUSALS:
-            return self._refuse(dispatch_id, content, why, still_open=True)
-        reason = f"{MAX_REFUSALS} answers were refused, the last because: {why.sentence}"
-        taken = self._refuse(dispatch_id, content, why, still_open=False)
+            return self._refuse(dispatch_id, content, problem, still_open=True)
+        reason = f"{MAX_REFUSALS} answers were refused, the last because: {problem.sentence}"
+        result = self._refuse(dispatch_id, content, problem, still_open=False)
         self._deliver(Reply(dispatch_id, failure=UNREADABLE, reason=reason))
-        return taken
+        return result
 
     def _refuse(
-        self, dispatch_id: int, content: bytes, why: RefusedAnswer, *, still_open: bool
-    ) -> words.SubmitResult:
+        self, dispatch_id: int, content: bytes, problem: RefusedAnswer, *, still_open: bool
+    ) -> messages.SubmitResult:
         if 0 < dispatch_id < _MAX_ID:
-            self._deliver(Reply(dispatch_id, content, refused=why.reason, reason=why.sentence))
-        return words.SubmitResult(False, dispatch_id, still_open, why.reason, why.sentence)
+            self._deliver(
+                Reply(dispatch_id, content, refused=problem.reason, reason=problem.sentence)
+            )
+        return messages.SubmitResult(
+            False, dispatch_id, still_open, problem.reason, problem.sentence
+        )
 
-    def _ask_query(self, worker: str, call: words.QueryCall) -> QueryStatus:
-        self._board.book.renew(worker, self._clock.now(), call.lease)
-        why = self._board.find_problem(worker, call.dispatch_id, call.lease)
-        if why is not None:
-            return QueryStatus(asked=False, sentence=why.sentence)
-        about = self._board.asks[call.dispatch_id]
-        return self.queries.ask(about, call.question, call.options, self._clock.now())
+    def _take_query(self, worker: str, call: messages.AskCall) -> QueryStatus:
+        if call.question_id:
+            return self.queries.poll(call.question_id)
+        problem = self._board.find_problem(worker, call.dispatch_id, call.lease)
+        if problem is not None:
+            return QueryStatus(asked=False, sentence=problem.sentence)
+        ask = self._board.asks[call.dispatch_id]
+        return self.queries.ask(ask, call.question, call.options, self._clock.now())
 
-    def _build_status(self, worker: str) -> words.RunStatus:
-        reading = self._progress.read_progress()
-        return words.RunStatus(
+    def _build_status(self, worker: str) -> messages.RunStatus:
+        progress = self._progress.read_progress()
+        return messages.RunStatus(
             coordinator=True,
             run_id=self._board.find_run_id(),
-            cases=reading.cases,
-            over=reading.over,
+            cases=progress.cases,
+            over=progress.over,
             open=len(self._board.asks),
             leased=self._board.count_leased(),
             workers=len(+self._workers),
-            yours=self._board.list_held(worker),
+            yours=self._board.describe_held(worker),
             reason="",
         )
 
     def _read_text(self, dispatch_id: int) -> dict[str, Any]:
-        """The briefing, or a prompt; one that is not open is not told."""
+        """The briefing, or the prompt of an open dispatch."""
         asks, run_id = self._board.asks, self._board.find_run_id()
         if dispatch_id:
             ask = asks.get(dispatch_id)
@@ -250,5 +267,5 @@ class McpCarrier:
 
 
 def _to_dict(record: msgspec.Struct) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(record)
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(record)
+    return fields

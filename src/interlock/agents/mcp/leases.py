@@ -1,8 +1,8 @@
-"""The board of work that is pulled: which asks are open, who holds each, until when.
+"""Work that is pulled: which asks are open, who holds each, until when.
 
 `LeaseBoard` knows the steps' own limits and who may answer now. `LeaseBook` keeps the leases: a
 fence rises each time a dispatch is handed out, and only the newest lease may answer. The book is a
-file, so that a coordinator that died and came back knows whom it had handed what. `WakeEvent` wakes
+file, so that a coordinator that died and came back knows what it handed to whom. `WakeEvent` wakes
 all who wait when something has changed, or when their time is up.
 """
 
@@ -117,18 +117,20 @@ class LeaseBook:
             return RefusedAnswer(
                 "WrongTask", f"Dispatch {dispatch_id} is leased to another worker."
             )
-        spoken = _TOKEN.fullmatch(token)
-        if spoken is None or int(spoken[1]) != dispatch_id:
+        parts = _TOKEN.fullmatch(token)
+        if parts is None or int(parts[1]) != dispatch_id:
             return RefusedAnswer(
                 "WrongTask", f"This is not a lease of dispatch {dispatch_id}; use its own."
             )
-        if int(spoken[2]) > self._fences.get(dispatch_id, 0):
+        if int(parts[2]) > self._fences.get(dispatch_id, 0):
             return RefusedAnswer(
                 "WrongTask", f"This lease of dispatch {dispatch_id} was never granted."
             )
-        now = "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
+        state = (
+            "another worker has the dispatch now" if lease else "the dispatch waits for a worker"
+        )
         return RefusedAnswer(
-            "Stale", f"The lease is over and {now}: take work with interlock_next."
+            "Stale", f"The lease is over and {state}: take work with interlock_next."
         )
 
     def _save(self) -> None:
@@ -141,14 +143,14 @@ class LeaseBook:
 
 
 class WakeEvent:
-    """Any number wait; one ring wakes them all, and each looks for itself."""
+    """Any number may wait; `wake_all` wakes them all, and each looks for itself."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiters: list[asyncio.Future[None]] = []
 
     async def wait(self, until: float) -> None:
-        """Return when it rings, or at that time."""
+        """Return when woken, or at that time."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         cancel = self._clock.call_at(until, lambda: resolve_future(waiter, None))
         self._waiters.append(waiter)
@@ -174,17 +176,17 @@ OnTimeout = Callable[[Ask, float], None]
 
 
 class LeaseBoard:
-    """All asks of one coordinator, in or out of hand."""
+    """All asks of one coordinator, leased or free."""
 
     def __init__(
-        self, leases: Path, clock: Clock, nonce: Callable[[], str], late: OnTimeout
+        self, leases: Path, clock: Clock, nonce: Callable[[], str], on_timeout: OnTimeout
     ) -> None:
         self.asks: dict[int, Ask] = {}
         self.book = LeaseBook(leases, nonce)
         self.wake = WakeEvent(clock)
         self.is_closed = False
         self._clock = clock
-        self._on_late = late
+        self._tell_timeout = on_timeout
         self._settling: dict[int, asyncio.Future[str]] = {}
         self._timeouts: dict[int, Callable[[], None]] = {}
         self._cancel_expiry: Callable[[], None] | None = None
@@ -202,7 +204,7 @@ class LeaseBoard:
         self.wake.wake_all()
 
     def drop(self, dispatch_id: int, error: str = "") -> None:
-        """It is settled; who brought the answer is told how that went."""
+        """It is settled; the worker that answered learns the outcome."""
         self.asks.pop(dispatch_id, None)
         self.book.forget(dispatch_id)
         if cancel := self._timeouts.pop(dispatch_id, None):
@@ -226,7 +228,7 @@ class LeaseBoard:
                 yield self.asks[dispatch_id]
 
     def grant(self, ask: Ask, worker: str, ttl: float, timeout: float | None) -> Lease:
-        """Into the hands of this worker; the step's own limit counts from the first one."""
+        """Lease it to this worker; the step's own timeout counts from the first lease."""
         now = self._clock.now()
         lease = self.book.grant(ask.dispatch_id, worker, ttl, now)
         if timeout is not None and ask.dispatch_id not in self._timeouts:
@@ -240,7 +242,7 @@ class LeaseBoard:
         self.wake.wake_all()
 
     def begin_settling(self, dispatch_id: int) -> "asyncio.Future[str]":
-        """An answer is on its way; what comes of it is told by `drop`, or by `close`."""
+        """An answer is on its way; `drop` or `close` resolves what this returns."""
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._settling[dispatch_id] = found
         return found
@@ -264,8 +266,18 @@ class LeaseBoard:
             return "other workers have all that is open; ask again"
         return "nothing is to be done at this moment; ask again"
 
-    def list_held(self, worker: str) -> list[dict[str, Any]]:
-        """What a worker has, as it is told."""
+    def find_held(self, worker: str, roles: Sequence[str]) -> Lease | None:
+        """The oldest dispatch of these roles that the worker holds and has not answered."""
+        held = (
+            lease
+            for lease in self.book.list_held(worker)
+            if lease.dispatch_id in self.asks and lease.dispatch_id not in self._settling
+            if not roles or self.asks[lease.dispatch_id].role in roles
+        )
+        return min(held, key=lambda lease: lease.dispatch_id, default=None)
+
+    def describe_held(self, worker: str) -> list[dict[str, Any]]:
+        """What a worker holds, as it is told."""
         return [
             {
                 "dispatch_id": each.dispatch_id,
@@ -289,7 +301,7 @@ class LeaseBoard:
     def _on_timeout(self, ask: Ask, timeout: float) -> None:
         self._timeouts.pop(ask.dispatch_id, None)
         if ask.dispatch_id in self.asks and ask.dispatch_id not in self._settling:
-            self._on_late(ask, timeout)
+            self._tell_timeout(ask, timeout)
 
     def _schedule_expiry(self) -> None:
         """Wake when the first lease runs out; one that was renewed meanwhile is looked at again."""

@@ -1,8 +1,9 @@
 """The messages of agents that fetch their work: each record is declared once.
 
-Between worker and coordinator one JSON line goes each way: a call has a number of its worker's own,
-and its answer carries it back. The MCP tools are a table of records: the arguments of a tool and
-what it gives are decoded, encoded and described to clients (as JSON Schema) by the same record.
+The MCP tools are a table of records: the arguments of a tool and what it returns are decoded,
+encoded and described to clients (as JSON Schema) by the same record. The arguments of most tools
+are also the call by which a worker passes them on to the coordinator: one JSON line each way; a
+call has a number of its worker's own, and the reply carries it back.
 """
 
 from functools import cached_property
@@ -18,86 +19,9 @@ MAX_LINE: Final = 8 << 20
 MAX_WAIT: Final = 30.0
 DEFAULT_LEASE: Final = 900.0
 MAX_LEASE: Final = 86_400.0
-
-
-class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="do", kw_only=True):
-    call: int
-
-
-class HelloCall(_Call, frozen=True, tag="hello"):
-    """Who speaks: said first, once."""
-
-    worker: str
-    name: str = ""
-
-
-class NextCall(_Call, frozen=True, tag="next"):
-    """Hand me something of these roles, or of any; wait so long for it."""
-
-    wait: float = MAX_WAIT
-    ttl: float = DEFAULT_LEASE
-    roles: tuple[str, ...] = ()
-
-
-class SubmitCall(_Call, frozen=True, tag="submit"):
-    """The answer to a dispatch, as JSON text."""
-
-    dispatch_id: int
-    lease: str
-    content: str
-
-
-class GiveUpCall(_Call, frozen=True, tag="give-up"):
-    """No answer will come: the attempt failed, or, with `release`, somebody else shall try it."""
-
-    dispatch_id: int
-    lease: str
-    reason: str = ""
-    release: bool = False
-
-
-class QueryCall(_Call, frozen=True, tag="query"):
-    """A question to a human about a dispatch."""
-
-    dispatch_id: int
-    lease: str
-    question: str
-    options: tuple[str, ...] = ()
-
-
-class PollCall(_Call, frozen=True, tag="poll"):
-    """Whether a question has its answer."""
-
-    query_id: str
-
-
-class StatusCall(_Call, frozen=True, tag="look"):
-    """How the run stands; with a lease that one is renewed, else all of the worker."""
-
-    lease: str = ""
-
-
-class ReadCall(_Call, frozen=True, tag="read"):
-    """A text: the briefing, or the prompt of an open dispatch."""
-
-    dispatch_id: int = 0
-
-
-class CancelCall(_Call, frozen=True, tag="cancel"):
-    """Nobody waits for the answer to that call any more."""
-
-
-Call = (
-    HelloCall
-    | NextCall
-    | SubmitCall
-    | GiveUpCall
-    | QueryCall
-    | PollCall
-    | StatusCall
-    | ReadCall
-    | CancelCall
-)
+GIVE_UP: Final = "crash"
+RELEASE: Final = "release"
+"""Signals that are always legal: the attempt failed, or somebody else shall try it."""
 
 
 class WorkerReply(msgspec.Struct, frozen=True):
@@ -181,22 +105,17 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-decode_call = msgspec.json.Decoder(Call).decode
-decode_reply = msgspec.json.Decoder(WorkerReply).decode
-
-
-def encode_line(said: msgspec.Struct) -> bytes:
-    """A record as it travels."""
-    return msgspec.json.encode(said) + b"\n"
-
-
 _DispatchId = Annotated[int, Meta(description="As interlock_next gave it.")]
 _Lease = Annotated[str, Meta(description="As interlock_next gave it.")]
 # Limits in `extra_json_schema` are told to clients, but not enforced when arguments are decoded:
 # a wait or a lease out of bounds is cut to them, and a long text is refused with a better sentence.
 
 
-class NextArguments(msgspec.Struct, forbid_unknown_fields=True):
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a worker may ask for: the arguments of a tool, or of a call of our own."""
+
+
+class NextCall(_Call, frozen=True):
     wait: Annotated[
         float,
         Meta(
@@ -216,20 +135,20 @@ class NextArguments(msgspec.Struct, forbid_unknown_fields=True):
     ] = ()
 
 
-class SubmitArguments(msgspec.Struct, forbid_unknown_fields=True):
+class SubmitCall(_Call, frozen=True):
     dispatch_id: _DispatchId
     lease: _Lease
     answer: Annotated[dict[str, Any], Meta(description="Fits answer_schema of interlock_next.")]
 
 
-class SignalArguments(msgspec.Struct, forbid_unknown_fields=True):
+class SignalCall(_Call, frozen=True):
     dispatch_id: _DispatchId
     lease: _Lease
     signal: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 80})]
     data: dict[str, Any] = {}
 
 
-class AskArguments(msgspec.Struct, forbid_unknown_fields=True):
+class AskCall(_Call, frozen=True):
     dispatch_id: _DispatchId = 0
     lease: _Lease = ""
     question: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_QUESTION})] = ""
@@ -239,12 +158,70 @@ class AskArguments(msgspec.Struct, forbid_unknown_fields=True):
     question_id: Annotated[str, Meta(description="An earlier question, to poll it.")] = ""
 
 
-class StatusArguments(msgspec.Struct, forbid_unknown_fields=True):
+class StatusCall(_Call, frozen=True):
     lease: _Lease = ""
 
 
-class ReportArguments(msgspec.Struct, forbid_unknown_fields=True):
+class ReportCall(_Call, frozen=True):
     run_id: Annotated[int | None, Meta(extra_json_schema={"minimum": 1})] = None
+
+
+class HelloCall(_Call, frozen=True):
+    """Who speaks: sent first, once."""
+
+    worker: str
+    name: str = ""
+
+
+class ReadCall(_Call, frozen=True):
+    """Ask for a text: the briefing, or the prompt of an open dispatch."""
+
+    dispatch_id: int = 0
+
+
+class CancelCall(_Call, frozen=True):
+    """Nobody waits for the reply to the call of that number any more."""
+
+
+Call = NextCall | SubmitCall | SignalCall | AskCall | StatusCall | HelloCall | ReadCall | CancelCall
+_CALLS: Final[dict[str, type[Call]]] = {
+    "next": NextCall,
+    "submit": SubmitCall,
+    "signal": SignalCall,
+    "ask": AskCall,
+    "status": StatusCall,
+    "hello": HelloCall,
+    "read": ReadCall,
+    "cancel": CancelCall,
+}
+_CALL_NAMES: Final = {kind: name for name, kind in _CALLS.items()}
+
+
+class _CallLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    call: int
+    do: str
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def encode_call(number: int, call: Call) -> bytes:
+    """A call as it travels."""
+    arguments = msgspec.Raw(msgspec.json.encode(call))
+    return encode_line(_CallLine(number, _CALL_NAMES[type(call)], arguments))
+
+
+def decode_call(line: bytes) -> tuple[int, Call]:
+    """The number of a call, and the call; ValueError if it is none."""
+    found = msgspec.json.decode(line, type=_CallLine)
+    if found.do not in _CALLS:
+        raise ValueError(f"there is no call {found.do[:80]!r}")
+    return found.call, msgspec.json.decode(found.arguments, type=_CALLS[found.do])
+
+
+decode_reply = msgspec.json.Decoder(WorkerReply).decode
+
+
+def encode_line(record: msgspec.Struct) -> bytes:
+    return msgspec.json.encode(record) + b"\n"
 
 
 INSTRUCTIONS: Final = (
@@ -285,7 +262,7 @@ class Tool(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def output_schema(self) -> Schema:
-        """The schema of its result: one object with the fields of all records it may give.
+        """The schema of its result: one object with the fields of all records it may return.
         Required is what every one of them always has."""
         properties: Schema = {}
         for record in self.results:
@@ -350,7 +327,7 @@ TOOLS: Final = (
         "Wait up to 30 s for a piece of work and take it under a lease. Gives the prompt, the JSON "
         "Schema of the answer, dispatch_id and lease. If available is false, call it again unless "
         "done is true.",
-        NextArguments,
+        NextCall,
         (NoWork, WorkItem),
     ),
     Tool(
@@ -358,7 +335,7 @@ TOOLS: Final = (
         "Hand in an answer",
         "Answer a dispatch you hold. The answer is checked at once: if it is refused and open is "
         "true, mend it as the sentence says and submit again under the same lease.",
-        SubmitArguments,
+        SubmitCall,
         (SubmitResult,),
     ),
     Tool(
@@ -366,7 +343,7 @@ TOOLS: Final = (
         "Say a signal instead of an answer",
         "Say one of the signals that interlock_next listed, with its data. Two are always legal: "
         "'crash' with data.reason gives the attempt up, 'release' lets another worker try it.",
-        SignalArguments,
+        SignalCall,
         (SubmitResult,),
     ),
     Tool(
@@ -374,7 +351,7 @@ TOOLS: Final = (
         "Ask a human",
         "Ask a human about the dispatch you hold; returns a question_id at once. Later call it "
         "with that question_id alone to see whether it is answered. Never waits.",
-        AskArguments,
+        AskCall,
         (QueryStatus,),
     ),
     Tool(
@@ -382,7 +359,7 @@ TOOLS: Final = (
         "How the run stands",
         "Counts of cases and open dispatches, and what you hold. Also the heartbeat: with lease it "
         "renews that lease, without all of yours.",
-        StatusArguments,
+        StatusCall,
         (RunStatus,),
         only_reads=True,
     ),
@@ -391,7 +368,7 @@ TOOLS: Final = (
         "The report so far",
         "What is known of the newest run, or of the one named: its cases, and for failing tests "
         "the report with the causes found.",
-        ReportArguments,
+        ReportCall,
         (RunReport,),
         only_reads=True,
     ),

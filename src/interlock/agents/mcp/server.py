@@ -1,4 +1,4 @@
-"""The MCP server, on the official SDK: lists tools and resources, hands calls to the worker.
+"""The MCP server, on the official SDK: lists tools and resources, passes calls to the worker.
 
 Loaded last, because the SDK takes about a second. It speaks the current revision and all before.
 """
@@ -34,7 +34,7 @@ _PROMPT_PATTERN: Final = re.compile(
 
 
 class WorkerProvider(Protocol):
-    """Who does the work: one worker, or a roster of them with one for each session."""
+    """Who does the work: one worker, or a registry with one worker for each session."""
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], session: str, /
@@ -44,10 +44,10 @@ class WorkerProvider(Protocol):
 
 
 class _Handlers:
-    """What the SDK calls. A tool that cannot do its work says so in its result."""
+    """What the SDK calls. A tool that fails says so in its result."""
 
-    def __init__(self, staff: WorkerProvider) -> None:
-        self._workers = staff
+    def __init__(self, workers: WorkerProvider) -> None:
+        self._workers = workers
         self._tools = [types.Tool.model_validate(each) for each in list_tool_specs()]
         self._templates = [
             types.ResourceTemplate.model_validate(each) for each in RESOURCE_TEMPLATES
@@ -65,16 +65,16 @@ class _Handlers:
         if isinstance(found, str):
             return types.CallToolResult(content=[_build_text(found)], is_error=True)
         refused = found.get("accepted") is False or found.get("asked") is False
-        shown = msgspec.json.encode(found).decode()
+        text = msgspec.json.encode(found).decode()
         return types.CallToolResult(
-            content=[_build_text(shown)], structured_content=found, is_error=refused
+            content=[_build_text(text)], structured_content=found, is_error=refused
         )
 
     async def list_resources(self, context: Any, _params: Any) -> types.ListResourcesResult:
-        told = await self._workers.read_resource(0, _read_session(context))
-        if told["text"] is None or told["run_id"] is None:
+        found = await self._workers.read_resource(0, _read_session(context))
+        if found["text"] is None or found["run_id"] is None:
             return types.ListResourcesResult(resources=[])
-        uri = BRIEFING_URI.format(run_id=told["run_id"])
+        uri = BRIEFING_URI.format(run_id=found["run_id"])
         about = types.Resource(name="briefing", uri=uri, mime_type=_MARKDOWN)
         return types.ListResourcesResult(resources=[about])
 
@@ -89,10 +89,10 @@ class _Handlers:
         uri = str(params.uri)
         named = _BRIEFING_PATTERN.fullmatch(uri) or _PROMPT_PATTERN.fullmatch(uri)
         dispatch_id = int(named[2]) if named and named.re is _PROMPT_PATTERN else 0
-        told = await self._workers.read_resource(dispatch_id, _read_session(context))
-        if named is None or told["text"] is None or str(told["run_id"]) != named[1]:
+        found = await self._workers.read_resource(dispatch_id, _read_session(context))
+        if named is None or found["text"] is None or str(found["run_id"]) != named[1]:
             raise _build_missing_error(uri)
-        text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=told["text"])
+        text = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=found["text"])
         return types.ReadResourceResult(contents=[text])
 
 
@@ -113,8 +113,8 @@ def _read_session(context: Any) -> str:
     return str(context.request.headers.get(SESSION_HEADER, ""))
 
 
-def build_server(staff: WorkerProvider) -> Server[Any]:
-    handlers = _Handlers(staff)
+def build_server(workers: WorkerProvider) -> Server[Any]:
+    handlers = _Handlers(workers)
     return Server(
         NAME,
         version=__version__,
@@ -127,12 +127,12 @@ def build_server(staff: WorkerProvider) -> Server[Any]:
     )
 
 
-async def serve_stdio(worker: Worker, doorway: StdioTransport) -> None:
+async def serve_stdio(worker: Worker, transport: StdioTransport) -> None:
     """Serve until the client hangs up."""
     server = build_server(worker)
-    source = cast("anyio.AsyncFile[str]", doorway.read_lines(_validate_line))
-    async with stdio_server(source, cast("anyio.AsyncFile[str]", doorway)) as (heard, said):
-        await server.run(heard, said, server.create_initialization_options())
+    source = cast("anyio.AsyncFile[str]", transport.read_lines(_validate_line))
+    async with stdio_server(source, cast("anyio.AsyncFile[str]", transport)) as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
 
 
 def _validate_line(line: bytes) -> object:

@@ -1,9 +1,9 @@
 """The socket between workers and the coordinator, in a folder of this user alone.
 
 `WorkerSocket` is the coordinator's end: lines, calls that take their time, and when a worker has
-gone. `CoordinatorClient` is a worker's end, and mends itself: when the coordinator dies, calls
-under way fail with a sentence; the next call, or a moment's patience while leases are held, finds
-the one that was started after it. What a call means is known to neither.
+gone. `CoordinatorClient` is a worker's end and reconnects: when the coordinator dies, calls under
+way fail with a sentence; the next call finds the coordinator that was started after it, and while
+leases are held the client looks for it by itself.
 """
 
 import asyncio
@@ -11,22 +11,24 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from interlock.agents.carrier import report_failure
+from interlock.agents.background import report_error, report_failure
 from interlock.agents.mcp.messages import (
     MAX_LINE,
+    RELEASE,
     Call,
     CancelCall,
-    GiveUpCall,
     HelloCall,
+    SignalCall,
     WorkerReply,
     decode_call,
     decode_reply,
+    encode_call,
     encode_line,
 )
 from interlock.system.errors import InterlockError, SourceError, StateError
@@ -51,17 +53,17 @@ class WorkQueue(Protocol):
 
 
 class WorkerSocket:
-    """Lets workers in, one connection each, and carries their calls to the desk."""
+    """Lets workers in, one connection each, and carries their calls to the queue."""
 
-    def __init__(self, folder: Path, desk: WorkQueue) -> None:
+    def __init__(self, folder: Path, queue: WorkQueue) -> None:
         self._folder = folder
-        self._queue = desk
+        self._queue = queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[_WorkerConnection] = set()
         self._opening: asyncio.Task[asyncio.Server] | None = None
 
     def open(self) -> None:
-        """Take the place, or say why it cannot be had; whoever knocks now is heard soon."""
+        """Open the socket, or raise SourceError; connections made from now on are served soon."""
         listening = _open_socket(self._folder)
         serving = asyncio.start_unix_server(self._serve_worker, sock=listening, limit=MAX_LINE)
         self._opening = asyncio.get_running_loop().create_task(serving)
@@ -75,46 +77,48 @@ class WorkerSocket:
         with suppress(FileNotFoundError):
             (self._folder / SOCKET_FILE).unlink()
         await self._wait_for_calls()
-        for visit in list(self._tasks):
-            visit.cancel()
+        for task in list(self._tasks):
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _wait_for_calls(self) -> None:
         """Calls that have their answer by now still get to say it."""
-        calls = [call for visit in self._connections for call in visit.calls.values()]
+        calls = [call for connection in self._connections for call in connection.calls.values()]
         if calls:
             await asyncio.wait(calls, timeout=_CLOSE_GRACE)
 
     async def _serve_worker(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        visit = asyncio.current_task()
-        assert visit is not None  # noqa: S101 -- a stream's callback runs in a task
-        self._tasks.add(visit)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 -- a stream's callback runs in a task
+        self._tasks.add(task)
         try:
             if _is_same_user(writer.get_extra_info("socket")) and len(self._tasks) <= MAX_WORKERS:
-                visitor = _WorkerConnection(self._queue, reader, writer)
-                self._connections.add(visitor)
+                connection = _WorkerConnection(self._queue, reader, writer)
+                self._connections.add(connection)
                 try:
-                    await visitor.serve()
+                    await connection.serve()
                 finally:
-                    self._connections.discard(visitor)
+                    self._connections.discard(connection)
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             pass
+        except Exception as error:  # the worker's leases are released, as when it dies
+            report_error(error)
         finally:
-            self._tasks.discard(visit)
+            self._tasks.discard(task)
             writer.close()
             with suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
 
 class _WorkerConnection:
-    """One worker at the desk."""
+    """One worker's connection."""
 
     def __init__(
-        self, desk: WorkQueue, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, queue: WorkQueue, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._queue = desk
+        self._queue = queue
         self._reader = reader
         self._writer = writer
         self.calls: dict[int, asyncio.Task[None]] = {}
@@ -124,29 +128,31 @@ class _WorkerConnection:
             first = await self._read_call()
         if first is None:
             return
-        if not isinstance(first, HelloCall) or not 0 < len(first.worker) <= _MAX_NAME:
-            self._write(WorkerReply(first.call, error="say hello first"))
+        number, hello = first
+        if not isinstance(hello, HelloCall) or not 0 < len(hello.worker) <= _MAX_NAME:
+            self._write(WorkerReply(number, error="say hello first"))
             return
-        self._queue.worker_joined(first.worker)
+        self._queue.worker_joined(hello.worker)
         try:
-            await self._answer_call(first.worker, first)
-            while (call := await self._read_call()) is not None:
+            await self._answer_call(hello.worker, number, hello)
+            while (found := await self._read_call()) is not None:
+                number, call = found
                 if isinstance(call, CancelCall):
-                    if running := self.calls.get(call.call):
+                    if running := self.calls.get(number):
                         running.cancel()
-                elif len(self.calls) >= _MAX_CALLS or call.call in self.calls:
-                    self._write(WorkerReply(call.call, error="too many calls at once"))
+                elif len(self.calls) >= _MAX_CALLS or number in self.calls:
+                    self._write(WorkerReply(number, error="too many calls at once"))
                 else:
-                    self._start_call(call.call, self._answer_call(first.worker, call))
+                    self._start_call(hello.worker, number, call)
         finally:
             for running in list(self.calls.values()):
                 running.cancel()
             await asyncio.gather(*self.calls.values(), return_exceptions=True)
-            self._queue.worker_left(first.worker)
+            self._queue.worker_left(hello.worker)
 
-    async def _read_call(self) -> Call | None:
-        """The next call; None at the end, and for a line that is none: such a worker is sent
-        away."""
+    async def _read_call(self) -> tuple[int, Call] | None:
+        """The next call and its number; None at the end, and for a line that is no call: such a
+        worker is sent away."""
         try:
             line = await self._reader.readline()
             return decode_call(line) if line else None
@@ -154,34 +160,33 @@ class _WorkerConnection:
             self._write(WorkerReply(0, error=f"this is not a call: {error}"[:500]))
             return None
 
-    def _start_call(self, number: int, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.calls[number] = task
-        task.add_done_callback(lambda done: self._end_call(number, done))
+    def _start_call(self, worker: str, number: int, call: Call) -> None:
+        answering = self._answer_call(worker, number, call)
+        task = self.calls[number] = asyncio.get_running_loop().create_task(answering)
+        task.add_done_callback(lambda done: self._end_call(number, call, done))
 
-    def _end_call(self, number: int, done: "asyncio.Task[None]") -> None:
-        """A call that broke is told to both sides: nobody shall wait for its answer."""
+    def _end_call(self, number: int, call: Call, done: "asyncio.Task[None]") -> None:
+        """A call that failed is reported to both sides: nobody shall wait for its reply, nor for
+        the dispatch it was about."""
         self.calls.pop(number, None)
-        broke = None if done.cancelled() else done.exception()
-        if broke is not None:
-            self._write(
-                WorkerReply(number, error="the coordinator failed at this call; see its stderr")
-            )
-            told = {"message": "a worker's call failed", "exception": broke}
-            asyncio.get_running_loop().call_exception_handler(told)
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            text = "the coordinator failed at this call; see its stderr"
+            self._write(WorkerReply(number, error=text))
+            report_error(error, getattr(call, "dispatch_id", 0))
 
-    async def _answer_call(self, worker: str, call: Call) -> None:
+    async def _answer_call(self, worker: str, number: int, call: Call) -> None:
         try:
-            answer = WorkerReply(call.call, await self._queue.answer_call(worker, call))
+            reply = WorkerReply(number, await self._queue.answer_call(worker, call))
         except InterlockError as error:
-            answer = WorkerReply(call.call, error=str(error))
-        self._write(answer)
+            reply = WorkerReply(number, error=str(error))
+        self._write(reply)
         with suppress(ConnectionError):
             await self._writer.drain()
 
-    def _write(self, answer: WorkerReply) -> None:
+    def _write(self, reply: WorkerReply) -> None:
         if not self._writer.is_closing():
-            self._writer.write(encode_line(answer))
+            self._writer.write(encode_line(reply))
 
 
 def _open_socket(folder: Path) -> socket.socket:
@@ -189,17 +194,17 @@ def _open_socket(folder: Path) -> socket.socket:
     _claim_folder(folder)
     with suppress(FileNotFoundError):
         (folder / SOCKET_FILE).unlink()
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    before = os.umask(0o177)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    umask = os.umask(0o177)
     try:
-        use_socket_path(folder, found.bind)
-        found.listen(MAX_WORKERS)
+        use_socket_path(folder, listening.bind)
+        listening.listen(MAX_WORKERS)
     except OSError as error:
-        found.close()
-        raise SourceError(f"no socket can be opened in {folder}: {error.strerror}") from None
+        listening.close()
+        raise SourceError(f"cannot open a socket in {folder}: {error.strerror}") from None
     finally:
-        os.umask(before)
-    return found
+        os.umask(umask)
+    return listening
 
 
 def use_socket_path(folder: Path, use: Callable[[str], None]) -> None:
@@ -262,10 +267,10 @@ class CoordinatorClient:
         self._reconnecting: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
 
-    async def call(self, make: Callable[[int], Call]) -> dict[str, Any]:
+    async def call(self, call: Call) -> dict[str, Any]:
         """What the coordinator answers; NoCoordinatorError if there is none, or it dies."""
         await self._connect()
-        data = await self._call(make)
+        data = await self._call(call)
         self._track_leases(data)
         return data
 
@@ -276,36 +281,36 @@ class CoordinatorClient:
         if self._writer is not None:
             self._writer.close()
 
-    async def _call(self, make: Callable[[int], Call]) -> dict[str, Any]:
+    async def _call(self, call: Call) -> dict[str, Any]:
         number = next(self._numbers)
         waiting: asyncio.Future[WorkerReply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = waiting
         try:
-            self._send(make(number))
-            answer = await waiting
+            self._send(number, call)
+            reply = await waiting
         except asyncio.CancelledError:
             self._abandoned.add(number)
             with suppress(NoCoordinatorError):
-                self._send(CancelCall(call=number))
+                self._send(number, CancelCall())
             raise
         finally:
             self._waiting.pop(number, None)
-        if answer.error:
-            raise StateError(answer.error)
-        return answer.data
+        if reply.error:
+            raise StateError(reply.error)
+        return reply.data
 
-    def _send(self, call: Call) -> None:
+    def _send(self, number: int, call: Call) -> None:
         if self._writer is None or self._writer.is_closing():
             raise NoCoordinatorError
-        self._writer.write(encode_line(call))
+        self._writer.write(encode_call(number, call))
 
     async def _connect(self) -> None:
         async with self._connecting:
             if self._writer is not None:
                 return
             try:
-                ours = _connect_socket(self._folder)
-                reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE)
+                client = _connect_socket(self._folder)
+                reader, writer = await asyncio.open_unix_connection(sock=client, limit=MAX_LINE)
             except OSError:
                 raise NoCoordinatorError from None
             self._writer = writer
@@ -313,9 +318,7 @@ class CoordinatorClient:
                 self._read_replies(reader, writer)
             )
             self._reading.add_done_callback(report_failure)
-            hello = await self._call(
-                lambda number: HelloCall(call=number, worker=self._worker, name=self._name)
-            )
+            hello = await self._call(HelloCall(self._worker, self._name))
             self.run_id = hello.get("run_id") or self.run_id
 
     async def _read_replies(
@@ -337,21 +340,16 @@ class CoordinatorClient:
                 self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
                 self._reconnecting.add_done_callback(report_failure)
 
-    def _take_reply(self, answer: WorkerReply) -> None:
-        waiting = self._waiting.get(answer.call)
+    def _take_reply(self, reply: WorkerReply) -> None:
+        waiting = self._waiting.get(reply.call)
         if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
-        elif answer.call in self._abandoned:
-            self._abandoned.discard(answer.call)
-            self._release_work(answer.data)
-
-    def _release_work(self, data: dict[str, Any]) -> None:
-        """Work that came when nobody waited for it any more."""
-        if data.get("available"):
-            number, held = next(self._numbers), (data["dispatch_id"], data["lease"])
-            with suppress(NoCoordinatorError):
-                back = GiveUpCall(call=number, dispatch_id=held[0], lease=held[1], release=True)
-                self._send(back)
+            waiting.set_result(reply)
+        elif reply.call in self._abandoned:
+            self._abandoned.discard(reply.call)
+            if reply.data.get("available"):  # work that came when nobody waited for it any more
+                held = SignalCall(reply.data["dispatch_id"], reply.data["lease"], RELEASE)
+                with suppress(NoCoordinatorError):
+                    self._send(next(self._numbers), held)
 
     def _track_leases(self, data: dict[str, Any]) -> None:
         """Remember what is held: it is a reason to look for a coordinator that comes back."""
@@ -373,11 +371,11 @@ class CoordinatorClient:
 
 
 def _connect_socket(folder: Path) -> socket.socket:
-    ours = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        use_socket_path(folder, ours.connect)
-        ours.setblocking(False)
+        use_socket_path(folder, client.connect)
+        client.setblocking(False)
     except OSError:
-        ours.close()
+        client.close()
         raise
-    return ours
+    return client

@@ -1,8 +1,9 @@
-"""Lines from the agent's client and back, and the first words of the protocol.
+"""Lines from the agent's client and back, and the handshake of the protocol.
 
 The SDK takes about a second to load, and clients drop a server that is not up by then: until it is
-there, `Handshake` says what the SDK's server would say (a test keeps them equal), and everything
-else waits. `StdioTransport` reads in a thread and answers lines that are no message or too long.
+loaded, `Handshake` answers what the SDK's server would answer (a test keeps them equal), and
+everything else waits. `StdioTransport` reads in a thread and answers lines that are no message or
+too long.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ class MessageHead(msgspec.Struct):
 
 
 class Handshake:
-    """Answers what can be said without the SDK; remembers what the SDK must hear all the same."""
+    """Answers what needs no SDK; keeps what the SDK must be given all the same."""
 
     def __init__(self) -> None:
         self.forwarded: list[bytes] = []
@@ -105,7 +106,7 @@ _READ_SIZE: Final = 1 << 16
 
 
 class StdioTransport:
-    """The client's end of the server: `lines` for the SDK to read, `write` for it to answer by."""
+    """The client's end of the server: `read_lines` and `write` are what the SDK uses."""
 
     def __init__(self, source: int, sink: int) -> None:
         self._source = source
@@ -118,18 +119,18 @@ class StdioTransport:
         self._already_answered: list[int | str | float | None] = []
 
     def open(self) -> None:
-        """Begin to listen. The thread ends with the process."""
-        threading.Thread(target=self._read_source, daemon=True, name="doorway").start()
+        """Begin to read. The thread ends with the process."""
+        threading.Thread(target=self._read_source, daemon=True, name="mcp-stdio").start()
 
     async def read_lines(self, check: Callable[[bytes], object]) -> AsyncIterator[str]:
-        """All that the SDK must hear, from the first word on, if it can be read by `check`."""
-        running = asyncio.get_running_loop()
+        """All lines for the SDK, from the first on, that `check` accepts."""
+        loop = asyncio.get_running_loop()
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         with self._lock:
             self._already_answered = list(self._handshake.answered_ids)
             for line in (*self._handshake.forwarded, *self._early):
                 queue.put_nowait(line)
-            self._pass_on = lambda line: _queue_line(running, queue, line)
+            self._pass_on = lambda line: _queue_line(loop, queue, line)
         while (line := await queue.get()) is not None:
             try:
                 check(line)
@@ -143,7 +144,7 @@ class StdioTransport:
                 yield line.decode(errors="replace")
 
     async def write(self, text: str) -> None:
-        """An answer of the SDK; what the greeting has answered is not answered twice."""
+        """A reply of the SDK; what the handshake has answered is not answered twice."""
         line = text.encode(errors="replace")
         if self._already_answered and (number := _read_answered_id(line)) in self._already_answered:
             self._already_answered.remove(number)
@@ -154,24 +155,29 @@ class StdioTransport:
         """Nothing is held back."""
 
     def _read_source(self) -> None:
-        held = bytearray()
+        """Whatever ends it, the SDK learns that no more lines will come."""
+        try:
+            self._read_all_lines()
+        finally:
+            self._forward(None)
+
+    def _read_all_lines(self) -> None:
+        pending = bytearray()
         while True:
             try:
                 piece = os.read(self._source, _READ_SIZE)
             except OSError:
-                piece = b""
-            if not piece:
-                self._forward(None)
                 return
-            held += piece
+            if not piece:
+                return
+            pending += piece
             if b"\n" in piece:
-                *whole, rest = held.split(b"\n")
-                held = bytearray(rest)
-                for line in whole:
+                *lines, rest = pending.split(b"\n")
+                pending = bytearray(rest)
+                for line in lines:
                     self._take_line(bytes(line))
-            elif len(held) > _MAX_READ:
+            elif len(pending) > _MAX_READ:
                 self._write(encode_error(None, INVALID_REQUEST, "This message is too long."))
-                self._forward(None)
                 return
 
     def _take_line(self, line: bytes) -> None:
@@ -183,11 +189,11 @@ class StdioTransport:
             return
         with self._lock:
             if self._pass_on is None:
-                greeting = self._handshake.answer_line(line)
-                if greeting is None:
+                answer = self._handshake.answer_line(line)
+                if answer is None:
                     self._early.append(line)
-                elif greeting:
-                    self._write(greeting)
+                elif answer:
+                    self._write(answer)
                 return
         self._forward(line)
 
@@ -219,11 +225,11 @@ def _check_line(line: bytes) -> bytes:
     if head.jsonrpc != "2.0":
         return encode_error(head.id, INVALID_REQUEST, "A message has jsonrpc: 2.0.")
     if len(line) > MAX_MESSAGE:
-        said = (
+        sentence = (
             f"A message has at most {MAX_MESSAGE:,} bytes, this one {len(line):,}; "
             "nothing was taken."
         )
-        return encode_error(head.id, INVALID_REQUEST, said)
+        return encode_error(head.id, INVALID_REQUEST, sentence)
     return b""
 
 
@@ -233,9 +239,9 @@ def _read_answered_id(line: bytes) -> int | str | float | None:
 
 
 def _queue_line(
-    running: asyncio.AbstractEventLoop, queue: "asyncio.Queue[bytes | None]", line: bytes | None
+    loop: asyncio.AbstractEventLoop, queue: "asyncio.Queue[bytes | None]", line: bytes | None
 ) -> None:
     try:
-        running.call_soon_threadsafe(queue.put_nowait, line)
+        loop.call_soon_threadsafe(queue.put_nowait, line)
     except RuntimeError:
         return  # the server has ended already

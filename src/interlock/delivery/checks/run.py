@@ -225,9 +225,9 @@ class _CheckRun:
             clocks,
             output.take,
             self._clock,
-            longest_line=LONGEST_LINE,
-            lookout=self._processes,
-            most_stdout=self._limits.most_output,
+            max_line=LONGEST_LINE,
+            snapshot=self._processes,
+            max_stdout=self._limits.most_output,
         ).run()
 
     async def _explain_failure(self, cell: CheckCell, result: CheckResult) -> CheckResult:

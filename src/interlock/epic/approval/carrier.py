@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, Reply
 from interlock.engine.circuit import CRASH
 from interlock.epic.approval.github import GithubBusyError
@@ -185,6 +186,7 @@ class IssueCarrier:
             question.cancel()
             question.cancel = None
         question.task = asyncio.get_running_loop().create_task(self._run_poll(question))
+        question.task.add_done_callback(report_failure)
 
     async def _run_poll(self, question: _Question) -> None:
         reply, delay = await asyncio.to_thread(self._poll, question)

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask, Carrier, Deliver
 from interlock.system.errors import SourceError
 from interlock.web.server import MountedApp, WebServer, open_socket
@@ -146,6 +147,7 @@ class WebhookGate:
     def start(self, deliver: Deliver) -> None:
         self._carrier.start(deliver)
         self._serving = asyncio.get_running_loop().create_task(self._serve())
+        self._serving.add_done_callback(report_failure)
 
     def send(self, asks: Sequence[Ask]) -> None:
         self._carrier.send(asks)

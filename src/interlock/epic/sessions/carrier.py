@@ -8,14 +8,15 @@ whose coordinator was killed is not run again if it had already given its last s
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply, TaskSet
+from interlock.agents.background import TaskCarrier
+from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_end
 from interlock.agents.cli.tag import TAGS
@@ -56,7 +57,7 @@ class SessionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The pause after a crash; it doubles with each crash in a row."""
 
 
-class SessionCarrier:
+class SessionCarrier(TaskCarrier):
     """A carrier that runs one session for each ask."""
 
     def __init__(
@@ -67,6 +68,7 @@ class SessionCarrier:
         clock: Clock,
         updater: CheckpointUpdater,
     ) -> None:
+        super().__init__()
         self._dialect = dialect
         self._home = home
         self._limits = limits
@@ -82,24 +84,16 @@ class SessionCarrier:
             after_result=max(limits.grace, defaults.after_result),
         )
         self._processes = ProcessSnapshot(TAGS)
-        self._tasks = TaskSet(self._run_session)
         self._status_file = AgentStatusFile(home.root / f"standing-{dialect.name}.json", clock)
 
-    def start(self, deliver: Deliver) -> None:
-        cleanup = self._home.owner.cleanup_orphans(self._clock, self._timeouts.grace)
-        self._tasks.start(deliver, cleanup)
-
-    def send(self, asks: Sequence[Ask]) -> None:
-        self._tasks.begin(asks)
-
-    def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._tasks.drop(dispatch_id)
+    async def prepare(self) -> None:
+        await self._home.owner.cleanup_orphans(self._clock, self._timeouts.grace)
 
     async def close(self) -> None:
-        await self._tasks.close()
+        await super().close()
         self._status_file.close()
 
-    async def _run_session(self, ask: Ask) -> Reply:
+    async def answer(self, ask: Ask) -> Reply:
         folder = make_work_folder(self._home.root, ask, self._dialect.name)
         path = folder.folder / "sessions" / f"{ask.attempt}.jsonl"
         record = SessionRecord(path, ask.case_id)
@@ -148,7 +142,7 @@ class SessionCarrier:
                 self._timeouts,
                 intake.listener,
                 self._clock,
-                lookout=self._processes,
+                snapshot=self._processes,
             )
             intake.agent = agent
             self._status_file.add(ask, self._dialect.name, agent)
@@ -174,7 +168,7 @@ class SessionCarrier:
         command = self._dialect.build_command(ask.prompt, prompt_file, own_folder)
         if command.file_prompt:
             folder.write_prompt(prompt_file, command.file_prompt)
-        tag = self._home.owner.make_tag(ask.run_id, ask.dispatch_id, self._home.make_nonce())
+        tag = self._home.make_tag(ask)
         environment = {
             **self._dialect.build_environment(self._home.environ),
             **build_variables(ask),

@@ -175,7 +175,7 @@ class CliDialect:
             self._settings,
             self._program,
             prompt,
-            paper=prompt_file,
+            prompt_path=prompt_file,
             own_folder=own_folder,
             directories=self._settings.directories or (),
             language="text",

@@ -269,22 +269,22 @@ def build_command_line(
     program: str,
     prompt: str,
     *,
-    paper: Path,
+    prompt_path: Path,
     own_folder: bool,
     directories: Iterable[str] = (),
     session_id: str = "",
     language: Language = "json",
 ) -> CommandLine:
-    """The command for one prompt; with a session, the one that goes on with it. `paper` is where
-    a prompt is written that goes by a file."""
-    told = guard_prompt(profile, prompt, language)
+    """The command for one prompt; with a session, the one that goes on with it. `prompt_path` is
+    where a prompt is written that is passed as a file."""
+    text = guard_prompt(profile, prompt, language)
     template = profile.resume if session_id else profile.argv
     by_file = profile.prompt == "file"
-    word = told
-    if profile.prompt == "argv" and ("\0" in told or len(told.encode()) > MAX_ARGUMENT):
+    word = text
+    if profile.prompt == "argv" and ("\0" in text or len(text.encode()) > MAX_ARGUMENT):
         by_file = True
-        word = f"Your task is in the file {paper}. Read all of it and do what it says."
-    named = {"{prompt}": word, "{file}": str(paper)}
+        word = f"Your task is in the file {prompt_path}. Read all of it and do what it says."
+    named = {"{prompt}": word, "{file}": str(prompt_path)}
     words: list[str] = [program]
     for part in template:
         if part == "{options}":
@@ -293,8 +293,8 @@ def build_command_line(
             words += [*(profile.own_flags if own_folder else ()), *settings.flags]
         else:
             words.append(named.get(part, part.replace("{session}", session_id)))
-    stdin = told.encode() if profile.prompt == "stdin" else b""
-    return CommandLine(tuple(words), stdin, told, paper if by_file else None)
+    stdin = text.encode() if profile.prompt == "stdin" else b""
+    return CommandLine(tuple(words), stdin, text, prompt_path if by_file else None)
 
 
 def guard_prompt(profile: Profile, prompt: str, language: Language = "json") -> str:
