@@ -331,7 +331,7 @@ def test_a_gate_takes_no_answer_after_its_deadline_though_nobody_is_at_work() ->
         question = project.inbox(run)[0]
         assert question.due_at == question.asked_at + 3600
         clock.advance(3600)
-        with pytest.raises(StateError, match=r"ran out of time at .* goes on without an answer"):
+        with pytest.raises(StateError, match=r"ran out of time at .* continues without an answer"):
             project.answer(question, "approve", by="ann")
         assert [each.answer_saved for each in project.inbox(run)] == [False]
         life = run.explain("C1")

@@ -36,7 +36,7 @@ Main jobs:
 
 Runs:
   run        Run cases through a circuit.
-  resume     Go on with an unfinished run.
+  resume     Continue an unfinished run.
   stop       Ask the process at work to stop.
   runs       All runs in the database.
   status     How a run stands, and which of its cases need a look.

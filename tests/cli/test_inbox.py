@@ -27,7 +27,7 @@ until: TIME
 """
 TAKEN = "answered, and taken when 'interlock resume 1' runs: 5, 6\n"
 KNOWN = "'approve', 'revise', 'reject'"
-SAVED = "saved the answer to question 5; 'interlock resume 1' goes on with it\n"
+SAVED = "saved the answer to question 5; 'interlock resume 1' continues with it\n"
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
     assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
     said = asked.say("answer", "6", "reject", "--json")
     told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
-    told |= {"then": "'interlock resume 1' goes on with it"}
+    told |= {"then": "'interlock resume 1' continues with it"}
     assert (said.code, said.json) == (0, told)
 
     assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")

@@ -108,7 +108,7 @@ def test_a_family_is_answered_together_only_if_somebody_says_so(asked: World) ->
     said = asked.say("answer", "1", "overturn", "--family")
     assert said.out == (
         "saved the answer to question 1 and to 1 other of its family; "
-        "'interlock resume 1' goes on with it\n"
+        "'interlock resume 1' continues with it\n"
     )
     assert asked.say("answer", "2", "overturn", "--family", "--json").json["also"] == []
     assert asked.say("resume").code == 0

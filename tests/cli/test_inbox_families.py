@@ -74,7 +74,7 @@ def test_text_says_how_many_more(waiting: World) -> None:
     said = waiting.say("answer", str(family[0]), "approve")
     assert said.out == (
         f"saved the answer to question {family[0]} and to 2 others of its family; "
-        "'interlock resume 1' goes on with it\n"
+        "'interlock resume 1' continues with it\n"
     )
 
 

@@ -43,7 +43,7 @@ A     open    look  waits for the scout (dispatch 1)
 B     open    look  waits for the scout (dispatch 2)
 C     open    look  waits for the scout (dispatch 3)
 D     open    look  waits for the scout (dispatch 4)
-'interlock resume 1' goes on
+'interlock resume 1' continues
 """
 
 

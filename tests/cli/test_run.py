@@ -65,7 +65,7 @@ def test_the_same_command_again_begins_a_new_run_only_after_the_last_is_over(wor
     assert half == Said(
         5,
         "run 1: budget; 3 open, 1 kept; 2 dispatches\n"
-        "the budget is spent: 'interlock resume 1 --budget …' goes on\n",
+        "the budget is spent: 'interlock resume 1 --budget …' continues\n",
         "100% of the budget's dispatches is spent\n",
     )
     whole = world.say(*triage.RUN, "--budget", "dispatches=100")
@@ -80,7 +80,7 @@ def test_a_run_goes_on_where_it_was(world: World) -> None:
         4,
         "run 1: waiting; 2 open; 4 dispatches\n"
         "a human is asked: 'interlock inbox', then 'interlock resume 1'\n",
-        "going on with run 1, which is unfinished (--new begins another)\n",
+        "continuing run 1, which is unfinished (--new starts another)\n",
     )
     another = world.say(*_change(), "--new")
     assert another.out.startswith("run 2: waiting; 2 open; 4 dispatches\n")
@@ -96,7 +96,7 @@ def test_a_run_keeps_the_circuit_it_began_with(world: World) -> None:
         3,
         "run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"
         "'interlock status 1' shows which cases need a look\n",
-        "going on with run 1, which is unfinished (--new begins another); "
+        "continuing run 1, which is unfinished (--new starts another); "
         "the circuit has changed since, the run keeps the one it began with\n",
     )
 
@@ -231,7 +231,7 @@ def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> 
     assert world.say("answer", "3", "approve").code == 0
     said = world.say(*run)
     assert said.code == 0
-    assert "going on with run 1" in said.err
+    assert "continuing run 1" in said.err
     options = world.say("status", "--json").json["options"]
     assert options["agents"] == {"": "script:crew.yaml"}
     assert (options["slots"], options["budget"]) == ({"author": 1}, {"dispatches": "50"})

@@ -25,7 +25,7 @@ def test_leaving_at_a_rate_limit_is_exit_75(world: World) -> None:
     assert said.code == 75
     assert said.out.splitlines() == [
         "run 1: rate-limited; 4 open; 2 dispatches",
-        "'interlock resume 1' goes on when the limit is over",
+        "'interlock resume 1' continues when the limit is over",
     ]
     assert said.err.startswith("scout of run 1: rate-limited until ")
     assert said.err.count("\n") == 1

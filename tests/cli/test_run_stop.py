@@ -31,7 +31,7 @@ def test_stop_now_does_not_wait(world: World) -> None:
     said = ended(process)
     assert said.code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
     assert said[1:] == (
-        "run 1: stopped; 4 open; 4 dispatches\n'interlock resume 1' goes on\n",
+        "run 1: stopped; 4 open; 4 dispatches\n'interlock resume 1' continues\n",
         WAITS.format("4 answers that are"),
     )
     assert world.say("status").out.splitlines()[0] == "run 1: triage v3, stopped"
@@ -50,5 +50,5 @@ def test_nobody_waits_for_answers_that_keep(world: World) -> None:
     process.terminate()
     said = ended(process)
     assert said.code == 128 + signal.SIGTERM
-    assert said.out.endswith("'interlock resume 1' goes on\n")
+    assert said.out.endswith("'interlock resume 1' continues\n")
     assert "stopping" not in said.err

@@ -157,7 +157,7 @@ def _save_answer(
             return LateAnswer(found.run_id, found.case_no, found.data, sentence)
         also = [each for each in found.also if save(each)]
     working = find_writer(path) is not None
-    then = f"'interlock resume {found.run_id}' goes on with it"
+    then = f"'interlock resume {found.run_id}' continues with it"
     if working:
         then = "the running process takes it"
     return SavedAnswer(given.question_id, found.run_id, working, also, then)
@@ -233,7 +233,7 @@ def _answer_gate(
         # Nobody may be at work to notice; whoever goes on with the run will.
         sentence = (
             f"question {question.question_id} ran out of time at {format_time(due)}; "
-            f"'interlock resume {run.run_id}' goes on without an answer"
+            f"'interlock resume {run.run_id}' continues without an answer"
         )
         return LateAnswer(run.run_id, case_no, data, sentence)
     also: list[int] = []

@@ -387,7 +387,7 @@ class RunStatusReader:
         if not over:
             reason = f"no process works on run {run.run_id} ({run.status}): "
             reason += "'interlock inbox' shows what waits for a human, " * (run.status == "waiting")
-            reason += f"'interlock resume {run.run_id}' goes on; ask again"
+            reason += f"'interlock resume {run.run_id}' continues; ask again"
         found = {"run_id": run.run_id, "status": run.status, "over": over, "reason": reason}
         return found | {"changed_at": run.changed_at}
 

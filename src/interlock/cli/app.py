@@ -35,7 +35,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Runs": {
         "run": ("run", "Run cases through a circuit."),
-        "resume": ("run", "Go on with an unfinished run."),
+        "resume": ("run", "Continue an unfinished run."),
         "stop": ("run", "Ask the process at work to stop."),
         "runs": ("inspect", "All runs in the database."),
         "status": ("inspect", "How a run stands, and which of its cases need a look."),

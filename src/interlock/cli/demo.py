@@ -84,7 +84,7 @@ class DemoShow:
         self._run_command("resume")
         self._echo("This morning 37 of 94 tests are red. In the middle the analysis is killed:")
         self._kill_midway("analyze", f"results/{late}")
-        self._echo("The same command again. It goes on where it was:")
+        self._echo("The same command again. It continues where it was:")
         self._run_command("analyze", f"results/{late}", expect=ExitCode.WAITING)
         self._echo("Why does it say so? Every decision is on record:")
         self._run_command("explain", "C1")

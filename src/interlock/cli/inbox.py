@@ -54,7 +54,7 @@ def inbox(
     late = [each for each in questions if 0 < each.due_at <= time.time()]
     if late:
         ids = ", ".join(str(each.question_id) for each in late)
-        echo(f"out of time; 'interlock resume {late[0].run_id}' goes on without an answer: {ids}")
+        echo(f"out of time; 'interlock resume {late[0].run_id}' continues without an answer: {ids}")
     saved = [each for each in questions if each.answer_saved]
     if saved:
         ids = ", ".join(str(each.question_id) for each in saved)

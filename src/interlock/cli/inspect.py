@@ -164,7 +164,7 @@ def _echo_agents(agents: "list[AgentStatus]") -> None:
 @app.command()
 def logs(
     run_id: RunId = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as it grows.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print on as it grows.")] = False,
     case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,

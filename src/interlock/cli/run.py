@@ -89,7 +89,7 @@ def run(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Run cases through a circuit. Run again after a stop or crash, it goes on where it was."""
+    """Run cases through a circuit. Run again after a stop or crash, it continues where it was."""
     from interlock.api.circuits import Circuit
     from interlock.cli.circuits import refuse_unsound
     from interlock.runtime.circuits import read_case_file
@@ -103,7 +103,7 @@ def run(
     flags = RunFlags(agent, slots, budget, parallel, files)
 
     def tell_resumed(run: "RunRecord") -> None:
-        notice = f"going on with run {run.run_id}, which is unfinished (--new begins another)"
+        notice = f"continuing run {run.run_id}, which is unfinished (--new starts another)"
         if own.bundle.encode() != run.text:
             notice += "; the circuit has changed since, the run keeps the one it began with"
         echo_note(notice)
@@ -138,7 +138,7 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Go on with an unfinished run. It was stopped, killed, waits or is out of budget."""
+    """Continue an unfinished run. It was stopped, killed, waits or is out of budget."""
     project = open_project(db)
     files = read_file_flags(dispatch, root, watch, batch_size)
     flags = RunFlags(agent, slots, budget, parallel, files)
@@ -198,9 +198,9 @@ def list_next_steps(status: str, run_id: int) -> list[str]:
     """What to do next, where there is something to do."""
     return {
         "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
-        "rate-limited": [f"'interlock resume {run_id}' goes on when the limit is over"],
-        "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' goes on"],
-        "stopped": [f"'interlock resume {run_id}' goes on"],
+        "rate-limited": [f"'interlock resume {run_id}' continues when the limit is over"],
+        "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' continues"],
+        "stopped": [f"'interlock resume {run_id}' continues"],
         "unhealthy": [f"'interlock status {run_id}' shows which cases need a look"],
     }.get(status, [])
 
@@ -217,7 +217,7 @@ def stop(
     now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
     json: Json = False,
 ) -> None:
-    """Ask the process at work to stop. What it has is kept; resume goes on."""
+    """Ask the process at work to stop. What it has is kept; resume continues."""
     project = open_project(db)
     writer = project.writer()
     if writer is None:
