@@ -46,7 +46,7 @@ def test_a_case_that_is_over_says_where_its_papers_are(begun: World) -> None:
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     assert said.out.splitlines() == [
         "C1 F6_REPORT H16: Reported.",
-        f"case C1 (number 1) is ended at DONE; its papers are in {where}",
+        f"case C1 (number 1) is ended at DONE; its files are in {where}",
     ]
 
 
@@ -85,7 +85,7 @@ def test_other_thresholds_begin_another_suite(begun: World) -> None:
 def test_what_would_change_nothing_is_refused(begun: World, words: tuple[str, ...]) -> None:
     said = begun.hand("cursor", *words)
     assert (said.code, said.out) == (2, "")
-    assert "said with its --launch" in said.err
+    assert "add --launch SOURCE" in said.err
 
 
 def test_an_artifact_that_names_its_item_is_for_that_case(begun: World) -> None:

@@ -54,7 +54,7 @@ def test_table_of_a_bad_watcher() -> None:
     assert said.stdout == (
         "scenario  verdict  expected                                  seen\n"
         "one-step  fail     an artifact with dispatch_id 4102 for C1  "
-        "dispatch_id is a str, not an integer\n"
+        'dispatch_id is a str, not an integer; write "dispatch_id": 4102\n'
         "\n"
         "0 passed, 1 failed, 0 skipped\n"
         "  one-step matters: everything else builds on it\n"

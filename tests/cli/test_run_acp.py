@@ -71,8 +71,13 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     assert ended(process).code == 0
     assert answer_of(world) == {"chosen": option}
     assert world.say("inbox") == Said(0, "nothing waits for a human\n", "")
-    late = "interlock: question 1.1 is answered already; 'interlock inbox' lists them\n"
+    late = (
+        "interlock: question 1.1 is answered already by Ada; the answer changes nothing, "
+        "and is kept as refused\n"
+    )
     assert world.say("answer", "1.1", "allow") == Said(1, "", late)
+    refused = "refused (Stale): Question 1.1 is answered already by Ada."
+    assert refused in world.say("explain", "A").out
 
 
 def test_a_project_says_what_is_allowed_unasked(world: World) -> None:
