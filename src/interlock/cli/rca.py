@@ -359,13 +359,13 @@ def push(
     if origin and not url and not os.environ.get(URL_VARIABLE):
         url = origin.url
     name = project or (origin.project if origin else "")
-    said_by = by or os.environ.get("ASTERISK_USER", "")
-    wanted, left = collect_updates(findings, cases, said_by)
+    signed_by = by or os.environ.get("ASTERISK_USER", "")
+    wanted, left = collect_updates(findings, cases, signed_by)
     if not wanted:
         raise StateError(f"suite {suite.suite_id} has nothing to push: {_explain_left_out(left)}")
     where = find_address(os.environ, url=url, project=name, key_file=rp_key)
     with ReportPortal(where) as portal:
-        if not said_by:
+        if not signed_by:
             wanted, left = collect_updates(findings, cases, portal.get_user() or find_user())
         pushed = send(portal, wanted, dry_run=dry_run)
     if json:

@@ -57,8 +57,8 @@ def find_named_task(text: str, names: Iterable[str]) -> str:
     """The task that a blocker says must come first: `a1 must be done first`, `needs task a1`."""
     for name in sorted(names, key=len, reverse=True):
         word = rf"(?<![\w/#.-])[`'\"]?{re.escape(name)}[`'\"]?(?![\w/#-]|\.\w)"
-        said = rf"(?i:task|after|until|wait\w* for|depends on|blocked by)\s+{word}"
+        precedes = rf"(?i:task|after|until|wait\w* for|depends on|blocked by)\s+{word}"
         follows = rf"{word}\s+(?i:must|has to|have to|needs to|should|is not|isn't|first|comes)\b"
-        if re.search(f"{said}|{follows}", text):
+        if re.search(f"{precedes}|{follows}", text):
             return name
     return ""

@@ -142,14 +142,14 @@ class DeliveryHooks:
         tree.set_dispatch(dispatch_id)
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, execution: ExecutionContext
     ) -> Mapping[str, Any]:
         role = self._circuit.steps[case.step].role
         if role in steps.PROGRAMS:
             return {}
         history = self._history(case_no)
         notices = self._list_notices(case, history)
-        context = self._contexts.build(case, role, history, premises, notices)
+        context = self._contexts.build(case, role, history, execution, notices)
         return build_parameters(case=case, role=role, context=context)
 
     def _list_notices(self, case: Case, history: Sequence[PastDecision]) -> list[str]:

@@ -107,7 +107,7 @@ class FolderWatch:
             self._inotify = Inotify()
         except OSError:
             return
-        if self._mode == "auto" and not _is_heard(self._inotify, root):
+        if self._mode == "auto" and not _sees_writes(self._inotify, root):
             self._give_up()
             return
         self.interval = SAFETY
@@ -151,20 +151,20 @@ class FolderWatch:
             self._inotify = None
 
 
-def _is_heard(inotify: Inotify, root: Path) -> bool:
-    """Whether a file that is written there is told of."""
+def _sees_writes(inotify: Inotify, root: Path) -> bool:
+    """Whether inotify reports a file that is written there."""
     probe = root / f".probe.{os.getpid()}"
     try:
         number = inotify.add(root)
         probe.write_bytes(b"")
-        heard = any(found == number for found, _mask in inotify.events())
+        seen = any(found == number for found, _mask in inotify.events())
         inotify.remove(number)
         list(inotify.events())
     except OSError:
         return False
     finally:
         probe.unlink(missing_ok=True)
-    return heard
+    return seen
 
 
 def find_file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:

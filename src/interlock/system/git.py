@@ -235,9 +235,9 @@ class Git:
                     out += chunk[: most + 1 - len(out)]
                     if len(out) > most:
                         break
-            said = _read_complaint(complaint)
+            stderr = _read_complaint(complaint)
         cut = len(out) > most
-        return GitResult(-1 if cut else process.returncode, bytes(out[:most]), said, cut)
+        return GitResult(-1 if cut else process.returncode, bytes(out[:most]), stderr, cut)
 
     def stream(
         self, *words: str, feed: bytes = b"", patience: float | None = None

@@ -152,7 +152,7 @@ def find_token(
     environment's `names` that is set, else of the file `usual` where there is one."""
     if key_file is not None:
         return _check_token(_read_key_file(key_file), f"The {system} token in {key_file}")
-    token = next((said for name in names if (said := environ.get(name, "").strip())), "")
+    token = next((value for name in names if (value := environ.get(name, "").strip())), "")
     if token:
         return _check_token(token, f"The {system} token in {' or '.join(names)}")
     if not Path(usual).exists():

@@ -96,73 +96,77 @@ class KillReport(msgspec.Struct, frozen=True):
 
 
 async def kill_tree(
-    kin: Relatives, find: FindRelatives, clock: Clock, grace: float, group: int | None = None
+    relatives: Relatives, find: FindRelatives, clock: Clock, grace: float, group: int | None = None
 ) -> KillReport:
     """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
 
     The process group, whose number must still be taken, is killed at one stroke: those of it who
     fork faster than anybody can look do not get away.
     """
-    told: dict[Process, Survivor] = {}
-    rest = await _terminate(kin, find, clock, clock.now() + grace, told)
+    survivors: dict[Process, Survivor] = {}
+    rest = await _terminate(relatives, find, clock, clock.now() + grace, survivors)
     if rest:
         if group is not None:
             kill_group(group, signal.SIGKILL)
-        rest = await _kill(rest, find, clock, told)
+        rest = await _kill(rest, find, clock, survivors)
     remaining = tuple(sorted(_survivor_of(seen, "KILL") for seen in rest.values()))
-    return KillReport(tuple(sorted(told.values())), remaining)
+    return KillReport(tuple(sorted(survivors.values())), remaining)
 
 
 async def _terminate(
-    kin: Relatives, find: FindRelatives, clock: Clock, give_up: float, told: dict[Process, Survivor]
+    relatives: Relatives,
+    find: FindRelatives,
+    clock: Clock,
+    give_up: float,
+    survivors: dict[Process, Survivor],
 ) -> Relatives:
     """SIGTERM to each once; who is still there when the grace is over."""
-    while kin:
-        for process, seen in kin.items():
-            if process not in told:
-                told[process] = _survivor_of(seen, "TERM")
+    while relatives:
+        for process, seen in relatives.items():
+            if process not in survivors:
+                survivors[process] = _survivor_of(seen, "TERM")
                 send_signal(process, signal.SIGTERM)
                 send_signal(process, signal.SIGCONT)  # one that is stopped would never hear of it
-        await _wait_until_gone(kin, clock, give_up)
-        kin = await find(False) or await find(False)
+        await _wait_until_gone(relatives, clock, give_up)
+        relatives = await find(False) or await find(False)
         if clock.now() >= give_up:
             break
-    return kin
+    return relatives
 
 
 async def _kill(
-    kin: Relatives, find: FindRelatives, clock: Clock, told: dict[Process, Survivor]
+    relatives: Relatives, find: FindRelatives, clock: Clock, survivors: dict[Process, Survivor]
 ) -> Relatives:
     give_up = clock.now() + _PATIENCE
-    while kin:
-        for process, seen in (await _freeze(kin, find)).items():
-            told[process] = _survivor_of(seen, "KILL")
+    while relatives:
+        for process, seen in (await _freeze(relatives, find)).items():
+            survivors[process] = _survivor_of(seen, "KILL")
             send_signal(process, signal.SIGKILL)
-        await _wait_until_gone(kin, clock, give_up)
-        kin = await find(True) or await find(True)
+        await _wait_until_gone(relatives, clock, give_up)
+        relatives = await find(True) or await find(True)
         if clock.now() >= give_up:
             break
-    return kin
+    return relatives
 
 
-async def _freeze(kin: Relatives, find: FindRelatives) -> Relatives:
+async def _freeze(relatives: Relatives, find: FindRelatives) -> Relatives:
     """Stop all until no new one is born: what is stopped does not fork."""
     frozen: set[Process] = set()
     for _ in range(_FREEZES):
-        new = kin.keys() - frozen
+        new = relatives.keys() - frozen
         if not new:
             break
         for process in sorted(new):
             send_signal(process, signal.SIGSTOP)
         frozen |= new
-        kin = {**kin, **await find(True)}
-    return kin
+        relatives = {**relatives, **await find(True)}
+    return relatives
 
 
-async def _wait_until_gone(kin: Relatives, clock: Clock, give_up: float) -> None:
+async def _wait_until_gone(relatives: Relatives, clock: Clock, give_up: float) -> None:
     """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
     wait = _FIRST_PAUSE
-    while any(_is_alive(process) for process in kin):
+    while any(_is_alive(process) for process in relatives):
         rest = give_up - clock.now()
         if rest <= 0:
             return

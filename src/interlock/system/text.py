@@ -40,8 +40,8 @@ def format_line(text: str, limit: int = 200) -> str:
 def find_first_line(text: str, limit: int = 200) -> str:
     """The first line that says something."""
     for each in text[:20_000].splitlines():
-        if said := format_line(each, limit):
-            return said
+        if clean := format_line(each, limit):
+            return clean
     return ""
 
 
@@ -110,11 +110,11 @@ _APART = "\u200b"
 
 def escape_markdown(text: str, limit: int = 2000) -> str:
     """One line of words: no markup, no HTML, no mention, no link."""
-    said = format_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    said = _MARKS.sub(r"\\\1", said)
-    said = said.replace("://", r":\//").replace("www.", r"www\.").replace("WWW.", r"WWW\.")
-    said = _OPENERS.sub(_escape_opener, said)
-    return _CALLS.sub(lambda found: f"{found[1] or 'GH-'}{_APART}", said)
+    clean = format_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    clean = _MARKS.sub(r"\\\1", clean)
+    clean = clean.replace("://", r":\//").replace("www.", r"www\.").replace("WWW.", r"WWW\.")
+    clean = _OPENERS.sub(_escape_opener, clean)
+    return _CALLS.sub(lambda found: f"{found[1] or 'GH-'}{_APART}", clean)
 
 
 def _escape_opener(found: re.Match[str]) -> str:
@@ -125,18 +125,18 @@ def _escape_opener(found: re.Match[str]) -> str:
 
 def format_code(text: str, limit: int = 300) -> str:
     """A code span. One with a bar is written as HTML: readers of tables do not agree on bars."""
-    said = format_line(text, limit)
-    if "|" in said:
-        return f"<code>{escape_markdown(said, limit).replace(BAR, '&#124;')}</code>"
-    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", said)), default=0))
-    inner = f" {said} " if said.startswith("`") or said.endswith("`") else said
-    return f"{ticks}{inner}{ticks}" if said else ""
+    clean = format_line(text, limit)
+    if "|" in clean:
+        return f"<code>{escape_markdown(clean, limit).replace(BAR, '&#124;')}</code>"
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", clean)), default=0))
+    inner = f" {clean} " if clean.startswith("`") or clean.endswith("`") else clean
+    return f"{ticks}{inner}{ticks}" if clean else ""
 
 
 def format_code_list(texts: Iterable[str], limit: int = 12) -> str:
     all_ = list(texts)
-    said = ", ".join(format_code(text) for text in all_[:limit])
-    return f"{said} and {len(all_) - limit:,} more" if len(all_) > limit else said
+    clean = ", ".join(format_code(text) for text in all_[:limit])
+    return f"{clean} and {len(all_) - limit:,} more" if len(all_) > limit else clean
 
 
 def safe_link(url: str) -> str:
@@ -159,17 +159,17 @@ def safe_link(url: str) -> str:
     return urlunsplit((parts.scheme.lower(), host, parts.path, parts.query, parts.fragment))
 
 
-def format_link(said: str, url: str) -> str:
+def format_link(clean: str, url: str) -> str:
     """A link that cannot end early, also in a table; its text alone if the address is not safe."""
     address = safe_link(url).replace("|", "%7C")
-    return f"[{said}](<{address}>)" if address and said else said
+    return f"[{clean}](<{address}>)" if address and clean else clean
 
 
 def format_fence(text: str) -> str:
     """A block that nothing inside can close."""
-    said = clean_text(text).strip("\n")
-    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", said)), default=0))
-    return f"{ticks}text\n{said}\n{ticks}"
+    clean = clean_text(text).strip("\n")
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", clean)), default=0))
+    return f"{ticks}text\n{clean}\n{ticks}"
 
 
 LOG_BOUND: Final = 256 * 1024

@@ -100,8 +100,8 @@ def build_matrix(proofs: Sequence[CheckEvidence]) -> Matrix:
 
 
 def format_cost(tokens: int, money: float) -> str:
-    said = [f"{tokens:,} tokens"] if tokens else []
-    return ", ".join(said + ([f"{money:.2f} spent"] if money else []))
+    parts = [f"{tokens:,} tokens"] if tokens else []
+    return ", ".join(parts + ([f"{money:.2f} spent"] if money else []))
 
 
 ROOM = 60_000
@@ -280,7 +280,7 @@ def render_html(report: DeliveryReport) -> str:
 @cache
 def _environment() -> Environment:
     made = load_templates("delivery/report")
-    made.globals["message"] = lambda said: clip_block(said, _MESSAGE)
+    made.globals["message"] = lambda text: clip_block(text, _MESSAGE)
     return made
 
 

@@ -95,8 +95,8 @@ def _open_repository(folder: Path) -> tuple[Git, list[str]]:
         git = Git(folder, safe=read_safe_folders())
         ran = git.run(*words)
     if ran.is_ok:
-        said = ran.stdout.decode(errors="surrogateescape").split("\n")
-        return git, [*said, "", "", "", ""][:4]
+        output = ran.stdout.decode(errors="surrogateescape").split("\n")
+        return git, [*output, "", "", "", ""][:4]
     if "dubious ownership" in ran.stderr:
         raise SourceError(
             f"{folder} belongs to another user, so git does not read it; if you trust it: "
@@ -172,8 +172,8 @@ def fill_submodules(git: Git, found: SourceRepo) -> list[str]:
     """A note for each that stays empty."""
     if git.tree is None or not (git.tree / ".gitmodules").is_file():
         return []
-    said = git.run("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
-    rows = [row.decode(errors="surrogateescape") for row in said.stdout.split(b"\0") if row]
+    output = git.run("config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$")
+    rows = [row.decode(errors="surrogateescape") for row in output.stdout.split(b"\0") if row]
     pairs = [(key[1], key[2]) for row in rows if (key := _KEY.fullmatch(row))]
     return [note for name, path in pairs if (note := _fill_submodule(git, found, name, path))]
 
@@ -293,9 +293,9 @@ def _write_settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -
 
 def _rename_branches(git: Git, slug: str) -> None:
     """The user's branches become origin/...; a HEAD that leads nowhere keeps ours from being it."""
-    said = git.read_line("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
+    output = git.read_line("for-each-ref", "--format=%(objectname) %(refname)", _HEADS)
     lines = []
-    for line in filter(None, said.split("\n")):
+    for line in filter(None, output.split("\n")):
         at, _, name = line.partition(" ")
         lines += [f"create {ORIGIN_REFS}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
     git.read_line("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")

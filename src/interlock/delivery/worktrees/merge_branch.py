@@ -296,8 +296,10 @@ class MergeBranch:
     def _restore_tip(self) -> str:
         """The tip; if somebody else moved the merge branch, it is put back first."""
         with self.workspace.ledger.hold():
-            said = self.workspace.git.run("rev-parse", "--verify", "--quiet", self.ref).text.strip()
-            if said != self.tip:
+            current = self.workspace.git.run(
+                "rev-parse", "--verify", "--quiet", self.ref
+            ).text.strip()
+            if current != self.tip:
                 self.workspace.ledger.restore(self.workspace.git, {self.ref: self.tip})
             return self.tip
 

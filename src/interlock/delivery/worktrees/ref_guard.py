@@ -247,9 +247,9 @@ class RefGuard:
         if _STASH not in there:
             return []
         name = self.own.branch.removeprefix("refs/heads/")
-        said = self.git.read_line("log", "--walk-reflogs", "--format=%H %gs", _STASH, "--")
+        reflog = self.git.read_line("log", "--walk-reflogs", "--format=%H %gs", _STASH, "--")
         found, dropped = [], 0
-        for number, row in enumerate(said.split("\n")):
+        for number, row in enumerate(reflog.split("\n")):
             commit, _, subject = row.partition(" ")
             if f"on {name}:" not in subject.replace("On", "on"):
                 continue

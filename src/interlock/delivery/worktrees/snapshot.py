@@ -71,9 +71,9 @@ def check_staged(git: Git, base: str, largest: int) -> list[Violation]:
     entries = [(facts.split(b" "), path) for facts, path in zip(rows[::2], rows[1::2], strict=True)]
     entries = [(facts, path) for facts, path in entries if facts[4] != b"D"]
     asked = b"".join(facts[3] + b"\n" for facts, _ in entries)
-    said = git.read_line("cat-file", "--batch-check=%(objectsize)", feed=asked).split("\n")
+    sizes = git.read_line("cat-file", "--batch-check=%(objectsize)", feed=asked).split("\n")
     found, right = [], []
-    for (facts, path), size in zip(entries, said if entries else [], strict=True):
+    for (facts, path), size in zip(entries, sizes if entries else [], strict=True):
         problem = _check_staged_entry(git, facts, path, int(size) if size.isdigit() else 0, largest)
         if problem is not None:
             found.append(problem)

@@ -68,10 +68,10 @@ def repair_admin(folder: Path, admin: Path, branch: str) -> list[Violation]:
         admin.mkdir(parents=True)
     head = f"ref: {branch}\n".encode()
     if not _has_content(admin / "HEAD", head):
-        said = _read_head(admin / "HEAD")
+        place = _read_head(admin / "HEAD")
         remove_tree(admin / "HEAD")
         save_file(admin / "HEAD", head)
-        sentence = f"HEAD was at {said}, not on {_short_ref(branch)}; stay on that branch"
+        sentence = f"HEAD was at {place}, not on {_short_ref(branch)}; stay on that branch"
         found.append(Violation("head-moved", sentence))
     facts = {"commondir": "../..\n", "gitdir": f"{folder / '.git'}\n", "locked": "interlock\n"}
     for name, content in facts.items():

@@ -59,7 +59,7 @@ class Traits(msgspec.Struct, frozen=True):
     type: str
     message: str
     """As said."""
-    said: str
+    masked: str
     """The same, masked."""
     text: str
     """Type, masked message and own frames without lines: what the edit ratio sees."""
@@ -110,7 +110,7 @@ def extract_traits(failure: Failure) -> Traits:
     return Traits(
         type=kind,
         message=message[: 4 * MAX_MESSAGE_LENGTH].strip(),
-        said=masked_text,
+        masked=masked_text,
         text=text,
         names=frozenset(split_name(class_name) | split_name(test_name)),
         places=places,
@@ -162,7 +162,7 @@ def _compute_chance(found: Mapping[str, float]) -> float:
 def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
     """What the two have in common, each from 0 to 1."""
     own_words = 0.0
-    if one.said and one.said == other.said:
+    if one.masked and one.masked == other.masked:
         own_words = min(1.0, len(one.own_words) / _ENOUGH_WORDS)
     return {
         "text": Indel.normalized_similarity(one.text, other.text) * _weigh_text(one, other),

@@ -184,10 +184,10 @@ def _complete_title(title: str, cases: Iterable[CaseFinding]) -> str:
     """A title that was cut when it was kept, as far as the first sentence of a message goes."""
     if not title.endswith("…"):
         return title
-    begun = title[:-1]
+    start = title[:-1]
     messages = (find_first_line(case.message, 2 * _LONGEST_TITLE) for case in cases)
-    found = next((each for each in messages if each.startswith(begun)), "")
-    sentence = begun + found[len(begun) :].partition(". ")[0].removesuffix(".")
+    found = next((each for each in messages if each.startswith(start)), "")
+    sentence = start + found[len(start) :].partition(". ")[0].removesuffix(".")
     return format_line(sentence, _LONGEST_TITLE) if found else title
 
 

@@ -238,8 +238,10 @@ class _SourceReader:
             raise SourceError([*lost, *self._notes, _NOTHING][0])
         failed = sum(intake.launch.tally.failed for intake in self._launches)
         if failed:
-            is_told = any(intake.launch.project for intake in self._launches)
-            advice = "check what the token may see" if is_told else "give a report that names them"
+            has_project = any(intake.launch.project for intake in self._launches)
+            advice = (
+                "check what the token may see" if has_project else "give a report that names them"
+            )
             raise SourceError(f"{failed} tests failed, but nothing says which: {advice}.")
         if lost:
             raise SourceError(f"No failure was found, but not everything could be read: {lost[0]}")
