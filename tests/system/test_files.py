@@ -1,6 +1,8 @@
 """Files are written whole or not at all, read without trust, and never lost by a move."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from interlock.system.files import (
     open_log,
     read_file,
     read_stamp,
+    remove_staged,
     remove_tree,
     rename_synced,
     save_file,
@@ -215,3 +218,27 @@ def test_removing_follows_no_link_and_opens_closed_folders(tmp_path: Path) -> No
     remove_tree(tmp_path / "never")
     assert names(tmp_path) == ["kept"]
     assert (kept / "file").read_text() == "kept"
+
+
+DIES = """\
+import os, sys
+from pathlib import Path
+from interlock.system.files import stage_file
+print(stage_file(Path(sys.argv[1]), b"half of it").name, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_process_staged_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "signal.json"
+    killed = subprocess.run(
+        [sys.executable, "-c", DIES, str(target)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert names(tmp_path) == [killed.stdout.strip()]
+    alive = f".signal.json.{os.getppid()}-0.new"
+    kept = [alive, ".mine.new", "notes.12-1.new", "signal.json"]
+    for name in kept:
+        (tmp_path / name).write_text("")
+    remove_staged(tmp_path)
+    assert names(tmp_path) == sorted(kept)
+    remove_staged(tmp_path / "nowhere")

@@ -78,7 +78,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent asks a person a question of its own."""
     files: FileOptions = FileOptions()
     file_names: NameFiles = name_files
-    phase_of: Callable[[str], Phase] = lambda _step: "single"
+    phase_of: Callable[[str], Phase] = lambda _step: "triage"
     gauge: ProgressGauge
     token_limit: int = 0
 

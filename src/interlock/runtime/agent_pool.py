@@ -226,7 +226,7 @@ def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
 
 
 _TEXT = read_shape(NAMED_SHAPES["text"])
-_LATEST: tuple[Phase, ...] = ("investigation", "triage", "single")
+_LATEST: tuple[Phase, ...] = ("investigation", "triage")
 
 
 def connect_workers(

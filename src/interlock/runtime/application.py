@@ -206,7 +206,7 @@ class Application:
 
     def phase_of(self, step: str) -> Phase:
         """The phase that a batch manifest gives for a step."""
-        return "single"
+        return "triage"
 
     def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
         """Why a person's answer cannot be used, though its shape is right; empty if it can."""

@@ -16,7 +16,7 @@ from interlock.system.strict_json import Problem, format_json, read_record
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
 EntryStatus = Literal["pending", "claimed", "done", "error"]
-Phase = Literal["triage", "investigation", "single"]
+Phase = Literal["triage", "investigation"]
 
 
 class BatchEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ else's file never blocks on a pipe, follows a link or takes more than it was tol
 
 import itertools
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ _KINDS: Final = {
     stat.S_IFBLK: "a device",
 }
 _serial = itertools.count()
+_STAGED: Final = re.compile(r"\..+\.([0-9]{1,18})-[0-9]+\.new")
 
 
 class FileStamp(NamedTuple):
@@ -222,6 +224,26 @@ def stage_file(
     staged = path.with_name(f".{name}.{os.getpid()}-{next(_serial)}.new")
     _write_new(staged, data, mode, sync, dir_fd)
     return staged
+
+
+def remove_staged(folder: Path) -> None:
+    """Remove what processes that are no more had staged in a folder, and never renamed."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            staged = _STAGED.fullmatch(path.name)
+            if staged and not _is_writing(int(staged[1])):
+                path.unlink(missing_ok=True)
+
+
+def _is_writing(pid: int) -> bool:
+    """Whether another process of that number lives. Ours stages and renames without a pause."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return pid != os.getpid()
 
 
 def _write_new(

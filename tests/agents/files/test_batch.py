@@ -10,8 +10,15 @@ from tests.world.bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.desk import ask_for, turn, wrapped
 
-from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge, RunProgress
+from interlock.agents.files.batch import (
+    BatchCarrier,
+    PlainBriefer,
+    ProgressGauge,
+    RunProgress,
+    first_phase,
+)
 from interlock.agents.files.file import FileCarrier
+from interlock.runtime.application import Application
 from interlock.signals.batch import Phase
 from interlock.system.folder_watch import Mode
 
@@ -232,6 +239,23 @@ async def test_a_parent_that_writes_over_what_we_settled(tmp_path: Path) -> None
         assert batches.statuses() == ("done", ["done", "done"])
 
 
+@pytest.mark.parametrize("text", ["oops", '{"batch_id": 1}', ""])
+async def test_what_a_parent_noted_never_goes_back(tmp_path: Path, text: str) -> None:
+    async with Batches(tmp_path) as batches:
+        batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
+        await batches.edit("in_progress", ["done", "claimed"])
+        for _ in range(3):
+            await batches.write(text)
+        assert batches.statuses() == ("in_progress", ["done", "claimed"])
+        await batches.edit("in_progress", ["claimed", "claimed"])
+        assert batches.statuses() == ("in_progress", ["done", "claimed"])
+        (batches.folder / "batch-manifest.json").write_text(text)
+        batches.carrier.settle(2)
+        assert batches.statuses() == ("in_progress", ["done", "done"])
+        batches.carrier.settle(1, "unreadable")
+        assert batches.statuses() == ("done", ["error", "done"])
+
+
 async def test_what_a_parent_says_beyond_us_is_left_alone(tmp_path: Path) -> None:
     async with Batches(tmp_path) as batches:
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
@@ -289,3 +313,24 @@ async def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> 
         assert [each.failure for each in batches.replies] == ["crash"]
         batches.carrier.settle(1, "crash")
         assert batches.desk.free_capacity() == 4
+
+
+async def test_what_a_killed_process_was_about_to_rename_is_removed(tmp_path: Path) -> None:
+    gone = 2**22 + 1  # no process has such a number
+    batches = Batches(tmp_path)
+    left = [
+        batches.folder / f".batch-manifest.json.{gone}-3.new",
+        batches.folder / "7" / f".signal.json.{gone}-4.new",
+    ]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("half")
+    async with batches:
+        batches.carrier.send([ask_for(1)])
+    assert not any(path.exists() for path in left)
+    assert not list(batches.folder.rglob("*.new"))
+
+
+def test_a_circuit_of_ones_own_has_a_phase_of_the_seeds() -> None:
+    assert first_phase("draft") in ("triage", "investigation")
+    assert Application("own").phase_of("draft") in ("triage", "investigation")

@@ -58,12 +58,15 @@ _BRIEFING_TITLE = re.compile(rb"# [^\n]* Batch ([0-9]{1,18})\n")
 
 
 class ManifestFile:
-    """`batch-manifest.json` of one run: what we know, with the other side's claims merged in."""
+    """`batch-manifest.json` of one run. What we settled is kept apart from what the parent agent
+    noted: its notes are shown, and never go back, but only we say how a signal ended."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / MANIFEST_FILE
         self._manifest: BatchManifest | None = None
+        self._noted: BatchManifest | None = None
+        """As it was shown last, with all that the other side had noted by then."""
         self._stamp: FileStamp | None = None
         self._last_id = self._archive_stale()
 
@@ -82,13 +85,7 @@ class ManifestFile:
             return
         moved = move_entry(self._manifest, case_id, "error" if failed else "done", at)
         self._manifest = close_batch(moved, at)
-        theirs = self._read()
-        merged = (
-            merge_claims(self._manifest, theirs)
-            if isinstance(theirs, BatchManifest)
-            else self._manifest
-        )
-        self._write(merged)
+        self._write(self._merge(self._manifest, self._read()))
 
     def has_changed(self) -> bool:
         return self._manifest is not None and read_stamp(self._path) != self._stamp
@@ -99,13 +96,21 @@ class ManifestFile:
         assert self._manifest is not None  # noqa: S101
         self._stamp = read_stamp(self._path)
         theirs = self._read()
+        merged = self._merge(self._manifest, theirs)
         if isinstance(theirs, Problem):
-            self._write(self._manifest)
-            return set(), theirs.sentence
-        merged = merge_claims(self._manifest, theirs)
-        if _is_behind(self._manifest, theirs):
             self._write(merged)
+            return set(), theirs.sentence
+        if _is_behind(merged, theirs):
+            self._write(merged)
+        self._noted = merged
         return {one.case_id for one in merged.signals if one.status == "error"}, ""
+
+    def _merge(self, ours: BatchManifest, theirs: BatchManifest | Problem) -> BatchManifest:
+        """What we know, then what was noted before, then what is noted now: nothing goes back."""
+        for noted in (self._noted, theirs):
+            if isinstance(noted, BatchManifest):
+                ours = merge_claims(ours, noted)
+        return ours
 
     def _read(self) -> BatchManifest | Problem:
         raw = read_file(self._path, MAX_MANIFEST)
@@ -120,6 +125,7 @@ class ManifestFile:
             if self._path.is_dir() and not self._path.is_symlink():
                 move_aside(self._path, "refused")
             self._stamp = write_file(self._path, encode_manifest(manifest))
+        self._noted = manifest
 
     def _archive_stale(self) -> int:
         """Put away what a dead process left, and find the highest id that was ever given."""
@@ -135,7 +141,8 @@ class ManifestFile:
 
 
 def _is_behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
-    """Whether their copy lacks something that we have settled. That it says more is their right."""
+    """Whether their copy lacks something that was settled or noted as such before. That it says
+    more is their right."""
     their_status = {(one.case_id, one.signal_path): one.status for one in theirs.signals}
     pairs = [(one.status, their_status.get((one.case_id, one.signal_path))) for one in ours.signals]
     return (
@@ -193,12 +200,12 @@ class PlainBriefer:
 
 DEFAULT_BATCH_SIZE = 4
 BUDGET_FILE = "budget-status.json"
-_PHASE_ORDER = ("single", "triage", "investigation")
+_PHASE_ORDER = ("triage", "investigation")
 
 
-def single_phase(_step: str) -> Phase:
-    """The phase of steps that belong to none."""
-    return "single"
+def first_phase(_step: str) -> Phase:
+    """The phase of steps that belong to none: of the seeds' two, the one without clusters."""
+    return "triage"
 
 
 class BatchCarrier:
@@ -214,7 +221,7 @@ class BatchCarrier:
         workspace: Path,
         size: int = DEFAULT_BATCH_SIZE,
         tokens: int = 0,
-        phase_of: Callable[[str], Phase] = single_phase,
+        phase_of: Callable[[str], Phase] = first_phase,
     ) -> None:
         self._files = files
         self._clock = clock

@@ -52,6 +52,7 @@ from interlock.system.files import (
     move_aside,
     read_file,
     read_stamp,
+    remove_staged,
     write_file,
 )
 from interlock.system.folder_watch import FolderWatch, Mode
@@ -379,10 +380,14 @@ class FileCarrier:
         waiting.check()
 
     def _end_stale_signals(self, run_id: int) -> None:
-        """A signal that looks alive although its dispatch is over would be answered for ever."""
+        """A signal that looks alive although its dispatch is over would be answered for ever; what
+        a killed process was about to rename is in everybody's way."""
         with suppress(OSError, SourceError):
-            for path in make_run_folder(self.root, run_id).glob(f"*/{SIGNAL_FILE}"):
+            folder = make_run_folder(self.root, run_id)
+            for path in folder.glob(f"*/{SIGNAL_FILE}"):
                 end_stale_signal(path, self._open.__contains__)
+            for each in (folder, *folder.iterdir()):
+                remove_staged(each)
 
     def _on_tick(self) -> None:
         self._ticks += 1
