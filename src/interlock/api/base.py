@@ -27,7 +27,6 @@ from interlock.api.work import (
 )
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.journal.database import Writer, find_writer, open_reader, open_writer
-from interlock.journal.history import count_ends
 from interlock.journal.runs import (
     FINISHED,
     NewCase,
@@ -39,7 +38,7 @@ from interlock.journal.runs import (
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool, build_agent_context, build_agent_pool
 from interlock.runtime.application import find_application
-from interlock.runtime.circuits import Bundle, find_circuit, parse_cases
+from interlock.runtime.circuits import Bundle, parse_cases
 from interlock.runtime.settings import (
     RunConfig,
     Settings,
@@ -242,10 +241,6 @@ class ProjectBase:
             )
         return run
 
-    def find_bundle(self, circuit: str) -> Bundle:
-        """A circuit as it is written: the project's, an installed one, or in a file."""
-        return find_circuit(circuit, self.path)
-
     def prepare_circuit(
         self, name: str, thresholds: Mapping[str, Any], prompts: Path | None = None
     ) -> tuple[Circuit, dict[str, Any]]:
@@ -258,10 +253,6 @@ class ProjectBase:
         for finding in refuse_unsound(changed.source, own.source.circuit):
             self.display.note(f"note: with these thresholds {finding.message}")
         return changed, changes
-
-    def count_ends(self, run_id: int) -> dict[str, int]:
-        with self.read() as connection:
-            return dict(count_ends(connection, run_id))
 
 
 def build_digest(circuit: str, thresholds: Mapping[str, Any], content: bytes) -> str:

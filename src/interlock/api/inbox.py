@@ -430,7 +430,13 @@ def list_questions(connection: Connection, path: Path) -> list[Question]:
         *_list_inquiries(connection),
         *_list_queries(connection, path),
     ]
-    saved = [msgspec.structs.replace(each, answer_saved=_is_saved(each, path)) for each in found]
+    folder = answers_folder(path)
+    saved = [
+        msgspec.structs.replace(
+            each, answer_saved=not each.is_query and (folder / f"{each.question_id}.json").exists()
+        )
+        for each in found
+    ]
     return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
 
 
@@ -506,12 +512,6 @@ def _list_queries(connection: Connection, path: Path) -> list[Question]:
         )
         for each in list_open_queries(queries_folder(path), list_open_dispatch_ids(connection))
     ]
-
-
-def _is_saved(each: Question, path: Path) -> bool:
-    if each.is_query:
-        return False
-    return (answers_folder(path) / f"{each.question_id}.json").exists()
 
 
 def read_inbox(path: Path) -> tuple[list[Question], list[QuestionGroup]]:

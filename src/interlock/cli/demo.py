@@ -6,6 +6,7 @@ next to what was planted.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -174,7 +175,7 @@ class DemoShow:
 def _reset_world(world: "DemoWorld") -> None:
     """Forget what an earlier demo found; write down where the repositories are."""
     for old in (world.folder / ".interlock").glob("interlock.db*"):
-        old.unlink() if old.is_file() else _remove_folder(old)
+        old.unlink() if old.is_file() else shutil.rmtree(old)
     repos = "\n".join(_REPO.format(name=one.name, purpose=one.purpose) for one in world.repos)
     text = _CONFIG.format(repos=repos)
     (world.folder / "interlock.toml").write_text(text, encoding="utf-8")
@@ -187,9 +188,3 @@ def _build_command(*words: str) -> list[str]:
 def _build_environment() -> dict[str, str]:
     """Nothing of the user's own settings: the small world is for itself."""
     return {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
-
-
-def _remove_folder(folder: Path) -> None:
-    for file in folder.iterdir():
-        file.unlink()
-    folder.rmdir()

@@ -3,7 +3,6 @@
 A prompt has findings. A transcript has a verdict: what would be accepted, what refused, and why.
 """
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,15 +125,16 @@ def _lint_file(name: str, kind: LintKind | None, base: "Record", report: LintRep
 def _lint_records(name: str, base: "Record", report: LintReport) -> None:
     from interlock.testing.transcript import check_transcript, read_record
 
-    for number, raw in enumerate(_read_lines(name), 1):
-        if not raw.strip():
-            continue
-        record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), base)
-        if isinstance(record, str):
-            fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
-            report.find("record.unreadable", name, number, record, fix)
-        else:
-            report.records.append(check_transcript(record).to_plain())
+    with open_input(name, "file of transcripts") as lines:
+        for number, raw in enumerate(lines, 1):
+            if not raw.strip():
+                continue
+            record = read_record(raw.removeprefix(b"\xef\xbb\xbf"), base)
+            if isinstance(record, str):
+                fix = "Write {id, role, task_id, text} or {id, format, stream} on one line."
+                report.find("record.unreadable", name, number, record, fix)
+            else:
+                report.records.append(check_transcript(record).to_plain())
 
 
 def _read_text(name: str, report: LintReport) -> str:
@@ -147,11 +147,6 @@ def _read_text(name: str, report: LintReport) -> str:
         message = f"Byte {error.start + 1} is not UTF-8; read as an unknown character."
         report.find("file.not-utf8", name, line, message, "Save the file as UTF-8.")
         return raw.decode(errors="replace")
-
-
-def _read_lines(name: str) -> Iterator[bytes]:
-    with open_input(name, "prompt, skill or transcript") as file:
-        yield from file
 
 
 def _echo_report(report: LintReport, json: bool) -> None:

@@ -64,7 +64,7 @@ def respond(
     async def work() -> int:
         finder = SignalFinder(paths, echo_note)
         answerer = Answerer(make_agent, seconds, finder)
-        notes = Notes(finder, _format_now)
+        notes = Notes(finder, lambda: format_timestamp(time.time()))
         responder = Responder(finder, answerer, notes, parallel=parallel, report=echo_note)
         return await _respond(responder, once=once, json=json)
 
@@ -121,10 +121,6 @@ def _choose_exit_code(tally: "ResponderCounts") -> ExitCode:
     if tally.failed:
         return ExitCode.FAILED
     return ExitCode.BUDGET if tally.budget_spent else ExitCode.DONE
-
-
-def _format_now() -> str:
-    return format_timestamp(time.time())
 
 
 @app.command()

@@ -10,7 +10,7 @@ it starts, `priority` puts it before others. Everything else is the case's own i
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,9 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
     """Cases, one JSON object per line, checked; `origin` is what errors call the text."""
     cases: list[NewCase] = []
     seen: dict[str, int] = {}
-    for number, line in _split_lines(content):
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            continue
         case = _parse_case(line, f"{origin}:{number}")
         if case.case_id in seen:
             first = seen[case.case_id]
@@ -141,12 +143,6 @@ def parse_cases(content: bytes, origin: str) -> list[NewCase]:
     except StateError as error:
         raise SourceError(f"{origin}: {error}") from None
     return cases
-
-
-def _split_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    for number, line in enumerate(content.splitlines(), 1):
-        if line.strip():
-            yield number, line
 
 
 def _parse_case(line: bytes, place: str) -> NewCase:

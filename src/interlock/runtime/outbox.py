@@ -268,7 +268,8 @@ class RateLimitPauses:
         self._clock = clock
         self._wake_up = wake_up
         self._accounts = {
-            role: _find_account(carrier, role) or f"{role} of run {run_id}"
+            role: (isinstance(carrier, SharesAccount) and carrier.account_of(role))
+            or f"{role} of run {run_id}"
             for role, carrier in carriers.items()
         }
         self._until: dict[str, float] = {}
@@ -347,10 +348,6 @@ class RateLimitPauses:
         self.closed_roles = frozenset(
             role for role, account in self._accounts.items() if self._until.get(account, 0.0) > at
         )
-
-
-def _find_account(carrier: Carrier, role: str) -> str:
-    return carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
 
 
 class CarrierCapacity:
