@@ -1,11 +1,12 @@
 """deliver as a user types it: what is said in the end, how it stands, and with which exit code."""
 
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.works import AGENT, lay_out
-from tests.cli.world import World, ended, until
+from tests.cli.world import COMMAND, LIMIT, World, ended, until
 from tests.world.yard import git
 
 RUN = ("deliver", "plan.md", "--agent", AGENT)
@@ -332,3 +333,17 @@ def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
     assert said.code == 130
     assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' continues\n")
     assert world.say(*RUN).code == 0
+
+
+def test_a_reader_that_leaves_early_does_not_end_the_work(tmp_path: Path) -> None:
+    world = lay_out(tmp_path, "adds", "more>adds")
+    words = [*COMMAND, *RUN]
+    with subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "adds: PREPARE artifact -> IMPLEMENT" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(LIMIT) == 0
+    assert world.say("deliver", "status", "--json").json["outcome"] == "COMPLETE"
+    assert (tmp_path / ".interlock" / "delivery" / "plan" / "report.html").exists()

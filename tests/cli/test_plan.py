@@ -29,14 +29,14 @@ BAD = f"""\
 - `x` exits 0
 """
 SAID = """\
-bad.md:9: error plan.cycle: these tasks wait for each other in a cycle: a → b → a; \
-remove one of these waits
+bad.md:9: error plan.cycle: these tasks block each other in a cycle: a → b → a; \
+remove one of these blockers
 bad.md:9: warning criteria.vague: the criterion 'The code is clean' of task 'a' cannot be tested: \
-nobody can see whether 'clean' is true; name a command, a value, a file or a number
+'clean' cannot be measured; name a command, a value, a file or a number
 bad.md:15: error criteria.missing: task 'b' has no acceptance criteria, so nobody can tell when it \
 is done; list what must be true, or pass --allow-untestable
-bad.md:15: error task.unknown-blocker: task 'b' is blocked by 'x', which is no task of this plan; \
-write the id of a task, or none
+bad.md:15: error task.unknown-blocker: task 'b' is blocked by 'x', which is not a task of this \
+plan; write the id of a task, or none
 3 tasks: 3 errors, 1 warning
 """
 SHOWN = """\
@@ -152,8 +152,8 @@ def test_what_is_no_plan(world: World, verb: str) -> None:
     for name, problem in (
         ("gone.md", "gone.md does not exist; name the file that holds the plan"),
         (".", ". is a folder; name the file that holds the plan"),
-        ("p.yaml", "p.yaml:1: 'titel' is no field here; did you mean 'title'?"),
-        ("big.md", "big.md is larger than the 10,000,000 bytes a plan may have; divide it"),
+        ("p.yaml", "p.yaml:1: 'titel' is not a field here; did you mean 'title'?"),
+        ("big.md", "big.md is larger than the 10,000,000 bytes a plan may have; split it"),
     ):
         assert world.say("plan", verb, name) == Said(2, "", f"interlock: {problem}\n")
     assert world.say("plan", verb).code == 2

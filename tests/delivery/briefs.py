@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from interlock.delivery import parameters
+from interlock.delivery.plan.plan import Task
 from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit
@@ -13,19 +12,6 @@ from interlock.runtime.circuits import list_installed_circuits, load_bundle
 
 FENCE = "5e1fc0ffee42"
 GATES = ("CLARIFY", "INFRA_GATE")
-
-
-class Task(msgspec.Struct, frozen=True):
-    """A task as some plan has it."""
-
-    id: str
-    title: str = ""
-    work: str = ""
-    criteria: tuple[str, ...] = ()
-    blocked_by: tuple[str, ...] = ()
-    reading: tuple[str, ...] = ()
-    environment: str = ""
-    target_files: tuple[str, ...] = ()
 
 
 TASK = Task(
@@ -48,6 +34,7 @@ RICH = TaskContext(
     ),
     places=(CheckLocation("Mac", "the laptop", "as it is"),),
     experts=(Expert("tides", "tides and currents", "water moves"),),
+    notices=("`berths.py` is free now: task `1-1` is COMPLETE.",),
     guidance=("count them all", "no, only the free ones"),
     feedback=(Point("critic", 1, "berths.py:3: name it"), Point("checks", 2, "tests fails")),
     changed=("harbour/berths.py", "tests/test_berths.py"),

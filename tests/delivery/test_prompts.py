@@ -19,7 +19,6 @@ from tests.delivery.briefs import (
     PROMPTED,
     RICH,
     SPOKEN,
-    Task,
     case_at,
     filled,
     made,
@@ -28,6 +27,7 @@ from tests.delivery.briefs import (
 from tests.runtime.test_fence import HOSTILE
 
 from interlock.delivery.parameters import BLOCKS, LARGEST, NAMES
+from interlock.delivery.plan.plan import Task
 from interlock.delivery.task_context import CheckCommand, CheckLocation, Expert, Point, TaskContext
 from interlock.engine.case import Case
 from interlock.runtime.prompts import PROMPT_NAMES, check_prompt
@@ -41,12 +41,14 @@ from interlock.testing.lint import lint_prompt
 CANARY = "qzcanaryzq"
 GOLDEN = Path(__file__).parents[1] / "signals" / "golden" / "text"
 
+GOLDEN = Path(__file__).with_name("golden")
+
 
 def hostile(step: str, text: str) -> str:
     """The prompt of a step when that text stands wherever text can."""
     lines = (text,) * 40
     brief = TaskContext(
-        task=Task(text, text, text, lines, lines, lines, text, lines),
+        task=Task(text, text, "", text, lines, lines, lines, text, lines),
         fence=FENCE,
         plan=text,
         commands=(CheckCommand(text, text, text),) * 30,
@@ -58,6 +60,8 @@ def hostile(step: str, text: str) -> str:
         diff=text * 9,
         checks=lines,
         tells=lines,
+        owed=lines,
+        snapshot=text,
         claims=lines,
         expert=text,
     )
@@ -202,6 +206,21 @@ def test_an_id_that_is_none_is_not_said() -> None:
 
 def test_what_was_cut_and_what_was_overridden_is_said() -> None:
     notes = made(case_at("REVIEW"), msgspec.structs.replace(RICH, diff="line\n" * 30_000))["notes"]
-    assert notes[0].startswith("Cut to fit: the change (")
-    assert "A human decided to go on" in notes[1]
-    assert made(case_at("REVIEW", context={}), RICH)["notes"] == []
+    assert notes[1].startswith("Cut to fit: the change (")
+    assert "A human decided to go on" in notes[2]
+    assert made(case_at("REVIEW", context={}), RICH)["notes"] == list(RICH.notices)
+
+
+@pytest.mark.parametrize("step", PROMPTED)
+def test_every_prompt_reads_as_its_golden_file(step: str) -> None:
+    """Rendered in full, to be read by a person: `python -m tests.delivery.test_prompts` rewrites
+    the files."""
+    file = GOLDEN / f"{step.lower()}.md"
+    assert filled(case_at(step), RICH) == file.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in PROMPTED:
+        GOLDEN.mkdir(exist_ok=True)
+        text = filled(case_at(name), RICH)
+        (GOLDEN / f"{name.lower()}.md").write_text(text, encoding="utf-8")

@@ -3,12 +3,13 @@
 Text from outside can not move the cursor, ring the bell or rewrite the screen.
 """
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import msgspec
 import typer
@@ -58,17 +59,25 @@ def echo_json(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    sys.stdout.write(escape_json(msgspec.json.format(text, indent=2).decode()) + "\n")
+    _write(sys.stdout, escape_json(msgspec.json.format(text, indent=2).decode()))
 
 
 def echo(text: str = "") -> None:
     """A line for people, the result of the verb."""
-    sys.stdout.write(escape_text(text) + "\n")
+    _write(sys.stdout, escape_text(text))
 
 
 def echo_note(text: str) -> None:
     """A line for people beside the result: notices, progress."""
-    sys.stderr.write(escape_text(text) + "\n")
+    _write(sys.stderr, escape_text(text))
+
+
+def _write(stream: TextIO, line: str) -> None:
+    """Whoever reads our output may have gone, as in `interlock … | head`: the work goes on."""
+    try:
+        stream.write(f"{line}\n")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def echo_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

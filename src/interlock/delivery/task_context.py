@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -18,32 +18,12 @@ from interlock.agents.carrier import ExecutionContext
 from interlock.delivery import steps
 from interlock.delivery.handlers import CheckHandler
 from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.plan.plan import Task
 from interlock.delivery.rule_tags import ACCEPTS, BY, OBJECTS, VERDICT
 from interlock.delivery.worktrees.diff import Diff
 from interlock.engine.case import Case, Decision
 from interlock.signals.grammar import ID
 from interlock.system.files import save_file
-
-
-class TaskDescription(Protocol):
-    """A task as a plan has it. Any record with these fields will do."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def work(self) -> str: ...
-    @property
-    def criteria(self) -> tuple[str, ...]: ...
-    @property
-    def blocked_by(self) -> tuple[str, ...]: ...
-    @property
-    def reading(self) -> tuple[str, ...]: ...
-    @property
-    def environment(self) -> str: ...
-    @property
-    def target_files(self) -> tuple[str, ...]: ...
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -84,7 +64,7 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     """All that a prompt can be made of beside the case itself. `fence` is 8 to 64 random
     hexadecimal digits, new for each prompt; the rest is in the order of the work."""
 
-    task: TaskDescription
+    task: Task
     fence: str
     plan: str = ""
     """An excerpt of the plan around the task."""

@@ -14,8 +14,6 @@ from interlock.delivery.checks.claims import (
     compare_claims,
     compare_file_claims,
     count_claims,
-    list_unclaimed,
-    list_unclaimed_files,
     read_claim_rows,
 )
 from interlock.delivery.checks.records import Check, CheckResult
@@ -165,16 +163,6 @@ def test_found(row: ClaimRow, results: list[CheckResult], found: str) -> None:
     assert claim.sentence
 
 
-def test_what_was_not_claimed_is_listed() -> None:
-    results = [result(), result(True, "Box")]
-    claims = compare_claims([ClaimRow("unit tests", "mac", "pass")], results)
-    assert list_unclaimed(claims, results) == ("Unit tests (Box)",)
-    assert (
-        list_unclaimed(compare_claims([ClaimRow("unit tests", "", "pass")], results), results) == ()
-    )
-    assert list_unclaimed((), results) == ("Unit tests (Mac)", "Unit tests (Box)")
-
-
 CHANGED = ["src/auth/login.py", "tests/test_login.py", "README.md"]
 FILES = """Files Modified:
 - `src/auth/login.py`: added it
@@ -203,9 +191,6 @@ def test_files_are_looked_up_in_the_change() -> None:
         ("src/auth/", "verified"),
         ("the login form", "unchecked"),
     ]
-    assert list_unclaimed_files(claims, CHANGED) == ()
-    assert list_unclaimed_files(claims, ["a.py", *CHANGED]) == ("a.py",)
-    assert list_unclaimed_files((), CHANGED) == tuple(sorted(CHANGED))
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, [1], [{"x": 1}], {"name": "a"}])

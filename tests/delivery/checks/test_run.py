@@ -106,7 +106,7 @@ async def test_one_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
     result = await one(shell("echo begun; exec sleep 300", timeout=0.3), tmp_path)
     assert (result.passed, result.timed_out, result.unavailable) == (False, True, False)
     assert result.output_tail == "begun\n"
-    assert result.note == "it ran for 0.3 s and was ended"
+    assert result.note == "it was stopped after 0.3 s"
 
 
 async def test_one_that_exits_well_when_it_is_ended_did_not_pass(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_one_that_will_not_end_is_killed_as_a_tree(text: str, tmp_path: Pa
 async def test_a_daemon_is_ended_with_a_check_that_passed(tmp_path: Path) -> None:
     result = await one(shell("setsid sleep 300 >/dev/null 2>&1 & echo ok"), tmp_path)
     assert result.passed
-    assert result.note.startswith("it left 1 running, ended with it: s")
+    assert result.note.startswith("it left 1 running, stopped with it: s")
 
 
 async def test_closing_stdout_is_no_fault(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_a_flood_past_the_bound_ends_it(tmp_path: Path) -> None:
     bounds = CheckLimits(most_output=1_000_000, grace=0.05)
     result = await one(shell("yes 0123456789"), tmp_path, bounds)
     assert (result.passed, result.timed_out) == (False, False)
-    assert result.note == "it printed more than 1,000,000 bytes and was ended"
+    assert result.note == "it was stopped after printing more than 1,000,000 bytes"
     assert result.left_out > 0
 
 
@@ -189,7 +189,7 @@ async def test_a_script_of_the_work_that_is_not_there_is_a_failure(tmp_path: Pat
     result = await one(cell("./run-tests"), tmp_path)
     assert (result.passed, result.unavailable, result.exit_code) == (False, False, 127)
     result = await one(cell("bash", "tools/run.sh"), tmp_path)
-    assert (result.unavailable, result.note) == (False, "tools/run.sh is not in the work")
+    assert (result.unavailable, result.note) == (False, "tools/run.sh is missing from the work")
     (tmp_path / "run-tests").write_text("#!/bin/sh\n")
     result = await one(cell("./run-tests"), tmp_path)
     assert (result.unavailable, result.exit_code) == (False, 126)
@@ -215,7 +215,7 @@ async def test_an_environment_that_does_not_answer_is_unavailable(tmp_path: Path
     assert result.unavailable
     broken = ("sh", "-c", "echo no such container >&2; exit 1", "box")
     result = await one(_in(broken, "pytest"), tmp_path)
-    assert (result.unavailable, result.note) == (True, "the environment box does not answer")
+    assert (result.unavailable, result.note) == (True, "the environment box does not respond")
     assert "no such container" in result.output_tail
 
 
@@ -233,10 +233,10 @@ async def test_an_environment_is_asked_once_in_a_round(tmp_path: Path) -> None:
 
 
 async def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"the folder .* is not there"):
+    with pytest.raises(SourceError, match=r"the folder .* does not exist"):
         await one(cell("true"), tmp_path / "none")
     (tmp_path / "file").write_text("")
-    with pytest.raises(SourceError, match=r"the folder .* is not there"):
+    with pytest.raises(SourceError, match=r"the folder .* does not exist"):
         await one(cell("true"), tmp_path / "file")
 
 

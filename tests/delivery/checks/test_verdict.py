@@ -94,7 +94,7 @@ def test_kinds(
 
 def test_nothing_run_is_nothing_proved() -> None:
     assert compare_with_baseline([]).reasons == (
-        "no check was run: name at least one verification command",
+        "no check ran: name at least one verification command",
     )
 
 
@@ -108,7 +108,7 @@ def test_fewer_tests_can_be_allowed() -> None:
     now, before = [result(test_count=1)], [result(test_count=2)]
     verdict = compare_with_baseline(now, before, allow_fewer_tests=True)
     assert verdict.ok
-    assert verdict.notes == ("tests (native): 1 tests were carried out, 2 before",)
+    assert verdict.notes == ("tests (native): 1 tests ran; before there were 2",)
 
 
 def test_deleted_tests_hold_back_unless_tests_are_counted() -> None:

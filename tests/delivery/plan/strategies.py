@@ -2,6 +2,7 @@
 
 import string
 
+import msgspec
 from hypothesis import strategies as st
 
 from interlock.delivery.checks.records import Check, Environment
@@ -103,4 +104,17 @@ def _check() -> st.SearchStrategy[Check]:
         exit_code=st.integers(0, 255),
         timeout=st.sampled_from((600.0, 0.5, 90.0, 100.0, 7200.0)),
         purpose=WORDS,
+    )
+
+
+def strip_positions(plan: Plan) -> Plan:
+    """What a plan says, without where and in which form it was said."""
+    return msgspec.structs.replace(
+        plan,
+        phases=tuple(msgspec.structs.replace(each, line=0) for each in plan.phases),
+        tasks=tuple(msgspec.structs.replace(each, line=0) for each in plan.tasks),
+        checks=tuple(msgspec.structs.replace(each, line=0) for each in plan.checks),
+        environments=tuple(msgspec.structs.replace(each, line=0) for each in plan.environments),
+        source_form="markdown",
+        remarks=(),
     )

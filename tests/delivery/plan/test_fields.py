@@ -34,19 +34,19 @@ def test_words(command: str | list[str], expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        ("a && b", "needs a shell for '&&'"),
-        ("a | b", "needs a shell for '|'"),
-        ("a > b", "needs a shell for '>'"),
-        ("a; b", "needs a shell for ';'"),
-        ("a $(b)", r"needs a shell for '\$\('"),
-        ("a `b`", "needs a shell for '`'"),
+        ("a && b", "uses '&&'"),
+        ("a | b", "uses '|'"),
+        ("a > b", "uses '>'"),
+        ("a; b", "uses ';'"),
+        ("a $(b)", r"uses '\$\('"),
+        ("a `b`", "uses '`'"),
         ("CI=1 pytest", "write env CI=1"),
-        ("a 'b", "cannot be split: no closing quotation"),
+        ("a 'b", "cannot be split into words: no closing quotation"),
         ("", "there is no command"),
         ([], "there is no command"),
         ([""], "there is no command"),
-        (["a", "b\0c"], "holds control characters"),
-        ("a 'b\nc'", "holds control characters"),
+        (["a", "b\0c"], "contains control characters"),
+        ("a 'b\nc'", "contains control characters"),
         ("a " * 20_000, "is too long"),
     ],
 )
@@ -91,7 +91,7 @@ def test_exit_codes_and_timeouts() -> None:
         2.5,
     )
     for wrong in ("-1", "256", "ok", "1.0", "²", "9" * 50):
-        with pytest.raises(SourceError, match="is no exit code"):
+        with pytest.raises(SourceError, match="is not an exit code"):
             parse_exit_code(wrong)
     for wrong in ("soon", "0", "-5", "8d", "nan", "9" * 50):
         with pytest.raises(SourceError):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from tests.delivery.plan.strategies import LINES, plans
+from tests.delivery.plan.strategies import LINES, plans, strip_positions
 
 from interlock.delivery.checks.records import Environment
 from interlock.delivery.plan.markdown import read_markdown, write_markdown
-from interlock.delivery.plan.plan import Plan, Task, strip_positions
+from interlock.delivery.plan.plan import Plan, Task
 from interlock.delivery.plan.yaml import read_yaml_plan, write_yaml_plan
 
 GOLDEN = (Path(__file__).parent / "golden" / "plan.md").read_text(encoding="utf-8")

@@ -31,11 +31,14 @@ def test_the_ending_says_the_form(tmp_path: Path, name: str, text: str, form: st
     ("content", "problem"),
     [
         (b"# P\n\xff\xfe\n", ":2: this is not UTF-8; save the plan as UTF-8"),
-        ("# P\n".encode("utf-16"), ":1: there is a NUL byte, so this is no text; save it as UTF-8"),
-        (b"# P\n\nx\0y", ":3: there is a NUL byte, so this is no text; save it as UTF-8"),
+        (
+            "# P\n".encode("utf-16"),
+            ":1: there is a NUL byte, so this is not text; save it as UTF-8",
+        ),
+        (b"# P\n\nx\0y", ":3: there is a NUL byte, so this is not text; save it as UTF-8"),
         (
             b"#" * (MOST + 1),
-            " is larger than the 10,000,000 bytes a plan may have; divide it",
+            " is larger than the 10,000,000 bytes a plan may have; split it",
         ),
     ],
     ids=["latin", "utf-16", "nul", "large"],
@@ -54,7 +57,7 @@ def test_no_file(tmp_path: Path) -> None:
     for name, problem in (
         ("gone.md", "does not exist; name the file that holds the plan"),
         (".", "is a folder; name the file that holds the plan"),
-        ("pipe", "is no regular file; name the file that holds the plan"),
+        ("pipe", "is not a regular file; name the file that holds the plan"),
         ("loop", "cannot be read: Too many levels of symbolic links"),
         ("n" * 300, "cannot be read: File name too long"),
     ):

@@ -20,9 +20,9 @@ from interlock.system.errors import SourceError
         ("", "p.yaml: the file is empty"),
         ("- a\n", "p.yaml:1: a plan: expected `object`, got `array`"),
         ("just words\n", "p.yaml:1: a plan: expected `object`, got `str`"),
-        ("titel: x\n", "p.yaml:1: 'titel' is no field here; did you mean 'title'?"),
-        ("tasks:\n- id: 1\n  size: 2\n", "p.yaml:3: 'size' is no field here; use id, title"),
-        ("phases:\n- tasks:\n  - name: x\n", "p.yaml:3: 'name' is no field here"),
+        ("titel: x\n", "p.yaml:1: 'titel' is not a field here; did you mean 'title'?"),
+        ("tasks:\n- id: 1\n  size: 2\n", "p.yaml:3: 'size' is not a field here; use id, title"),
+        ("phases:\n- tasks:\n  - name: x\n", "p.yaml:3: 'name' is not a field here"),
         ("tasks:\n- title: x\n", "p.yaml:2: tasks[0]: object missing required field `id`"),
         ("tasks:\n- id: 1\n  criteria:\n  - GET /: works\n", "p.yaml:4: a colon made this a field"),
         ("a: &a [x]\nb: *a\n", "p.yaml:1: anchors and aliases"),
@@ -95,9 +95,11 @@ def test_nothing_to_add_changes_nothing() -> None:
 
 
 def test_a_wrong_line_of_the_project_names_the_file() -> None:
-    with pytest.raises(SourceError, match=r"^interlock.toml: the command 'a && b' needs a shell"):
+    with pytest.raises(
+        SourceError, match=r"^interlock.toml: the command 'a && b' uses '&&', which needs a shell"
+    ):
         add_project_checks(PLAN, [CheckText("x", "a && b")], ())
     with pytest.raises(SourceError, match=r"^interlock.toml: a check has no name"):
         add_project_checks(PLAN, [CheckText(" ", "a")], ())
-    with pytest.raises(SourceError, match=r"^interlock.toml: 'any' is no name"):
+    with pytest.raises(SourceError, match=r"^interlock.toml: 'any' cannot name"):
         add_project_checks(PLAN, (), [EnvironmentText("any")])

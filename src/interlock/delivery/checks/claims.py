@@ -90,17 +90,6 @@ def compare_claims(
     return tuple(_compare_row(row, names, results) for row in rows)
 
 
-def list_unclaimed(claims: Iterable[AgentClaim], results: Iterable[CheckResult]) -> tuple[str, ...]:
-    """What we checked and the agent did not speak of."""
-    spoken = {(normalize_name(each.check), normalize_name(each.environment)) for each in claims}
-    return tuple(
-        f"{each.check} ({each.environment})"
-        for each in results
-        if (normalize_name(each.check), normalize_name(each.environment)) not in spoken
-        and (normalize_name(each.check), "") not in spoken
-    )
-
-
 def compare_file_claims(
     fields: Mapping[str, Any], changed: Iterable[str], root: str = ""
 ) -> tuple[AgentClaim, ...]:
@@ -113,14 +102,6 @@ def compare_file_claims(
             if path.casefold() not in _NO_FILE:
                 paths[path] = None
     return tuple(_compare_file(path, real) for path in paths)
-
-
-def list_unclaimed_files(claims: Iterable[AgentClaim], changed: Iterable[str]) -> tuple[str, ...]:
-    """Files that changed and that no claim names."""
-    named = [each.check for each in claims if each.kind == "file"]
-    return tuple(
-        path for path in sorted(set(changed)) if not any(_is_about(name, path) for name in named)
-    )
 
 
 def count_claims(claims: Iterable[tuple[str, str, AgentClaim]]) -> tuple[ClaimComparison, ...]:
@@ -212,14 +193,14 @@ def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
 def _explain_unchecked(said: Said, about: Sequence[CheckResult]) -> str:
     if not about:
         return "we did not run it there"
-    return "it does not say how it went" if said == "unclear" else "it could not run here"
+    return "it states no result" if said == "unclear" else "it could not run here"
 
 
 def _describe_result(failed: CheckResult | None) -> str:
     if failed is None:
         return "it passes"
     if failed.timed_out:
-        return f"in {failed.environment} it was ended by its timeout"
+        return f"in {failed.environment} it timed out"
     return f"in {failed.environment} its exit code is {failed.exit_code}, not {failed.expected}"
 
 
@@ -235,7 +216,7 @@ def _clean_path(text: str, root: str) -> str:
 def _compare_file(path: str, changed: Sequence[str]) -> AgentClaim:
     found = any(_is_about(path, each) for each in changed)
     if not found and (" " in path or not re.search(r"[./]", path)):
-        return AgentClaim(path, "", "changed", "unchecked", "this is no path", "file")
+        return AgentClaim(path, "", "changed", "unchecked", "this is not a path", "file")
     sentence = "it changed" if found else "it did not change"
     return AgentClaim(path, "", "changed", "verified" if found else "refuted", sentence, "file")
 

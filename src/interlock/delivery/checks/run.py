@@ -161,7 +161,7 @@ async def run_checks(
 ) -> tuple[CheckResult, ...]:
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
     if not place.folder.is_dir():
-        raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} is not there")
+        raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} does not exist")
     round_ = _CheckRun(place, clock, limits or CheckLimits(), on_result or _ignore_result)
     try:
         async with asyncio.TaskGroup() as group:
@@ -176,7 +176,7 @@ class _CheckRun:
         self, place: CheckEnvironment, clock: Clock, limits: CheckLimits, on_result: OnResult
     ) -> None:
         if limits.at_once < 1:
-            raise SourceError(f"{limits.at_once} checks at once are none: write 1 or more")
+            raise SourceError(f"{limits.at_once} checks at once: write 1 or more")
         self._place = place
         self._clock = clock
         self._limits = limits
@@ -234,10 +234,14 @@ class _CheckRun:
         """Whether it failed only because it, or its environment, is not there."""
         if result.exit_code in (NOT_EXECUTABLE, NOT_FOUND) and not result.timed_out:
             missing = _find_missing_file(cell, self._place.folder)
-            note = f"{missing} is not in the work" if missing else "a command in it was not found"
+            note = (
+                f"{missing} is missing from the work"
+                if missing
+                else "a command in it was not found"
+            )
             return msgspec.structs.replace(result, unavailable=not missing, note=note)
         if cell.environment.prefix and not await self._is_available(cell.environment):
-            note = f"the environment {cell.environment.name} does not answer"
+            note = f"the environment {cell.environment.name} does not respond"
             return msgspec.structs.replace(result, unavailable=True, note=note)
         return result
 
@@ -283,11 +287,11 @@ def _build_result(
 
 def _describe_end(cell: CheckCell, ended: ProcessEnd, limits: CheckLimits) -> str:
     if ended.by == "wall":
-        return f"it ran for {cell.check.timeout:g} s and was ended"
+        return f"it was stopped after {cell.check.timeout:g} s"
     if ended.by == "us":
-        return f"it printed more than {limits.most_output:,} bytes and was ended"
+        return f"it was stopped after printing more than {limits.most_output:,} bytes"
     if ended.left:
-        return f"it left {len(ended.left)} running, ended with it: {ended.left[0].name}"
+        return f"it left {len(ended.left)} running, stopped with it: {ended.left[0].name}"
     return ""
 
 

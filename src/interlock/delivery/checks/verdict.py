@@ -79,7 +79,7 @@ def compare_with_baseline(
     reasons = [each.sentence for each in rows if each.kind in holds]
     notes = [each.sentence for each in rows if each.kind not in holds and each.kind != "passing"]
     if not rows:
-        reasons.append("no check was run: name at least one verification command")
+        reasons.append("no check ran: name at least one verification command")
     gone = find_deleted_tests(deleted, added)
     if gone:
         counted = allow_fewer_tests or _has_test_counts(results, before)
@@ -108,7 +108,7 @@ def _build_comparison(now: CheckResult, before: CheckResult | None) -> CheckComp
 
 def _compare_result(now: CheckResult, before: CheckResult | None) -> tuple[Kind, str]:
     if now.unavailable:
-        return "unavailable", f"cannot run here: {now.note or 'its command is not there'}"
+        return "unavailable", f"cannot run here: {now.note or 'its command was not found'}"
     known = before is not None and not before.unavailable
     if before is not None and known and (fewer := _describe_fewer_tests(now, before)):
         return "fewer_tests", fewer
@@ -118,7 +118,7 @@ def _compare_result(now: CheckResult, before: CheckResult | None) -> tuple[Kind,
         return "fixed", "failed before and passes now"
     how = _describe_failure(now)
     if before is None or not known:
-        return "not_in_baseline", f"{how}; how it was before is not known"
+        return "not_in_baseline", f"{how}; its earlier result is unknown"
     if before.passed:
         return "new_failure", f"{how}; it passed before"
     worse = _describe_worse(now, before)
@@ -127,7 +127,7 @@ def _compare_result(now: CheckResult, before: CheckResult | None) -> tuple[Kind,
 
 def _describe_failure(now: CheckResult) -> str:
     if now.timed_out:
-        return "was ended by its timeout"
+        return "timed out"
     code = "no exit code" if now.exit_code is None else f"exit code {now.exit_code}"
     return f"{code} instead of {now.expected}" + (f" ({now.note})" if now.note else "")
 
@@ -138,9 +138,9 @@ def _describe_fewer_tests(now: CheckResult, before: CheckResult) -> str:
     if before.test_count is None or new_failure or now.timed_out:
         return ""
     if now.test_count is None:
-        return f"no test was counted, {before.test_count} before"
+        return f"no tests were counted; before there were {before.test_count}"
     if now.test_count < before.test_count:
-        return f"{now.test_count} tests were carried out, {before.test_count} before"
+        return f"{now.test_count} tests ran; before there were {before.test_count}"
     return ""
 
 
@@ -148,14 +148,14 @@ def _describe_worse(now: CheckResult, before: CheckResult) -> str:
     new = sorted(set(now.failed_tests) - set(before.failed_tests))
     if new and _has_all_names(now) and _has_all_names(before):
         more = f" and {len(new) - _MOST_NAMES} more" if len(new) > _MOST_NAMES else ""
-        return f"new among its failed tests: {', '.join(new[:_MOST_NAMES])}{more}"
+        return f"newly failing tests: {', '.join(new[:_MOST_NAMES])}{more}"
     if (now.failed_count or 0) > (before.failed_count or 0) and before.failed_count is not None:
-        return f"{now.failed_count} tests failed, {before.failed_count} before"
+        return f"{now.failed_count} tests failed; before there were {before.failed_count}"
     if now.timed_out and not before.timed_out:
-        return "it came to an end before"
+        return "it finished before"
     timed = now.timed_out or before.timed_out
     if (before.exit_code or 0) < 0 and now.exit_code != before.exit_code and not timed:
-        return f"it was ended by signal {-(before.exit_code or 0)} before, which tells nothing"
+        return f"it was killed by signal {-(before.exit_code or 0)} before, which proves nothing"
     if now.exit_code != before.exit_code and now.failed_count is None and not timed:
         return f"its exit code was {before.exit_code} before"
     return ""
@@ -213,7 +213,7 @@ def build_summary(
     if empty:
         return "Nothing was changed in the tree."
     if verdict.ok:
-        return f"{len(results)} checks hold"
+        return f"{len(results)} checks pass"
     failed = [each for each in results if not each.passed]
     shown = [
         f"{each.check} ({each.environment}):\n{each.output_tail[-_MOST_OUTPUT:]}" for each in failed

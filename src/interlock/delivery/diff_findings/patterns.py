@@ -25,254 +25,202 @@ _TEST: Final[tuple[FileKind, ...]] = ("test",)
 class DiffPattern(msgspec.Struct, frozen=True):
     kind: str
     severity: Severity
+    sentence: str
     languages: tuple[str, ...]
     """Empty: all."""
     files: tuple[FileKind, ...]
     part: Part
     pattern: re.Pattern[str]
-    sentence: str
     spares_scripts: bool = False
     """A program that people start prints what they are to read."""
 
 
-def _build_pattern(
+def _build_patterns(
     kind: str,
     severity: Severity,
-    languages: str,
-    files: tuple[FileKind, ...],
-    part: Part,
-    pattern: str,
     sentence: str,
+    *rows: tuple[str, tuple[FileKind, ...], Part, str],
     spares_scripts: bool = False,
-) -> DiffPattern:
-    names = tuple(languages.split())
-    return DiffPattern(
-        kind, severity, names, files, part, re.compile(pattern), sentence, spares_scripts
+) -> tuple[DiffPattern, ...]:
+    """Patterns that find the same thing. A row is languages, kinds of file, part of the line and
+    the expression."""
+    return tuple(
+        DiffPattern(
+            kind=kind,
+            severity=severity,
+            sentence=sentence,
+            languages=tuple(languages.split()),
+            files=files,
+            part=part,
+            pattern=re.compile(expression),
+            spares_scripts=spares_scripts,
+        )
+        for languages, files, part, expression in rows
     )
 
 
 _UNREADY = r"(?:TODO|(?i:not (?:yet )?implemented|unimplemented|implement me))"
 
 ROWS: Final = (
-    _build_pattern(
+    *_build_patterns(
         "leftover",
         "warning",
-        "",
-        _BOTH,
-        "comment",
-        r"(?:^[\W_]*(?:TODO|FIXME|XXX|HACK)\b(?![-.\w])|\b(?:TODO|FIXME|HACK)(?:\(|:(?!:)))",
         "a note of work left over: do it, or put it where work is planned",
+        (
+            "",
+            _BOTH,
+            "comment",
+            r"(?:^[\W_]*(?:TODO|FIXME|XXX|HACK)\b(?![-.\w])|\b(?:TODO|FIXME|HACK)(?:\(|:(?!:)))",
+        ),
     ),
-    _build_pattern(
+    *_build_patterns(
         "suppression",
         "warning",
-        "",
-        _BOTH,
-        "comment",
-        r"#\s*noqa\s*(?:$|(?=#))|#\s*type:\s*ignore\s*(?:$|(?=#))|pylint:\s*disable=all|@ts-nocheck"
-        r"|/\*\s*eslint-disable\s*\*/|eslint-disable-(?:next-)?line\s*(?:$|\*/)|//nolint\s*$",
         "a suppression of every finding: name the one rule and say why",
+        (
+            "",
+            _BOTH,
+            "comment",
+            (
+                r"#\s*noqa\s*(?:$|(?=#))|#\s*type:\s*ignore\s*(?:$|(?=#))|pylint:\s*disable=all|@ts-nocheck"
+                r"|/\*\s*eslint-disable\s*\*/|eslint-disable-(?:next-)?line\s*(?:$|\*/)|//nolint\s*$"
+            ),
+        ),
     ),
-    _build_pattern(
+    *_build_patterns(
         "suppression",
         "notice",
-        "",
-        _BOTH,
-        "comment",
-        r"#\s*noqa:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*\s*$|#\s*type:\s*ignore\[[^\]]*\]\s*$"
-        r"|pylint:\s*disable=[\w,\s-]+$|#\s*nosec\s*$|@ts-(?:ignore|expect-error)\s*(?:\*/)?$"
-        r"|eslint-disable(?:-next-line|-line)?\s+(?!.* -- )[\w@]|//nolint:[\w,]+\s*$|NOSONAR\s*$"
-        r"|rubocop:disable|istanbul ignore\s+\w+\s*(?:\*/)?$",
-        "a finding is suppressed without a word why",
+        "a finding is suppressed without a reason",
+        (
+            "",
+            _BOTH,
+            "comment",
+            (
+                r"#\s*noqa:\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*\s*$|#\s*type:\s*ignore\[[^\]]*\]\s*$"
+                r"|pylint:\s*disable=[\w,\s-]+$|#\s*nosec\s*$|@ts-(?:ignore|expect-error)\s*(?:\*/)?$"
+                r"|eslint-disable(?:-next-line|-line)?\s+(?!.* -- )[\w@]|//nolint:[\w,]+\s*$"
+                r"|NOSONAR\s*$"
+                r"|rubocop:disable|istanbul ignore\s+\w+\s*(?:\*/)?$"
+            ),
+        ),
+        (
+            "java rust csharp",
+            _BOTH,
+            "line",
+            r"@SuppressWarnings\(\{?\"all\"|#!\[allow\(|#pragma warning disable\s*$",
+        ),
     ),
-    _build_pattern(
-        "suppression",
-        "notice",
-        "java rust csharp",
-        _BOTH,
-        "line",
-        r"@SuppressWarnings\(\{?\"all\"|#!\[allow\(|#pragma warning disable\s*$",
-        "a finding is suppressed without a word why",
-    ),
-    _build_pattern(
+    *_build_patterns(
         "debug",
         "warning",
-        "javascript",
-        _BOTH,
-        "code",
-        r"(?:^|[;{}\s])debugger\s*(?:;|$)",
         "a stop for a debugger: take it out",
+        ("javascript", _BOTH, "code", r"(?:^|[;{}\s])debugger\s*(?:;|$)"),
+        ("ruby", _BOTH, "code", r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b"),
     ),
-    _build_pattern(
+    *_build_patterns(
         "debug",
         "warning",
-        "javascript",
-        _SOURCE,
-        "code",
-        r"\bconsole\.(?:log|debug|trace|dir|table)\(",
         "debug output: take it out or use the logger",
-        True,
+        ("javascript", _SOURCE, "code", r"\bconsole\.(?:log|debug|trace|dir|table)\("),
+        ("java", _SOURCE, "code", r"\bSystem\.(?:out|err)\.print|\.printStackTrace\(\)"),
+        spares_scripts=True,
     ),
-    _build_pattern(
+    *_build_patterns(
         "debug",
         "notice",
-        "go",
-        _SOURCE,
-        "code",
-        r"\bfmt\.Print(?:ln|f)?\(|(?:^|[\s;{])print(?:ln)?\(|\bspew\.Dump\(",
         "output on stdout: a debug print?",
-        True,
+        (
+            "go",
+            _SOURCE,
+            "code",
+            r"\bfmt\.Print(?:ln|f)?\(|(?:^|[\s;{])print(?:ln)?\(|\bspew\.Dump\(",
+        ),
+        spares_scripts=True,
     ),
-    _build_pattern(
+    *_build_patterns(
         "debug",
         "warning",
-        "java",
-        _SOURCE,
-        "code",
-        r"\bSystem\.(?:out|err)\.print|\.printStackTrace\(\)",
-        "debug output: take it out or use the logger",
-        True,
+        "a debug macro: take it out",
+        ("rust", _BOTH, "code", r"\bdbg!\("),
     ),
-    _build_pattern(
-        "debug", "warning", "rust", _BOTH, "code", r"\bdbg!\(", "a debug macro: take it out"
-    ),
-    _build_pattern(
+    *_build_patterns(
         "debug",
         "warning",
-        "ruby",
-        _BOTH,
-        "code",
-        r"\bbinding\.(?:pry|irb|break)\b|^\s*byebug\b",
-        "a stop for a debugger: take it out",
-    ),
-    _build_pattern(
-        "debug",
-        "warning",
-        "php",
-        _SOURCE,
-        "code",
-        r"\b(?:var_dump|print_r|dd)\(",
         "debug output: take it out",
+        ("php", _SOURCE, "code", r"\b(?:var_dump|print_r|dd)\("),
     ),
-    _build_pattern(
+    *_build_patterns(
         "placeholder",
         "warning",
-        "javascript",
-        _SOURCE,
-        "line",
-        rf"\bthrow new \w*Error\(\s*[\"'`]{_UNREADY}",
         "a body that is not written yet",
+        ("javascript", _SOURCE, "line", rf"\bthrow new \w*Error\(\s*[\"'`]{_UNREADY}"),
+        ("go", _SOURCE, "line", rf"\bpanic\(\s*\"{_UNREADY}"),
+        (
+            "java csharp",
+            _SOURCE,
+            "line",
+            (
+                rf"\bthrow (?:new )?\w+(?:Exception|Error)\(\s*\"{_UNREADY}"
+                r"|NotImplementedException\(|(?<![\w.])TODO\("
+            ),
+        ),
+        ("rust", _BOTH, "code", r"\b(?:todo|unimplemented)!\("),
     ),
-    _build_pattern(
-        "placeholder",
-        "warning",
-        "go",
-        _SOURCE,
-        "line",
-        rf"\bpanic\(\s*\"{_UNREADY}",
-        "a body that is not written yet",
-    ),
-    _build_pattern(
-        "placeholder",
-        "warning",
-        "java csharp",
-        _SOURCE,
-        "line",
-        rf"\bthrow (?:new )?\w+(?:Exception|Error)\(\s*\"{_UNREADY}|NotImplementedException\("
-        r"|(?<![\w.])TODO\(",
-        "a body that is not written yet",
-    ),
-    _build_pattern(
-        "placeholder",
-        "warning",
-        "rust",
-        _BOTH,
-        "code",
-        r"\b(?:todo|unimplemented)!\(",
-        "a body that is not written yet",
-    ),
-    _build_pattern(
+    *_build_patterns(
         "skipped_test",
         "warning",
-        "javascript",
-        _TEST,
-        "code",
-        r"\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme)\(|^\s*x(?:it|test|describe)\(",
         "a test that is not run",
+        (
+            "javascript",
+            _TEST,
+            "code",
+            r"\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme)\(|^\s*x(?:it|test|describe)\(",
+        ),
+        ("java", _TEST, "code", r"@(?:Disabled|Ignore)\b(?!d)"),
+        ("rust", _BOTH, "code", r"#\[ignore\b"),
+        ("csharp", _TEST, "code", r"\[(?:Fact|Theory)\(Skip\s*=|\[Ignore\b"),
+        ("ruby", _TEST, "code", r"^\s*(?:xit|xdescribe|xcontext|pending)\b"),
     ),
-    _build_pattern(
+    *_build_patterns(
         "skipped_test",
         "warning",
-        "javascript",
-        _TEST,
-        "code",
-        r"\b(?:it|test|describe|context|suite)\.only\(|^\s*f(?:it|describe)\(",
         "only this test is run, all others are left out",
+        (
+            "javascript",
+            _TEST,
+            "code",
+            r"\b(?:it|test|describe|context|suite)\.only\(|^\s*f(?:it|describe)\(",
+        ),
     ),
-    _build_pattern(
+    *_build_patterns(
         "skipped_test",
         "notice",
-        "go",
-        _TEST,
-        "code",
-        r"\b[tb]\.Skip(?:Now|f)?\(",
         "a test that may be skipped: see the condition",
+        ("go", _TEST, "code", r"\b[tb]\.Skip(?:Now|f)?\("),
     ),
-    _build_pattern(
-        "skipped_test",
-        "warning",
-        "java",
-        _TEST,
-        "code",
-        r"@(?:Disabled|Ignore)\b(?!d)",
-        "a test that is not run",
-    ),
-    _build_pattern(
-        "skipped_test",
-        "warning",
-        "rust",
-        _BOTH,
-        "code",
-        r"#\[ignore\b",
-        "a test that is not run",
-    ),
-    _build_pattern(
-        "skipped_test",
-        "warning",
-        "csharp",
-        _TEST,
-        "code",
-        r"\[(?:Fact|Theory)\(Skip\s*=|\[Ignore\b",
-        "a test that is not run",
-    ),
-    _build_pattern(
-        "skipped_test",
-        "warning",
-        "ruby",
-        _TEST,
-        "code",
-        r"^\s*(?:xit|xdescribe|xcontext|pending)\b",
-        "a test that is not run",
-    ),
-    _build_pattern(
+    *_build_patterns(
         "meaningless_assert",
         "warning",
-        "javascript",
-        _TEST,
-        "code",
-        r"\bexpect\(\s*(true|1)\s*\)\s*\.\s*(?:toBe(?:Truthy|Defined)\(\)|(?:toBe|toEqual)\(\s*\1\s*\))"
-        r"|\bassert(?:\.ok)?\(\s*true\s*[,)]",
         "an assertion that cannot fail",
-    ),
-    _build_pattern(
-        "meaningless_assert",
-        "warning",
-        "java csharp go rust",
-        _TEST,
-        "code",
-        r"(?i:\bassert\.?(?:true|that)?!?\((?:t,\s*)?true\s*[,)])"
-        r"|(?i:\bassert\.?(?:equals?|eq|areequal)!?\((?:t,\s*)?(\d+),\s*\1\s*[,)])",
-        "an assertion that cannot fail",
+        (
+            "javascript",
+            _TEST,
+            "code",
+            (
+                r"\bexpect\(\s*(true|1)\s*\)\s*\.\s*"
+                r"(?:toBe(?:Truthy|Defined)\(\)|(?:toBe|toEqual)\(\s*\1\s*\))"
+                r"|\bassert(?:\.ok)?\(\s*true\s*[,)]"
+            ),
+        ),
+        (
+            "java csharp go rust",
+            _TEST,
+            "code",
+            (
+                r"(?i:\bassert\.?(?:true|that)?!?\((?:t,\s*)?true\s*[,)])"
+                r"|(?i:\bassert\.?(?:equals?|eq|areequal)!?\((?:t,\s*)?(\d+),\s*\1\s*[,)])"
+            ),
+        ),
     ),
 )
 

@@ -30,7 +30,7 @@ def _read_text(path: Path) -> str:
     if zero >= 0:
         line = content.count(b"\n", 0, zero) + 1
         raise SourceError(
-            f"{path}:{line}: there is a NUL byte, so this is no text; save it as UTF-8"
+            f"{path}:{line}: there is a NUL byte, so this is not text; save it as UTF-8"
         )
     try:
         return content.decode()
@@ -42,7 +42,7 @@ def _read_text(path: Path) -> str:
 def _read_content(path: Path) -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            what = "a folder" if path.is_dir() else "no regular file"
+            what = "a folder" if path.is_dir() else "not a regular file"
             raise SourceError(f"{path} is {what}; name the file that holds the plan")
         with path.open("rb") as file:
             content = file.read(MOST + 1)
@@ -51,5 +51,5 @@ def _read_content(path: Path) -> bytes:
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > MOST:
-        raise SourceError(f"{path} is larger than the {MOST:,} bytes a plan may have; divide it")
+        raise SourceError(f"{path} is larger than the {MOST:,} bytes a plan may have; split it")
     return content

@@ -129,7 +129,7 @@ def _describe_unclosed(what: str, line: int) -> PlanFinding:
     return PlanFinding(
         "error",
         f"text.unclosed-{what}",
-        f"the {what} opened in line {line} is never closed, so all that follows belongs to it; "
+        f"the {what} opened in line {line} is never closed, so everything after it belongs to it; "
         f"close it with {'the same marks' if what == 'fence' else '-->'}",
         line=line,
     )

@@ -1,9 +1,9 @@
 """Is a plan fit to be worked through, and is a single task ready for a developer? All by rules.
 
 `check_plan` lists everything that is wrong with a plan at once, each finding with what to do.
-`vague` says why a criterion cannot be tested; one that names a command, number, file or value never
-is. `assess` decides whether a task is ready, can be expanded from the repository, or leaves
-something open that only a human can say.
+`explain_vagueness` says why a criterion cannot be tested; one that names a command, number, file or
+value always can. `assess_task` decides whether a task is ready, can be expanded from the
+repository, or leaves something open that only a human can say.
 """
 
 import difflib
@@ -76,7 +76,7 @@ def explain_vagueness(criterion: str) -> str:
         return ""
     praise = _PRAISE.search(text)
     if praise:
-        return f"nobody can see whether {praise[0]!r} is true"
+        return f"{praise[0]!r} cannot be measured"
     if _BUILT.search(text):
         return "it only says that the task is done"
     if len(text.split()) < _FEWEST:
@@ -122,13 +122,13 @@ def _check_whole(plan: Plan) -> Iterator[PlanFinding]:
         yield PlanFinding(
             "error",
             "plan.nothing-startable",
-            "every task waits for another one, so none can start; let one be blocked by none",
+            "every task is blocked by another, so none can start; unblock one of them",
         )
     if not plan.checks:
         yield PlanFinding(
             "error",
             "plan.no-checks",
-            "nothing proves the work; add a table 'Verification Commands' to the plan, or "
+            "no checks verify the work; add a table 'Verification Commands' to the plan, or "
             "[[check]] to interlock.toml",
         )
     if not plan.title:
@@ -144,14 +144,14 @@ def _check_ids(plan: Plan) -> Iterator[PlanFinding]:
                 task,
                 "error",
                 "task.illegal-id",
-                f"{_name_task(task)} has no legal id; use {ID_RULE}",
+                f"{_name_task(task)} has an invalid id; use {ID_RULE}",
             )
         elif means_nothing(task.id):
             yield _build_finding(
                 task,
                 "error",
                 "task.illegal-id",
-                f"{_name_task(task)} has an id that means nothing in Blocked By; choose another",
+                f"{_name_task(task)} has an id that Blocked By reads as 'none'; choose another",
             )
         other = first.setdefault(task.id, task)
         alike = folded.setdefault(task.id.casefold(), task)
@@ -160,16 +160,15 @@ def _check_ids(plan: Plan) -> Iterator[PlanFinding]:
                 task,
                 "error",
                 "task.duplicate",
-                f"{_name_task(task)} stands in line {other.line} too; give one of them another id",
+                f"{_name_task(task)} is also in line {other.line}; give one of them another id",
             )
         elif alike is not task:
             yield _build_finding(
                 task,
                 "error",
                 "task.look-alike",
-                f"{_name_task(task)} differs from {alike.id!r} in line {alike.line} only "
-                "in case, and "
-                "some disks do not tell them apart; rename one",
+                f"{_name_task(task)} differs from {alike.id!r} in line {alike.line} only in case, "
+                "which some file systems ignore; rename one",
             )
 
 
@@ -198,12 +197,13 @@ def _check_blockers(plan: Plan) -> Iterator[PlanFinding]:
     for task in plan.tasks:
         for name in task.blocked_by:
             if name not in known:
+                hint = _suggest_name(name, list(known), "write the id of a task, or none")
                 yield _build_finding(
                     task,
                     "error",
                     "task.unknown-blocker",
-                    f"{_name_task(task)} is blocked by {name[:_SHOWN]!r}, which is no task of this "
-                    f"plan; {_suggest_name(name, list(known), 'write the id of a task, or none')}",
+                    f"{_name_task(task)} is blocked by {name[:_SHOWN]!r}, which is not a task of "
+                    f"this plan; {hint}",
                 )
 
 
@@ -216,9 +216,8 @@ def _check_cycles(plan: Plan) -> Iterator[PlanFinding]:
             sentence = f"{_name_task(task)} is blocked by itself; remove that"
         else:
             sentence = (
-                f"these tasks wait for each other in a cycle: {_format_cycle(path)}; "
-                "remove one of these "
-                "waits"
+                f"these tasks block each other in a cycle: {_format_cycle(path)}; "
+                "remove one of these blockers"
             )
         yield PlanFinding("error", "plan.cycle", sentence, task.id, task.line, path)
     if len(found.paths) > MOST_CYCLES:
@@ -226,7 +225,7 @@ def _check_cycles(plan: Plan) -> Iterator[PlanFinding]:
             "error",
             "plan.more-cycles",
             f"there are more cycles than the {MOST_CYCLES} shown; {len(found.caught)} tasks are "
-            "caught in them; untie the shown ones first",
+            "part of them; resolve the ones shown first",
         )
 
 
@@ -246,9 +245,8 @@ def _check_task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
             task,
             held,
             "criteria.missing",
-            f"{_name_task(task)} has no acceptance criteria, so nobody can tell when it "
-            "is done; list "
-            "what must be true, or pass --allow-untestable",
+            f"{_name_task(task)} has no acceptance criteria, so nobody can tell when it is done; "
+            "list what must be true, or pass --allow-untestable",
         )
     for criterion in task.criteria:
         if is_placeholder(criterion):
@@ -320,7 +318,7 @@ def _check_environments(plan: Plan) -> Iterator[PlanFinding]:
 
 def _describe_undeclared(who: str, name: str, known: list[str]) -> str:
     hint = _suggest_name(name, known, "add it to the table 'Environments', or name none")
-    return f"{who} wants the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
+    return f"{who} needs the environment {name[:_SHOWN]!r}, which is not declared; {hint}"
 
 
 def _check_duplicates(plan: Plan) -> Iterator[PlanFinding]:
@@ -415,7 +413,7 @@ def _find_gaps(task: Task, known: Collection[str]) -> dict[str, str]:
         "criteria": "" if _usable_criteria(task) else "no criterion can be tested",
         "location": "" if located else "it names no file, folder or piece of code",
         "approach": "" if guided else "it gives neither steps nor anything to read",
-        "dependencies": f"it waits for {unknown[0]!r}, which is no task" if unknown else "",
+        "dependencies": f"it is blocked by {unknown[0]!r}, which is not a task" if unknown else "",
     }
     return {name: sentence for name, sentence in gaps.items() if sentence}
 

@@ -206,16 +206,18 @@ def split_command(command: str | Sequence[str]) -> tuple[str, ...]:
     operator = _find_shell_operator(command)
     if operator:
         raise SourceError(
-            f"the command {shown} needs a shell for {operator!r}, and none is used; "
-            "put it into a script, or write sh -c '…'"
+            f"the command {shown} uses {operator!r}, which needs a shell, and commands run without "
+            "one; put it into a script, or write sh -c '…'"
         )
     try:
         found = tuple(shlex.split(command))
     except ValueError as error:
         problem = str(error)[:1].lower() + str(error)[1:]
-        raise SourceError(f"the command {shown} cannot be split: {problem}; balance it") from None
+        raise SourceError(
+            f"the command {shown} cannot be split into words: {problem}; fix the quotes"
+        ) from None
     if found and _ASSIGNMENT.match(found[0]):
-        raise SourceError(f"the command {shown} begins with a variable; write env {found[0]} …")
+        raise SourceError(f"the command {shown} starts with a variable; write env {found[0]} …")
     return _check_words(found, command)
 
 
@@ -224,7 +226,7 @@ def _check_words(found: tuple[str, ...], command: str) -> tuple[str, ...]:
         raise SourceError("there is no command; write the program and its arguments")
     if any(sign < " " or sign == "\x7f" for word in found for sign in word):
         shown = repr(command[:_SHOWN])
-        raise SourceError(f"the command {shown} holds control characters; put it into a script")
+        raise SourceError(f"the command {shown} contains control characters; put it into a script")
     return found
 
 
@@ -258,7 +260,7 @@ def parse_prefix(how: str) -> tuple[str, ...]:
     first = text.split()[0]
     if first.startswith("mcp__") or (not quoted and not _PROGRAM.fullmatch(first)):
         raise SourceError(
-            f"{how[:_SHOWN]!r} does not say how commands are run there; write the words that go "
+            f"{how[:_SHOWN]!r} does not say how commands are run there; put the words that go "
             "before a command in backticks, such as `docker compose exec app`, or 'directly'"
         )
     return split_command(text)
@@ -270,7 +272,7 @@ def parse_exit_code(text: str | int) -> int:
     if not given:
         return 0
     if not (given.isascii() and given.isdigit() and len(given) <= 3 and int(given) <= 255):
-        raise SourceError(f"{given[:_SHOWN]!r} is no exit code; write a number from 0 to 255")
+        raise SourceError(f"{given[:_SHOWN]!r} is not an exit code; write a number from 0 to 255")
     return int(given)
 
 
@@ -284,5 +286,5 @@ def parse_timeout(text: str | float, usual: float) -> float:
     except UsageError as error:
         raise SourceError(str(error)) from None
     if seconds > LONGEST_TIMEOUT:
-        raise SourceError(f"{given[:_SHOWN]!r} is too long for one check; the most is 7d")
+        raise SourceError(f"{given[:_SHOWN]!r} is too long for one check; the maximum is 7d")
     return seconds

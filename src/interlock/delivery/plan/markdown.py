@@ -241,7 +241,7 @@ class _TaskDraft:
                 PlanFinding(
                     "warning",
                     "task.field-twice",
-                    f"task {self.id!r} has this field twice; both are taken together, keep one",
+                    f"task {self.id!r} has this field twice; both were combined, keep one",
                     self.id,
                     line.number,
                 )

@@ -9,7 +9,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from typing import Final, Literal
 
 import msgspec
@@ -85,19 +84,6 @@ def is_legal_id(name: str) -> bool:
     return _LEGAL_ID.fullmatch(name) is not None
 
 
-def strip_positions(plan: Plan) -> Plan:
-    """What a plan says, without where and in which form it was said."""
-    return msgspec.structs.replace(
-        plan,
-        phases=tuple(msgspec.structs.replace(each, line=0) for each in plan.phases),
-        tasks=tuple(msgspec.structs.replace(each, line=0) for each in plan.tasks),
-        checks=tuple(msgspec.structs.replace(each, line=0) for each in plan.checks),
-        environments=tuple(msgspec.structs.replace(each, line=0) for each in plan.environments),
-        source_form="markdown",
-        remarks=(),
-    )
-
-
 Blockers = Mapping[str, tuple[str, ...]]
 
 
@@ -117,11 +103,6 @@ def find_direct_dependents(waits: Blockers) -> dict[str, list[str]]:
             if blocker in found:
                 found[blocker].append(name)
     return found
-
-
-def find_roots(plan: Plan) -> tuple[str, ...]:
-    """The tasks that wait for nobody."""
-    return tuple(name for name, needed in list_blockers(plan).items() if not needed)
 
 
 def find_startable(plan: Plan, done: Iterable[str] = ()) -> tuple[str, ...]:
@@ -202,100 +183,79 @@ class Cycles(msgspec.Struct, frozen=True):
 
 
 def find_cycles(plan: Plan, most: int) -> Cycles:
-    """Cycles, short ones first from each task, until every wait that is part of one is shown.
+    """Cycles, until every blocker that is part of one is shown; of several the shortest.
 
     Each path begins with the task that stands first in the plan, and lists each task once.
     At most so many are shown.
     """
-    waits = list_blockers(plan)
-    knots = _find_cyclic_groups(waits)
-    paths = tuple(islice((path for knot in knots for path in _find_cycle_paths(waits, knot)), most))
-    caught = {name for knot in knots for name in knot}
-    return Cycles(paths, tuple(name for name in waits if name in caught))
-
-
-def _find_cycle_paths(waits: Blockers, knot: set[str]) -> Iterable[tuple[str, ...]]:
-    """For every wait inside a knot that no path has shown yet, the shortest way around."""
+    blockers = _keep_cyclic(list_blockers(plan))
+    place = {name: index for index, name in enumerate(blockers)}
     shown: set[tuple[str, str]] = set()
-    members = [name for name in waits if name in knot]
-    place = {name: index for index, name in enumerate(members)}
-    for name in members:
-        for blocker in waits[name]:
-            if blocker not in knot or (name, blocker) in shown:
+    caught: set[str] = set()
+    paths: list[tuple[str, ...]] = []
+    for name, needed in blockers.items():
+        for blocker in needed:
+            if (name, blocker) in shown:
                 continue
-            path = [name, *_find_shortest_path(waits, knot, blocker, name)]
+            path = [name, *_find_shortest_path(blockers, blocker, name)]
+            if len(path) == 1 and blocker != name:
+                continue  # on the way from one cycle to another, and part of none
             shown.update(zip(path, [*path[1:], name], strict=True))
+            caught.update(path)
             first = min(range(len(path)), key=lambda at: place[path[at]])
-            yield (*path[first:], *path[:first])
+            paths.append((*path[first:], *path[:first]))
+    return Cycles(tuple(paths[:most]), tuple(name for name in blockers if name in caught))
 
 
-def _find_shortest_path(waits: Blockers, knot: set[str], start: str, goal: str) -> list[str]:
-    """The shortest way from start to just before goal; inside a knot there always is one."""
-    if start == goal:
-        return []
+def _keep_cyclic(blockers: Blockers) -> Blockers:
+    """Without the tasks that can start, and without those that only wait: what is left is part of
+    a cycle, or stands between two."""
+    endless = _drop_ended(blockers)
+    both = _drop_ended(
+        {name: tuple(each) for name, each in find_direct_dependents(endless).items()}
+    )
+    return {
+        name: tuple(each for each in needed if each in both)
+        for name, needed in endless.items()
+        if name in both
+    }
+
+
+def _drop_ended(edges: Blockers) -> Blockers:
+    """Without the nodes from which every way comes to an end."""
+    known = {name: [each for each in more if each in edges] for name, more in edges.items()}
+    left = {name: len(more) for name, more in known.items()}
+    into = find_direct_dependents(edges)
+    ended = [name for name, count in left.items() if not count]
+    for name in ended:  # grows while it is gone through
+        for other in into[name]:
+            left[other] -= 1
+            if not left[other]:
+                ended.append(other)
+    gone = {*ended}
+    return {
+        name: tuple(each for each in more if each not in gone)
+        for name, more in known.items()
+        if name not in gone
+    }
+
+
+def _find_shortest_path(blockers: Blockers, start: str, goal: str) -> list[str]:
+    """The shortest way from start to just before goal; empty if there is none, or it is there."""
     came: dict[str, str] = {start: ""}
     queue = deque([start])
-    while goal not in came:
+    while queue and goal not in came:
         name = queue.popleft()
-        for blocker in waits[name]:
-            if blocker in knot and blocker not in came:
+        for blocker in blockers[name]:
+            if blocker not in came:
                 came[blocker] = name
                 queue.append(blocker)
     way: list[str] = []
-    name = came[goal]
+    name = came.get(goal, "") if goal != start else ""
     while name:
         way.append(name)
         name = came[name]
     return way[::-1]
-
-
-def _find_cyclic_groups(waits: Blockers) -> list[set[str]]:
-    """Groups of tasks that all wait for each other, and tasks that wait for themselves."""
-    groups = _find_components(waits)
-    return [
-        group for group in groups if len(group) > 1 or any(name in waits[name] for name in group)
-    ]
-
-
-def _find_components(waits: Blockers) -> list[set[str]]:
-    """Strongly connected groups: who is reached from a task, both along and against the waits."""
-    against = find_direct_dependents(waits)
-    finished = _order_by_finish(waits)
-    seen: set[str] = set()
-    groups: list[set[str]] = []
-    for name in reversed(finished):
-        if name in seen:
-            continue
-        group, stack = {name}, [name]
-        while stack:
-            for other in against[stack.pop()]:
-                if other not in seen and other not in group:
-                    group.add(other)
-                    stack.append(other)
-        seen |= group
-        groups.append(group)
-    first = {name: index for index, name in enumerate(waits)}
-    return sorted(groups, key=lambda group: min(first[name] for name in group))
-
-
-def _order_by_finish(waits: Blockers) -> list[str]:
-    finished: list[str] = []
-    seen: set[str] = set()
-    for start in waits:
-        if start in seen:
-            continue
-        seen.add(start)
-        stack = [(start, iter(waits[start]))]
-        while stack:
-            name, rest = stack[-1]
-            deeper = next((each for each in rest if each in waits and each not in seen), None)
-            if deeper is None:
-                finished.append(name)
-                stack.pop()
-            else:
-                seen.add(deeper)
-                stack.append((deeper, iter(waits[deeper])))
-    return finished
 
 
 def index_tasks(plan: Plan) -> dict[str, Task]:

@@ -154,7 +154,7 @@ def check_environment_name(text: str) -> str:
     name = clean_title(strip_backticks(text))
     if "," in name or not name or parse_environment(name) != name:
         raise SourceError(
-            f"{name[:60]!r} is no name for an environment; write one that has no comma and does "
+            f"{name[:60]!r} cannot name an environment; use a name without commas that does "
             "not mean all or none"
         )
     return name

@@ -272,7 +272,7 @@ def _explain_error(message: str, page: YamlDocument) -> str:
         known = _list_fields(path)
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
-        return f"{place}{unknown[1][:60]!r} is no field here; {hint}"
+        return f"{place}{unknown[1][:60]!r} is not a field here; {hint}"
     if "got `object`" in problem and path and isinstance(path[-1], int):
         return f"{place}a colon made this a field; put the whole item in quotes"
     named = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
