@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, TypedDict
@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.background import CrashReporter
+from interlock.agents.carrier import Carrier
 from interlock.agents.files.batch import ProgressGauge, RunProgress
 from interlock.agents.registry import FileOptions
 from interlock.engine.circuit import HUMAN, Circuit
@@ -154,7 +155,6 @@ def work_on_run(
         _connect_gauge(pool.gauge, session, setup)
         started(session)
         status = asyncio.run(_run_session(session, pool))
-    by_hand = roles_written_out(pool.carriers)
     return RunResult(
         run.run_id,
         status,
@@ -163,7 +163,7 @@ def work_on_run(
         circuit,
         ends=dict(count_ends(connection, run.run_id)),
         stopped_by=session.stopped_by,
-        written_out=tuple(list_written_out(connection, run, circuit, by_hand)),
+        written_out=tuple(list_written_out(connection, run, circuit, pool.carriers)),
         notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
         hooks=setup.hooks,
     )
@@ -247,9 +247,10 @@ def _describe_draining(out: int) -> str:
 
 
 def list_written_out(
-    connection: Connection, run: Run, circuit: Circuit, roles: Collection[str]
+    connection: Connection, run: Run, circuit: Circuit, carriers: Mapping[str, Carrier]
 ) -> Iterator[str]:
     """Which steps wait for an answer by hand, and what to do about them."""
+    roles = roles_written_out(carriers)
     root = Path(msgspec.convert(run.options.get("files", {}), FileOptions).root)
     names = find_application(circuit.name).file_names(root)
     for case in list_cases(connection, run.run_id):
