@@ -178,7 +178,14 @@ def test_faint_leads_are_none() -> None:
     found = investigate(lead(0.29))
     assert found["suspects"] == []
     assert found["convergence_score"] < 0.5
-    assert "None of the 5 commits of boat that were looked at" in found["rca_message"]
+    message = found["rca_message"]
+    assert "No suspect was found among the 5 commits of boat" in message
+    assert "The nearest is too weak: " in message
+    assert "Not looked at: effects through calls and imports, versions of dependencies" in message
+    bare = investigate(looked_at=1)["rca_message"]
+    assert "No suspect was found among the one commit of boat" in bare
+    assert "nearest" not in bare
+    assert "touches" not in message + bare, "nobody looked everywhere"
 
 
 def test_without_history_it_says_so() -> None:

@@ -148,6 +148,11 @@ Waiting
   1 failure    for an answer to investigate
   1 failure    for an answer to recall
 
+No suspect was found for 1 cause: that clears no commit. Compared: the files and
+lines of the stack, the names of the test, and the words of the message and of
+the changed lines. Not looked at: effects through calls and imports, versions of
+dependencies, settings, submodules.
+
 Files
   out/report.html
   out/report.md"""

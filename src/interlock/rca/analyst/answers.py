@@ -25,6 +25,12 @@ one in a file of the stack, and from one that is only named alike."""
 _FAINT = 0.4
 """A lead below this is none: it would be less sure than having none."""
 _MOST_SUSPECTS = 5
+SEARCH_LIMITS = (
+    "Compared: the files and lines of the stack, the names of the test, and the words of the "
+    "message and of the changed lines. Not looked at: effects through calls and imports, versions "
+    "of dependencies, settings, submodules."
+)
+"""What the search for suspects does, and what it does not."""
 _HEAD = 200
 
 
@@ -142,7 +148,7 @@ def build_investigate_answer(
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _format_message(failure, repo, best, spot, looked_at),
+        "rca_message": _format_message(failure, repo, found, spot, looked_at),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
         "convergence_score": _compute_score(suspects) if best else _NO_LEAD,
@@ -176,7 +182,7 @@ def _compute_score(suspects: Sequence[CulpritLead]) -> float:
 def _format_message(
     failure: Failure,
     repo: str,
-    best: CulpritLead | None,
+    found: Sequence[CulpritLead],
     spot: StackLocation | None,
     looked_at: int,
 ) -> str:
@@ -186,20 +192,27 @@ def _format_message(
     if spot:
         inside = f" in {spot.function}" if spot.function else ""
         parts.append(f"It shows{inside} at {spot.path}:{spot.line}.")
-    if best:
-        commit = best.commit
+    if found and found[0].score >= _FAINT:
+        commit = found[0].commit
         parts.append(
             f'Suspect: {repo} {commit.hash[:12]} "{commit.subject}" by {commit.author}, '
-            f"{commit.at[:10]}: {'; '.join(best.why)}."
+            f"{commit.at[:10]}: {'; '.join(found[0].why)}."
         )
     elif looked_at:
-        parts.append(
-            f"None of the {looked_at} commits of {repo} that were looked at touches what failed: "
-            "look at the environment, the data or another repository."
-        )
+        parts.append(_format_not_found(repo, found, looked_at))
     else:
         parts.append("No history is known that could have brought it.")
     return " ".join(parts)
+
+
+def _format_not_found(repo: str, found: Sequence[CulpritLead], looked_at: int) -> str:
+    """That a search found nothing says nothing about where it did not look."""
+    which = f"the one commit of {repo}" if looked_at == 1 else f"the {looked_at} commits of {repo}"
+    sentences = [f"No suspect was found among {which} that may have brought it."]
+    if found:
+        nearest = found[0].commit
+        sentences.append(f'The nearest is too weak: {nearest.hash[:12]} "{nearest.subject}".')
+    return " ".join([*sentences, SEARCH_LIMITS])
 
 
 def _name_component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:

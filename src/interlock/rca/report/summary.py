@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from interlock.rca.analyst.answers import SEARCH_LIMITS
 from interlock.rca.records import Evidence, Findings
 from interlock.rca.report.outline import Cause, Outline, build_outline
 from interlock.rca.report.words import KINDS, STATES, find_case_trust, find_state, normalize_step
@@ -97,12 +98,25 @@ def format_kind(cause: Cause) -> str:
     return f"{label}, at first sight {first}" if first else label
 
 
+_SEARCHED = ("product", "automation", "firmware", "unknown")
+"""Kinds of causes that a commit may have brought."""
+
+
 def format_advice(outline: Outline) -> str:
     """What would make the findings better, if it is plain; else empty."""
     if outline.total and not outline.findings.repos and not any(c.suspects for c in outline.causes):
         return (
             "No commit is suspected, because no repository was named. "
             'Name it and analyse again: --repo "NAME=PATH:PURPOSE".'
+        )
+    unfound = sum(
+        cause.kind in _SEARCHED and cause.score is not None and not (cause.suspects or cause.loose)
+        for cause in outline.causes
+    )
+    if outline.findings.repos and unfound:
+        limits = f" {SEARCH_LIMITS}" if outline.findings.agent == "basic" else ""
+        return (
+            f"No suspect was found for {plural(unfound, 'cause')}: that clears no commit.{limits}"
         )
     return ""
 

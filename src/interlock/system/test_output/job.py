@@ -43,7 +43,7 @@ class Statement(msgspec.Struct, frozen=True):
 
     tool: str
     kind: str
-    """build, compile, lint, test, install, package, deploy, timeout, cancelled or job."""
+    """build, compile, lint, test, coverage, install, deploy, timeout, cancelled or job."""
     weight: Weight
     text: str
     line: int
@@ -173,10 +173,10 @@ bazel test Executed \d+ out of \d+ tests?: .*\b[1-9]\d* fails?\s
 msbuild build Build FAILED\.|MSBUILD : error\s
 msbuild compile .*: error (?:CS|VB|FS|MSB|NETSDK|NU|C|LNK)\d{3,5}:
 dotnet test Test Run Failed\.
-tox test \s+\S+: (?:FAIL\b|exit -?\d|commands failed)|ERROR:\s+\S+: (?:commands|could not|parallel)
-tox test \s*evaluation failed :\(
+tox build \s+\S+: (?:FAIL\b|exit -?\d|commands failed)|ERROR:\s+\S+: (?:commands|could not|parallel)
+tox build \s*evaluation failed :\(
 tox build ERROR: InvocationError for command .*\(exited with code <code>\)
-nox test nox > (?:Session \S+ failed|Command .* failed with exit code|\* \S+: failed)
+nox build nox > (?:Session \S+ failed|Command .* failed with exit code|\* \S+: failed)
 sbt test \(.*\) sbt\.TestsFailedException|.*: Tests unsuccessful$
 sbt compile \(.*compile\w*\) Compilation failed
 sbt build \(.* / .*\) (?:sbt|java|scala|xsbti)\.[\w.$]+(?:Exception|Error|Failed)\b
@@ -207,8 +207,9 @@ terraform deploy (?:\u2502 )?Error: (?:Error |Invalid |Failed |Unsupported |Miss
 kubectl deploy error: (?:deployment|timed out waiting|unable to recognize|the server )
 ansible deploy (?:fatal|failed): \[\S+\]: (?:FAILED|UNREACHABLE)!|\S+ +: ok=.*\bfailed=[1-9]
 twine deploy (?:ERROR\s+)?HTTPError: [45]\d\d\s
-pytest test (?:FAIL|ERROR:?) [Rr]equired test coverage of|Coverage failure: |.*INTERNALERROR>
-jest test Jest: \".*\" coverage threshold|Jest: .* threshold for .* not met
+pytest coverage (?:FAIL|ERROR:?) [Rr]equired test coverage of|Coverage failure:\s
+pytest build .*INTERNALERROR>
+jest coverage Jest: \".*\" coverage threshold|Jest: .* threshold for .* not met
 prove test Result: FAIL$|Bail out!
 karma test (?:.*: )?Executed \d+ of \d+ .*\b(?:DISCONNECTED|ERROR)\b
 cypress test \s*\u2716\s+\d+ of \d+ failed
@@ -404,10 +405,14 @@ class _JobReader:
         open_statements = (*self._doubtful, *self._failed)
         # The system's word about the whole job overrules what its steps and tools say; a runner
         # that marks failed steps and marked none overrules the tools; a tool overrules nothing.
-        if self._succeeded and self._succeeded.weight > max(gravest, Weight.TOOL):
+        # Tests that failed have failed, whatever the job makes of it, unless a green run follows.
+        red_tests = [one for one in self._failed if _is_about_tests(one)]
+        is_job_green = self._succeeded and self._succeeded.weight > max(gravest, Weight.TOOL)
+        if is_job_green and not red_tests:
             return JobVerdict(SUCCEEDED, self._succeeded, overruled=open_statements)
         if gravest:
-            decisive = next(one for one in self._failed if one.weight == gravest)
+            grave = [one for one in self._failed if one.weight == gravest]
+            decisive = (red_tests if is_job_green else grave)[0]
             return JobVerdict(FAILED, decisive, self._find_cause(decisive))
         if self._succeeded and not any(one.weight == Weight.TOOL for one in open_statements):
             return JobVerdict(SUCCEEDED, self._succeeded, overruled=open_statements)
@@ -425,5 +430,11 @@ class _JobReader:
         return min(near, key=lambda one: (one.weight, one.kind == "build"))
 
 
+def _is_about_tests(failed: Statement) -> bool:
+    return failed.weight == Weight.TOOL and failed.kind == "test"
+
+
 def _is_repaired(failed: Statement, success: Statement) -> bool:
-    return failed.weight == Weight.TOOL and failed.tool == success.tool
+    """Whether a later run of the same tool makes it good; failed tests may just be ignored."""
+    is_same = failed.weight == Weight.TOOL and failed.tool == success.tool
+    return is_same and not _is_about_tests(failed)
