@@ -59,7 +59,7 @@ def test_the_author_sees_the_remarks_and_the_human_the_warning(tmp_path: Path) -
         '"remarks": ["what to change"]}.\n'
     )
     assert prompts["approve", 1] == (
-        'Publish this change on "the login"?\nThe critic calls this change risky.\n\ntwo\n\n'
+        'Publish this change on "the login"?\n\nThe critic calls this change risky.\n\ntwo\n\n'
         "The critic gave it 0.9.\n"
     )
     assert prompts["publish", 1] == "Publish this, unchanged:\n\ntwo\n"

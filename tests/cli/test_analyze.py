@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.cli.h_table import PLAIN, walks
 from tests.cli.reds import CAUSE, DISK, F0, F1, F3, F5, KEY, KEY_TOO, TRIAGE, TYPE, junit
@@ -19,6 +20,7 @@ from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
 from interlock.cli.rca import shorten_waiting_lines
 from interlock.journal.database import hold_writer_lock
 from interlock.rca.demo.world import DemoWorld as Demo
+from interlock.rca.report.document import Document
 
 REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"
@@ -174,6 +176,29 @@ def test_what_can_be_given(pile: World, words: tuple[str, ...], name: str, failu
 def test_the_folder_one_stands_in_gives_the_suite_its_name(pile: World) -> None:
     assert told(pile, ".")["summary"]["failures"] == 3
     assert pile.say("report").out.splitlines()[0] == pile.folder.name
+
+
+def test_what_analyze_prints_as_json_is_a_report(pile: World) -> None:
+    found = told(pile, ".")
+    written = json.loads(
+        (pile.folder / "interlock-report" / pile.folder.name / "report.json").read_text()
+    )
+    report = msgspec.convert(found | {"schema_version": 1}, Document, strict=True)
+    assert report.summary.failures == 3
+    assert set(written) <= {*found, "schema_version"}
+    assert found["summary"] == written["summary"]
+    assert [case["case_id"] for case in found["findings"]["cases"]] == ["C1", "C2", "C3"]
+
+
+def test_where_nothing_failed_the_json_is_a_report_too(world: World) -> None:
+    world.write("green.xml", '<testsuite tests="1"><testcase name="a" classname="b"/></testsuite>')
+    found = told(world, "green.xml", code=0)
+    assert (found["suite_id"], found["tests"], found["failures"]) == (None, 1, 0)
+    report = msgspec.convert(found | {"schema_version": 1}, Document, strict=True)
+    assert (report.summary.verdict, report.findings.cases) == (
+        "No failures. There is nothing to explain.",
+        (),
+    )
 
 
 def test_an_envelope(world: World) -> None:
@@ -436,7 +461,8 @@ def test_nothing_failed(world: World) -> None:
         "nothing failed: 1 test and no failure, so nothing to analyse\n",
         "note: there are no failures in there\n",
     )
-    assert told(world, "green.xml", code=0) == {"suite_id": None, "tests": 1, "failures": 0}
+    found = told(world, "green.xml", code=0)
+    assert (found["suite_id"], found["tests"], found["failures"]) == (None, 1, 0)
 
 
 def test_a_green_log_is_no_proof_unless_it_says_how_the_job_ended(world: World) -> None:

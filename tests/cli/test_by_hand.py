@@ -207,7 +207,9 @@ def test_reassess_goes_back_to_each_target_and_asks_anew(
     assert (found["status"], found["current_step"]) == ("done", "DONE")
     assert rules(found)[-2:] == ["H12", "H16"]
     assert {"review-decision.attempt-1.json", "prompt-f5-loop-2.md"} <= files(reviewable)
-    assert json.loads((home(reviewable) / "review-decision.json").read_text()) == APPROVE
+    kept = json.loads((home(reviewable) / "review-decision.json").read_text())
+    assert kept.pop("reviewed_by")
+    assert kept == APPROVE
     assert rows(reviewable, "select status, decision from rca_cases where case_no = 1") == [
         ("closed", "approve")
     ]
@@ -216,7 +218,7 @@ def test_reassess_goes_back_to_each_target_and_asks_anew(
 def test_a_case_sent_back_too_often_ends_in_error(begun: World) -> None:
     back = {"decision": "reassess", "loop_target": F3}
     found = go(begun, MISS, TRIAGE, PLACE, *([CAUSE, ALONE, back] * 4))
-    assert (found["status"], found["current_step"]) == ("error", "DONE")
+    assert (found["status"], found["current_step"]) == ("error", "UNRESOLVED")
     assert rules(found)[-1] == "H13-spent"
     said = save(begun, CAUSE)
     told = "asterisk: case C1 of run 1 waits for no answer: it is UNRESOLVED\n"
@@ -348,6 +350,20 @@ def test_saving_while_another_process_works_leaves_the_answer_for_it(begun: Worl
     assert state(begun)["current_step"] == F1
 
 
+def test_a_saved_review_says_who_gave_it(reviewable: World) -> None:
+    go(reviewable, {"decision": "approve"})
+    ((saved,),) = rows(reviewable, "select reviewed_by from rca_cases where case_no = 1")
+    assert saved not in ("", "whoever was asked")
+    assert (
+        json.loads((home(reviewable) / "review-decision.json").read_text())["reviewed_by"] == saved
+    )
+
+
+def test_a_saved_review_may_name_another_reviewer(reviewable: World) -> None:
+    go(reviewable, {"decision": "approve", "reviewed_by": "ines"})
+    assert rows(reviewable, "select reviewed_by from rca_cases where case_no = 1") == [("ines",)]
+
+
 def test_what_was_saved_before_a_crash_is_taken_by_the_next_call(begun: World) -> None:
     """`interlock save` only leaves the answer, as `asterisk save` had done when it was killed."""
     begun.write("answer.json", json.dumps(MISS))
@@ -419,7 +435,8 @@ def test_the_files_are_a_projection_and_losing_them_loses_nothing(reviewable: Wo
     assert state(reviewable) == before
     answered = {"recall-result.json", "triage-result.json", "resolve-result.json"}
     answered |= {"artifact.json", "correlate-result.json"}
-    assert files(reviewable) == {"state.json", "prompt-f5.md", *answered}
+    prompts = {f"prompt-f{number}.md" for number in range(6)}
+    assert files(reviewable) == {"state.json", *prompts, *answered}
     assert go(reviewable, APPROVE, DRAFT)["status"] == "done"
 
 

@@ -19,6 +19,7 @@ from interlock.rca.briefing import (
 )
 from interlock.rca.config import RcaConfig
 from interlock.rca.families import FamilyQueue
+from interlock.rca.knowledge.suites import list_suite_cases
 from interlock.rca.steps import F0, F1, F3, STEPS
 from interlock.runtime.application import RunSetup
 from interlock.signals.batch import Briefing, Phase
@@ -72,6 +73,30 @@ def test_it_grows_with_triage_and_then_with_causes(room: Caseroom) -> None:
     assert [each.rca_id for each in done.rcas] == ["R1", "R2"]
     assert done.rcas[0].component == "boat/keel"
     assert done.patterns[0].component == "boat/keel"
+
+
+def test_hypotheses_are_told_in_words(room: Caseroom) -> None:
+    room.sit(crew(), TERMS, budget=Budget(dispatches=6))
+    assert briefing(room).symptoms[0].hypothesis == (
+        "Product Bug: Keel.weigh() gave * tons for an anchor of *"
+    )
+
+
+def test_keys_tell_clusters_apart(tmp_path: Path) -> None:
+    room = Caseroom(tmp_path)
+    errors = (ANCHOR, "the mast is 4 m long, not 5", "no such harbour: Ystad")
+    room.take_in(
+        launch(*[told(f"t{n}{name}", text) for n, text in enumerate(errors) for name in "ab"])
+    )
+    room.sit(crew(), TERMS, budget=Budget(dispatches=12))
+    with room.reading() as connection:
+        cases = list_suite_cases(connection, 1)
+        families = FamilyQueue({case.case_id: case.name[:2] for case in cases})
+        for case in cases:
+            families.restore(case.case_id, "F3_INVESTIGATE", "open", worked=True)
+        keys = [each.key for each in add_findings(blank(), connection, 1, families).clusters]
+    assert keys[0] == "product|boat|keel_weigh_gave_tons_for_an"
+    assert len(set(keys)) == 3
 
 
 def test_clusters_are_told_when_they_are_investigated(room: Caseroom) -> None:

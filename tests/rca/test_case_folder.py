@@ -10,7 +10,7 @@ from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launc
 from interlock.engine.schedule import Budget
 from interlock.journal.history import list_cases, list_dispatches
 from interlock.rca.case_folder import REGRESSIONS_FILE, STATE_FILE, build_state, write_case_folders
-from interlock.rca.steps import F0, F1, F2, F3, F4, F5
+from interlock.rca.steps import F0, F1, F2, F3, F4, F5, STEPS, name_prompt_by_family
 
 
 @pytest.fixture
@@ -39,7 +39,9 @@ def test_a_case_that_nobody_asked_about_has_no_folder(room: Caseroom, tmp_path: 
 def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) -> None:
     room.sit(crew({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
     folder = projected(room, tmp_path) / "1"
-    assert {path.name for path in folder.iterdir()} == {
+    prompts = {path.name for path in folder.glob("prompt-*.md")}
+    assert {name_prompt_by_family(step, 1) for step in STEPS} <= prompts
+    assert {path.name for path in folder.iterdir()} - prompts == {
         STATE_FILE,
         REGRESSIONS_FILE,
         "recall-result.json",
@@ -145,8 +147,8 @@ def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Pa
     ("answers", "status", "step"),
     [
         ({F5: {"silent": True}}, "paused", "F5_REVIEW"),
-        ({F3: {"crash": "gone"}}, "error", "DONE"),
-        ({F5: {"decision": "reassess"}}, "error", "DONE"),
+        ({F3: {"crash": "gone"}}, "error", "FAILED"),
+        ({F5: {"decision": "reassess"}}, "error", "UNRESOLVED"),
     ],
 )
 def test_a_case_elsewhere_says_where(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Reply
 from interlock.agents.files.file import find_saved_artifact, read_saved_artifact, write_artifact
 from interlock.agents.registry import FILE_CARRIERS, FileOptions
+from interlock.api.inbox import find_user
 from interlock.api.work import load_circuit
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN, Circuit, Step
@@ -21,6 +22,9 @@ from interlock.runtime.application import find_application
 from interlock.runtime.settings import RunConfig
 from interlock.signals.signal_file import Artifact
 from interlock.system.errors import SourceError, StateError
+
+REVIEWED_BY = "reviewed_by"
+"""Who answered a gate by hand; whoever saved the answer, unless it names somebody."""
 
 
 class SavedArtifact(msgspec.Struct, frozen=True):
@@ -57,6 +61,9 @@ def save_artifact(
     unfit = application.check_review(options.terms, asked.step, artifact.data)
     if unfit:
         raise SourceError(f"{file}: {unfit} Nothing was saved")
+    if circuit.steps[asked.step].gate and not artifact.data.get(REVIEWED_BY):
+        named = {**artifact.data, REVIEWED_BY: find_user()}
+        artifact = msgspec.structs.replace(artifact, data=named)
     path = write_artifact(
         Path(files.root),
         case.run_id,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from interlock.api.project import Project
     from interlock.api.work import RunResult
     from interlock.rca.knowledge.suites import Suite
-    from interlock.rca.records import Launch
+    from interlock.rca.records import Findings, Launch
     from interlock.rca.sources.read import SourceLaunch
     from interlock.rca.sources.reportportal.push import PushResult
 
@@ -190,7 +190,7 @@ def analyze(
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and not any(intake.failures for intake in intakes):
-            _report_no_failures(intakes, json=json)
+            _report_no_failures(name, intakes, json=json)
             return
         circuit, changes = project.prepare_circuit(
             analysis.CIRCUIT, read_thresholds(sets or ()), prompt_dir
@@ -268,16 +268,26 @@ def _announce_new_failures(suite: "Suite", count: int) -> None:
     echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
-def _report_no_failures(intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
+def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
-        echo_json({"suite_id": None, "tests": tests, "failures": 0})
+        nothing = analysis.build_empty_findings(name, intakes)
+        fields = {"suite_id": None, "tests": tests, "failures": 0}
+        echo_json(fields | _encode_report(nothing))
         return
     if tests:
         ran = plural(tests, "test", "tests")
         echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
         echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
+
+
+def _encode_report(findings: "Findings") -> dict[str, Any]:
+    """What report.json holds, and report.schema.json describes."""
+    from interlock.rca.report.document import build_document, encode_document
+    from interlock.rca.report.outline import build_outline
+
+    return encode_document(build_document(build_outline(findings)))
 
 
 def _show_suite(
@@ -288,17 +298,15 @@ def _show_suite(
     *,
     json: bool,
 ) -> None:
-    from interlock.rca.report.document import build_summary
-    from interlock.rca.report.outline import build_outline
     from interlock.rca.report.summary import format_summary
 
     findings = analysis.collect_findings(connection, suite)
     files = analysis.write_report(findings, folder)
     if json:
         status = result.status if result else analysis.read_status(connection, suite)
-        summary = msgspec.to_builtins(build_summary(build_outline(findings)))
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
-        echo_json(fields | {"summary": summary, "files": [str(path) for path in files]})
+        names = {"files": [str(path) for path in files]}
+        echo_json(fields | _encode_report(findings) | names)
         return
     width = shutil.get_terminal_size().columns
     for line in format_summary(findings, [str(path) for path in files], width):

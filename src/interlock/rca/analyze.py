@@ -33,7 +33,7 @@ from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.files import write_file
-from interlock.system.time import parse_timestamp
+from interlock.system.time import format_timestamp, parse_timestamp
 
 CIRCUIT = "rca"
 
@@ -221,6 +221,12 @@ def collect_findings(connection: Connection, suite: Suite) -> Findings:
         at=time.time(),
         agent=_format_agents(options),
     )
+
+
+def build_empty_findings(name: str, intakes: Sequence[SourceLaunch]) -> Findings:
+    """What a report says of launches in which nothing failed; they are no suite."""
+    launches = tuple(intake.launch for intake in intakes)
+    return Findings(suite_id=0, name=name, made_at=format_timestamp(time.time()), launches=launches)
 
 
 def read_config(options: RunConfig) -> RcaConfig:

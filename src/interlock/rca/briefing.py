@@ -21,6 +21,7 @@ from interlock.rca.steps import (
     name_prompt_by_family,
     name_prompt_by_number,
 )
+from interlock.rca.taxonomy import TAXONOMY
 from interlock.signals.batch import (
     Briefing,
     BriefingCause,
@@ -31,6 +32,8 @@ from interlock.signals.batch import (
 )
 
 _OFTEN = 2
+_KEY_WORDS = 6
+_WORD = re.compile(r"[^\W_]+")
 _MOST_PATTERNS = 20
 _TOKEN = re.compile(r"<(?:num|id|ip|url|uuid|time|tmp|path)>")
 
@@ -57,21 +60,33 @@ def _list_symptoms(cases: Iterable[SuiteCase]) -> Iterable[BriefingSymptom]:
             found = case.triage
             component = next(iter(found.candidate_repos), "")
             yield BriefingSymptom(
-                case.case_id, found.category, component, found.hypothesis, found.severity
+                case.case_id, found.category, component, _describe_hypothesis(case), found.severity
             )
 
 
 def _list_clusters(families: FamilyQueue, cases: Iterable[SuiteCase]) -> Iterable[Cluster]:
     by_id = {case.case_id: case for case in cases}
+    seen: Counter[str] = Counter()
     for number, members in enumerate(families.list_shared(), 1):
         key = _make_key(by_id[members[0]])
-        yield Cluster(f"K{number}", members[0], tuple(members), key)
+        seen[key] += 1
+        same = f"_{seen[key]}" if seen[key] > 1 else ""
+        yield Cluster(f"K{number}", members[0], tuple(members), key + same)
 
 
 def _make_key(case: SuiteCase) -> str:
-    """What a cluster has in common, in the words of its triage."""
-    triage = case.triage
-    return f"{triage.category}|{_find_component(case)}|{triage.hypothesis}" if triage else ""
+    """What a cluster has in common: category, component, and the words of its message."""
+    category = case.triage.category if case.triage else "unknown"
+    words = _WORD.findall(_mask_head(case).lower())[:_KEY_WORDS]
+    return f"{category}|{_find_component(case) or 'unknown'}|{'_'.join(words) or 'no_message'}"
+
+
+def _describe_hypothesis(case: SuiteCase) -> str:
+    """The kind of defect in words, and what failed."""
+    code = case.triage.hypothesis if case.triage else ""
+    meaning = TAXONOMY.describe_code(code) or code
+    head = _mask_head(case)
+    return f"{meaning}: {head}" if head else meaning
 
 
 def _list_causes(cases: Iterable[SuiteCase]) -> Iterable[BriefingCause]:

@@ -20,6 +20,7 @@ from interlock.agents.files.case_folder import (
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.history import CaseSummary, DispatchRecord, list_cases, list_dispatches
+from interlock.rca.briefing import choose_names
 from interlock.rca.check_answer import list_remarks
 from interlock.rca.steps import ARTIFACT_FILES, F6
 from interlock.signals.signal_file import Artifact, read_artifact
@@ -81,7 +82,7 @@ def build_state(
     return CaseState(
         case_id=case.case_no,
         suite_id=suite_id,
-        current_step="DONE" if case.status == "ended" else case.step,
+        current_step=case.state.end if case.status == "ended" else case.step,
         loop_counts=dict(case.state.loops),
         status=_find_status(case),
         history=[first, *list_entries(dispatches, circuit)],
@@ -144,6 +145,8 @@ def _write_case_folder(
     if not dispatches:
         return
     folder = make_case_folder(root.resolve(), case.run_id, case.case_no, _DEFAULT_FILES).folder
+    if not (folder / STATE_FILE).exists():
+        _restore_prompts(connection, root, folder, case)
     write_file(folder / STATE_FILE, _encode_json(build_state(case, dispatches, suite_id, circuit)))
     settled = {each.dispatch_id: each for each in dispatches if each.decision is not None}
     _unwrap_artifacts(folder, settled)
@@ -159,6 +162,15 @@ def _write_case_folder(
             write_file(path, _encode_json(each.answer))
     if case.step == F6 or case.status == "ended":
         write_file(folder / REGRESSIONS_FILE, report.encode())
+
+
+def _restore_prompts(connection: Connection, root: Path, folder: Path, case: CaseSummary) -> None:
+    """Write the earlier prompts of a case whose folder is new, or was deleted, from the journal."""
+    names = choose_names(root)
+    for each in list_dispatches(connection, case_no=case.case_no, texts=True):
+        path = folder / names(each.step, each.attempt).prompt
+        if each.prompt and not path.exists():
+            write_file(path, each.prompt.encode())
 
 
 def _unwrap_artifacts(folder: Path, settled: Container[int]) -> None:

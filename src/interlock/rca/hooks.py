@@ -13,6 +13,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import ExecutionContext
+from interlock.api.manual import REVIEWED_BY
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.journal import Effect
@@ -36,6 +37,7 @@ from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.application import DefaultHooks
+from interlock.system.text import format_line
 
 _traits = msgspec.json.Decoder(Traits).decode
 _SOMEBODY = "whoever was asked"
@@ -157,7 +159,8 @@ class RcaHooks(DefaultHooks):
     def effects(
         self, case_no: int, case: Case, decision: Decision, data: Mapping[str, Any], by: str
     ) -> Sequence[Effect]:
-        found = list_effects(self._circuit, case, decision, data, by or _SOMEBODY, self.taxonomy)
+        by = by or format_line(str(data.get(REVIEWED_BY, "")), 80) or _SOMEBODY
+        found = list_effects(self._circuit, case, decision, data, by, self.taxonomy)
         return [bind_effect(case_no, effect) for effect in found]
 
     def must_wait(self, case_no: int, case: Case) -> bool:

@@ -86,6 +86,11 @@ class Taxonomy(msgspec.Struct, frozen=True, kw_only=True):
         found = self.find_code(code)
         return (self.codes.get(found) or self.read_only[found]).category if found else None
 
+    def describe_code(self, code: str) -> str:
+        """What a code or its alias means, in words; empty if it is none."""
+        found = self.find_code(code)
+        return (self.codes.get(found) or self.read_only[found]).meaning if found else ""
+
     def find_code_of_category(self, category: str) -> str | None:
         """The code to give a fault of that category when nothing more is known."""
         found = self.find_category(category)

@@ -64,15 +64,26 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_json(outline: Outline) -> bytes:
     """`report.json`."""
-    made = Document(
-        schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=outline.findings
-    )
+    made = build_document(outline)
     try:
         raw = msgspec.json.encode(made, order="deterministic")
     except UnicodeEncodeError:
-        plain = msgspec.to_builtins(made, order="deterministic", str_keys=True)
-        raw = msgspec.json.encode(_make_writable(plain))
+        raw = msgspec.json.encode(encode_document(made))
     return msgspec.json.format(raw, indent=2) + b"\n"
+
+
+def build_document(outline: Outline) -> Document:
+    return Document(
+        schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=outline.findings
+    )
+
+
+def encode_document(document: Document) -> dict[str, Any]:
+    """The document as plain values, with only text that UTF-8 can hold."""
+    plain: dict[str, Any] = _make_writable(
+        msgspec.to_builtins(document, order="deterministic", str_keys=True)
+    )
+    return plain
 
 
 def build_summary(outline: Outline) -> Summary:
