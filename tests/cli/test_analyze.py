@@ -477,7 +477,7 @@ def test_a_green_log_is_no_proof_unless_it_says_how_the_job_ended(world: World) 
     world.write("console.log", f"{green}a.py:3:1: F401 unused\nYour build exited with 1\n")
     failed = world.say("analyze", "console.log")
     assert failed.code == 4, "a human reviews what was found"
-    assert "no test failed, but the job did (lint, line 2)" in failed.err
+    assert "no test failed, but the job failed (lint, line 2)" in failed.err
 
 
 def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World) -> None:

@@ -214,6 +214,14 @@ def test_every_log_of_a_failed_job_has_a_failure_and_only_these(tmp_path: Path) 
     assert not wrong, f"{len(wrong)} of {len(JOBS)}:\n" + "\n".join(wrong)
 
 
+def test_what_a_long_log_complained_of_earlier_did_not_break_it(tmp_path: Path) -> None:
+    early = "Could not read the cache: it is built anew\n" + "fetching\n" * 900
+    found = read_log(tmp_path, f"{early}lamp.c:7:3: error: no glow\nFinished: FAILURE\n")
+    assert not isinstance(found, str)
+    assert [failure.message for failure in found] == ["no glow"]
+    assert found[0].attributes == {"kind": "compile", "tool": "compiler"}
+
+
 GREEN = GREEN_TESTS["<pytest>"]
 LINT = "yard/lamp.py:3:1: F401 'os' imported but unused\nmake: *** [lint] Error 1\n"
 

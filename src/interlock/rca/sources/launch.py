@@ -10,6 +10,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from io import BufferedReader
+from itertools import islice
 from pathlib import PurePath
 from typing import BinaryIO, Final, cast
 
@@ -439,7 +440,7 @@ class LaunchBuilder:
         if tally.failed or not tally.tests:
             return self._find_broken_run(entry, tally, verdict)
         if verdict.status == FAILED:
-            return [self._build_job_failure(entry, verdict)]
+            return [self._build_job_failure(entry, verdict, "no test failed")]
         if not self._job_exit:
             self.undecided.append(_format_undecided(entry, tally, verdict))
         return []
@@ -456,7 +457,7 @@ class LaunchBuilder:
                 and verdict.status == FAILED
                 and verdict.decisive.weight >= Weight.TOOL
             ):
-                failure = self._build_job_failure(entry, verdict)
+                failure = self._build_job_failure(entry, verdict, "no test failed")
                 self._failures.append(self._ids.assign_id(failure))
                 self._add_jobs([Job(name=entry.stem, status="FAILED")])
 
@@ -470,13 +471,13 @@ class LaunchBuilder:
                 f"{first.text[:200]!r}" + (f", and {count - 1} more like it" if count > 1 else "")
             )
 
-    def _build_job_failure(self, entry: SourceEntry, verdict: JobVerdict) -> Failure:
+    def _build_job_failure(self, entry: SourceEntry, verdict: JobVerdict, counted: str) -> Failure:
         """A failed step beside the tests: compiling, linting, deploying, …"""
         cause = cast("Statement", verdict.cause)
         with entry.open() as opened:
             lines = select_evidence(read_lines(opened), verdict)
         self._notes.append(
-            f"{entry.label}: no test failed, but the job did ({cause.kind}, line {cause.line})"
+            f"{entry.label}: {counted}, but the job failed ({cause.kind}, line {cause.line})"
         )
         return Failure(
             id="",
@@ -500,21 +501,29 @@ class LaunchBuilder:
         self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict
     ) -> list[Failure]:
         """The run itself as one failure, where its log names no test but says that it broke."""
-        with entry.open() as opened:
-            found = find_break(read_lines(opened))
         counted = (
             f"{tally.failed} tests failed, but none by name" if tally.failed else "no test ran"
         )
-        if found is None and verdict.status == FAILED:
-            return [self._build_job_failure(entry, verdict)]
+        cause = verdict.cause
+        # What a long log complained of earlier did not end the job.
+        start = max(0, cause.line - _KEPT) if cause else 0
+        with entry.open() as opened:
+            found = find_break(islice(read_lines(opened), start, None))
+        if found is None and cause:
+            return [self._build_job_failure(entry, verdict, counted)]
         if found is None:
             self._notes += [f"{entry.label}: {counted}"] if tally.failed else []
             return []
         self._notes.append(f"{entry.label}: {counted}; the run itself is taken as one failure")
-        log = "\n".join(found.lines)
-        return [
-            Failure(id="", test_name=entry.stem, type=found.type, message=found.message, log=log)
-        ]
+        failure = Failure(
+            id="",
+            test_name=entry.stem,
+            type=found.type,
+            message=found.message,
+            log="\n".join(found.lines),
+            attributes={"kind": cause.kind, "tool": cause.tool} if cause else {},
+        )
+        return [failure]
 
 
 def _judge_log(entry: SourceEntry) -> JobVerdict:
