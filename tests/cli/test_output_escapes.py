@@ -54,7 +54,9 @@ def test_what_agents_say_reaches_no_terminal_raw(
         assert each.err == ""
     found = world.say("explain", "good", "--json").json
     assert found["dispatches"][0]["answer"] == {"text": EVIL}, "escaped, and still the same text"
-    assert "\\x1b[2J\\x1b]0;owned\\x07" in world.say("inbox", "7").out
+    (question,) = world.say("inbox", "--json").json["questions"]
+    shown = world.say("inbox", str(question["question_id"])).out
+    assert "\\x1b[2J\\x1b]0;owned\\x07" in shown
 
 
 def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:
