@@ -13,6 +13,9 @@ from interlock.system.errors import SourceError
 from interlock.system.files import (
     UnreadableFile,
     append_line,
+    create_file,
+    make_own_folder,
+    make_private_folder,
     move_aside,
     move_into,
     open_log,
@@ -242,3 +245,49 @@ def test_what_a_killed_process_staged_is_removed_and_nothing_else(tmp_path: Path
     remove_staged(tmp_path)
     assert names(tmp_path) == sorted(kept)
     remove_staged(tmp_path / "nowhere")
+
+
+def test_of_many_who_create_a_file_at_once_one_does(tmp_path: Path) -> None:
+    path, made = tmp_path / "file", dict[bytes, bool]()
+    start = threading.Barrier(8)
+
+    def create(data: bytes) -> None:
+        start.wait()
+        made[data] = create_file(path, data)
+
+    threads = [threading.Thread(target=create, args=(b"%d" % each,)) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [data for data, done in made.items() if done] == [path.read_bytes()]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert names(tmp_path) == ["file"]
+
+
+def test_what_has_a_name_is_left_alone_also_if_it_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    assert not create_file(tmp_path / "link", b"new")
+    assert names(tmp_path) == ["link"]
+
+
+@pytest.mark.usefixtures("umask")
+def test_private_files_follow_a_folder_that_is_shared_with_a_group(tmp_path: Path) -> None:
+    for mode, file, folder in ((0o2770, 0o660, 0o2770), (0o770, 0o600, 0o700)):
+        place = tmp_path / oct(mode)
+        place.mkdir()
+        place.chmod(mode)
+        write_file(place / "file", b"x")
+        make_private_folder(place / "more")
+        assert (place / "file").stat().st_mode & 0o7777 == file
+        assert (place / "more").stat().st_mode & 0o7777 == folder
+
+
+def test_a_hidden_folder_of_ours_ignores_itself_in_git(tmp_path: Path) -> None:
+    make_own_folder(tmp_path / ".own" / "runs")
+    make_own_folder(tmp_path / "plain" / ".deep")
+    (tmp_path / ".users").mkdir()
+    make_own_folder(tmp_path / ".users" / "runs")
+    ignored = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob(".gitignore")]
+    assert ignored == [".own/.gitignore"]
+    assert (tmp_path / ".own" / ".gitignore").read_text() == "*\n"

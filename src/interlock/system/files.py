@@ -145,11 +145,18 @@ def create_file(path: Path, data: bytes) -> bool:
     whether it did. Of several who try at once, one succeeds. The file is private."""
     staged = stage_file(path, data)
     try:
-        os.link(staged, path, follow_symlinks=False)
+        try:
+            os.link(staged, path, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            # No hard links on this file system: the name is taken first, and filled at once.
+            os.close(os.open(path, _NEW, _PRIVATE))
+            staged.rename(path)
     except FileExistsError:
         return False
     finally:
-        staged.unlink()
+        staged.unlink(missing_ok=True)
     sync_folder(path.parent)
     return True
 
