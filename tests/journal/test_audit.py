@@ -19,11 +19,11 @@ def world(tmp_path: Path) -> World:
     """A is done, B waits to be signed, C was never asked; one answer was refused."""
     made = World(tmp_path)
     made.begin("A", "B")
-    made.work(CREW, desk=True)
+    made.work(CREW, inbox=True)
     for question_id, case_no in made.rows("select question_id, case_no from questions"):
         if case_no == 1:
             made.answer(int(str(question_id)), "approve")
-    made.work(CREW, desk=True)
+    made.work(CREW, inbox=True)
     made.begin("C")
     assert made.ends() == {"A": "done", "B": "open"}
     return made

@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> World:
     """A run in which A and B wait to be signed; B was refused once."""
     made = World(tmp_path)
     made.begin("A", "B")
-    assert made.work(CREW, desk=True) == "waiting"
+    assert made.work(CREW, inbox=True) == "waiting"
     return made
 
 
@@ -63,7 +63,7 @@ def test_who_signed_is_part_of_the_life(world: World) -> None:
     with world.reading() as connection:
         (question,) = (each for each in list_open_questions(connection) if each.case_id == "A")
     world.answer(question.question_id, "approve")
-    world.work(CREW, desk=True)
+    world.work(CREW, inbox=True)
     with world.reading() as connection:
         life = list_dispatches(connection, case_no=find_case(connection, "A").case_no, texts=True)
     assert [each.answered_by for each in life] == [None, None, "ann"]
@@ -71,7 +71,7 @@ def test_who_signed_is_part_of_the_life(world: World) -> None:
 
 def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> None:
     world.begin("Z")
-    world.work(CREW, run_id=2, desk=True)
+    world.work(CREW, run_id=2, inbox=True)
     with world.reading() as connection:
         found = list_open_questions(connection)
     assert [(each.run_id, each.case_id, each.step) for each in found] == [
@@ -81,7 +81,7 @@ def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> Non
     ]
     assert isinstance(found[0], OpenGate)
     world.clock.time += 61
-    world.work(CREW, desk=True)
+    world.work(CREW, inbox=True)
     with world.reading() as connection:
         assert [each.case_id for each in list_open_questions(connection)] == ["Z"]
 

@@ -92,8 +92,8 @@ def test_options_can_change(world: World) -> None:
 
 def test_what_is_open_is_found_again(world: World) -> None:
     world.begin("A", "B")
-    world.work('"*": {write: {answer: {words: 5}}}', desk=True, budget=Budget(dispatches=1))
-    world.work(desk=True)
+    world.work('"*": {write: {answer: {words: 5}}}', inbox=True, budget=Budget(dispatches=1))
+    world.work(inbox=True)
     with world.reading() as connection:
         found = list(load_open_dispatches(connection, 1))
         cases = {each.case.case_id: each for each in load_cases(connection, world.circuit, 1)}

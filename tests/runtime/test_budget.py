@@ -132,7 +132,7 @@ def asked(world: World) -> list[tuple[int, str]]:
 
 def spends(world: World, budget: str, **more: Any) -> tuple[str, int]:
     """How a sitting ends with that budget, and what the run has spent by then."""
-    status = world.work(PAID, budget=budget, desk=True, places=1, **more)
+    status = world.work(PAID, budget=budget, inbox=True, places=1, **more)
     return status, world.run().spent.dispatches
 
 

@@ -263,9 +263,9 @@ def test_a_run_held_back_by_a_question_waits_for_the_human_not_for_money(tmp_pat
     world = World(tmp_path, HOLDING)
     world.begin("A", "B")
     unsure = BREAKER.replace("fix: {delay: 1s, answer: {}}", "fix: {answer: {unsure: 1}}")
-    assert world.work(unsure, places=1, desk=True) == "waiting"
+    assert world.work(unsure, places=1, inbox=True) == "waiting"
     world.answer(3, "approve")
-    assert world.work(unsure, places=1, desk=True) == "done"
+    assert world.work(unsure, places=1, inbox=True) == "done"
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ def world(tmp_path: Path) -> World:
     """A run that waits for a human to sign."""
     made = World(tmp_path)
     made.begin("A")
-    assert made.work(desk=True) == "waiting"
+    assert made.work(inbox=True) == "waiting"
     return made
 
 
 def test_a_run_waits_for_its_human(world: World) -> None:
     assert (world.run().status, world.story()) == ("waiting", ASKED)
-    assert world.work(desk=True) == "waiting"
+    assert world.work(inbox=True) == "waiting"
     assert world.rows("select question_id, answered_at from questions") == [(QUESTION, None)]
 
 
@@ -34,7 +34,7 @@ def test_an_answer_given_while_nobody_was_running(
     world: World, decision: str, rule: str, status: str
 ) -> None:
     world.answer(QUESTION, decision)
-    assert world.work(desk=True) == status
+    assert world.work(inbox=True) == status
     assert world.story() == [*ASKED, f"A sign#1 artifact {rule}"]
     assert world.rows("select answered_by from questions") == [("ann",)]
     assert list(world.answers.iterdir()) == []
@@ -42,18 +42,18 @@ def test_an_answer_given_while_nobody_was_running(
 
 def test_an_answer_given_while_the_run_waits(world: World) -> None:
     waits = [lambda _: None, lambda _: world.answer(QUESTION, "approve")]
-    assert world.work(desk=True, wait=True, at_rest=waits) == "done"
+    assert world.work(inbox=True, wait=True, at_rest=waits) == "done"
 
 
 def test_a_deadline_that_passed_while_nobody_was_running(world: World) -> None:
     world.clock.time += 61
-    assert world.work(desk=True) == "unhealthy"
+    assert world.work(inbox=True) == "unhealthy"
     assert world.story() == [*ASKED, "A sign#1 timeout silence"]
     assert world.faults() == []
 
 
 def test_a_deadline_that_passes_while_the_run_waits(world: World) -> None:
-    assert world.work(desk=True, wait=True) == "unhealthy"
+    assert world.work(inbox=True, wait=True) == "unhealthy"
     assert world.story() == [*ASKED, "A sign#1 timeout silence"]
     assert world.rows(
         "select j.at - d.at from journal j join dispatches d using (dispatch_id)"
@@ -64,14 +64,14 @@ def test_a_deadline_that_passes_while_the_run_waits(world: World) -> None:
 def test_an_answer_that_lay_there_goes_before_the_deadline(world: World) -> None:
     world.answer(QUESTION, "approve")
     world.clock.time += 1_000
-    assert world.work(desk=True) == "done"
+    assert world.work(inbox=True) == "done"
 
 
 def test_an_answer_after_the_deadline_stays_without_effect(world: World) -> None:
     world.clock.time += 61
-    world.work(desk=True)
+    world.work(inbox=True)
     world.answer(QUESTION, "approve")
-    assert world.work(desk=True) == "unhealthy"
+    assert world.work(inbox=True) == "unhealthy"
     assert len(world.story()) == 3
 
 
@@ -92,18 +92,18 @@ def test_an_unusable_answer_is_refused_and_the_question_stays_open(
 ) -> None:
     world.answers.mkdir(exist_ok=True)
     (world.answers / f"{QUESTION}.json").write_text(content)
-    assert world.work(desk=True) == "waiting"
+    assert world.work(inbox=True) == "waiting"
     assert (world.story(), world.refused()) == (ASKED, ["Malformed"])
     assert list(world.answers.iterdir()) == []
     world.answer(QUESTION, "approve")
-    assert world.work(desk=True) == "done"
+    assert world.work(inbox=True) == "done"
 
 
 def test_a_refused_answer_in_the_moment_of_the_deadline(world: World) -> None:
     world.answers.mkdir(exist_ok=True)
     (world.answers / f"{QUESTION}.json").write_text("no")
     world.clock.time += 61
-    assert world.work(desk=True, wait=True) == "unhealthy"
+    assert world.work(inbox=True, wait=True) == "unhealthy"
     assert world.story() == [*ASKED, "A sign#1 timeout silence"]
 
 
@@ -114,17 +114,17 @@ FOREIGN = ["3.txt", "03.json", "3 .json", "3².json", "٣.json", "-3.json", "x.j
 def test_foreign_files_are_left_alone(world: World, name: str) -> None:
     world.answers.mkdir(exist_ok=True)
     (world.answers / name).write_text('{"question_id": 3, "by": "x", "data": {}}')
-    assert world.work(desk=True) == "waiting"
+    assert world.work(inbox=True) == "waiting"
     assert [path.name for path in world.answers.iterdir()] == [name]
     assert world.refused() == []
 
 
 def test_a_folder_in_the_place_of_an_answer_is_left_alone(world: World) -> None:
     (world.answers / f"{QUESTION}.json").mkdir(parents=True)
-    assert world.work(desk=True) == "waiting"
+    assert world.work(inbox=True) == "waiting"
 
 
 def test_a_stop_while_waiting_for_a_human(world: World) -> None:
-    assert world.work(desk=True, wait=True, at_rest=[RunLoop.stop]) == "stopped"
+    assert world.work(inbox=True, wait=True, at_rest=[RunLoop.stop]) == "stopped"
     world.answer(QUESTION, "approve")
-    assert world.work(desk=True) == "done"
+    assert world.work(inbox=True) == "done"

@@ -82,10 +82,10 @@ def test_an_open_case_is_changed_and_one_that_is_over_is_not(world: World) -> No
 
 def test_what_joined_is_there_after_a_restart(world: World) -> None:
     world.begin(case("A"))
-    world.work(application=Editor(case("B", "A")), desk=True)
+    world.work(application=Editor(case("B", "A")), inbox=True)
     assert world.ends() == {"A": "open", "B": "open"}
     world.answer(3, "approve")
-    world.work(desk=True)
+    world.work(inbox=True)
     assert world.ends()["A"] == "done"
     assert "B write#1 artifact written" in world.story()
 

@@ -24,11 +24,11 @@ FOR_EVER = "60"
 
 
 @contextmanager
-def sitting(world: World, slow: str = "0") -> Iterator["subprocess.Popen[str]"]:
+def start_session(world: World, slow: str = "0") -> Iterator["subprocess.Popen[str]"]:
     diary = world.db.with_name("diary")
     diary.touch()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.world.sitting", str(world.db)],
+        [sys.executable, "-m", "tests.world.run_session", str(world.db)],
         cwd=ROOT,
         env={**os.environ, "SLOW": slow, "DIARY": str(diary)},
         stdout=subprocess.PIPE,
@@ -42,7 +42,7 @@ def sitting(world: World, slow: str = "0") -> Iterator["subprocess.Popen[str]"]:
         process.communicate(timeout=20)
 
 
-def said(process: "subprocess.Popen[str]") -> tuple[str, str]:
+def read_output(process: "subprocess.Popen[str]") -> tuple[str, str]:
     return process.communicate(timeout=30)
 
 
@@ -61,8 +61,8 @@ def until_asked(world: World, process: "subprocess.Popen[str]", times: int) -> b
 def test_a_sitting_with_real_agents(tmp_path: Path) -> None:
     world = World(tmp_path, PAPER)
     world.begin("A", "B", "C")
-    with sitting(world) as process:
-        assert said(process) == ("done by nobody\n", "")
+    with start_session(world) as process:
+        assert read_output(process) == ("done by nobody\n", "")
     assert world.ends() == {"A": "done", "B": "done", "C": "done"}
     asked = world.rows("select dispatch_id || ' ' || step from dispatches")
     assert sorted(diary(world)) == sorted(str(row[0]) for row in asked)
@@ -73,10 +73,10 @@ def test_a_sitting_with_real_agents(tmp_path: Path) -> None:
 def test_the_first_signal_lets_come_in_what_is_out(tmp_path: Path, number: signal.Signals) -> None:
     world = World(tmp_path, ONE_STEP)
     world.begin("A", "B", "C")
-    with sitting(world, slow="0.5") as process:
+    with start_session(world, slow="0.5") as process:
         assert until_asked(world, process, 2)
         process.send_signal(number)
-        assert said(process) == (f"stopped by {number.name}\n", "")
+        assert read_output(process) == (f"stopped by {number.name}\n", "")
     assert world.ends() == {"A": "done", "B": "done", "C": "open"}
     assert world.run().status == "stopped"
 
@@ -84,15 +84,15 @@ def test_the_first_signal_lets_come_in_what_is_out(tmp_path: Path, number: signa
 def test_the_second_signal_ends_at_once_and_the_agents_with_it(tmp_path: Path) -> None:
     world = World(tmp_path, ONE_STEP)
     world.begin("A", "B", "C")
-    with sitting(world, slow=FOR_EVER) as process:
+    with start_session(world, slow=FOR_EVER) as process:
         assert until_asked(world, process, 2)
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
         # Of two signals that arrive together, either may be seen first.
-        assert said(process) in [("stopped by SIGINT\n", ""), ("stopped by SIGTERM\n", "")]
+        assert read_output(process) in [("stopped by SIGINT\n", ""), ("stopped by SIGTERM\n", "")]
     assert world.story() == []
-    with sitting(world) as process:
-        assert said(process) == ("done by nobody\n", "")
+    with start_session(world) as process:
+        assert read_output(process) == ("done by nobody\n", "")
     assert sorted(diary(world)) == ["1 work", "1 work", "2 work", "2 work", "3 work"]
     assert world.faults() == []
 
@@ -109,7 +109,7 @@ def test_killed_again_and_again_it_comes_to_the_same_end(tmp_path: Path) -> None
     killed.begin(*cases)
     deaths = 0
     while "open" in killed.ends().values():
-        with sitting(killed) as process:
+        with start_session(killed) as process:
             if until_asked(killed, process, len(diary(killed)) + 3 + deaths % 3):
                 process.kill()
                 deaths += 1

@@ -94,7 +94,7 @@ class World:
         patient: bool = True,
         places: int | None = None,
         slots: Mapping[str, int] | None = None,
-        desk: bool = False,
+        inbox: bool = False,
         wait: bool = False,
         at_rest: Iterable[Callable[[RunLoop], None]] = (),
         carriers: Mapping[str, Carrier] | None = None,
@@ -102,11 +102,11 @@ class World:
         statement: Callable[[str], None] | None = None,
         pages: int | None = None,
     ) -> RunStatus:
-        """One sitting. With `desk`, questions go to the human desk, else to the script too;
+        """One session. With `inbox`, questions go to a human, else to the script too;
         `statement` is told everything that SQLite is about to run, `pages` are all it has."""
         agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
-        if desk:
+        if inbox:
             crews[HUMAN] = HumanCarrier(self.answers, self.clock)
         crews |= carriers or {}
         roles = {
@@ -114,7 +114,7 @@ class World:
             for name, role in self.circuit.roles.items()
         }
 
-        async def sitting(connection: Connection) -> RunStatus:
+        async def work(connection: Connection) -> RunStatus:
             found = find_run(connection, run_id)
             loop = RunLoop(
                 Journal(connection, run_id),
@@ -122,7 +122,7 @@ class World:
                 Schedule(roles, places),
                 crews,
                 self.clock,
-                budget=self._budget_question(connection, found, budget, desk=desk),
+                budget=self._budget_question(connection, found, budget, inbox=inbox),
                 wait_for_humans=wait,
                 wait_for_limits=patient,
                 application=application,
@@ -142,12 +142,12 @@ class World:
                 sqlite_connection(connection).set_trace_callback(statement)
                 if pages is not None:
                     sqlite_connection(connection).execute(f"pragma max_page_count={pages}")
-                return asyncio.run(sitting(connection))
+                return asyncio.run(work(connection))
         finally:
             self.clock.forget_timers()
 
     def _budget_question(
-        self, connection: Connection, run: Run, budget: Budget | str | None, *, desk: bool
+        self, connection: Connection, run: Run, budget: Budget | str | None, *, inbox: bool
     ) -> BudgetQuestion:
         """Limits for the run as a record, or all kinds in words; what was raised goes before."""
         spending = BudgetUsage(
@@ -163,7 +163,7 @@ class World:
         return BudgetQuestion(
             RunBudget(limits, spending, self.clock.time, hours),
             words,
-            HumanCarrier(self.answers, self.clock) if desk else None,
+            HumanCarrier(self.answers, self.clock) if inbox else None,
             find_last_inquiry(connection, run.run_id, BUDGET_INQUIRY),
         )
 

@@ -1,4 +1,4 @@
-"""`python -m tests.world.sitting DB`: one sitting with real processes under the real clock.
+"""`python -m tests.world.run_session DB`: one sitting with real processes under the real clock.
 
 Prints the status the run came to. What the command line does, without the command line.
 """
