@@ -18,7 +18,7 @@ from interlock.agents.cli.process import AgentProcess, ProcessSpec, run_supervis
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Alive, StreamSign, Timeouts
 from interlock.system.process_table import ProcessSnapshot, list_processes
-from interlock.system.process_tree import CHUNK, Lines, OutputLine
+from interlock.system.process_tree import CHUNK, LineSplitter, OutputLine
 from interlock.system.time import SystemClock
 
 AGENTS = 100
@@ -123,7 +123,7 @@ async def _cpu_percent(seconds: float, asked: list[AgentProcess]) -> float:
 
 
 def _in_memory(size: int) -> float:
-    lines, total, started = Lines(), 0, time.perf_counter()
+    lines, total, started = LineSplitter(), 0, time.perf_counter()
     for chunk in _chunks(size):
         total += len(chunk)
         for line in lines.feed(chunk):

@@ -34,17 +34,17 @@ def world(tmp_path: Path) -> GitRepo:
 
 
 def test_output_is_bounded_and_says_that_it_was_cut(world: GitRepo) -> None:
-    ran = Git(world.folder).run("show", "HEAD:cart.py", most=100)
+    ran = Git(world.folder).run("show", "HEAD:cart.py", max_output=100)
     assert (len(ran.stdout), ran.cut, ran.is_ok) == (100, True, True)
 
 
 def test_output_of_just_the_bound_is_whole_or_cut_but_never_more(world: GitRepo) -> None:
-    assert len(Git(world.folder).run("show", "HEAD:cart.py", most=10_000).stdout) == 10_000
+    assert len(Git(world.folder).run("show", "HEAD:cart.py", max_output=10_000).stdout) == 10_000
 
 
 def test_patience_ends(world: GitRepo) -> None:
     with pytest.raises(SourceError, match="git log took longer than 0 s and was stopped"):
-        Git(world.folder).run("log", patience=0.0)
+        Git(world.folder).run("log", timeout=0.0)
 
 
 def test_a_bad_end_of_a_stream_is_told_in_git_s_own_words(world: GitRepo) -> None:
@@ -64,7 +64,7 @@ def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
 
 def test_much_input_and_much_output_do_not_stop_each_other(world: GitRepo) -> None:
     head = world.git("rev-parse", "HEAD")
-    ran = Git(world.folder).run("cat-file", "--batch-check", feed=f"{head}\n".encode() * 20_000)
+    ran = Git(world.folder).run("cat-file", "--batch-check", stdin=f"{head}\n".encode() * 20_000)
     assert ran.stdout.count(b"\n") == 20_000
 
 
@@ -85,9 +85,9 @@ def clone(world: GitRepo) -> Git:
 
 
 def test_output_is_cut_and_said_to_be(clone: Git) -> None:
-    ran = clone.run("show", "HEAD:cart.py", most=1_000)
+    ran = clone.run("show", "HEAD:cart.py", max_output=1_000)
     assert (len(ran.stdout), ran.cut, ran.is_ok) == (1_000, True, True)
-    exact = clone.run("show", "HEAD:cart.py", most=10_000)
+    exact = clone.run("show", "HEAD:cart.py", max_output=10_000)
     assert (len(exact.stdout), exact.cut) == (10_000, False)
 
 
@@ -103,7 +103,7 @@ def test_a_failure_is_a_sentence(clone: Git) -> None:
 def test_what_does_not_end_is_ended(clone: Git) -> None:
     command = f"{sys.executable} -c 'import time; time.sleep(600)'"
     with pytest.raises(SourceError, match=r"git -c took longer than 0\.5 s and was stopped"):
-        clone.run("-c", f"alias.hang=!{command}", "hang", patience=0.5)
+        clone.run("-c", f"alias.hang=!{command}", "hang", timeout=0.5)
 
 
 def test_the_user_s_settings_count_in_their_own_tree_alone(
@@ -127,7 +127,7 @@ def test_the_user_s_settings_count_in_their_own_tree_alone(
 
 def test_a_step_is_told_before_it_is_taken(world: GitRepo) -> None:
     told: list[str] = []
-    Git(world.folder / ".git", OWN_CLONE, heed=told.append).read_line("rev-parse", "HEAD")
+    Git(world.folder / ".git", OWN_CLONE, on_step=told.append).read_line("rev-parse", "HEAD")
     assert told == ["git rev-parse"]
 
 

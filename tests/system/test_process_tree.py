@@ -17,7 +17,7 @@ from interlock.system.clock import SystemClock
 from interlock.system.process_table import Process, SeenProcess, read_process
 from interlock.system.process_tree import (
     KillReport,
-    Lines,
+    LineSplitter,
     OutputLine,
     ProcessExit,
     Relatives,
@@ -78,7 +78,7 @@ STREAM = st.lists(
 
 
 def all_lines(chunks: list[bytes], longest: int = 1_000) -> list[OutputLine]:
-    lines = Lines(longest)
+    lines = LineSplitter(longest)
     found = [line for chunk in chunks for line in lines.feed(chunk)] + lines.end()
     assert lines.count == len(found)
     assert lines.cut == sum(line.cut for line in found)
@@ -117,12 +117,12 @@ def test_none_is_longer_than_the_limit_and_a_cut_one_says_so(
 
 @given(st.binary(max_size=50), st.booleans())
 def test_late_ones_are_marked(stream: bytes, late: bool) -> None:
-    lines = Lines()
+    lines = LineSplitter()
     assert all(line.late is late for line in lines.feed(stream, late) + lines.end(late))
 
 
 def test_a_line_without_an_end_is_not_kept() -> None:
-    lines = Lines(longest=10)
+    lines = LineSplitter(longest=10)
     for _ in range(1_000):
         assert lines.feed(b"x" * 1_000) == []
     assert len(lines._held) == 10
@@ -139,12 +139,12 @@ async def test_exit(handles: bool, command: str, code: int) -> None:
     told = asyncio.Event()
     child = born("sh", "-c", f"read x; {command}", stdin=subprocess.PIPE)
     exits = ProcessExit(child, told.set, handles)
-    assert not exits.has_come
+    assert not exits.has_exited
     assert child.stdin is not None
     child.stdin.close()
     await asyncio.wait_for(told.wait(), 20)
-    assert exits.has_come
-    assert exits.bury() == code
+    assert exits.has_exited
+    assert exits.reap() == code
 
 
 async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
@@ -153,16 +153,16 @@ async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
     exits = ProcessExit(child, told.set, handles=True)
     await asyncio.wait_for(told.wait(), 20)
     assert child.returncode is None
-    exits.bury()
+    exits.reap()
     assert child.returncode == 0
 
 
 async def test_one_that_lives_has_no_code_yet() -> None:
     child = born("sleep", "300")
     exits = ProcessExit(child, lambda: None)
-    assert exits.bury() is None
+    assert exits.reap() is None
     child.kill()
-    assert exits.bury() == -9
+    assert exits.reap() == -9
 
 
 class HastyClock:
@@ -196,7 +196,7 @@ GHOST = SeenProcess(Process(os.getpid(), -1), 1, 1, "D", 0.0, "ghost")
 CHILDREN: dict[int, "subprocess.Popen[bytes]"] = {}
 
 
-def bury(process: Process) -> int:
+def reap(process: Process) -> int:
     os.killpg(process.pid, signal.SIGKILL)
     return CHILDREN.pop(process.pid).wait()
 
@@ -215,7 +215,7 @@ async def test_term_first_then_kill_after_the_grace() -> None:
         (stubborn.pid, "KILL"),
     }
     assert felled.remaining == ()
-    assert (bury(meek), bury(stubborn)) == (-15, -9)
+    assert (reap(meek), reap(stubborn)) == (-15, -9)
 
 
 async def test_one_that_is_born_meanwhile_ends_too() -> None:
@@ -224,7 +224,7 @@ async def test_one_that_is_born_meanwhile_ends_too() -> None:
         await alive(first), lambda stop: alive(first, second), SystemClock(), grace=0.05
     )
     assert [left.pid for left in felled.left] == [first.pid, second.pid]
-    assert (bury(first), bury(second)) == (-15, -9)
+    assert (reap(first), reap(second)) == (-15, -9)
 
 
 async def test_one_that_cannot_be_killed_is_told() -> None:

@@ -1,7 +1,7 @@
 """What a path says about a file: a test, a document, somebody else's, how comments are written.
 
-Tables of naming habits of many languages. Pure; opens nothing. In doubt a file is source, and a
-line is code: both are looked at closely.
+Tables of the naming habits of many languages. In doubt a file is source, and a line is code: both
+are looked at closely.
 """
 
 import re

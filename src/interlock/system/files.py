@@ -2,7 +2,7 @@
 
 A write goes to a temporary file beside the target, is synced, renamed into place, and the folder is
 synced after it, so that a power cut leaves the old content or the new one. A read of somebody
-else's file never blocks on a pipe, follows a link or takes more than it was told to.
+else's file never blocks on a pipe, follows a link or takes more than its limit.
 """
 
 import itertools
@@ -37,7 +37,7 @@ _STAGED: Final = re.compile(r"\..+\.([0-9]{1,18})-[0-9]+\.new")
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file changes; only its size does not tell everything."""
+    """What changes when a file changes; its size alone does not show every change."""
 
     inode: int
     size: int

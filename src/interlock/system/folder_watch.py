@@ -1,14 +1,10 @@
 """Watching folders: inotify where it tells everything, polling where it does not.
 
 Polling is the truth: whoever watches also looks by itself, every `interval` seconds. With inotify
-that is only a safety net, and slow; without it, it is the watch. Refuses to know what is looked
-for.
-
-The kernel's news about folders, through the C library: who was closed after writing or moved in.
-
-Knows inotify(7) and nothing of signals. One descriptor serves any number of folders and wakes the
-event loop itself: no thread, no timer, nothing runs while nothing happens. A package on top of the
-same calls (watchfiles) was measured against it: see docs/decisions.md.
+that is only a safety net, and slow; without it, it is the watch. inotify(7) is called through the C
+library: one descriptor serves any number of folders and wakes the event loop itself, with no thread
+and no timer. (A package on top of the same calls, watchfiles, was measured against it: see
+docs/decisions.md.)
 """
 
 import asyncio
@@ -90,13 +86,13 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class FolderWatch:
-    """Rings when something was written into one of its folders. Use it inside an event loop."""
+    """Calls back when something was written into one of its folders. For use in an event loop."""
 
     def __init__(self, mode: Mode = "auto") -> None:
         self._mode = mode
         self._inotify: Inotify | None = None
         self._numbers: dict[Path, int] = {}
-        self._rings: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[int, Callable[[], None]] = {}
         self.interval = FAST
 
     def start(self, root: Path) -> None:
@@ -108,13 +104,13 @@ class FolderWatch:
         except OSError:
             return
         if self._mode == "auto" and not _sees_writes(self._inotify, root):
-            self._give_up()
+            self._stop_inotify()
             return
         self.interval = SAFETY
         asyncio.get_running_loop().add_reader(self._inotify.descriptor, self._notify)
 
-    def add(self, folder: Path, ring: Callable[[], None]) -> None:
-        """Ring for this folder. When the kernel takes no more watches, polling is fast again."""
+    def add(self, folder: Path, callback: Callable[[], None]) -> None:
+        """Watch this folder. When the kernel takes no more watches, polling is fast again."""
         if self._inotify is None:
             return
         try:
@@ -123,29 +119,29 @@ class FolderWatch:
             self.interval = FAST
             return
         self._numbers[folder] = number
-        self._rings[number] = ring
+        self._callbacks[number] = callback
 
     def drop(self, folder: Path) -> None:
         number = self._numbers.pop(folder, None)
         if self._inotify is not None and number is not None:
-            del self._rings[number]
+            del self._callbacks[number]
             self._inotify.remove(number)
 
     def close(self) -> None:
         if self._inotify is not None:
             asyncio.get_running_loop().remove_reader(self._inotify.descriptor)
-            self._give_up()
+            self._stop_inotify()
 
     def _notify(self) -> None:
         assert self._inotify is not None  # noqa: S101
         numbers: set[int] = set()
         for number, mask in self._inotify.events():
-            numbers.update(self._rings if mask & OVERFLOW else (number,))
+            numbers.update(self._callbacks if mask & OVERFLOW else (number,))
         for number in sorted(numbers):
-            if number in self._rings:
-                self._rings[number]()
+            if number in self._callbacks:
+                self._callbacks[number]()
 
-    def _give_up(self) -> None:
+    def _stop_inotify(self) -> None:
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None

@@ -1,4 +1,4 @@
-"""Running git: a list of words, no shell, an end to its patience and to what it may say.
+"""Running git: a list of words, no shell, a time limit, and a limit on its output.
 
 What git may do depends on whose repository it is, and that is a table of four policies: READ a
 stranger's, change our OWN_CLONE, work in the USER_TREE, SEED a new one. None runs hooks, pagers or
@@ -26,7 +26,7 @@ from interlock.system.process_tree import kill_group
 NAME, MAIL = "Interlock", "interlock@localhost"
 BRANCH: Final = "main"
 _DEV_NULL: Final = os.devnull
-_MOST_COMPLAINT: Final = 8_000
+_MAX_STDERR: Final = 8_000
 _CHUNK: Final = 1 << 16
 _LANGUAGES: Final = str(Path(__file__).with_name("languages.gitattributes"))
 _ECMASCRIPT = (
@@ -39,15 +39,15 @@ _ECMASCRIPT = (
 
 
 class GitPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What git is told before every command."""
+    """Settings, environment and limits of every command."""
 
     settings: Mapping[str, str]
     environment: Mapping[str, str]
     as_user: bool = False
-    """With the user's settings and surroundings; else nothing of them counts."""
-    patience: float
+    """With the user's own settings and environment; otherwise neither counts."""
+    timeout: float
     """Seconds that a command may take."""
-    most: int
+    max_output: int
     """Bytes of output that are kept."""
 
 
@@ -88,8 +88,8 @@ READ: Final = GitPolicy(
         # More specific protocol settings of a repository do not count.
         "GIT_ALLOW_PROTOCOL": "none",
     },
-    patience=30.0,
-    most=8_000_000,
+    timeout=30.0,
+    max_output=8_000_000,
 )
 """A repository that may be a stranger's: nothing is written, nothing it names is run."""
 
@@ -118,8 +118,8 @@ OWN_CLONE: Final = GitPolicy(
         "GIT_COMMITTER_NAME": NAME,
         "GIT_COMMITTER_EMAIL": MAIL,
     },
-    patience=300.0,
-    most=64_000_000,
+    timeout=300.0,
+    max_output=64_000_000,
 )
 """A clone of ours, and once at the end the user's repository: a fixed identity, no network."""
 
@@ -127,8 +127,8 @@ USER_TREE: Final = GitPolicy(
     settings={**_QUIET, "log.showSignature": "false"},
     environment={**_NO_PROMPTS_PLAIN, "GIT_OPTIONAL_LOCKS": "0"},
     as_user=True,
-    patience=120.0,
-    most=1 << 30,
+    timeout=120.0,
+    max_output=1 << 30,
 )
 """The user's own work tree, with their settings: it may be changed (a stash)."""
 
@@ -137,26 +137,26 @@ SEED: Final = GitPolicy(
     environment={
         key: value for key, value in _NO_USER_CONFIG.items() if key != "GIT_NO_LAZY_FETCH"
     },
-    patience=60.0,
-    most=64_000_000,
+    timeout=60.0,
+    max_output=64_000_000,
 )
 """A new repository: the same history gives the same hashes on every machine."""
 
 _USER_CONFIG: Final = GitPolicy(
-    settings={}, environment=_NO_PROMPTS, as_user=True, patience=30.0, most=1_000_000
+    settings={}, environment=_NO_PROMPTS, as_user=True, timeout=30.0, max_output=1_000_000
 )
-"""To ask for settings, which those of other policies would hide."""
+"""To read settings, which those of other policies would hide."""
 
 OnStep = Callable[[str], None]
-"""Told what is about to happen, before each step that changes something. A test stops there."""
+"""Called before each step that changes something, with its name. Tests stop there."""
 
 
 def ignore_step(_: str) -> None:
-    """Nobody is told."""
+    """Nobody wants to know."""
 
 
 class GitResult(msgspec.Struct, frozen=True):
-    """What came of one call: `cut` when there was more to say than was asked for."""
+    """What came of one call; `cut` if there was more output than was asked for."""
 
     code: int
     stdout: bytes
@@ -178,7 +178,7 @@ class GitResult(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The line of a complaint that tells most: git's hints and warnings come around it."""
+        """The line of stderr that says the essential: git prints hints and warnings beside it."""
         lines = self.stderr.splitlines() or ["no reason was given"]
         grave = [line for line in lines if line.startswith(("fatal:", "error:"))]
         return (grave or lines)[0].removeprefix("fatal: ").removeprefix("error: ")[:300]
@@ -202,14 +202,14 @@ class Git:
         tree: Path | None = None,
         index: Path | None = None,
         shared: Path | None = None,
-        heed: OnStep = ignore_step,
+        on_step: OnStep = ignore_step,
         lock: int = -1,
     ) -> None:
         self.folder = folder
         self.policy = policy
         self.safe = safe
         self.tree = tree
-        self._heed = heed
+        self._on_step = on_step
         self._inherited = (lock,) if lock >= 0 else ()
         settings = [*policy.settings.items(), *(("safe.directory", each) for each in safe)]
         self._settings = [word for item in settings for word in ("-c", "=".join(item))]
@@ -220,89 +220,89 @@ class Git:
     def run(
         self,
         *words: str,
-        feed: bytes = b"",
-        most: int | None = None,
-        patience: float | None = None,
-        also: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        max_output: int | None = None,
+        timeout: float | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> GitResult:
-        """Run to the end, or until `most` bytes were said. A failure is for the caller to judge.
-        `also` are further variables; an empty one takes away what the policy says."""
-        most = self.policy.most if most is None else most
+        """Run to the end, or until there is more output than asked for. A failure is for the caller
+        to judge. `env` are further variables; an empty one takes away what the policy sets."""
+        max_output = self.policy.max_output if max_output is None else max_output
         out = bytearray()
-        with tempfile.TemporaryFile() as complaint:
-            with self._started(words, feed, complaint, also) as process:
-                for chunk in _read_chunks(process, words[0], self._end(patience)):
-                    out += chunk[: most + 1 - len(out)]
-                    if len(out) > most:
+        with tempfile.TemporaryFile() as errors:
+            with self._start(words, stdin, errors, env) as process:
+                for chunk in _read_chunks(process, words[0], self._find_deadline(timeout)):
+                    out += chunk[: max_output + 1 - len(out)]
+                    if len(out) > max_output:
                         break
-            stderr = _read_complaint(complaint)
-        cut = len(out) > most
-        return GitResult(-1 if cut else process.returncode, bytes(out[:most]), stderr, cut)
+            stderr = _read_stderr(errors)
+        cut = len(out) > max_output
+        return GitResult(-1 if cut else process.returncode, bytes(out[:max_output]), stderr, cut)
 
     def stream(
-        self, *words: str, feed: bytes = b"", patience: float | None = None
+        self, *words: str, stdin: bytes = b"", timeout: float | None = None
     ) -> Iterator[bytes]:
-        """What git says, piece by piece. SourceError if it does not come to a good end."""
-        with tempfile.TemporaryFile() as complaint:
-            with self._started(words, feed, complaint) as process:
-                yield from _read_chunks(process, words[0], self._end(patience))
+        """The output, piece by piece. SourceError if git fails."""
+        with tempfile.TemporaryFile() as errors:
+            with self._start(words, stdin, errors) as process:
+                yield from _read_chunks(process, words[0], self._find_deadline(timeout))
             if process.returncode:
-                self._fail(words, GitResult(process.returncode, b"", _read_complaint(complaint)))
+                self._fail(words, GitResult(process.returncode, b"", _read_stderr(errors)))
 
     def read_line(
-        self, *words: str, feed: bytes = b"", also: Mapping[str, str] | None = None
+        self, *words: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> str:
-        """What git says, without the last line end. SourceError if it fails."""
-        ran = self.run(*words, feed=feed, also=also)
-        if not ran.is_ok:
-            self._fail(words, ran)
-        return ran.line
+        """The output without its last line end. SourceError if git fails."""
+        result = self.run(*words, stdin=stdin, env=env)
+        if not result.is_ok:
+            self._fail(words, result)
+        return result.line
 
     def try_line(self, *words: str) -> str:
-        """What git says, without the last line end; empty if it fails."""
-        ran = self.run(*words)
-        return ran.line if ran.is_ok else ""
+        """The output without its last line end; empty if git fails."""
+        result = self.run(*words)
+        return result.line if result.is_ok else ""
 
     def is_true(self, *words: str) -> bool:
-        """Whether a question that git answers by its exit code is answered by yes."""
+        """Whether git exits with 0."""
         return self.run(*words).code == 0
 
-    def read_paths(self, *words: str, feed: bytes = b"") -> list[bytes]:
+    def read_paths(self, *words: str, stdin: bytes = b"") -> list[bytes]:
         """What a command prints with -z. SourceError if it fails."""
-        ran = self.run(*words, feed=feed)
-        if not ran.is_ok or ran.cut:
-            self._fail(words, ran)
-        return ran.stdout.split(b"\0")[:-1]
+        result = self.run(*words, stdin=stdin)
+        if not result.is_ok or result.cut:
+            self._fail(words, result)
+        return result.stdout.split(b"\0")[:-1]
 
-    def _fail(self, words: tuple[str, ...], ran: GitResult) -> None:
-        why = "it said too much" if ran.cut else ran.reason
+    def _fail(self, words: tuple[str, ...], result: GitResult) -> None:
+        why = "it printed too much" if result.cut else result.reason
         raise SourceError(f"git {words[0]} failed in {self.tree or self.folder}: {why}")
 
-    def _end(self, patience: float | None) -> tuple[float, float]:
-        seconds = self.policy.patience if patience is None else patience
+    def _find_deadline(self, timeout: float | None) -> tuple[float, float]:
+        seconds = self.policy.timeout if timeout is None else timeout
         return time.monotonic() + seconds, seconds
 
     @contextmanager
-    def _started(
+    def _start(
         self,
         words: tuple[str, ...],
-        feed: bytes,
-        complaint: IO[bytes],
-        also: Mapping[str, str] | None = None,
+        stdin: bytes,
+        errors: IO[bytes],
+        env: Mapping[str, str] | None = None,
     ) -> "Iterator[subprocess.Popen[bytes]]":
-        """The running git; what is left of it at the end is killed, its children included."""
-        self._heed(f"git {words[0]}")
-        around = build_environment(self.policy, os.environ) | self._places | dict(also or {})
-        with _feed(feed) as given:
+        """The running git; what is left of it at the end is killed, with its children."""
+        self._on_step(f"git {words[0]}")
+        variables = build_environment(self.policy, os.environ) | self._places | dict(env or {})
+        with _open_stdin(stdin) as file:
             try:
                 process = subprocess.Popen(  # noqa: S603
                     [_find_program(), "--no-pager", *self._settings, *words],
                     cwd=self.tree or self.folder,
-                    env={name: value for name, value in around.items() if value},
-                    stdin=given,
+                    env={name: value for name, value in variables.items() if value},
+                    stdin=file,
                     stdout=subprocess.PIPE,
-                    # A file: a git that outlives us must not fail for want of a listener.
-                    stderr=complaint,
+                    # A file: a git that outlives us must not fail because nobody reads a pipe.
+                    stderr=errors,
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
@@ -316,18 +316,18 @@ class Git:
                     kill_group(process.pid)
 
 
-def build_environment(policy: GitPolicy, around: Mapping[str, str]) -> dict[str, str]:
+def build_environment(policy: GitPolicy, variables: Mapping[str, str]) -> dict[str, str]:
     """Only what git needs: a variable of the caller's shell must not redirect it."""
     if policy is _USER_CONFIG:
         kept = {
             name: value
-            for name, value in around.items()
+            for name, value in variables.items()
             if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
         }
     elif policy.as_user:
-        kept = {name: value for name, value in around.items() if not name.startswith("GIT_")}
+        kept = {name: value for name, value in variables.items() if not name.startswith("GIT_")}
     else:
-        kept = {name: around[name] for name in ("PATH", "TMPDIR") if name in around}
+        kept = {name: variables[name] for name in ("PATH", "TMPDIR") if name in variables}
     return {**kept, **policy.environment}
 
 
@@ -342,10 +342,10 @@ def read_user_setting(folder: Path, key: str) -> str:
 def read_safe_folders() -> tuple[str, ...]:
     """The folders the user told git to trust (safe.directory), by their own settings."""
     try:
-        ran = Git(Path("/"), _USER_CONFIG).run("config", "--get-all", "safe.directory")
+        result = Git(Path("/"), _USER_CONFIG).run("config", "--get-all", "safe.directory")
     except SourceError:
         return ()
-    return tuple(ran.text.split("\n")[:-1])[:1000]
+    return tuple(result.text.split("\n")[:-1])[:1000]
 
 
 def date_variables(moment: int) -> dict[str, str]:
@@ -370,15 +370,15 @@ def _which(path: str) -> str:
 
 
 @contextmanager
-def _feed(feed: bytes) -> Iterator[IO[bytes] | int]:
-    """What a command reads: a file, for a pipe that nobody reads while we write stops both."""
-    if not feed:
+def _open_stdin(stdin: bytes) -> Iterator[IO[bytes] | int]:
+    """Standard input is a file: writing into a pipe that nobody reads would stop both sides."""
+    if not stdin:
         yield subprocess.DEVNULL
         return
-    with tempfile.TemporaryFile() as given:
-        given.write(feed)
-        given.seek(0)
-        yield given
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        yield file
 
 
 def _read_chunks(
@@ -405,13 +405,13 @@ def _read_chunks(
         raise SourceError(late) from None
 
 
-def _read_complaint(file: IO[bytes]) -> str:
+def _read_stderr(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(_MOST_COMPLAINT).decode(errors="replace").strip()
+    return file.read(_MAX_STDERR).decode(errors="replace").strip()
 
 
 class SeedCommit(msgspec.Struct, frozen=True, kw_only=True):
-    """One commit of a new repository. `id` is our own name for it and is not told to git."""
+    """One commit of a new repository. `id` is our own name for it; git does not know it."""
 
     author: str
     """Name <mail>"""
@@ -429,7 +429,7 @@ def seed_repository(folder: Path, commits: Iterable[SeedCommit]) -> dict[str, st
     git = Git(folder, SEED)
     git.read_line("init", "--quiet", "--template=", "--object-format=sha1")
     git.read_line("symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
-    git.read_line("fast-import", "--quiet", "--date-format=raw", feed=_import_stream(known))
+    git.read_line("fast-import", "--quiet", "--date-format=raw", stdin=_import_stream(known))
     git.read_line("reset", "--quiet", "--hard")
     hashes = git.read_line("rev-list", "--reverse", "--topo-order", BRANCH).split()
     named = {

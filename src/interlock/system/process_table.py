@@ -1,9 +1,9 @@
-"""The processes of this machine that are ours to see: who they are, whose children, with which tag.
+"""The processes of this machine that we may see: their parents, sessions and tags.
 
 Reads /proc where there is one and asks psutil elsewhere (docs/decisions.md says why). A process is
 known by its id and its start time together, so that a reused id is another process. Processes of
-other users are not seen. Who belongs to an agent is told by tag, by session and by descent, never
-by name; one look serves everyone who asks in the same moment, and begins after the question.
+other users are not seen. What belongs to an agent is found by tag, by session and by descent, never
+by name. One snapshot serves everyone who asks in the same moment, and begins after the question.
 """
 
 import asyncio
@@ -57,10 +57,10 @@ OnProcess = Callable[[SeenProcess], None]
 
 
 def list_processes(names: TagNames, on_sight: OnProcess = lambda seen: None) -> ProcessTable:
-    """Everything of this user, the youngest first; each is told `on_sight` at once.
+    """Everything of this user, the youngest first, each handed to `on_sight` at once.
 
-    Those who live for a moment only, from fork to fork, are young. It fails where it cannot see,
-    as with too many open files: not seen must not look like gone.
+    Processes that live for a moment only, from fork to fork, are young. OSError where it cannot
+    look, as with too many open files: not seen must not look like gone.
     """
     found: ProcessTable = {}
     for pid in _sort_youngest_first(_list_pids()):
@@ -193,28 +193,28 @@ def _add_tags(seen: SeenProcess, names: TagNames, environment: dict[str, str]) -
 
 
 def find_relatives(
-    people: ProcessTable, tag: str, leader: Process, known: Container[Process] = ()
+    table: ProcessTable, tag: str, leader: Process, known: Container[Process] = ()
 ) -> dict[Process, SeenProcess]:
-    """All that carry the tag, share the leader's session, were known to be of the family or
-    descend from one of those, alive.
+    """All living processes that carry the tag, share the leader's session, were `known` before, or
+    descend from one of these.
 
     The session counts only while its leader is still there, dead or alive: its number is free for
     others afterwards.
     """
-    first = people.get(leader.pid)
+    first = table.get(leader.pid)
     session = leader.pid if first is not None and first.process == leader else -2
     roots = [
         seen
-        for seen in people.values()
+        for seen in table.values()
         if tag in seen.tags or seen.session == session or seen.process in known
     ]
-    return {seen.process: seen for seen in find_descendants(people, roots) if seen.alive}
+    return {seen.process: seen for seen in find_descendants(table, roots) if seen.alive}
 
 
-def find_descendants(people: ProcessTable, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
+def find_descendants(table: ProcessTable, roots: Iterable[SeenProcess]) -> list[SeenProcess]:
     """The roots and all below them, each once."""
     children: dict[int, list[SeenProcess]] = defaultdict(list)
-    for seen in people.values():
+    for seen in table.values():
         children[seen.parent].append(seen)
     found: dict[int, SeenProcess] = {}
     waiting = list(roots)
@@ -226,17 +226,17 @@ def find_descendants(people: ProcessTable, roots: Iterable[SeenProcess]) -> list
     return list(found.values())
 
 
-def find_ancestors(people: ProcessTable, pid: int) -> set[Process]:
-    """The process itself, its parent, and so on up: those that are never to be ended."""
+def find_ancestors(table: ProcessTable, pid: int) -> set[Process]:
+    """The process itself, its parent, and so on up: they must never be killed."""
     found: set[Process] = set()
-    while (seen := people.get(pid)) is not None and seen.process not in found:
+    while (seen := table.get(pid)) is not None and seen.process not in found:
         found.add(seen.process)
         pid = seen.parent
     return found
 
 
 class ProcessSnapshot:
-    """One look at all processes for everyone who asks in the same moment."""
+    """One listing of all processes for everyone who asks in the same moment."""
 
     def __init__(self, names: TagNames) -> None:
         self._names = names

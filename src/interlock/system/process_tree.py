@@ -3,7 +3,7 @@
 A signal goes to exactly the process that was seen, never to another that got its id: on Linux by a
 handle, with the start time compared after it was opened. `kill_tree` finds anew in every round who
 belongs to the tree, and stops everything before it kills, so that nothing outruns it. A dead child
-is kept unburied until `bury`: as long as it is there, its number, group and session are its own.
+is not reaped until `reap`: as long as it is there, its id, group and session are its own.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def _send_by_psutil(process: Process, number: int) -> bool:
 
 Relatives = Mapping[Process, SeenProcess]
 FindRelatives = Callable[[bool], Awaitable[Relatives]]
-"""Looks for all who are alive; with True it also stops each in the moment it is seen."""
+"""Finds all that are alive; with True it also stops each one as soon as it is seen."""
 _FIRST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
@@ -88,8 +88,8 @@ class Survivor(msgspec.Struct, frozen=True, order=True):
 
 
 class KillReport(msgspec.Struct, frozen=True):
-    """What was ended, and what still lives although it was killed: a process that hangs in the
-    kernel is told, not hidden."""
+    """What was ended, and what still lives although it was killed, as a process that hangs in the
+    kernel does."""
 
     left: tuple[Survivor, ...] = ()
     remaining: tuple[Survivor, ...] = ()
@@ -98,9 +98,9 @@ class KillReport(msgspec.Struct, frozen=True):
 async def kill_tree(
     relatives: Relatives, find: FindRelatives, clock: Clock, grace: float, group: int | None = None
 ) -> KillReport:
-    """End all of `kin` and whatever else `find` finds, until it finds nobody, twice.
+    """End all relatives and whatever else `find` finds, until it finds nothing, twice.
 
-    The process group, whose number must still be taken, is killed at one stroke: those of it who
+    The process group, whose number must still be taken, is killed at one stroke: processes that
     fork faster than anybody can look do not get away.
     """
     survivors: dict[Process, Survivor] = {}
@@ -109,7 +109,7 @@ async def kill_tree(
         if group is not None:
             kill_group(group, signal.SIGKILL)
         rest = await _kill(rest, find, clock, survivors)
-    remaining = tuple(sorted(_survivor_of(seen, "KILL") for seen in rest.values()))
+    remaining = tuple(sorted(_build_survivor(seen, "KILL") for seen in rest.values()))
     return KillReport(tuple(sorted(survivors.values())), remaining)
 
 
@@ -120,13 +120,13 @@ async def _terminate(
     give_up: float,
     survivors: dict[Process, Survivor],
 ) -> Relatives:
-    """SIGTERM to each once; who is still there when the grace is over."""
+    """SIGTERM to each once; what is still there when the grace period is over."""
     while relatives:
         for process, seen in relatives.items():
             if process not in survivors:
-                survivors[process] = _survivor_of(seen, "TERM")
+                survivors[process] = _build_survivor(seen, "TERM")
                 send_signal(process, signal.SIGTERM)
-                send_signal(process, signal.SIGCONT)  # one that is stopped would never hear of it
+                send_signal(process, signal.SIGCONT)  # a stopped one would never get it
         await _wait_until_gone(relatives, clock, give_up)
         relatives = await find(False) or await find(False)
         if clock.now() >= give_up:
@@ -140,7 +140,7 @@ async def _kill(
     give_up = clock.now() + _PATIENCE
     while relatives:
         for process, seen in (await _freeze(relatives, find)).items():
-            survivors[process] = _survivor_of(seen, "KILL")
+            survivors[process] = _build_survivor(seen, "KILL")
             send_signal(process, signal.SIGKILL)
         await _wait_until_gone(relatives, clock, give_up)
         relatives = await find(True) or await find(True)
@@ -150,7 +150,7 @@ async def _kill(
 
 
 async def _freeze(relatives: Relatives, find: FindRelatives) -> Relatives:
-    """Stop all until no new one is born: what is stopped does not fork."""
+    """Stop all until no new one appears: what is stopped does not fork."""
     frozen: set[Process] = set()
     for _ in range(_FREEZES):
         new = relatives.keys() - frozen
@@ -164,7 +164,7 @@ async def _freeze(relatives: Relatives, find: FindRelatives) -> Relatives:
 
 
 async def _wait_until_gone(relatives: Relatives, clock: Clock, give_up: float) -> None:
-    """Wait until these are gone, looking at them alone: cheaper than looking at everyone."""
+    """Wait until these are gone, looking at them alone: cheaper than listing all."""
     wait = _FIRST_PAUSE
     while any(_is_alive(process) for process in relatives):
         rest = give_up - clock.now()
@@ -188,7 +188,7 @@ def clean_name(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:_LONGEST_NAME])
 
 
-def _survivor_of(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
+def _build_survivor(seen: SeenProcess, number: Literal["TERM", "KILL"]) -> Survivor:
     return Survivor(seen.process.pid, clean_name(seen.name), number)
 
 
@@ -201,11 +201,11 @@ class ProcessExit:
     def __init__(
         self,
         child: "subprocess.Popen[bytes]",
-        tell: Callable[[], None],
+        on_exit: Callable[[], None],
         handles: bool = HAS_HANDLES,
     ) -> None:
         self._child = child
-        self._tell = tell
+        self._on_exit = on_exit
         self._loop = asyncio.get_running_loop()
         self._handles = handles
         self._handle = os.pidfd_open(child.pid) if handles else -1
@@ -215,8 +215,8 @@ class ProcessExit:
             threading.Thread(target=self._wait, daemon=True).start()
 
     @property
-    def has_come(self) -> bool:
-        """Whether the child is dead, also if nobody was told yet."""
+    def has_exited(self) -> bool:
+        """Whether the child is dead, also if the callback has not run yet."""
         if not self._handles:
             return self._child.returncode is not None
         try:
@@ -225,19 +225,19 @@ class ProcessExit:
             return True
         return found is not None
 
-    def bury(self) -> int | None:
+    def reap(self) -> int | None:
         """The exit code, negative for a signal; None for one that cannot die."""
-        self.let_go()
+        self.detach()
         with suppress(subprocess.TimeoutExpired):
             return self._child.wait(timeout=0.1 if self._child.returncode is None else None)
         return None
 
     def _over(self) -> None:
-        self.let_go()
-        self._tell()
+        self.detach()
+        self._on_exit()
 
-    def let_go(self) -> None:
-        """Nobody will be told any more."""
+    def detach(self) -> None:
+        """The callback will not be called any more."""
         if self._handle >= 0:
             self._loop.remove_reader(self._handle)
             os.close(self._handle)
@@ -246,14 +246,14 @@ class ProcessExit:
     def _wait(self) -> None:
         self._child.wait()
         with suppress(RuntimeError):  # the loop is closed: nobody wants to know
-            self._loop.call_soon_threadsafe(self._tell)
+            self._loop.call_soon_threadsafe(self._on_exit)
 
 
 CHUNK = 64 * 1024
 """Bytes for one turn of the loop: as much as a pipe holds, and short enough for all others."""
 
 
-class Inlet:
+class PipeReader:
     """What an agent prints, handed on as it comes, one chunk for each turn of the loop."""
 
     def __init__(self, pipe: IO[bytes] | None, take: Callable[[bytes], None]) -> None:
@@ -294,7 +294,7 @@ class Inlet:
         return len(data)
 
 
-class Outlet:
+class PipeWriter:
     """What an agent reads: written as fast as it takes it, then closed."""
 
     def __init__(self, pipe: IO[bytes] | None, content: bytes) -> None:
@@ -320,7 +320,7 @@ class Outlet:
         except BlockingIOError:
             return
         except OSError:
-            pass  # it does not want to read: that is its own affair
+            pass  # it does not read its input, and need not
         self.close()
 
 
@@ -348,7 +348,7 @@ class OutputLine(msgspec.Struct, frozen=True, gc=False):
     """It came after our own signal to the process: it does not count."""
 
 
-class Lines:
+class LineSplitter:
     """Feed it chunks, get whole lines; whatever the chunks, the lines are the same."""
 
     def __init__(self, longest: int = LONGEST) -> None:

@@ -33,22 +33,19 @@ def _escape(found: re.Match[str]) -> str:
 
 def format_line(text: str, limit: int = 200) -> str:
     """Clean, on one line, with an ellipsis where it was cut."""
-    whole = _BLANKS.sub(" ", clean_text(text[: limit * 4])).strip()
-    return whole if len(whole) <= limit else whole[: limit - 1].rstrip() + "…"
+    line = _BLANKS.sub(" ", clean_text(text[: limit * 4])).strip()
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def find_first_line(text: str, limit: int = 200) -> str:
     """The first line that says something."""
-    for each in text[:20_000].splitlines():
-        if clean := format_line(each, limit):
-            return clean
-    return ""
+    lines = (format_line(line, limit) for line in text[:20_000].splitlines())
+    return next(filter(None, lines), "")
 
 
 def clip_block(text: str, limit: int) -> tuple[str, int]:
     """Clean lines from the start, and how many characters were left out."""
-    whole = clean_text(text[:limit]).strip("\n")
-    return whole, max(0, len(text) - limit)
+    return clean_text(text[:limit]).strip("\n"), max(0, len(text) - limit)
 
 
 def replace_unencodable(text: str) -> str:
@@ -76,10 +73,10 @@ def plural(number: int, one: str, many: str = "") -> str:
 
 def count_columns(text: str) -> int:
     """How many columns of a terminal the text takes."""
-    return sum(_columns(each) for each in text)
+    return sum(_count_columns(each) for each in text)
 
 
-def _columns(sign: str) -> int:
+def _count_columns(sign: str) -> int:
     if unicodedata.combining(sign) or unicodedata.category(sign) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
@@ -91,7 +88,7 @@ def fit_columns(text: str, width: int) -> str:
         return text
     taken, room = "", max(0, width - 1)
     for sign in text:
-        room -= _columns(sign)
+        room -= _count_columns(sign)
         if room < 0:
             break
         taken += sign
@@ -105,7 +102,7 @@ BAR = r"\|"
 _HOST = re.compile(r"[A-Za-z0-9\[\]:._-]+")
 _LONGEST_LINK = 2000
 _APART = "\u200b"
-"""Between a sign and a name, so that nobody is called by a test's name."""
+"""Between a sign and a name, so that a test's name mentions nobody."""
 
 
 def escape_markdown(text: str, limit: int = 2000) -> str:

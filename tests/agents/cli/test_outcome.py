@@ -27,7 +27,7 @@ from interlock.agents.cli.outcome import (
 from interlock.agents.cli.process import ProcessEnd
 from interlock.agents.cli.profiles import PROFILE_NAMES, OutcomeRule, read_profile
 from interlock.engine.case import Usage
-from interlock.system.process_tree import Lines, OutputLine
+from interlock.system.process_tree import LineSplitter, OutputLine
 
 I, C, X, G, O = Claude.init(), Claude, Codex, Gemini, Opencode  # noqa: E741
 B = Codex.begun()
@@ -142,7 +142,7 @@ def test_hostile_streams_never_fail_and_are_never_accepted(
     name: str, chunks: list[bytes], cut: bool
 ) -> None:
     hearing = SessionMonitor(read_profile(name), NOW, zones)
-    lines = Lines(30 if cut else 1_000)
+    lines = LineSplitter(30 if cut else 1_000)
     for chunk in chunks:
         for line in lines.feed(chunk + b"\n"):
             list(hearing(line))

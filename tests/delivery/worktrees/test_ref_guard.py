@@ -32,7 +32,7 @@ def at(repo: GitRepo, back: int) -> str:
 
 def ledger(repo: GitRepo, heed: OnStep = ignore_step) -> tuple[RefLedger, Git]:
     return RefLedger(repo.folder / "ledger.json", heed), Git(
-        repo.folder / ".git", OWN_CLONE, heed=heed
+        repo.folder / ".git", OWN_CLONE, on_step=heed
     )
 
 

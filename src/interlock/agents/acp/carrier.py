@@ -125,7 +125,7 @@ class AcpDispatch:
                 ),
                 agent,
             )
-            by_itself = agent.family.exit.has_come
+            by_itself = agent.family.exit.has_exited
         finally:
             self._timer()
             await connection.close()

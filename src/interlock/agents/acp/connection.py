@@ -19,12 +19,12 @@ from pydantic import ValidationError
 
 from interlock.agents.cli.process import ProcessFamily, ProcessSpec
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.process_tree import Clock, Inlet
+from interlock.system.process_tree import Clock, PipeReader
 
 _MAX_STDERR = 2_000
 
 
-class OutputReader(Inlet):
+class OutputReader(PipeReader):
     """The agent's stdout; `on_close` is called when the agent closes it."""
 
     def __init__(
@@ -100,7 +100,7 @@ class AcpProcess:
         self._stderr = b""
 
         def attach(child: "Popen[bytes]", undo: ExitStack) -> None:
-            self._stderr_pipe = Inlet(child.stderr, self._note_stderr)
+            self._stderr_pipe = PipeReader(child.stderr, self._note_stderr)
             undo.callback(self._stderr_pipe.close)
             self.stdin = InputWriter(child.stdin)
             undo.callback(self.stdin.close)
@@ -121,7 +121,7 @@ class AcpProcess:
         if members:
             await self.family.kill(members, clock, grace)
         self._close_pipes()
-        return self.family.exit.bury()
+        return self.family.exit.reap()
 
     def _close_pipes(self) -> None:
         self.stdout.close()

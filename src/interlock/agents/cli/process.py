@@ -41,11 +41,11 @@ from interlock.system.process_tree import (
     HAS_HANDLES,
     LONGEST,
     Clock,
-    Inlet,
     KillReport,
-    Lines,
-    Outlet,
+    LineSplitter,
     OutputLine,
+    PipeReader,
+    PipeWriter,
     ProcessExit,
     Survivor,
     kill_group,
@@ -118,7 +118,7 @@ class ProcessFamily:
                 seen = read_process(child.pid)
                 self.leader = seen.process if seen else Process(child.pid, 0)
                 self.exit = ProcessExit(child, on_exit)
-                undo.callback(self.exit.let_go)
+                undo.callback(self.exit.detach)
                 attach(child, undo)
             except OSError as error:
                 raise SourceError(
@@ -252,7 +252,7 @@ class AgentProcess:
         self._clock = clock
         self._wall = wall
         self._watch = TimeoutWatch(timeouts, clock.now(), wall())
-        self._lines = Lines(max_line)
+        self._lines = LineSplitter(max_line)
         self._snapshot = snapshot or ProcessSnapshot(TAGS)
         self._stdout_bytes = 0
         self._max_stdout = max_stdout
@@ -265,9 +265,9 @@ class AgentProcess:
         self._family: ProcessFamily | None = None
         self._failure: Exception | None = None
         self._ended_by: asyncio.Future[EndedBy] | None = None
-        self._stdout_pipe: Inlet
-        self._stderr_pipe: Inlet
-        self._stdin_pipe: Outlet
+        self._stdout_pipe: PipeReader
+        self._stderr_pipe: PipeReader
+        self._stdin_pipe: PipeWriter
 
     async def run(self) -> ProcessEnd:
         """Start it, watch it, end it. Cancelled, it ends the agent first."""
@@ -318,11 +318,11 @@ class AgentProcess:
         )
 
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
-        self._stdout_pipe = Inlet(child.stdout, self._on_stdout)
+        self._stdout_pipe = PipeReader(child.stdout, self._on_stdout)
         undo.callback(self._stdout_pipe.close)
-        self._stderr_pipe = Inlet(child.stderr, self._on_stderr)
+        self._stderr_pipe = PipeReader(child.stderr, self._on_stderr)
         undo.callback(self._stderr_pipe.close)
-        self._stdin_pipe = Outlet(child.stdin, self._spec.stdin)
+        self._stdin_pipe = PipeWriter(child.stdin, self._spec.stdin)
 
     def _on_stdout(self, data: bytes) -> None:
         self._stdout_bytes += len(data)
@@ -369,7 +369,7 @@ class AgentProcess:
         due = self._watch.next_due()
         if self._clock.now() < due.when:
             self._set_timer()
-        elif self._family.exit.has_come:
+        elif self._family.exit.has_exited:
             self._end_by("itself")
         else:
             self._end_by(due.name)
@@ -399,7 +399,7 @@ class AgentProcess:
             killed = await family.kill(members, self._clock, self._watch.timeouts.grace)
         self._close_pipes()
         self._read_lines(self._lines.end(late=self._signalled_at is not None))
-        return self._build_end(by, family.exit.bury(), killed, last)
+        return self._build_end(by, family.exit.reap(), killed, last)
 
     def _close_pipes(self) -> None:
         self._drain_pipes()
@@ -407,7 +407,7 @@ class AgentProcess:
         self._stdout_pipe.close()
         self._stderr_pipe.close()
         if self._family is not None:
-            self._family.exit.let_go()
+            self._family.exit.detach()
 
     def _build_end(
         self, by: EndedBy, exit_code: int | None, killed: KillReport, last: AgentHealth

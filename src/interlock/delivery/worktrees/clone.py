@@ -128,7 +128,7 @@ def _resolve_base(git: Git, base: str) -> tuple[str, str]:
 
 def _check_complete(git: Git, tip: str) -> None:
     """All files of the commit can be read. A partial clone would fetch them, which we do not."""
-    ran = git.run("rev-list", "--objects", "--no-walk", "--missing=print", tip, most=1 << 28)
+    ran = git.run("rev-list", "--objects", "--no-walk", "--missing=print", tip, max_output=1 << 28)
     missing = not ran.is_ok or ran.stdout.startswith(b"?") or b"\n?" in ran.stdout
     if not missing:
         return
@@ -159,7 +159,7 @@ def _list_notes(git: Git, tip: str, branch: str, is_shallow: bool) -> list[str]:
         found.append(f"HEAD is at no branch; the run starts from {tip[:12]}")
     if is_shallow:
         found.append("it is a shallow clone: agents see only the history that is there")
-    attributes = git.run("grep", "-h", "filter=lfs", tip, "--", ".gitattributes", most=4_000)
+    attributes = git.run("grep", "-h", "filter=lfs", tip, "--", ".gitattributes", max_output=4_000)
     if attributes.stdout:
         found.append("it uses git LFS: large files are only pointers in the task trees")
     return found
@@ -242,8 +242,8 @@ def create_clone(
     making = home / MAKING
     remove_tree(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = Git(making, OWN_CLONE, heed=heed, safe=found.safe, lock=lock)
-    _clone(Git(home, OWN_CLONE, heed=heed, safe=found.safe, lock=lock), found, making)
+    git = Git(making, OWN_CLONE, on_step=heed, safe=found.safe, lock=lock)
+    _clone(Git(home, OWN_CLONE, on_step=heed, safe=found.safe, lock=lock), found, making)
     if not git.is_true("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.read_line("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
     heed("settings")
@@ -262,7 +262,7 @@ def create_clone(
 def _clone(git: Git, found: SourceRepo, making: Path) -> None:
     words = ("clone", "--quiet", "--bare", "--template=")
     for how in ("--local", "--no-local"):
-        ran = git.run(*words, how, "--", found.shared, str(making), also={"GIT_DIR": ""})
+        ran = git.run(*words, how, "--", found.shared, str(making), env={"GIT_DIR": ""})
         if ran.is_ok:
             return
         remove_tree(making)
@@ -300,7 +300,7 @@ def _rename_branches(git: Git, slug: str) -> None:
         lines += [f"create {ORIGIN_REFS}{name.removeprefix(_HEADS)} {at}\n", f"delete {name}\n"]
     git.read_line("symbolic-ref", "HEAD", f"{_HEADS}interlock/{slug}/nothing-here")
     feed = "".join(lines).encode(errors="surrogateescape")
-    git.read_line("update-ref", "--no-deref", "--stdin", feed=feed)
+    git.read_line("update-ref", "--no-deref", "--stdin", stdin=feed)
 
 
 def _find_hooks(found: SourceRepo) -> str:

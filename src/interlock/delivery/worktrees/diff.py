@@ -55,8 +55,8 @@ class Diff(msgspec.Struct, frozen=True):
 def read_diff(git: Git, base: str, sha: str, most: int = MOST_PATCH) -> Diff:
     """What changed from `base` to `sha`."""
     rows = git.read_paths(*_WORDS, "--raw", "-z", base, sha)
-    bare = git.run(*_WORDS, "-p", "-U0", base, sha, most=_MOST_READ)
-    full = git.run(*_WORDS, "-p", "-U3", base, sha, most=most)
+    bare = git.run(*_WORDS, "-p", "-U0", base, sha, max_output=_MOST_READ)
+    full = git.run(*_WORDS, "-p", "-U3", base, sha, max_output=most)
     for ran in (bare, full):
         if not ran.is_ok:
             raise SourceError(f"the change {sha[:12]} cannot be read: {ran.reason}")

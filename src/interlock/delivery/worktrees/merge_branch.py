@@ -238,14 +238,14 @@ class MergeBranch:
         self.merge_tree.check_out(tip)
         files = self.merge_tree.cherry_pick(squashed)
         if files:
-            text = self.merge_tree.git.run("diff", "--no-color", most=_MOST_TEXT).text
+            text = self.merge_tree.git.run("diff", "--no-color", max_output=_MOST_TEXT).text
             return Conflict(tuple(format_path(path) for path in files), text, tip)
         tree = self.merge_tree.git.read_line("write-tree")
         if tree == git.read_line("rev-parse", f"{tip}^{{tree}}"):
             return NothingToMerge()
         when = date_variables(self.workspace.clock())
         message = _build_message(change).encode(errors="replace")
-        commit = git.read_line("commit-tree", tree, "-p", tip, feed=message, also=when)
+        commit = git.read_line("commit-tree", tree, "-p", tip, stdin=message, env=when)
         git.read_line("update-ref", kept_ref(self.workspace.slug, commit), commit)
         self.merge_tree.set_head(commit)
         clear_operations(self.merge_tree.admin)
@@ -322,7 +322,7 @@ class MergeBranch:
             return None
         words = ("commit-tree", tree, "-p", change.base)
         return git.read_line(
-            *words, feed=_build_message(change).encode(errors="replace"), also=date_variables(0)
+            *words, stdin=_build_message(change).encode(errors="replace"), env=date_variables(0)
         )
 
 

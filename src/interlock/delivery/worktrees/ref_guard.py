@@ -143,12 +143,12 @@ def _update_refs(git: Git, changes: Mapping[str, str], old: Mapping[str, str]) -
         for name, at in sorted(changes.items())
     ]
     feed = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
-    ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
+    ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", stdin=feed)
     if not ran.is_ok and ".lock" in ran.stderr and "File exists" in ran.stderr:
         # git waited for the holder before it complained: who held these is dead.
         for name in (*changes, "packed-refs"):
             (git.folder / f"{name}.lock").unlink(missing_ok=True)
-        ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", feed=feed)
+        ran = git.run("update-ref", "--no-deref", "--stdin", "-m", "interlock", stdin=feed)
     return "" if ran.is_ok else f"git did not move {lines[0]}: {ran.reason}"
 
 

@@ -71,7 +71,7 @@ def check_staged(git: Git, base: str, largest: int) -> list[Violation]:
     entries = [(facts.split(b" "), path) for facts, path in zip(rows[::2], rows[1::2], strict=True)]
     entries = [(facts, path) for facts, path in entries if facts[4] != b"D"]
     asked = b"".join(facts[3] + b"\n" for facts, _ in entries)
-    sizes = git.read_line("cat-file", "--batch-check=%(objectsize)", feed=asked).split("\n")
+    sizes = git.read_line("cat-file", "--batch-check=%(objectsize)", stdin=asked).split("\n")
     found, right = [], []
     for (facts, path), size in zip(entries, sizes if entries else [], strict=True):
         problem = _check_staged_entry(git, facts, path, int(size) if size.isdigit() else 0, largest)
@@ -79,7 +79,7 @@ def check_staged(git: Git, base: str, largest: int) -> list[Violation]:
             found.append(problem)
             right.append(b"%s %s 0\t%s\0" % (facts[0][1:].replace(b"000000", b"0"), facts[2], path))
     if right:
-        git.read_line("update-index", "-z", "--index-info", feed=b"".join(right))
+        git.read_line("update-index", "-z", "--index-info", stdin=b"".join(right))
     return found
 
 
@@ -116,7 +116,7 @@ def _update_index(git: Git, how: str, paths: list[bytes]) -> bool:
         return True
     feed = b"".join(path + b"\0" for path in paths)
     words = ("update-index", "--replace", how, "-z", "--stdin")
-    return git.run(*words, feed=feed).code == 0
+    return git.run(*words, stdin=feed).code == 0
 
 
 def _check_path(path: bytes, place: bytes, is_submodule: bool, largest: int) -> Violation | None:

@@ -234,7 +234,7 @@ class TaskTree:
             if tree != self.git.read_line("rev-parse", f"{tip}^{{tree}}"):
                 feed = message.encode(errors="replace")
                 when = date_variables(self.workspace.clock())
-                commit = self.git.read_line("commit-tree", tree, "-p", tip, feed=feed, also=when)
+                commit = self.git.read_line("commit-tree", tree, "-p", tip, stdin=feed, env=when)
             self.move_to(commit)
             self.share_index()
             return Snapshot(commit, commit != left, tuple(violations))
@@ -296,7 +296,9 @@ class TaskTree:
 
     def read_old_text(self, path: str) -> str:
         """A file as it was at the task's base; empty if it is no text."""
-        ran = self.workspace.git.run("cat-file", "blob", f"{self.base}:{path}", most=_MOST_TEXT)
+        ran = self.workspace.git.run(
+            "cat-file", "blob", f"{self.base}:{path}", max_output=_MOST_TEXT
+        )
         return ran.stdout.decode(errors="replace") if ran.is_ok else ""
 
     def move_to(self, commit: str) -> None:

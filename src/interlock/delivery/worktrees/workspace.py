@@ -175,7 +175,7 @@ class DeliveryWorkspace:
             tree=tree,
             index=index,
             shared=shared,
-            heed=self.heed,
+            on_step=self.heed,
             safe=safe,
             lock=self._lock,
         )

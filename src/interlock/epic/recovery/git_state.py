@@ -195,7 +195,7 @@ def _undo_stash(git: Git, stash: str, changes: list[tuple[str, str]], digest: st
         # One file at a time: a filter that fails for one does not keep the others away.
         words = ("restore", f"--source={stash}", "--worktree", "--pathspec-from-file=-")
         if path in kept:
-            git.run(*words, "--pathspec-file-nul", feed=b":(top,literal)" + path)
+            git.run(*words, "--pathspec-file-nul", stdin=b":(top,literal)" + path)
     if _find_commit(git, f"{stash}^3"):
         with tempfile.TemporaryDirectory() as folder:
             untracked = Git(git.folder, git.policy, index=Path(folder) / "index")

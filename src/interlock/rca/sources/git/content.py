@@ -127,14 +127,14 @@ class RevisionFiles:
         return self._run_git(*words, most=most)
 
     def _run_git(self, *words: str, most: int) -> GitResult:
-        ran = self._git.run(*words, most=most)
+        ran = self._git.run(*words, max_output=most)
         if not ran.is_ok:
             raise SourceError(f"git {words[0]} failed: {ran.reason}")
         return ran
 
     def _read_object(self, name: str) -> TreeEntry:
         ran = self._git.run(
-            "cat-file", "--batch", feed=f"{name}\n".encode(), most=MAX_FILE_SIZE + 200
+            "cat-file", "--batch", stdin=f"{name}\n".encode(), max_output=MAX_FILE_SIZE + 200
         )
         head, _, content = ran.stdout.partition(b"\n")
         words = head.rsplit(b" ", 2)

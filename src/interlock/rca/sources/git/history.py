@@ -247,7 +247,7 @@ class GitLog:
     def _list_hashes(self, green: str, tip: str, most: int) -> tuple[list[str], str]:
         """The range's commits, and a remark if green is not where the range begins."""
         words = ["--boundary", f"--max-count={most}", tip, *([f"^{green}"] if green else []), "--"]
-        output = b"".join(self._git.stream("rev-list", *words, patience=_TIMEOUT)).decode().split()
+        output = b"".join(self._git.stream("rev-list", *words, timeout=_TIMEOUT)).decode().split()
         hashes = [word for word in output if word[0] != "-"]
         is_whole = len(hashes) < most and green not in ("", tip)
         parted = is_whole and f"-{green}" not in output
@@ -255,7 +255,7 @@ class GitLog:
 
     def _read_log(self, hashes: Sequence[str]) -> Iterator[Commit]:
         feed = "".join(f"{commit}\n" for commit in hashes).encode()
-        output = self._git.stream(*_ASK, feed=feed, patience=_TIMEOUT)
+        output = self._git.stream(*_ASK, stdin=feed, timeout=_TIMEOUT)
         for commit in parse_log(output):
             if commit.hash in self._shallow:
                 yield msgspec.structs.replace(commit, files=(), more=0)

@@ -71,7 +71,7 @@ def resolve_revision(git: Git, word: str) -> str:
     elif word.startswith("refs/") or _HASH.match(word):
         names = [*names, word]
     asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-    ran = git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", feed=asked)
+    ran = git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
     for line in ran.text.splitlines():
         found, _, kind = line.partition(" ")
         if kind == "commit":
