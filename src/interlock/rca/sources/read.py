@@ -16,9 +16,10 @@ import msgspec
 
 from interlock.rca.records import Failure, Launch
 from interlock.rca.sources import entry
+from interlock.rca.sources.console_log import is_log_name
 from interlock.rca.sources.entry import SourceEntry
 from interlock.rca.sources.envelope import FailureNamer, read_envelope, read_failures
-from interlock.rca.sources.launch import LaunchBuilder, is_log_name
+from interlock.rca.sources.launch import LaunchBuilder
 from interlock.rca.sources.reportportal.client import (
     LaunchReference,
     PortalAddress,
