@@ -142,6 +142,10 @@ Out = Annotated[
 SuiteId = Annotated[
     int | None, typer.Argument(metavar="SUITE", help="The suite's number; default the newest.")
 ]
+PortalKey = Annotated[
+    Path | None,
+    typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
+]
 New = Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")]
 _BY_HAND = 5
 
@@ -169,10 +173,7 @@ def analyze(
     slots: Slots = None,
     budget: Limits = None,
     parallel: Parallel = None,
-    rp_key: Annotated[
-        Path | None,
-        typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
-    ] = None,
+    rp_key: PortalKey = None,
     new: New = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
@@ -187,6 +188,7 @@ def analyze(
     analysis.check_report_folder(folder)
     flags = {"review": review and str(review), "review_above": review_above}
     flags |= {"families": families, "recall_first": recall_first}
+    waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and not any(intake.failures for intake in intakes):
@@ -205,14 +207,7 @@ def analyze(
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         if found is not None:
             _announce_new_failures(taken, count)
-        result = analysis.work_on_suite(
-            project,
-            connection,
-            taken,
-            pool,
-            wait_for_humans=wait,
-            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-        )
+        result = analysis.work_on_suite(project, connection, taken, pool, **waits)
         _show_suite(connection, taken, folder, result, json=json)
     exit_with(result)
 
