@@ -34,7 +34,7 @@ from interlock.system.file_kinds import has_tests, is_test
 
 Handler = Callable[[Ask, Case], Awaitable[dict[str, Any]]]
 _MOST_OWED: Final = 20
-"""Findings that one judge must answer; more of them are only told."""
+"""Findings that one judge must answer; more than that are only listed."""
 
 
 class CheckHandler:

@@ -124,15 +124,15 @@ def _convert_entries(value: Any, kind: Any) -> list[Any]:
         return []
 
 
-def _build_row(said: body.ReportedCheck) -> ClaimRow:
-    name, environment, detail = said.name, said.environment, said.detail
+def _build_row(reported: body.ReportedCheck) -> ClaimRow:
+    name, environment, detail = reported.name, reported.environment, reported.detail
     if not environment and (joined := _JOINED.match(name)):
         name, environment, detail = joined.groups()
     code = _CODE.search(detail)
     return ClaimRow(
         name.strip("*_`| \t"),
         environment.strip("*_`| \t"),
-        _read_outcome(said.status),
+        _read_outcome(reported.status),
         int(code[1]) if code else None,
     )
 
@@ -159,14 +159,14 @@ def _compare_row(
         each for each in results if each.check == name and _is_in_environment(each, row.environment)
     ]
     ran = [each for each in about if not each.unavailable]
-    said = _read_exit_code(row, ran)
-    if not about or len(ran) < len(about) or said == "unclear":
-        why = _explain_unchecked(said, about)
-        return AgentClaim(name, row.environment, said, "unchecked", why)
+    outcome = _read_exit_code(row, ran)
+    if not about or len(ran) < len(about) or outcome == "unclear":
+        why = _explain_unchecked(outcome, about)
+        return AgentClaim(name, row.environment, outcome, "unchecked", why)
     failed = next((each for each in ran if not each.passed), None)
-    true = (failed is None) == (said == "pass")
-    sentence = f"it said {said}; {_describe_result(failed)}"
-    return AgentClaim(name, row.environment, said, "verified" if true else "refuted", sentence)
+    true = (failed is None) == (outcome == "pass")
+    sentence = f"the agent reported {outcome}; {_describe_result(failed)}"
+    return AgentClaim(name, row.environment, outcome, "verified" if true else "refuted", sentence)
 
 
 def _find_check_name(words: str, names: Mapping[str, str]) -> str | None:
@@ -190,10 +190,10 @@ def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
     return "pass" if row.exit_code == ran[0].expected else "fail"
 
 
-def _explain_unchecked(said: Said, about: Sequence[CheckResult]) -> str:
+def _explain_unchecked(outcome: Said, about: Sequence[CheckResult]) -> str:
     if not about:
         return "we did not run it there"
-    return "it states no result" if said == "unclear" else "it could not run here"
+    return "it states no result" if outcome == "unclear" else "it could not run here"
 
 
 def _describe_result(failed: CheckResult | None) -> str:

@@ -228,17 +228,17 @@ ROWS: Final = (
 def match_patterns(
     path: str, kind: FileKind, text: SourceText, lines: list[int], is_script: bool
 ) -> Iterator[DiffFinding]:
-    """What the rows say about these lines. Each kind is told once for a line."""
+    """What the rows say about these lines. Each kind is reported once per line."""
     rows = [row for row in ROWS if _applies(row, kind, text.language, is_script)]
     whole = text.whole.split("\n")
     parts = {"code": text.code_lines, "comment": text.comment_lines, "line": whole}
     for number in lines:
-        told: set[str] = set()
+        reported: set[str] = set()
         for row in rows:
-            found = row.kind not in told and row.pattern.search(parts[row.part][number - 1])
+            found = row.kind not in reported and row.pattern.search(parts[row.part][number - 1])
             # A pattern over the whole line must begin in code: prose about it is no finding.
             if found and (row.part != "line" or text.code_lines[number - 1][found.start()] != " "):
-                told.add(row.kind)
+                reported.add(row.kind)
                 yield DiffFinding(path, number, row.kind, row.sentence, row.severity)
 
 

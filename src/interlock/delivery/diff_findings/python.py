@@ -24,7 +24,7 @@ _OF_TESTS: Final = re.compile(
 )
 _LEFT_OUT: Final = re.compile(r"(?:^|\.)(?:skip|xfail|expectedFailure|skipTest)$")
 _OTHERWISE: Final = re.compile(r"skip|fixture|\bgiven\b")
-"""It is told already, it is no test, or not to raise for any example is what it claims."""
+"""Reported elsewhere, no test, or a property test, which claims that no example raises."""
 _SAME: Final = frozenset(("assertEqual", "assertIs", "assertEquals"))
 
 

@@ -140,32 +140,28 @@ def _check_ids(plan: Plan) -> Iterator[PlanFinding]:
     folded: dict[str, Task] = {}
     for task in plan.tasks:
         if not is_legal_id(task.id):
-            yield _build_finding(
+            yield _error(
                 task,
-                "error",
                 "task.illegal-id",
                 f"{_name_task(task)} has an invalid id; use {ID_RULE}",
             )
         elif means_nothing(task.id):
-            yield _build_finding(
+            yield _error(
                 task,
-                "error",
                 "task.illegal-id",
                 f"{_name_task(task)} has an id that Blocked By reads as 'none'; choose another",
             )
         other = first.setdefault(task.id, task)
         alike = folded.setdefault(task.id.casefold(), task)
         if other is not task and task.id:
-            yield _build_finding(
+            yield _error(
                 task,
-                "error",
                 "task.duplicate",
                 f"{_name_task(task)} is also in line {other.line}; give one of them another id",
             )
         elif alike is not task:
-            yield _build_finding(
+            yield _error(
                 task,
-                "error",
                 "task.look-alike",
                 f"{_name_task(task)} differs from {alike.id!r} in line {alike.line} only in case, "
                 "which some file systems ignore; rename one",
@@ -198,9 +194,8 @@ def _check_blockers(plan: Plan) -> Iterator[PlanFinding]:
         for name in task.blocked_by:
             if name not in known:
                 hint = _suggest_name(name, list(known), "write the id of a task, or none")
-                yield _build_finding(
+                yield _error(
                     task,
-                    "error",
                     "task.unknown-blocker",
                     f"{_name_task(task)} is blocked by {name[:_SHOWN]!r}, which is not a task of "
                     f"this plan; {hint}",
@@ -259,29 +254,24 @@ def _check_task(task: Task, allow_untestable: bool) -> Iterator[PlanFinding]:
             continue
         reason = explain_vagueness(criterion)
         if reason:
-            yield _build_finding(
+            yield _warning(
                 task,
-                "warning",
                 "criteria.vague",
                 f"the criterion {criterion[:_SHOWN]!r} of {_name_task(task)} cannot be tested: "
                 f"{reason}; name a command, a value, a file or a number",
             )
     if not task.work:
-        yield _build_finding(
+        yield _warning(
             task,
-            "warning",
             "task.no-work",
             f"{_name_task(task)} does not say what to do; describe it under Work",
         )
     if not task.title:
-        yield _build_finding(
-            task, "warning", "task.no-title", f"{_name_task(task)} has no title; give it one"
-        )
+        yield _warning(task, "task.no-title", f"{_name_task(task)} has no title; give it one")
     for path in task.target_files:
         if is_outside_workspace(path):
-            yield _build_finding(
+            yield _error(
                 task,
-                "error",
                 "task.file-outside",
                 f"{_name_task(task)} names the file {path[:_SHOWN]!r}, which lies outside the "
                 "repository; write a path inside it",
@@ -341,6 +331,14 @@ def _name_task(task: Task) -> str:
 
 def _build_finding(task: Task, level: Level, code: str, sentence: str) -> PlanFinding:
     return PlanFinding(level, code, sentence, task.id, task.line)
+
+
+def _error(task: Task, code: str, sentence: str) -> PlanFinding:
+    return _build_finding(task, "error", code, sentence)
+
+
+def _warning(task: Task, code: str, sentence: str) -> PlanFinding:
+    return _build_finding(task, "warning", code, sentence)
 
 
 def _suggest_name(name: str, known: list[str], otherwise: str) -> str:

@@ -231,7 +231,7 @@ class _TaskDraft:
             self._open_field(label, line)
 
     def _end_field(self, line: PlanLine) -> None:
-        """A label or heading we do not know: it ends a list, and is told with the work."""
+        """A label or heading we do not know: it ends a list, and becomes part of the work."""
         self.field = "work"
         self.fields["work"].append(line.text)
 

@@ -18,20 +18,20 @@ from interlock.journal.runs import NewCase
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.files import save_file
 
-_KEPT = "plan.json"
-_PATIENCE = 1.0
+_STORED = "plan.json"
+_POLL_SECONDS = 1.0
 """Seconds between two looks at the file."""
 
 
-def load_usable_plan(terms: DeliveryConfig) -> Plan:
+def load_usable_plan(config: DeliveryConfig) -> Plan:
     """The plan with the project's checks; SourceError with its first error if it has one."""
-    plan = add_project_checks(read_plan(Path(terms.plan)), terms.checks, terms.environments)
-    findings = check_plan(plan, allow_untestable=terms.allow_untestable)
+    plan = add_project_checks(read_plan(Path(config.plan)), config.checks, config.environments)
+    findings = check_plan(plan, allow_untestable=config.allow_untestable)
     if has_errors(findings):
         first = next(each for each in findings if each.level == "error")
-        place = f"{terms.plan}:{first.line}" if first.line else terms.plan
+        place = f"{config.plan}:{first.line}" if first.line else config.plan
         raise SourceError(
-            f"{place}: {first.sentence}; 'interlock plan check {terms.plan}' shows everything"
+            f"{place}: {first.sentence}; 'interlock plan check {config.plan}' shows everything"
         )
     return plan
 
@@ -52,38 +52,40 @@ class PlanWatch:
 
     def __init__(
         self,
-        terms: DeliveryConfig,
+        config: DeliveryConfig,
         plan: Plan,
         known: Iterable[NewCase],
         now: Callable[[], float],
         note: Callable[[str], None],
     ) -> None:
-        self._terms = terms
+        self._config = config
         self._note = note
         cases = tuple(known)
         self.plan = self._keep_removed_tasks(
-            plan, _load_stored_plan(terms), {each.case_id for each in cases}
+            plan, _load_stored_plan(config), {each.case_id for each in cases}
         )
         """The plan that counts now. `known` are the cases the run has of it."""
         self._first = _find_changed_cases(self.plan, cases)
         self._now = now
-        self._looked = now()
-        self._mark = _read_file_mark(Path(terms.plan))
+        self._read_at = now()
+        self._file_state = _read_file_state(Path(config.plan))
 
     def new_cases(self) -> list[NewCase]:
         """The cases of tasks that are new or say something else; nothing most of the time."""
         first, self._first = self._first, []
-        if first or self._now() - self._looked < _PATIENCE:
+        if first or self._now() - self._read_at < _POLL_SECONDS:
             return first
-        self._looked = self._now()
-        mark = _read_file_mark(Path(self._terms.plan))
-        if mark == self._mark:
+        self._read_at = self._now()
+        state = _read_file_state(Path(self._config.plan))
+        if state == self._file_state:
             return []
-        self._mark = mark
+        self._file_state = state
         try:
-            plan = load_usable_plan(self._terms)
+            plan = load_usable_plan(self._config)
         except InterlockError as error:
-            self._note(f"the plan was edited and cannot be used, the one before counts: {error}")
+            self._note(
+                f"the edited plan cannot be used, so the earlier one stays in force: {error}"
+            )
             return []
         before = self.plan
         self.plan = self._keep_removed_tasks(plan, before, {task.id for task in before.tasks})
@@ -96,9 +98,11 @@ class PlanWatch:
         kept = tuple(task for task in before.tasks if task.id in gone)
         if kept:
             names = ", ".join(sorted(task.id for task in kept))
-            self._note(f"{names}: not in the plan any more, but part of this run; it goes on")
+            self._note(
+                f"{names}: no longer in the plan, but part of this run, which continues with it"
+            )
             plan = msgspec.structs.replace(plan, tasks=(*plan.tasks, *kept))
-        _store_plan(self._terms, plan)
+        _store_plan(self._config, plan)
         return plan
 
 
@@ -107,18 +111,18 @@ def _index_task_texts(plan: Plan) -> dict[str, Task]:
     return {task.id: msgspec.structs.replace(task, line=0) for task in plan.tasks}
 
 
-def _store_plan(terms: DeliveryConfig, plan: Plan) -> None:
-    save_file(Path(terms.home) / _KEPT, msgspec.json.encode(plan))
+def _store_plan(config: DeliveryConfig, plan: Plan) -> None:
+    save_file(Path(config.home) / _STORED, msgspec.json.encode(plan))
 
 
-def _load_stored_plan(terms: DeliveryConfig) -> Plan:
+def _load_stored_plan(config: DeliveryConfig) -> Plan:
     """The plan as it counted last; an empty one at the first time."""
     try:
-        return msgspec.json.decode((Path(terms.home) / _KEPT).read_bytes(), type=Plan)
+        return msgspec.json.decode((Path(config.home) / _STORED).read_bytes(), type=Plan)
     except FileNotFoundError:
         return Plan()
     except (OSError, msgspec.MsgspecError) as error:
-        raise SourceError(f"{terms.home}/{_KEPT} cannot be read ({error}); remove it") from None
+        raise SourceError(f"{config.home}/{_STORED} cannot be read ({error}); remove it") from None
 
 
 def _find_changed_cases(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:
@@ -127,7 +131,7 @@ def _find_changed_cases(plan: Plan, known: Iterable[NewCase]) -> list[NewCase]:
     return [case for case in build_cases(plan) if there.get(case.case_id) != case]
 
 
-def _read_file_mark(path: Path) -> tuple[int, int, int]:
+def _read_file_state(path: Path) -> tuple[int, int, int]:
     """Changes when the file does."""
     try:
         found = path.stat()

@@ -156,13 +156,13 @@ class PlanText(_Strict, frozen=True):
 def read_yaml_plan(text: str, file: str = "") -> Plan:
     """The plan written in `text`."""
     try:
-        page = read_yaml(text.removeprefix("\ufeff"), file, most=MOST, only_words=True)
-        written = msgspec.convert(_fill_empty_lists(page.value), PlanText, strict=False)
+        document = read_yaml(text.removeprefix("\ufeff"), file, most=MOST, only_words=True)
+        written = msgspec.convert(_fill_empty_lists(document.value), PlanText, strict=False)
     except CircuitError as error:
         raise SourceError(str(error)) from None
     except msgspec.ValidationError as error:
-        raise SourceError(_explain_error(str(error), page)) from None
-    return _Builder(written, page).build_plan()
+        raise SourceError(_explain_error(str(error), document)) from None
+    return _Builder(written, document).build_plan()
 
 
 def _fill_empty_lists(value: Any) -> Any:
@@ -174,9 +174,9 @@ def _fill_empty_lists(value: Any) -> Any:
 
 
 class _Builder:
-    def __init__(self, text: PlanText, page: YamlDocument) -> None:
+    def __init__(self, text: PlanText, document: YamlDocument) -> None:
         self.text = text
-        self.page = page
+        self.document = document
         self.remarks: list[PlanFinding] = []
 
     def build_plan(self) -> Plan:
@@ -209,19 +209,19 @@ class _Builder:
             remarks=tuple(self.remarks),
         )
 
-    def _build_or_remark(self, made: Any, given: Any, *path: str | int) -> Any:
-        line = self.page.line(*path)
+    def _build_or_remark(self, build: Any, given: Any, *path: str | int) -> Any:
+        line = self.document.line(*path)
         try:
-            return made(given, line)
+            return build(given, line)
         except SourceError as error:
             self.remarks.append(PlanFinding("error", "table.row", str(error), line=line))
         return None
 
     def _build_phase(self, given: PhaseText, at: int) -> Phase:
-        line = self.page.line("phases", at)
+        line = self.document.line("phases", at)
         name = given.id.strip() or str(at + 1)
         if not _PHASE_ID.fullmatch(name):
-            place = f"{self.page.file}:{line}: " if self.page.file else ""
+            place = f"{self.document.file}:{line}: " if self.document.file else ""
             raise SourceError(f"{place}the phase {name[:60]!r} needs an id of one word, such as 1")
         return Phase(
             name, clean_title(given.name).lstrip(f": {DASHES}"), tidy_text(given.overview), line
@@ -238,7 +238,7 @@ class _Builder:
             reading=tuple(map(clean_document, _as_paths(given.reading))),
             environment=parse_environment(given.environment),
             target_files=tuple(map(clean_file_path, _as_paths(given.target_files))),
-            line=self.page.line(*path),
+            line=self.document.line(*path),
         )
 
 
@@ -258,7 +258,7 @@ def _as_paths(given: _Lines) -> tuple[str, ...]:
     return parse_paths(split_lines(given)) if isinstance(given, str) else drop_empty_points(given)
 
 
-def _explain_error(message: str, page: YamlDocument) -> str:
+def _explain_error(message: str, document: YamlDocument) -> str:
     """msgspec's complaint, with the line it is about and what to write instead."""
     problem, _, where = message.partition(" - at `$")
     path = [
@@ -266,8 +266,8 @@ def _explain_error(message: str, page: YamlDocument) -> str:
         for name, index in re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]", where)
     ]
     unknown = re.search(r"unknown field `(.+?)`", problem)
-    line = page.line(*path, unknown[1]) if unknown else page.line(*path)
-    place = f"{page.file}:{line}: " if page.file else f"line {line}: "
+    line = document.line(*path, unknown[1]) if unknown else document.line(*path)
+    place = f"{document.file}:{line}: " if document.file else f"line {line}: "
     if unknown:
         known = _list_fields(path)
         near = difflib.get_close_matches(unknown[1], known, 1)

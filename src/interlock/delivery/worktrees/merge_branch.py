@@ -19,7 +19,7 @@ from interlock.delivery.worktrees.names import (
     published_ref,
 )
 from interlock.delivery.worktrees.ref_guard import MovedError
-from interlock.delivery.worktrees.snapshot import list_untracked, reset_index
+from interlock.delivery.worktrees.snapshot import check_out_commit
 from interlock.delivery.worktrees.tree import TaskTree, clear_operations, repair_tree
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import is_folder, remove_tree, save_file
@@ -77,11 +77,7 @@ class MergeTree:
         for name, content in {**facts, "HEAD": commit}.items():
             save_file(self.admin / name, f"{content}\n".encode())
         clear_operations(self.admin)
-        reset_index(self.git, self.index, commit)
-        self.git.run("clean", "-ffdq")
-        self.git.read_line("read-tree", "--reset", "-u", commit)
-        for path in list_untracked(self.git):
-            remove_tree(self.root / path.decode(errors="surrogateescape"))
+        check_out_commit(self.git, self.index, self.root, commit)
         self.folder.mkdir(parents=True, exist_ok=True)
         fill_submodules(self.git, self.workspace.source)
 

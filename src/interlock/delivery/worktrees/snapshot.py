@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.worktrees.names import Violation, format_path
+from interlock.system.files import remove_tree
 from interlock.system.git import Git
 
 LARGEST = 50_000_000
@@ -28,6 +29,16 @@ def reset_index(git: Git, index: Path, commit: str) -> None:
         index.unlink(missing_ok=True)
         git.read_line("read-tree", commit)
     git.run("update-index", "-q", "--refresh")
+
+
+def check_out_commit(git: Git, index: Path, root: Path, commit: str) -> None:
+    """The files of that commit, and no others but ignored ones."""
+    reset_index(git, index, commit)
+    git.run("clean", "-ffdq")
+    git.read_line("read-tree", "--reset", "-u", commit)
+    git.run("clean", "-ffdq")
+    for path in list_untracked(git):
+        remove_tree(root / path.decode(errors="surrogateescape"))
 
 
 def list_untracked(git: Git) -> list[bytes]:

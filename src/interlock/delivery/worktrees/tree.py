@@ -22,9 +22,9 @@ from interlock.delivery.worktrees.names import (
 from interlock.delivery.worktrees.ref_guard import RefGuard, RefPosition
 from interlock.delivery.worktrees.snapshot import (
     LARGEST,
+    check_out_commit,
     check_staged,
     list_forced,
-    list_untracked,
     reset_index,
     stage_changes,
 )
@@ -308,12 +308,7 @@ class TaskTree:
 
     def check_out(self, commit: str) -> list[str]:
         """The files of that commit, and no others but ignored ones. Notes on submodules."""
-        reset_index(self.git, self.index, commit)
-        self.git.run("clean", "-ffdq")
-        self.git.read_line("read-tree", "--reset", "-u", commit)
-        self.git.run("clean", "-ffdq")
-        for path in list_untracked(self.git):
-            remove_tree(self.root / path.decode(errors="surrogateescape"))
+        check_out_commit(self.git, self.index, self.root, commit)
         self.folder.mkdir(parents=True, exist_ok=True)
         notes = fill_submodules(self.git, self.workspace.source)
         self.share_index()

@@ -40,7 +40,6 @@ LOCK = "lock"
 _FORM = 1
 _PATIENCE = 2.0
 """Seconds for a git that outlived its run and still holds the lock."""
-"""For as long, a git that a killed process left may need to end."""
 _OURS = frozenset({LOCK, ".gitignore", MANIFEST, f".{MANIFEST}.new"})
 
 _SPECIAL, _ESCAPED = re.compile(r"([*?\[\\ #!])"), r"\\\1"
