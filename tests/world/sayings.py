@@ -10,7 +10,7 @@ def question(task: str, text: str = "Which one?") -> str:
 
 def incomplete(task: str, category: str = "") -> str:
     named = f"Category: {category}\n" if category else ""
-    return f"TASK_INCOMPLETE: {task}\n\n{named}Blocker: it cannot go on\n"
+    return f"TASK_INCOMPLETE: {task}\n\nBlocker: it cannot go on\n{named}"
 
 
 def blocked(task: str) -> str:

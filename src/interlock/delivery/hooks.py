@@ -71,9 +71,7 @@ class DeliveryHooks:
         self._notes = notes
         notes.extend(environment.workspace.notes)
         self.experts = ExpertFiles(
-            Path(config.source) / config.work.experts,
-            environment.made_experts,
-            config.work.experts,
+            Path(config.source) / config.work.experts, environment.made_experts, config.work.experts
         )
         inspection = TreeInspection(environment, clock)
         merging = MergeHandler(

@@ -138,10 +138,7 @@ ROWS: Final = (
         spares_scripts=True,
     ),
     *_build_patterns(
-        "debug",
-        "warning",
-        "a debug macro: take it out",
-        ("rust", _BOTH, "code", r"\bdbg!\("),
+        "debug", "warning", "a debug macro: take it out", ("rust", _BOTH, "code", r"\bdbg!\(")
     ),
     *_build_patterns(
         "debug",

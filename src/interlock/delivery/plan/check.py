@@ -141,9 +141,7 @@ def _check_ids(plan: Plan) -> Iterator[PlanFinding]:
     for task in plan.tasks:
         if not is_legal_id(task.id):
             yield _error(
-                task,
-                "task.illegal-id",
-                f"{_name_task(task)} has an invalid id; use {ID_RULE}",
+                task, "task.illegal-id", f"{_name_task(task)} has an invalid id; use {ID_RULE}"
             )
         elif means_nothing(task.id):
             yield _error(

@@ -104,10 +104,7 @@ def add_project_checks(
     return msgspec.structs.replace(
         plan,
         checks=(*(check for check in usual if check.name not in own), *plan.checks),
-        environments=(
-            *(place for place in around if place.name not in places),
-            *plan.environments,
-        ),
+        environments=(*(place for place in around if place.name not in places), *plan.environments),
     )
 
 

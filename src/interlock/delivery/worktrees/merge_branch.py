@@ -12,12 +12,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.delivery.worktrees.clone import Workspace, fill_submodules
-from interlock.delivery.worktrees.names import (
-    format_path,
-    kept_ref,
-    merge_ref,
-    published_ref,
-)
+from interlock.delivery.worktrees.names import format_path, kept_ref, merge_ref, published_ref
 from interlock.delivery.worktrees.ref_guard import MovedError
 from interlock.delivery.worktrees.snapshot import check_out_commit
 from interlock.delivery.worktrees.tree import TaskTree, clear_operations, repair_tree
