@@ -14,7 +14,6 @@ from interlock.signals.signal_file import (
     SignalFile,
     encode_artifact,
     encode_signal,
-    find_responder_error,
     may_follow,
     move_signal,
     read_artifact,
@@ -43,15 +42,7 @@ def test_a_signal_is_written_as_the_seed_shows_it() -> None:
 def test_a_responder_may_write_the_fields_in_its_own_order() -> None:
     read = read_signal((GOLDEN / "signal-error.json").read_bytes())
     assert isinstance(read, SignalFile)
-    assert find_responder_error(WAITING, read) == "description of what went wrong"
-
-
-def test_an_error_of_another_dispatch_is_not_ours() -> None:
-    other = msgspec.structs.replace(WAITING, dispatch_id=2, status="error", error="x")
-    assert find_responder_error(WAITING, other) is None
-    assert find_responder_error(WAITING, WAITING) is None
-    silent = msgspec.structs.replace(WAITING, status="error")
-    assert find_responder_error(WAITING, silent) == "the responder gave no reason"
+    assert (read.status, read.error) == ("error", "description of what went wrong")
 
 
 def test_an_artifact_is_written_as_the_seed_shows_it() -> None:

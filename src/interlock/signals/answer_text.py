@@ -26,14 +26,14 @@ class CodeFence(msgspec.Struct, frozen=True):
 def find_answer_object(text: str, limit: int) -> bytes | NoObject:
     """The object as it was written, at most `limit` bytes. Whether it is strict JSON is for its
     reader to find out."""
-    whole = text.removeprefix("\ufeff").strip()
-    if len(whole) > limit:
+    message = text.removeprefix("\ufeff").strip()
+    if len(message) > limit:
         return NoObject(f"the final message is longer than {limit:,} bytes; answer in fewer")
-    if not whole:
+    if not message:
         return NoObject("the final message is empty; answer with one JSON object")
-    if whole.startswith("{"):
-        return _check_size(whole, limit)
-    found = _list_fences(whole)
+    if message.startswith("{"):
+        return _check_size(message, limit)
+    found = _list_fences(message)
     named = [fence for fence in found if fence.language in _JSON]
     candidates = named or [fence for fence in found if not fence.language]
     if len(candidates) == 1 and (named or len(found) == 1):

@@ -66,13 +66,6 @@ def may_follow(before: SignalFile | None, after: SignalFile, *, settled: bool = 
     return after.dispatch_id == before.dispatch_id and after.timestamp == before.timestamp
 
 
-def find_responder_error(ours: SignalFile, read: SignalFile) -> str | None:
-    """The message of a responder that gave up on this very dispatch."""
-    if read.status != "error" or read.dispatch_id != ours.dispatch_id:
-        return None
-    return read.error or "the responder gave no reason"
-
-
 def read_artifact(raw: bytes) -> Artifact | Problem:
     """An artifact in its wrapper. The id is never guessed: a string or a float is not an int64."""
     wrapper = read_object(raw)

@@ -1,4 +1,1 @@
-"""The floor.
-
-Files, locks, git, strict JSON, processes, text, time, HTTP. Knows nothing of Interlock.
-"""
+"""The floor: files, locks, git, strict JSON, processes, text, time, HTTP. Nothing of Interlock."""
