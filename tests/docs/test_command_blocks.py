@@ -1,0 +1,137 @@
+"""Every command that the README and the how-tos show is typed as it stands, where its files are.
+
+No agent of a vendor is installed: stand-ins of their names fail at once. A command may end in any
+way but as a wrong one: exit code 2 says that it, or what it names, does not exist. The tutorial and
+the pages about Python have tests of their own, which also compare what is printed.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.docs.commands import PAGES, ROOT, Block, Shell, list_blocks
+from tests.soak import again
+
+NOT_RUN = {
+    "SOURCE...": "a placeholder, not a command",
+    "calibrate --scenario web-shop": "takes minutes; tests/calibrate has it",
+    "--dispatch mcp": "waits for workers; tests/agents/mcp has it",
+    "--dispatch file": "waits for watchers; tests/agents/files has it",
+    "--dispatch batch-file": "waits for watchers; tests/agents/files has it",
+    "--scenario mine.json": "waits for watchers",
+    "respond --agent": "waits for signals; check-a-watcher tries it with conform",
+    "--hitl github": "needs an account at GitHub",
+    "push --send": "needs a ReportPortal; tests/rca has one",
+    "push  ": "needs a ReportPortal; tests/rca has one",
+    "make test >": "runs a project's own tests",
+}
+"""What is not run here, by a part of the command, and why."""
+QUICK = "write-a-plan.md"
+"""The page that `make test` tries; `make soak` tries all."""
+OWN_TESTS = ("docs/tutorial.md", "docs/extend.md", "docs/reference/cli.md")
+COMMANDS = [
+    (page, [(block, each) for block in list_blocks(page) for each in block.list_commands()])
+    for page in PAGES
+    if str(page.relative_to(ROOT)) not in OWN_TESTS
+]
+REPORT = """\
+<testsuite name="shop" tests="2" failures="1">
+  <testcase classname="cart" name="adds"/>
+  <testcase classname="cart" name="totals">
+    <failure message="expected 3, got 4">AssertionError: expected 3, got 4</failure>
+  </testcase>
+</testsuite>
+"""
+EPIC = "# Epic 3: Boats\nStatus: ready\n\n## Story 3.1: Login\n### Tasks\n- [ ] The form\n"
+MINE = """\
+circuit: mine
+start: write
+ends: [done]
+steps: {write: {role: author, timeout: 5m}, judge: {role: critic, timeout: 5m}}
+rules: [{at: write, to: judge}]
+otherwise: done
+"""
+TRIAGED = """\
+{"symptom_category": "product", "severity": "high", "defect_type_hypothesis": "pb001",
+ "candidate_repos": ["shop"], "skip_investigation": false, "cascade_suspected": false}
+"""
+ANSWER = """#!/bin/sh
+cat > /dev/null
+echo '{"text": "fine", "score": 0.9}'
+"""
+
+
+def lay_out(shell: Shell) -> None:
+    """The files that the pages speak of."""
+    note = next(each for each in list_blocks(ROOT / "README.md") if each.language == "yaml")
+    shell.write("circuits/note.yaml", note.text)
+    shell.write("my.yaml", MINE)
+    for name in ("write.sh", "send.sh", "my-agent", "judge.py"):
+        shell.write(name, ANSWER)
+    shell.write("my_agent.py", "print('{}')\n")
+    watcher = (ROOT / "tests/testing/conform/watchers/single.py").read_text(encoding="utf-8")
+    shell.write("my_watcher.py", watcher)
+    shell.write("my-watcher", f"#!/usr/bin/env python\n{watcher}")
+    for name in ("cases.jsonl", "c.jsonl"):
+        shell.write(name, '{"id": "C1", "topic": "login"}\n')
+    shell.write("results/junit.xml", REPORT)
+    plan = (ROOT / "tests/delivery/plan/golden/plan.md").read_text(encoding="utf-8")
+    shell.write("plan.md", plan)
+    shell.write("epic.md", EPIC)
+    shell.write("boats.md", EPIC)
+    shell.write("transcript.txt", "AUDIT_PASSED: T-7\n\nVerification Results:\n- pytest: 12 pass\n")
+    shell.write("comments.jsonl", '{"id": 1, "author": "ann", "body": "/approve"}\n')
+    shell.write("answer.json", TRIAGED)
+    for name in ("claude", "codex", "gemini", "opencode"):
+        shell.install(name, "#!/bin/sh\nexit 1\n")
+    for folder in (shell.folder, shell.folder.parent / "shop", shell.folder.parent / "shop-tests"):
+        folder.mkdir(exist_ok=True)
+        (folder / "README.md").write_text("A shop.\n", encoding="utf-8")
+        for words in (
+            ("init", "-q", "-b", "main"),
+            ("add", "-A"),
+            ("-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qm", "First"),
+            ("tag", "v1.8.2"),
+        ):
+            subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+def is_run(command: str) -> bool:
+    return not any(part in command for part in NOT_RUN)
+
+
+def test_there_is_a_command_for_each_reason_not_to_run_one() -> None:
+    shown = [
+        each for page in PAGES for block in list_blocks(page) for each in block.list_commands()
+    ]
+    assert [part for part in NOT_RUN if not any(part in each for each in shown)] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "commands"),
+    [
+        (page.name, commands) if page.name == QUICK else again(page.name, commands)
+        for page, commands in COMMANDS
+        if commands
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_command_of_a_page_can_be_typed(
+    tmp_path: Path, page: str, commands: list[tuple[Block, str]]
+) -> None:
+    shell = Shell(tmp_path)
+    lay_out(shell)
+    if any("compare" in each or "tune" in each for _, each in commands):
+        measured = "interlock calibrate --scenario network-daemon --agent basic --out result.json"
+        assert shell.type(measured).code == 0
+        for name in ("before.json", "after.json", "claude.json"):
+            shell.write(name, (shell.folder / "result.json").read_text(encoding="utf-8"))
+    wrong = []
+    for block, command in commands:
+        if is_run(command):
+            typed = shell.type(command)
+            if typed.code in (2, None, 127) or "Traceback" in typed.out:
+                wrong.append(
+                    f"{block.page}:{block.line}: {command}: {typed.code}\n{typed.out[-400:]}"
+                )
+    assert wrong == [], "\n".join(wrong)
