@@ -243,7 +243,9 @@ def test_run_twice_nothing_is_new_and_a_larger_folder_brings_only_the_new(pile: 
     before = decisions(pile)
     again = pile.say("analyze", "out", "--json")
     assert again.err == "suite 1 (out) goes on with 0 new failures\n"
-    assert again.json == first
+    for document in (first, repeated := again.json):
+        del document["findings"]["made_at"]
+    assert repeated == first
     assert decisions(pile) == before
 
     pile.write("out/node.xml", junit(DISK))
