@@ -52,6 +52,23 @@ def test_a_doubtful_word_does_not_let_the_epic_go_on(project: Project, github: G
     assert (said.json["outcome"], project.started) in (("WAITING", 1), ("PAUSED_DISCUSS", 1))
 
 
+@pytest.mark.parametrize(
+    ("fault", "why"), [("500", "GitHub answered 500."), ("page", "A web page came back")]
+)
+def test_an_issue_that_cannot_be_opened_yet_is_no_end(
+    project: Project, github: Github, fault: str, why: str
+) -> None:
+    github.fault(fault, "/issues")
+    asked = project.run([ASKS], [DONE], more=ON_GITHUB)
+    assert (asked.json["outcome"], asked.code, github.issues) == ("WAITING", 4, []), asked.err
+    assert why in asked.err
+    assert "So no issue is open yet; the next try is in 60 s." in asked.err
+
+    still = project.resume(more=ON_GITHUB)
+    assert (still.json["outcome"], len(github.issues)) == ("WAITING", 1)
+    assert "no issue is open" not in still.err
+
+
 def test_a_token_without_rights_is_fatal_and_the_question_is_asked_again_later(
     project: Project, github: Github, monkeypatch: pytest.MonkeyPatch
 ) -> None:

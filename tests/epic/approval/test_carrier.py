@@ -249,6 +249,22 @@ async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Githu
         assert sitting.answers == [("approve", "", "ann")]
 
 
+async def test_an_approval_that_is_held_back_gets_one_reply(github: Github) -> None:
+    async with Sitting(github) as sitting:
+        await sitting.asks()
+        github.comment(1, "/approve", "ann")
+        github.comment(1, "but the tests fail", "bob")
+        await sitting.looks(9)
+        to_bob, to_ann = sorted(_replies(github), reverse=True)
+        assert to_bob.startswith("@bob, this comment is not clear enough")
+        assert to_ann.startswith("@ann, your approval does not count yet: the last comment of @bob")
+        assert sitting.replies == []
+        github.comment(1, "/approve", "bob")
+        await sitting.looks(2)
+        assert [answer[0] for answer in sitting.answers] == ["approve"]
+        assert len(_replies(github)) == 2
+
+
 async def test_each_unclear_comment_gets_its_own_reply(github: Github) -> None:
     async with Sitting(github) as sitting:
         await sitting.asks()
@@ -347,6 +363,7 @@ async def test_an_edit_that_holds_back_counts(github: Github) -> None:
         (lambda hub: hub.fault("403 You have exceeded a secondary rate limit", "/comments"), 60),
         (lambda hub: hub.fault("502", "/comments"), 60),
         (lambda hub: hub.fault("half", "/comments"), 60),
+        (lambda hub: hub.fault("page", "/comments"), 60),
         (lambda hub: hub.fault("500", "/comments", retry_after="1"), POLL_S),
     ],
 )

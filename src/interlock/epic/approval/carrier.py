@@ -19,6 +19,7 @@ from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
     CLOSED,
     Author,
+    JudgedComment,
     Request,
     Thread,
     ThreadState,
@@ -72,6 +73,16 @@ def format_reply(problem: str, mark: str) -> str:
     )
 
 
+def format_held_back(judged: JudgedComment, doubter: str) -> str:
+    """A reply to an approval that does not count yet."""
+    login, other = _clean_code(judged.comment.author.login), _clean_code(doubter)
+    return (
+        f"@{login}, your approval does not count yet: the last comment of @{other} may be meant "
+        f"against it. It counts as soon as @{other} writes a comment that is clear.\n\n"
+        f"{format_reply_marker(judged.mark)}"
+    )
+
+
 def _clean_code(text: str) -> str:
     return " ".join(text.replace("`", "'").split())[:200]
 
@@ -114,6 +125,7 @@ class IssueCarrier:
         allowed: Sequence[str] = (),
         poll_s: float = POLL_S,
         on_open: Callable[[Ask, GithubIssue], None] = lambda _ask, _issue: None,
+        warn: Callable[[str], None] = lambda _text: None,
         at_once: bool = False,
     ) -> None:
         self._issues = issues
@@ -122,6 +134,8 @@ class IssueCarrier:
         self._allowed = tuple(allowed)
         self._poll_s = poll_s
         self._on_open = on_open
+        self._warn = warn
+        """Gets the first failure of several in a row, so that nobody waits without knowing why."""
         self._at_once = at_once
         """Poll once before `send` returns: work that does not wait finds an answer that is there
         already."""
@@ -202,7 +216,11 @@ class IssueCarrier:
         except GithubBusyError as error:
             question.failures += 1
             doubled = min(self._poll_s * 2**question.failures, LONGEST_S)
-            return None, doubled if error.wait_s is None else max(error.wait_s, self._poll_s)
+            delay = doubled if error.wait_s is None else max(error.wait_s, self._poll_s)
+            if question.failures == 1:
+                what = "the question's issue is not read" if question.poll else "no issue is open"
+                self._warn(f"{error} So {what} yet; the next try is in {delay:g} s.")
+            return None, delay
         except InterlockError as error:
             return Reply(question.ask.dispatch_id, failure=CRASH, reason=str(error)), 0.0
         question.failures = 0
@@ -263,6 +281,8 @@ class IssueCarrier:
             login, why = _clean_code(judged.comment.author.login), judged.reading.why
             problem = f"@{login}, this comment is not clear enough to be an answer: {why}."
             self._issues.comment(number, format_reply(problem, judged.mark))
+        for judged in state.held_back:
+            self._issues.comment(number, format_held_back(judged, state.doubter))
         if state.is_closed_unanswered:
             closed = "Closing this issue is not an answer."
             self._issues.comment(number, format_reply(closed, CLOSED))

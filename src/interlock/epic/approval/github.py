@@ -182,7 +182,8 @@ class GithubRest:
         if not response.is_success:
             raise self._describe_refusal(response, raw, what)
         if raw and is_web_page(response):
-            raise GithubError(
+            # A proxy or a sign-in page may stand in for a moment, so this is worth another try.
+            raise GithubBusyError(
                 f"A web page came back for {what}, not data: is {URL} the address of an API?"
             )
         data = decode_json(raw) if raw else None

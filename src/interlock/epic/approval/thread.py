@@ -104,6 +104,10 @@ class ThreadState(msgspec.Struct, frozen=True):
     unclear: tuple[JudgedComment, ...] = ()
     """Unclear comments that have no reply of ours yet; none once there is an answer."""
     is_closed_unanswered: bool = False
+    held_back: tuple[JudgedComment, ...] = ()
+    """Approvals that an unclear comment holds back, and that have no reply of ours yet."""
+    doubter: str = ""
+    """Who wrote that comment."""
 
 
 class CommentRecord(msgspec.Struct, frozen=True):
@@ -132,7 +136,7 @@ def read_thread(thread: Thread, request: Request, may: MayAnswer) -> ThreadState
     counted = [each for each in judged if each.reading.decision is not CommentDecision.IGNORED]
     last = {each.comment.author.login.lower(): each for each in counted}
     answer, by = _find_answer([*last.values()], _find_label(thread.labels, request, may))
-    if answer is not None:
+    if answer is not None and answer.decision is not CommentDecision.UNCLEAR:
         return ThreadState(judged, answer, by)
     replied = _find_replied(thread.comments, request)
     unclear = tuple(
@@ -140,7 +144,13 @@ def read_thread(thread: Thread, request: Request, may: MayAnswer) -> ThreadState
         for each in counted
         if each.reading.decision is CommentDecision.UNCLEAR and each.mark not in replied
     )
-    return ThreadState(judged, None, "", unclear, thread.closed and CLOSED not in replied)
+    held_back = tuple(
+        each
+        for each in last.values()
+        if by and each.reading.decision is CommentDecision.APPROVE and each.mark not in replied
+    )
+    is_closed = thread.closed and CLOSED not in replied
+    return ThreadState(judged, None, "", unclear, is_closed, held_back, by)
 
 
 def judge_comment(comment: Comment, request: Request, may: MayAnswer) -> CommentReading:
@@ -239,6 +249,7 @@ def _find_label(
 def _find_answer(
     last: list[JudgedComment], label: LabelEvent | None
 ) -> tuple[CommentReading | None, str]:
+    """The most cautious reading and who gave it; one that is unclear holds an approval back."""
     readings = [
         (each.reading, each.comment.author.login) for each in last if _has_weight(each, label)
     ]
@@ -246,9 +257,7 @@ def _find_answer(
         why = f"{label.actor.login} set the label {APPROVED_LABEL}"
         readings.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
     readings.sort(key=lambda each: CAUTION.index(each[0].decision))
-    if not readings or readings[0][0].decision is CommentDecision.UNCLEAR:
-        return None, ""
-    return readings[0]
+    return readings[0] if readings else (None, "")
 
 
 def _has_weight(judged: JudgedComment, label: LabelEvent | None) -> bool:
