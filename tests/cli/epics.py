@@ -32,7 +32,8 @@ grace = "200ms"
 backoff = "0"
 """
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:phase-1:1"
-DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
+SUCCESS = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
+DONE = f"SAGE_SIGNAL:STORY_COMPLETE:3-1:done\n{SUCCESS}"
 Act = Any
 
 

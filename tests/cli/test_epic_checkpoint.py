@@ -187,6 +187,17 @@ def test_show_tells_missing_corrupt_invalid_and_newer_apart(world: World, repo: 
     ]
 
 
+def test_show_and_clear_take_the_epic_as_an_argument(world: World, repo: GitRepo) -> None:
+    do(world, "write", *WORDS)
+    do(world, "write", "--epic", "epic-4", *WORDS[2:])
+    assert shown(world, "epic-3")["epic_id"] == "epic-3"
+    assert shown(world, "--epic", "epic-3", "epic-3")["epic_id"] == "epic-3"
+    two = do(world, "show", "epic-3", "--epic", "epic-4")
+    assert (two.code, "epic-3 and --epic epic-4 are two epics: name one" in two.err) == (2, True)
+    assert do(world, "clear", "epic-3").code == 0
+    assert (shown(world, "epic-3")["found"], shown(world, "epic-4")["found"]) == (False, True)
+
+
 def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     do(world, "write", *WORDS)

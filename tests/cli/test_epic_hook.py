@@ -152,6 +152,15 @@ def test_a_door_that_cannot_be_is_refused_before_anything_is_begun(
     assert (project.started, github.log) == (0, [])
 
 
+def test_no_door_is_opened_before_the_agent_is_found(
+    project: Project, github: Github, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    said = project.world.say("epic", "run", "epic.md", "--agent", "claude", *HOOKED)
+    assert (said.code, "not installed" in said.err) == (2, True), said
+    assert ("webhooks come in" in said.err, github.log) == (False, [])
+
+
 def test_another_variable_can_hold_the_secret_and_no_session_sees_it(
     world: World, github: Github, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,13 @@ def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_s
 
     assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 1), said.err
     assert not _alive(session)
-    assert _heard(_records(project)[0]) == ["BEGAN", "STORY_STARTED", "BEGAN", "EPIC_COMPLETE"]
+    assert _heard(_records(project)[0]) == [
+        "BEGAN",
+        "STORY_STARTED",
+        "BEGAN",
+        "STORY_COMPLETE",
+        "EPIC_COMPLETE",
+    ]
     assert project.checkpoint()["stories"][0] == {
         **project.checkpoint()["stories"][0],
         "id": "3-1",

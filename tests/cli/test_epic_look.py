@@ -125,7 +125,7 @@ def test_bad_settings_are_told(world: World, line: str) -> None:
 
 def test_an_epic_is_found_by_its_id_where_projects_keep_them(project: Project) -> None:
     project.world.write("docs/epics/sea/epic.md", "# The sea\n## Story 1.1: Waves\n")
-    project.sessions(["SAGE_SIGNAL:EPIC_COMPLETE:sea:success"])
+    project.sessions(["SAGE_SIGNAL:STORY_COMPLETE:1-1", "SAGE_SIGNAL:EPIC_COMPLETE:sea:success"])
     said = project.world.say("epic", "run", "sea", *project.words)
     assert (said.json["epic_id"], said.json["outcome"]) == ("sea", "COMPLETE"), said.err
 

@@ -44,11 +44,22 @@ def test_a_question_in_the_inbox_is_named_by_its_number(project: Project) -> Non
     assert hitl["request_id"] == str(said.json["questions"][0])
     assert (hitl["issue"], hitl["url"], _hours(hitl)) == (77, "", 24.0)
     assert said.json["checkpoint"]["hitl"] == hitl
+    assert said.json["signals"][-1] == "SAGE_SIGNAL:HITL_WAITING:issue:77"
 
     project.world.say("answer", hitl["request_id"], "approve")
-    assert project.resume().json["outcome"] == "COMPLETE"
+    done = project.resume().json
+    assert done["outcome"] == "COMPLETE"
+    assert "SAGE_SIGNAL:HITL_APPROVED:issue:77" in done["signals"]
     after = _hitl(project)
     assert after == {**hitl, "response": "approve", "answered_at": after["answered_at"]}
+
+
+def test_putting_it_off_is_no_halt(project: Project) -> None:
+    question = project.run([ASKS], [DONE]).json["questions"][0]
+    project.world.say("answer", str(question), "defer")
+    said = project.resume()
+    assert (said.json["outcome"], said.code) == ("PAUSED_DEFERRED", 12), said.err
+    assert not any("HALT" in line for line in said.json["signals"])
 
 
 def test_a_question_on_github_is_named_as_in_its_issue(project: Project, github: Github) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.epics import DONE, SETTINGS, WRITE, Project
+from tests.cli.epics import DONE, SETTINGS, SUCCESS, WRITE, Project
 from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude
@@ -55,7 +55,7 @@ ENDS: list[tuple[str, list[list[Any]], str, int, list[str]]] = [
         17,
         ["NOTHING"],
     ),
-    ("quotes it", [[f"the doc says {DONE}", f"  {DONE}"]], "NO_SIGNAL", 17, ["NOTHING"]),
+    ("quotes it", [[f"the doc says {SUCCESS}", f"  {SUCCESS}"]], "NO_SIGNAL", 17, ["NOTHING"]),
     (
         "hangs after a checkpoint",
         [[WRITE, {"hang": 1}], [DONE]],
@@ -214,8 +214,97 @@ def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint
     assert (again.code, again.json["outcome"], project.started) == (0, "COMPLETE", 0)
 
 
+BLOCK = """\
+═══ SAGE_SIGNAL:CHECKPOINT ═══
+CHECKPOINT_FILE: .sage/state/epic-3.json
+COMMIT: 0123456789abcdef0123456789abcdef01234567
+NEXT_ACTION: continue
+═══════════════════════════════"""
+
+
+def test_a_checkpoint_that_says_nothing_of_its_place_is_refused(project: Project) -> None:
+    said = project.run([BLOCK], [DONE])
+
+    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 1), said.err
+    assert said.json["reason"] == (
+        "the session announced a checkpoint that it did not write, without its story_id, phase, "
+        "task"
+    )
+
+
+def test_a_block_for_a_checkpoint_that_was_written_goes_on(project: Project) -> None:
+    words = ("--epic", "epic-3", "--story", "3-1", "--phase", "p", "--task", "1")
+    write = [sys.executable, "-m", "interlock", "epic", "checkpoint", "write", *words]
+    said = project.run([{"run": ["env", "-u", "INTERLOCK_CHANNEL", *write]}, BLOCK], [DONE])
+
+    assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 2), said.err
+
+
+def test_success_without_a_story_that_is_done_is_none(project: Project) -> None:
+    said = project.run(["SAGE_SIGNAL:STORY_STARTED:3-1", SUCCESS])
+
+    assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
+    assert said.json["reason"] == "the session reported success, but none of 3 stories is done"
+
+
+def test_a_completion_for_another_epic_is_named(project: Project) -> None:
+    said = project.run(["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"])
+
+    assert said.json["reason"].startswith(
+        "EPIC_COMPLETE:epic-4:success does not count: this session works on epic-3; "
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "reason"),
+    [
+        (["SAGE_SIGNAL:RECOVERY_FAILED:disk full"], "GIT_STATE_MISMATCH", "disk full"),
+        (
+            ["SAGE_SIGNAL:RECOVERY_FAILED:MAX_RETRIES_EXCEEDED: tried five times"],
+            "MAX_RETRIES_EXCEEDED",
+            "tried five times",
+        ),
+        (
+            ["═" * 31, "SIGNAL: RECOVERY_FAILED", "REASON: the disk is full", "═" * 31],
+            "GIT_STATE_MISMATCH",
+            "the disk is full",
+        ),
+    ],
+)
+def test_a_sessions_own_reason_why_recovery_failed_is_kept(
+    project: Project, lines: list[str], code: str, reason: str
+) -> None:
+    said = project.run(lines)
+
+    assert (said.json["outcome"], said.json["code"], said.json["reason"]) == ("FATAL", code, reason)
+    assert said.json["signals"][-1] == f"SAGE_SIGNAL:FATAL_ERROR:{code}:{reason}"
+    assert project.checkpoint()["failures"][-1]["message"] == reason
+
+
+def test_our_own_signals_are_on_stdout(project: Project) -> None:
+    project.sessions([WRITE], [{"exit": 1}], [DONE])
+    said = project.world.say("epic", "run", "epic.md", "--agent", project.agent)
+
+    lines = [line for line in said.out.splitlines() if line.startswith("SAGE_SIGNAL:")]
+    assert lines == [
+        "SAGE_SIGNAL:CHECKPOINT:MISSING",
+        "SAGE_SIGNAL:EPIC_STARTED:epic-3",
+        "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1",
+        "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1",
+        "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success",
+    ]
+    assert "SAGE_SIGNAL" not in said.err
+    assert project.checkpoint()["metrics"]["clears_performed"] == 1
+
+
+def test_a_loaded_checkpoint_names_its_story_before_there_is_a_position(project: Project) -> None:
+    said = project.run([{"exit": 1}], [DONE])
+
+    assert "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1" in said.json["signals"]
+
+
 def test_a_failed_story_contradicts_success(project: Project) -> None:
-    said = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", DONE])
+    said = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", SUCCESS])
 
     assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
     assert said.json["reason"] == "the session reported success, but story 3-1 is failed"
@@ -262,7 +351,7 @@ def test_a_session_that_takes_too_long_is_ended_and_at_last_a_limit(
 
 DECISIONS = [
     ("discuss", "PAUSED_DISCUSS", 10, "paused", "HITL_DISCUSS"),
-    ("defer", "PAUSED_DEFERRED", 12, "deferred", "HITL_HALT"),
+    ("defer", "PAUSED_DEFERRED", 12, "deferred", "HITL_WAITING"),
     ("halt", "HALTED", 13, "halted", "HITL_HALT"),
 ]
 
@@ -277,7 +366,7 @@ def test_a_human_who_does_not_approve_holds_the_work_until_one_does(
     said = project.resume()
 
     assert (said.json["outcome"], said.code) == (outcome, code), said.err
-    assert said.json["signals"][-1] == f"SAGE_SIGNAL:{signal}:issue:{question}"
+    assert said.json["signals"][-1] == f"SAGE_SIGNAL:{signal}:issue:7"
     assert project.checkpoint()["epic"]["status"] == status
 
     late = project.world.say("answer", question, "approve")
@@ -374,7 +463,7 @@ def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_o
     said = project.run(
         [{"run": [*write, "--phase", "p", "--task", "9", "--note", "mind the gap"]}, {"hang": 1}],
         [
-            "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-2",
+            "SAGE_SIGNAL:STORY_COMPLETE:3-2:done",
             {"run": [*command, "emit", "EPIC_COMPLETE", "epic-3:success"]},
         ],
     )
@@ -399,11 +488,12 @@ def test_the_resume_prompt_of_the_project_is_sent_as_it_is(world: World) -> None
 def test_a_flood_of_signals_is_counted_and_changes_no_outcome(project: Project) -> None:
     """INTERLOCK_SIGNALS=1000000 says more."""
     many = int(os.environ.get("INTERLOCK_SIGNALS", "100000"))
-    said = project.run([{"flood": many}, DONE])
+    story = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
+    said = project.run([story, {"flood": many}, SUCCESS])
 
     assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
     found = project.world.say("epic", "status", "--json").json["sessions"]
-    assert found[0]["counted"] == {"all": many + 1, "refused": 0, "repeated": 0}
+    assert found[0]["counted"] == {"all": many + 2, "refused": 0, "repeated": 0}
 
 
 def test_an_agent_cli_is_heard_by_its_own_messages_and_not_by_its_tools(world: World) -> None:
@@ -413,7 +503,7 @@ def test_an_agent_cli_is_heard_by_its_own_messages_and_not_by_its_tools(world: W
         say(
             Claude.init(),
             Claude.uses("t"),
-            Claude.used("t", f"{fatal}\n{DONE}"),
+            Claude.used("t", f"{fatal}\n{SUCCESS}"),
             Claude.said(f"The document says:\n```\n{fatal}\n```\n\n{WRITE}"),
             Claude.result("x"),
         ),

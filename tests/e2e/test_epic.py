@@ -14,6 +14,7 @@ from tests.world.yard import git
 EPIC = "# Epic 3: Boats\n\n## Story 3.1: Login\n## Story 3.2: Logout\n"
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:phase-1:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"
+STORY = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
 FATAL = "SAGE_SIGNAL:FATAL_ERROR:SUBAGENT_FAILED:never said"
 ASKS = "SAGE_SIGNAL:HITL_REQUIRED:issue:7"
 GOES_ON = "Go on here: story 3-1, phase-1, task 1."
@@ -51,7 +52,7 @@ def words_of(asked: Asked) -> str:
 def test_a_checkpoint_in_its_own_words_leads_to_a_fresh_session(claude: Claude) -> None:
     def mind(asked: Asked) -> Answer:
         if GOES_ON in words_of(asked):
-            return Says(f"The rest is done too.\n\n{DONE}\n")
+            return Says(f"The rest is done too.\n\n{STORY}\n{DONE}\n")
         return Says(f"My context is full.\n\n{WRITE}\n")
 
     claude.model.script = mind
@@ -91,7 +92,7 @@ def test_its_own_last_word_counts_beside_what_a_tool_printed(claude: Claude) -> 
     def mind(asked: Asked) -> Answer:
         if not asked.results:
             return Says("I look.", (Call("Bash", {"command": f"echo '{FATAL}'"}),))
-        return Says(f"That was only a log.\n\n{DONE}\n")
+        return Says(f"That was only a log.\n\n{STORY}\n{DONE}\n")
 
     claude.model.script = mind
     project = harbour(claude)

@@ -112,7 +112,10 @@ def test_only_an_approval_or_a_revision_lets_the_work_go_on(response: str, open_
 def test_a_broken_story_contradicts_success_and_an_open_one_is_only_told() -> None:
     broken = EPIC.with_story(Story(id="2", status=Status.BLOCKED))
     assert explain_contradiction(broken) == "the session reported success, but story 2 is blocked"
-    assert (explain_contradiction(EPIC), list_unfinished(EPIC)) == ("", "1")
+    started = EPIC.with_story(Story(id="2", status=Status.DONE))
+    assert (explain_contradiction(started), list_unfinished(started)) == ("", "1")
+    none = "the session reported success, but none of 1 stories is done"
+    assert (explain_contradiction(EPIC), explain_contradiction(None)) == (none, "")
 
 
 @given(st.sampled_from(Status), st.sampled_from(Status))

@@ -1,5 +1,6 @@
 """The verbs epic run, resume and status, and epic story list and set."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -216,7 +217,7 @@ def list_stories(epic_id: EpicId = None, json: Json = False) -> None:
     elif checkpoint.stories:
         echo_table(
             ("STORY", "STATUS", "COMMIT", "REASON"),
-            [(each.id, each.status, each.commit[:12], each.reason) for each in checkpoint.stories],
+            [(item.id, item.status, item.commit[:12], item.reason) for item in checkpoint.stories],
         )
     else:
         echo(f"{checkpoint.epic.id} has no stories yet")
@@ -241,7 +242,7 @@ def set_story(
         checkpoint = before or known
         found = checkpoint.story(story_id)
         if found is None:
-            names = ", ".join(each.id for each in checkpoint.stories[:20]) or "none"
+            names = ", ".join(item.id for item in checkpoint.stories[:20]) or "none"
             raise SourceError(f"{checkpoint.epic.id} has no story {story_id}; it has {names}")
         change_status(found.status, wanted, f"story {story_id}")
         return checkpoint.with_story(msgspec.structs.replace(found, status=wanted, reason=reason))
@@ -287,8 +288,9 @@ def _work(
     *,
     json: bool,
 ) -> None:
+    show = None if json else _show_signal
     with _exit_if_locked(epic_id, json):
-        result, report = work_on_epic(project, epic_id, text, file, options)
+        result, report = work_on_epic(project, epic_id, text, file, options, show)
     for note in result.notes:
         echo_note(f"note: {note}")
     if json:
@@ -298,6 +300,12 @@ def _work(
     if isinstance(report.exit_code, int):
         raise typer.Exit(report.exit_code)
     exit_with(result)
+
+
+def _show_signal(line: str) -> None:
+    """A line signal on stdout, at once: programs read them there."""
+    echo(line)
+    sys.stdout.flush()
 
 
 @contextmanager
@@ -320,7 +328,9 @@ def _exit_without_checkpoint(json: bool) -> NoReturn:
     if json:
         fields = {"epic_id": "", "outcome": "NO_CHECKPOINT", "code": "NO_CHECKPOINT"}
         echo_json({**fields, "exit_code": code, "reason": reason, "signals": [line]})
-    echo_note(line)
+        echo_note(line)
+    else:
+        echo(line)
     raise typer.Exit(code)
 
 
@@ -340,9 +350,9 @@ def _show_checkpoint(checkpoint: Checkpoint) -> None:
     parts = (position.story_id, position.phase, position.task)
     where = ", ".join(part for part in parts if part) or "its beginning"
     echo(f"{checkpoint.epic.id}: {checkpoint.epic.status.value}; at {where}")
-    done = sum(each.status == Status.DONE for each in checkpoint.stories)
+    done = sum(item.status == Status.DONE for item in checkpoint.stories)
     echo(f"{done} of {plural(len(checkpoint.stories), 'story', 'stories')} done")
-    echo_table(("STORY", "STATUS"), [(each.id, each.status.value) for each in checkpoint.stories])
+    echo_table(("STORY", "STATUS"), [(item.id, item.status.value) for item in checkpoint.stories])
 
 
 def _show_run(newest: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from interlock.cli.app import ExitCode
 from interlock.cli.emit import deliver_line
-from interlock.cli.epic import EpicId, epic, find_epic_id, open_checkpoints
+from interlock.cli.epic import EpicArgument, EpicId, epic, find_epic_id, open_checkpoints
 from interlock.cli.output import Json, echo, echo_json, echo_note, echo_table
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.record import (
@@ -52,10 +52,10 @@ Number = Annotated[
 
 
 @checkpoint.command()
-def show(epic_id: EpicId = None, json: Json = False) -> None:
+def show(name: EpicArgument = None, epic_id: EpicId = None, json: Json = False) -> None:
     """The checkpoint of an epic, and whether it is sound."""
     checkpoints = open_checkpoints()
-    wanted = epic_id or checkpoints.find_active()
+    wanted = _choose_name(name, epic_id) or checkpoints.find_active()
     found = (
         checkpoints.read(wanted)
         if wanted
@@ -144,13 +144,17 @@ def write(
 
 @checkpoint.command()
 def clear(
-    epic_id: EpicId = None, delete: Delete = False, yes: Yes = False, json: Json = False
+    name: EpicArgument = None,
+    epic_id: EpicId = None,
+    delete: Delete = False,
+    yes: Yes = False,
+    json: Json = False,
 ) -> None:
     """Take an epic's checkpoint out of the way. It is archived, unless you say --delete --yes."""
     if delete and not yes:
         raise UsageError("--delete loses the checkpoint for good: say --delete --yes, or archive")
     checkpoints = open_checkpoints()
-    wanted = epic_id or checkpoints.find_active()
+    wanted = _choose_name(name, epic_id) or checkpoints.find_active()
     found = checkpoints.read(wanted) if wanted else None
     recoveries = found.checkpoint.recoveries if isinstance(found, LoadedCheckpoint) else ()
     stashes = [entry.stash for entry in recoveries if entry.state == "stashed"]
@@ -177,6 +181,12 @@ def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = Fa
         echo(
             f"restored recovery {restored.number} ({restored.stash[:12]}); the stash itself is kept"
         )
+
+
+def _choose_name(argument: str | None, option: str | None) -> str | None:
+    if argument and option and argument != option:
+        raise UsageError(f"{argument} and --epic {option} are two epics: name one")
+    return argument or option
 
 
 def _parse_next_action(text: str | None) -> NextAction | None:

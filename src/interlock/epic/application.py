@@ -159,6 +159,7 @@ def _build_issue_carrier(
         workspace,
         allowed=settings.approvers,
         on_open=on_open,
+        warn=_show_line,
         at_once=True,
     )
 

@@ -37,8 +37,8 @@ class SignalLog:
 
     def __init__(self, path: Path, show: Callable[[str], None], now: Callable[[], float]) -> None:
         self.lines: list[str] = []
+        self.show = show
         self._path = path
-        self._show = show
         self._now = now
 
     def __call__(self, line: str) -> None:
@@ -46,7 +46,7 @@ class SignalLog:
         with suppress(OSError):  # a line that cannot be stored is still shown
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             append_line(self._path, msgspec.json.encode({"at": self._now(), "line": line}))
-        self._show(line)
+        self.show(line)
 
     def emit(
         self, kind: str, payload: Sequence[str] | Mapping[str, str] | str | None = None
@@ -108,8 +108,8 @@ class EpicDriver:
             return _build_answer(
                 summary=f"the epic is {status.value}: clear its checkpoint to start again"
             )
-        position = found.checkpoint.position
-        self._signals.emit("CHECKPOINT:LOADED", [self._config.epic_id, position.story_id])
+        story_id = progress.find_current_story(found.checkpoint)
+        self._signals.emit("CHECKPOINT:LOADED", [self._config.epic_id, story_id])
         outcome = recover(
             self._checkpoints,
             self._config.epic_id,
@@ -154,7 +154,7 @@ class EpicDriver:
         elif kind == "FATAL_ERROR":
             code = str(case.context.get("code", "")) or "SUBAGENT_FAILED"
             self._signals.emit(kind, [code.replace(":", " "), str(case.context.get("reason", ""))])
-        else:
+        elif kind:
             self._emit_human(kind)
 
     def _prepare_session(self, checkpoint: Checkpoint, case: Case) -> Checkpoint:

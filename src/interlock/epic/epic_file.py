@@ -96,7 +96,7 @@ def _read_yaml(text: str, name: str, stem: str) -> EpicText:
         title=_clean_words(body.get("title", "")),
         status=_read_status(body.get("status"), "epic", name),
         stories=tuple(
-            _read_yaml_story(each, number, name) for number, each in enumerate(stories, 1)
+            _read_yaml_story(story, number, name) for number, story in enumerate(stories, 1)
         ),
     )
 
@@ -114,8 +114,8 @@ def _read_yaml_story(value: Any, number: int, name: str) -> EpicStory:
         id=str(story_id),
         title=_clean_words(value.get("title", "")),
         status=_read_status(value.get("status"), "story", name),
-        acceptance_criteria=tuple(_clean_words(each) for each in _as_list(criteria)),
-        tasks=tuple(_read_yaml_task(each) for each in _as_list(value.get("tasks") or [])),
+        acceptance_criteria=tuple(_clean_words(text) for text in _as_list(criteria)),
+        tasks=tuple(_read_yaml_task(task) for task in _as_list(value.get("tasks") or [])),
     )
 
 
@@ -238,7 +238,7 @@ def _read_markdown(text: str, name: str, stem: str) -> EpicText:
         raise SourceError(
             f"{name} is no epic: write '# Epic ID: title' and '## Story 1.1: title' headings"
         )
-    stories = tuple(each.build_story() for each in reader.stories)
+    stories = tuple(draft.build_story() for draft in reader.stories)
     return EpicText(
         id=head.id if head and head.id != stem else reader.id,
         title=(head.title if head else "") or reader.title,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from interlock.agents.carrier import NO_CONTEXT, ExecutionContext
 from interlock.engine.case import Case
+from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.config import EpicConfig
 from interlock.epic.driver import SignalLog
 from interlock.epic.parameters import build_parameters
@@ -52,7 +53,7 @@ class EpicHooks(DefaultHooks):
 
     def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
         if case.step in GATES and not self._questions.on_issues:
-            self._questions.announce(case.step, dispatch_id)
+            self._questions.announce(case.step, self._find_issue(case.step) or dispatch_id)
         if case.step != "SESSION":
             return NO_CONTEXT
         return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._config.epic_id})
@@ -60,12 +61,20 @@ class EpicHooks(DefaultHooks):
     def prompt_values(
         self, case_no: int, case: Case, premises: ExecutionContext
     ) -> Mapping[str, Any]:
+        return build_parameters(self._read_checkpoint(), self._config)
+
+    def _find_issue(self, step: str) -> int:
+        """The issue that the session named for its question; 0 if it named none."""
+        checkpoint = self._read_checkpoint() if step == "REVIEW" else None
+        hitl = checkpoint.hitl if checkpoint else None
+        return hitl.issue if hitl and not hitl.url else 0  # one with a URL was opened by us
+
+    def _read_checkpoint(self) -> Checkpoint | None:
         try:
-            checkpoint = self._updater.read()
+            return self._updater.read()
         except InterlockError as error:
             self._notes.append(str(error))
-            checkpoint = None
-        return build_parameters(checkpoint, self._config)
+            return None
 
     def notes(self) -> Iterable[str]:
         return self._notes

@@ -30,18 +30,22 @@ def build_parameters(checkpoint: Checkpoint | None, config: EpicConfig) -> dict[
     stashed = [entry for entry in found.recoveries if entry.state == "stashed"]
     written = config.stories[:_MOST_STORIES]
     named = {story.id for story in config.stories}
-    others = [EpicStory(id=each.id, status=each.status) for each in found.stories[:_MOST_STORIES]]
+    others = [
+        EpicStory(id=story.id, status=story.status) for story in found.stories[:_MOST_STORIES]
+    ]
     return {
         "epic": {"id": config.epic_id, "title": config.title, "file": config.file},
         "place": {"story": position.story_id, "phase": position.phase, "task": position.task},
         "stories": [
             _build_story(story, found.story(story.id))
-            for story in (*written, *(each for each in others if each.id not in named))
+            for story in (*written, *(other for other in others if other.id not in named))
         ],
         "first": _clip(_describe_action(found.next_action)),
         "note": _clip(found.note),
         "failures": [_clip(f"{f.at} {f.type}: {f.message}") for f in found.failures[-_LAST:]],
-        "stashes": [f"recovery {each.number}: {_clip(each.reason)}" for each in stashed[-_LAST:]],
+        "stashes": [
+            f"recovery {entry.number}: {_clip(entry.reason)}" for entry in stashed[-_LAST:]
+        ],
         "issue": hitl.issue if hitl and not hitl.url else 0,
         "resume_prompt": config.settings.resume_prompt,
     }

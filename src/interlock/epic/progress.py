@@ -27,6 +27,7 @@ from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.epic.recovery.git_state import read_git_work
 from interlock.epic.sessions.record import RecordedSignal, SessionAttempt
 from interlock.epic.status import NEXT, Status, read_status
+from interlock.signals.catalogue import list_signals
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.time import format_timestamp
 
@@ -44,6 +45,16 @@ _FAILED: Final = (
 _LONGEST_MESSAGE: Final = 1_000
 _MOST_STORIES: Final = 1_000
 _MOST_NOTES: Final = 20
+_REASONS: Final = ("message", "error", "reason", "status")
+_POSITION: Final = ("story_id", "phase", "task")
+_CODES: Final = tuple(
+    value
+    for row in list_signals("line")
+    for field in row.payload
+    if field.name == "error_code"
+    for value in field.choices
+)
+_DEFAULT_CODES: Final = {"RECOVERY_FAILED": "GIT_STATE_MISMATCH"}
 _MOST_SIGNALS: Final = 50
 _CRASHED: Final = ("CRASH", "SESSION_TIMEOUT", "IDLE_TIMEOUT")
 _NEEDS_CHECKPOINT: Final = ("CHECKPOINT_WRITE", "HITL_REQUIRED")
@@ -107,8 +118,14 @@ def _apply_story(checkpoint: Checkpoint, story_id: str, status: Status) -> tuple
 def apply_announced_position(
     checkpoint: Checkpoint | None, signal: RecordedSignal, work: GitWork, at: str
 ) -> Checkpoint:
-    """The checkpoint that a session announced and did not write itself."""
-    fields = {name: str(value) for name, value in signal.fields.items()}
+    """The checkpoint that a session announced and did not write itself; SourceError if it does not
+    say where it is, as in the block of older tools."""
+    fields = {name: str(signal.fields.get(name, "")).strip() for name in ("epic_id", *_POSITION)}
+    if not all(fields.values()):
+        raise SourceError(
+            "the session announced a checkpoint that it did not write, without its "
+            f"{', '.join(name for name, value in fields.items() if not value)}"
+        )
     known = checkpoint.story(fields["story_id"]) if checkpoint else None
     status = Status.IN_PROGRESS
     if checkpoint and known:
@@ -131,9 +148,8 @@ def has_written(before: str, checkpoint: Checkpoint | None, signal: RecordedSign
     """Whether the session has written the checkpoint that it announced."""
     if checkpoint is None or build_mark(checkpoint) == before:
         return False
-    position, fields = checkpoint.position, signal.fields
-    announced = (fields.get("story_id"), fields.get("phase"), fields.get("task"))
-    return (position.story_id, position.phase, position.task) == announced
+    announced = {name: signal.fields[name] for name in _POSITION if signal.fields.get(name)}
+    return all(getattr(checkpoint.position, name) == str(announced[name]) for name in announced)
 
 
 def apply_request(checkpoint: Checkpoint, signal: RecordedSignal, at: str) -> Checkpoint:
@@ -185,7 +201,7 @@ def apply_failure(checkpoint: Checkpoint, attempt: SessionAttempt, at: str) -> C
         story_id=checkpoint.position.story_id,
         task=checkpoint.position.task,
         type=attempt.ended_by,
-        message=attempt.message[:_LONGEST_MESSAGE],
+        message=_find_reason(attempt)[1][:_LONGEST_MESSAGE],
     )
     return checkpoint.with_failure(failure)
 
@@ -194,7 +210,17 @@ def explain_contradiction(checkpoint: Checkpoint | None) -> str:
     """Why an epic cannot have succeeded, as far as its own stories tell."""
     stories = checkpoint.stories if checkpoint else ()
     broken = [f"{story.id} is {story.status}" for story in stories if story.status in _BROKEN]
-    return f"the session reported success, but story {', '.join(broken[:3])}" if broken else ""
+    if broken:
+        return f"the session reported success, but story {', '.join(broken[:3])}"
+    if stories and not any(story.status == Status.DONE for story in stories):
+        return f"the session reported success, but none of {len(stories)} stories is done"
+    return ""
+
+
+def find_current_story(checkpoint: Checkpoint) -> str:
+    """The story where the work stands: the position's, or else the first that is not over."""
+    unfinished = (story.id for story in checkpoint.stories if NEXT[story.status])
+    return checkpoint.position.story_id or next(unfinished, "")
 
 
 def list_unfinished(checkpoint: Checkpoint | None) -> str:
@@ -240,13 +266,14 @@ class CheckpointUpdater:
         crashed = attempt.ended_by in _CRASHED
         after = build_mark(checkpoint)
         lost = problem and attempt.ended_by in _NEEDS_CHECKPOINT
+        code, reason = _find_reason(attempt)
         return {
             "ended_by": "FATAL_ERROR" if lost else attempt.ended_by,
             "success": success and not contradiction,
             "moved": after != attempt.before,
             "crashes": (crashes if isinstance(crashes, int) else 0) + 1 if crashed else 0,
-            "error_code": str(fields.get("error_code", "")),
-            "message": (contradiction or problem or _find_message(attempt))[:_LONGEST_PROBLEM],
+            "error_code": code,
+            "message": (contradiction or problem or reason)[:_LONGEST_PROBLEM],
             "payload": dict(fields),
             "heard": msgspec.to_builtins(attempt.signals[:_MOST_SIGNALS]),
             "counted": {
@@ -330,9 +357,13 @@ def _apply_session(
     return apply_failure(after, attempt, at), notes
 
 
-def _find_message(attempt: SessionAttempt) -> str:
+def _find_reason(attempt: SessionAttempt) -> tuple[str, str]:
+    """The error code and the reason that the session gave. A signal without a field for the code,
+    such as RECOVERY_FAILED, may begin its text with a known one."""
     fields = attempt.signal.fields if attempt.signal else {}
-    for name in ("message", "error", "status"):
-        if fields.get(name):
-            return str(fields[name])
-    return attempt.message
+    given = (str(fields[name]) for name in _REASONS if fields.get(name))
+    reason, code = next(given, attempt.message), str(fields.get("error_code", ""))
+    first, _, rest = reason.replace(":", " ", 1).partition(" ")
+    if not code and first in _CODES:
+        return first, rest.strip() or reason
+    return code or _DEFAULT_CODES.get(attempt.ended_by, ""), reason

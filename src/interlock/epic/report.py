@@ -138,7 +138,11 @@ def _list_sessions(connection: Connection, case_no: int) -> list[dict[str, Any]]
 
 
 def _list_questions(connection: Connection, run_id: int) -> list[int]:
-    return [each.question_id for each in list_open_questions(connection) if each.run_id == run_id]
+    return [
+        question.question_id
+        for question in list_open_questions(connection)
+        if question.run_id == run_id
+    ]
 
 
 def _read_context(case: Case, name: str) -> str:

@@ -20,6 +20,7 @@ from interlock.epic.checkpoints.record import check_epic_id
 from interlock.epic.checkpoints.store import Checkpoints, LockedError, hold_epic_lock
 from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_settings
 from interlock.epic.epic_file import EpicText, read_epic
+from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
 from interlock.journal.runs import (
     NewCase,
@@ -69,9 +70,15 @@ def find_epic(word: str) -> tuple[EpicText | None, str]:
 
 
 def work_on_epic(
-    project: Project, epic_id: str, text: EpicText | None, file: str, options: EpicOptions
+    project: Project,
+    epic_id: str,
+    text: EpicText | None,
+    file: str,
+    options: EpicOptions,
+    show_signal: Callable[[str], None] | None = None,
 ) -> tuple[RunResult, EpicReport]:
-    """Work on an epic until it ends or waits. LockedError if somebody else does already."""
+    """Work on an epic until it ends or waits; LockedError if another process does. `show_signal`
+    gets our own line signals instead of stderr."""
     place = find_state_folder(Path())
     config = EpicConfig(
         epic_id=epic_id,
@@ -86,8 +93,14 @@ def work_on_epic(
     with ExitStack() as held:
         held.enter_context(hold_epic_lock(place, epic_id))
         connection = held.enter_context(_open_database(project))
-        run, run_config = _begin_or_continue(project, connection, config, options)
         open_hook = _plan_hook(project, held, config.settings, options.hook)
+        run, run_config = _begin_or_continue(project, connection, config, options)
+
+        def change_setup(setup: RunSetup) -> RunSetup:
+            if show_signal and isinstance(setup.hooks, EpicHooks):
+                setup.hooks.signals.show = show_signal
+            return open_hook(setup)
+
         result = work_on_run(
             connection,
             run,
@@ -95,7 +108,7 @@ def work_on_epic(
             display=project.display,
             wait_for_humans=options.wait_for_humans or options.hook is not None,
             wait_for_limits=options.wait_for_limits,
-            change_setup=open_hook,
+            change_setup=change_setup,
         )
         return result, build_report(connection, result, epic_id, Checkpoints(place))
 
@@ -202,11 +215,12 @@ def _plan_hook(
         PATH,
         GithubHook,
         WebhookGate,
-        open_hook_socket,
+        parse_hook_address,
         read_hook_secret,
     )
-    from interlock.web.server import format_address
+    from interlock.web.server import format_address, open_socket
 
+    host, port = parse_hook_address(word)
     secret = read_hook_secret(os.environ, settings.hook_secret_env)
 
     def open_hook(setup: RunSetup) -> RunSetup:
@@ -214,7 +228,7 @@ def _plan_hook(
         issues = gate.carrier if isinstance(gate, CheckpointedGate) else gate
         if not isinstance(issues, IssueCarrier):
             raise TypeError(f"{issues!r} does not use GitHub issues")
-        listening = held.enter_context(closing(open_hook_socket(word)))
+        listening = held.enter_context(closing(open_socket(host, port, "--hook")))
         project.display.note(f"webhooks come in at {format_address(listening)}{PATH}")
         hook = GithubHook(secret, issues.is_watching, issues.wake)
         carriers = {**setup.carriers, HUMAN: WebhookGate(gate, hook, listening)}

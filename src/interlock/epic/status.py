@@ -109,7 +109,8 @@ def change_status(before: Status | None, after: Status, subject: str) -> Status:
 
 
 class EpicOutcome(msgspec.Struct, frozen=True):
-    """One way to end. With a `status` of None, the epic keeps the one it has."""
+    """One way to end. With a `status` of None, the epic keeps the one it has; the protocol has no
+    `signal` for some."""
 
     exit_code: int
     status: Status | None
@@ -123,7 +124,7 @@ OUTCOMES: Final[dict[str, EpicOutcome]] = {
     "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended with parts undone"),
     "PAUSED_DISCUSS": EpicOutcome(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
     "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
-    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "HITL_HALT", "a human deferred it"),
+    "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "", "a human deferred it"),
     "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
     "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or nothing moves"),
     "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
@@ -139,7 +140,7 @@ LOCKED_EXIT: Final = 18
 
 def list_exit_codes() -> list[tuple[str, int, str]]:
     """Every outcome with its exit code and meaning, by code."""
-    rows = [(name, each.exit_code, each.means) for name, each in OUTCOMES.items()]
+    rows = [(name, outcome.exit_code, outcome.means) for name, outcome in OUTCOMES.items()]
     rows += [("WAITING", 4, "a human is asked; run it again after the answer")]
     rows += [(LOCKED, LOCKED_EXIT, "another process works on it")]
     return sorted(rows, key=lambda row: row[1])

@@ -95,6 +95,12 @@ def quoted(tool: str) -> list[Any]:
 
 SCENES: list[tuple[str, list[Act], str, str]] = [
     ("its last message", turn(last=f"All is done.\n\n{DONE}"), "EPIC_COMPLETE", "epic-3:success"),
+    (
+        "its result, where no message has it",
+        say(Claude.init(), Claude.result(f"All is done.\n\n{DONE}")),
+        "EPIC_COMPLETE",
+        "epic-3:success",
+    ),
     ("tool results", turn(*quoted("t"), last="I looked at it."), "NOTHING", ""),
     ("thinking", turn(Claude.thought(FATAL), last=DONE), "EPIC_COMPLETE", ""),
     (

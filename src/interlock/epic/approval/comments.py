@@ -32,7 +32,9 @@ class CommentDecision(StrEnum):
 APPROVE, REVISE, DISCUSS, HALT, DEFER, UNCLEAR, IGNORED = CommentDecision
 CAUTION: Final = (HALT, REVISE, DISCUSS, DEFER, UNCLEAR, APPROVE)
 """The most cautious first."""
-COMMANDS: Final = {each.value.lower(): each for each in (APPROVE, REVISE, DISCUSS, HALT, DEFER)}
+COMMANDS: Final = {
+    decision.value.lower(): decision for decision in (APPROVE, REVISE, DISCUSS, HALT, DEFER)
+}
 LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub accepts no longer ones."""
 DOUBT: Final = "doubt"
@@ -256,7 +258,7 @@ def strip_politeness(text: str) -> tuple[list[Span], int]:
     found, at = list[Span](), len(text) - len(text.lstrip(_BLANKS))
     while hit := _PHRASE.match(text, at):
         kind = hit.lastgroup or ""
-        if kind == "YES" and any(each.kind not in _POLITE for each in found):
+        if kind == "YES" and any(span.kind not in _POLITE for span in found):
             break
         found.append(Span(hit.start(), hit.end(), kind))
         gap = _GAP.match(text, hit.end())
@@ -273,8 +275,8 @@ def find_doubts(text: str) -> tuple[Span, ...]:
 def _read_words(live: LiveText, comment: str) -> CommentReading:
     text = live.text
     found, at = strip_politeness(text)
-    answers = [each for each in found if each.kind not in _POLITE]
-    kinds = {APPROVE if each.kind == "VOTE" else CommentDecision(each.kind) for each in answers}
+    answers = [span for span in found if span.kind not in _POLITE]
+    kinds = {APPROVE if span.kind == "VOTE" else CommentDecision(span.kind) for span in answers}
     notes = _quote_live_lines(text, comment)
     if at >= len(text.rstrip(_BLANKS)) and len(kinds) == 1:
         return _read_phrases(kinds.pop(), found, live, notes)
@@ -296,41 +298,41 @@ def _read_phrases(
 ) -> CommentReading:
     """A comment that is made of phrases of one decision, and of politeness."""
     word = decision.value.lower()
-    seen = tuple(Span(each.start, each.end, word) for each in found if each.kind not in _POLITE)
+    seen = tuple(Span(span.start, span.end, word) for span in found if span.kind not in _POLITE)
     if decision is not APPROVE:
         return CommentReading(decision, f"it says to {word}", notes, seen)
     if live.is_doubtful:
         return CommentReading(
             UNCLEAR, "a line of it is part of a quote, or indented like code", "", seen
         )
-    if {"VOTE", "POLITE"} <= {each.kind for each in found}:
+    if {"VOTE", "POLITE"} <= {span.kind for span in found}:
         return CommentReading(UNCLEAR, "it may ask somebody else to approve", "", seen)
     return CommentReading(APPROVE, "it says nothing but that it approves", "", seen)
 
 
 def _read_commands(commands: list[CommentCommand], live: LiveText, comment: str) -> CommentReading:
     """The most cautious command decides; `/approve` must also have nothing against it."""
-    seen = tuple(Span(each.start, each.end, f"/{each.word}") for each in commands)
-    first = min(commands, key=lambda each: (CAUTION.index(each.decision), each.start))
-    slip = next((each for each in commands if each.decision is UNCLEAR), None)
+    seen = tuple(Span(command.start, command.end, f"/{command.word}") for command in commands)
+    first = min(commands, key=lambda command: (CAUTION.index(command.decision), command.start))
+    slip = next((command for command in commands if command.decision is UNCLEAR), None)
     if slip and first.decision in (UNCLEAR, APPROVE):
         return CommentReading(UNCLEAR, f"/{slip.word} is no command", "", seen)
     rest = live.text
-    for each in commands:
-        rest = _blank_range(rest, each.start, each.end)
+    for command in commands:
+        rest = _blank_range(rest, command.start, command.end)
     notes = _quote_live_lines(rest, comment)
     if first.decision is not APPROVE:
         return CommentReading(first.decision, f"it says /{first.word}", notes, seen)
-    if live.is_doubtful or any(each.is_marked for each in commands):
+    if live.is_doubtful or any(command.is_marked for command in commands):
         return CommentReading(
             UNCLEAR, "/approve or a line beside it may be quoted, listed or code", "", seen
         )
-    for each in commands:
-        if not _is_courteous(rest[each.end : each.stop], comment[each.end : each.stop]):
+    for command in commands:
+        if not _is_courteous(rest[command.end : command.stop], comment[command.end : command.stop]):
             why = "more than thanks or a name follows /approve"
-            more = (Span(each.end, each.stop, "more"), *find_doubts(rest))
+            more = (Span(command.end, command.stop, "more"), *find_doubts(rest))
             return CommentReading(UNCLEAR, why, "", (*seen, *more))
-        rest = _blank_range(rest, each.end, each.stop)
+        rest = _blank_range(rest, command.end, command.stop)
     against = find_doubts(rest)
     if against or _SCOPE.search(rest) or not rest.isascii():
         why = "something beside /approve may be meant against it"
@@ -345,13 +347,13 @@ def _is_courteous(tail: str, typed: str) -> bool:
             tail = _blank_range(tail, hit.start(1), hit.end(1))
     tail = _GAP.sub("", tail, count=1)
     found, at = strip_politeness(tail)
-    kinds = {each.kind for each in found}
+    kinds = {span.kind for span in found}
     return at >= len(tail.rstrip(_BLANKS)) and kinds <= {"POLITE", "YES", "VOTE", APPROVE.value}
 
 
 def _has_approval_clause(text: str) -> bool:
     """Whether a whole clause approves: with a refusal beside it nobody knows which is meant."""
-    clauses = (_PHRASE.fullmatch(each.strip()) for each in re.split(r"[.,;!\n]+|\s-+\s", text))
+    clauses = (_PHRASE.fullmatch(clause.strip()) for clause in re.split(r"[.,;!\n]+|\s-+\s", text))
     return any(hit and hit.lastgroup in ("VOTE", APPROVE.value) for hit in clauses)
 
 

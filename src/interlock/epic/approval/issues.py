@@ -297,9 +297,9 @@ class IssuePoll:
             answer = self._issues.page(tail, self.issue.number)
         else:
             raise GithubError(f"issue {self.issue.number} has more than {MOST_PAGES} pages.")
-        self._comments |= {each.comment_id: each for each in found}
-        newest = _format_since(max((each.at for each in found), default=0.0))
-        is_filtered = all(_format_since(each.at) >= self._since for each in found)
+        self._comments |= {comment.comment_id: comment for comment in found}
+        newest = _format_since(max((comment.at for comment in found), default=0.0))
+        is_filtered = all(_format_since(comment.at) >= self._since for comment in found)
         if not is_filtered:
             self._tail = tail
         if is_filtered and newest > self._since:

@@ -131,23 +131,25 @@ def may_answer(allowed: Iterable[str] = ()) -> MayAnswer:
 
 def read_thread(thread: Thread, request: Request, may: MayAnswer) -> ThreadState:
     """The answer, if there is one, and how every comment is read."""
-    ordered = sorted(thread.comments, key=lambda each: each.at)
-    judged = tuple(JudgedComment(each, judge_comment(each, request, may)) for each in ordered)
-    counted = [each for each in judged if each.reading.decision is not CommentDecision.IGNORED]
-    last = {each.comment.author.login.lower(): each for each in counted}
+    ordered = sorted(thread.comments, key=lambda comment: comment.at)
+    judged = tuple(
+        JudgedComment(comment, judge_comment(comment, request, may)) for comment in ordered
+    )
+    counted = [entry for entry in judged if entry.reading.decision is not CommentDecision.IGNORED]
+    last = {entry.comment.author.login.lower(): entry for entry in counted}
     answer, by = _find_answer([*last.values()], _find_label(thread.labels, request, may))
     if answer is not None and answer.decision is not CommentDecision.UNCLEAR:
         return ThreadState(judged, answer, by)
     replied = _find_replied(thread.comments, request)
     unclear = tuple(
-        each
-        for each in counted
-        if each.reading.decision is CommentDecision.UNCLEAR and each.mark not in replied
+        entry
+        for entry in counted
+        if entry.reading.decision is CommentDecision.UNCLEAR and entry.mark not in replied
     )
     held_back = tuple(
-        each
-        for each in last.values()
-        if by and each.reading.decision is CommentDecision.APPROVE and each.mark not in replied
+        entry
+        for entry in last.values()
+        if by and entry.reading.decision is CommentDecision.APPROVE and entry.mark not in replied
     )
     is_closed = thread.closed and CLOSED not in replied
     return ThreadState(judged, None, "", unclear, is_closed, held_back, by)
@@ -217,20 +219,20 @@ def judge_record(
     at = _AFTER if record.created_after_request else _BEFORE
     comment = Comment(f"{record.id}", record.author, record.comment, at, record.edited_by)
     reading = judge_comment(comment, request, may)
-    events = tuple(_read_label(each, record.author, at) for each in record.labels)
+    events = tuple(_read_label(item, record.author, at) for item in record.labels)
     label = read_thread(Thread(labels=events), request, may).answer
     if label is None or not record.comment.strip():
         return label or reading
     if reading.decision is CommentDecision.IGNORED:
         return reading
-    return min(reading, label, key=lambda each: CAUTION.index(each.decision))
+    return min(reading, label, key=lambda other: CAUTION.index(other.decision))
 
 
 def _find_replied(comments: Sequence[Comment], request: Request) -> set[str]:
     """The marks of what we replied to; if our own account is known, only its comments count."""
     own = request.own.lower()
-    ours = [each for each in comments if not own or each.author.login.lower() == own]
-    return {mark for each in ours for mark in _REPLIED.findall(each.body)}
+    ours = [comment for comment in comments if not own or comment.author.login.lower() == own]
+    return {mark for comment in ours for mark in _REPLIED.findall(comment.body)}
 
 
 def _find_label(
@@ -251,12 +253,12 @@ def _find_answer(
 ) -> tuple[CommentReading | None, str]:
     """The most cautious reading and who gave it; one that is unclear holds an approval back."""
     readings = [
-        (each.reading, each.comment.author.login) for each in last if _has_weight(each, label)
+        (entry.reading, entry.comment.author.login) for entry in last if _has_weight(entry, label)
     ]
     if label is not None:
         why = f"{label.actor.login} set the label {APPROVED_LABEL}"
         readings.append((CommentReading(CommentDecision.APPROVE, why), label.actor.login))
-    readings.sort(key=lambda each: CAUTION.index(each[0].decision))
+    readings.sort(key=lambda pair: CAUTION.index(pair[0].decision))
     return readings[0] if readings else (None, "")
 
 

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask, Carrier, Deliver
 from interlock.system.errors import SourceError
-from interlock.web.server import MountedApp, WebServer, open_socket
+from interlock.web.server import MountedApp, WebServer
 
 PATH: Final = "/github"
 LARGEST: Final = 1024 * 1024
@@ -181,12 +181,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-def open_hook_socket(word: str) -> socket.socket:
-    """The socket that `[HOST:]PORT` names; without a host only this machine reaches it."""
+def parse_hook_address(word: str) -> tuple[str, int]:
+    """The host and port that `[HOST:]PORT` names; without a host only this machine reaches it."""
     host, _, port = word.rpartition(":")
     if not port.isascii() or not port.isdecimal() or int(port[:6]) > 65535:
         raise SourceError(f"--hook {word!r}: write PORT or HOST:PORT, with a port from 0 to 65535")
-    return open_socket(host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port), "--hook")
+    return host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port)
 
 
 def read_hook_secret(environment: Mapping[str, str], name: str) -> str:

@@ -48,7 +48,7 @@ class LegacyFields:
     def rest(self) -> dict[str, Any]:
         """What was not read, the objects of a list under their numbers, without empty values."""
         lists = {
-            path: {str(at): each.rest() for at, each in enumerate(items) if each.rest()}
+            path: {str(at): item.rest() for at, item in enumerate(items) if item.rest()}
             for path, items in self._lists.items()
         }
         left = {**self._value, **lists}
@@ -116,7 +116,7 @@ class LegacyFields:
             return []
         if not isinstance(value, list):
             raise InvalidError(f"{path} must be a list")
-        items = [LegacyFields(each if isinstance(each, dict) else {"id": each}) for each in value]
+        items = [LegacyFields(item if isinstance(item, dict) else {"id": item}) for item in value]
         self._lists[path] = items
         return items
 
@@ -151,7 +151,7 @@ def read_nested(left: LegacyFields) -> Checkpoint:
     story_id = left.text("current.story_id", needed=True)
     retries = left.count("current.retry_count")
     status = left.status("current.status", "story")
-    stories = {each.id: each for each in map(_read_completed, left.items("completed"))}
+    stories = {story.id: story for story in map(_read_completed, left.items("completed"))}
     current = Story(id=story_id, file=left.text("current.story_file"), status=status)
     if story_id not in stories or status != Status.IN_PROGRESS:
         stories[story_id] = current
@@ -171,7 +171,7 @@ def read_nested(left: LegacyFields) -> Checkpoint:
         git=GitWork(commit=commit, branch=left.text("git.branch")),
         next_action=_read_next_action(left),
         hitl=_read_hitl(left),
-        failures=tuple(_read_failure(each) for each in left.items("failure_history")),
+        failures=tuple(_read_failure(item) for item in left.items("failure_history")),
         attempts={"retry": retries} if retries else {},
         metrics=_read_metrics(left),
     )
@@ -231,7 +231,7 @@ def read_ad_hoc(left: LegacyFields) -> Checkpoint:
 def read_epic_state(left: LegacyFields) -> Checkpoint:
     """`epic-{id}-state.json`: the state of a run over a queue of stories."""
     at = left.count("current_story_index")
-    queue = [_read_story_id(each) for each in left.items("story_queue")]
+    queue = [_read_story_id(item) for item in left.items("story_queue")]
     current = left.text("current_story") or (queue[at] if at < len(queue) else "")
     states = dict.fromkeys(queue, Status.READY)
     if current:
@@ -240,8 +240,8 @@ def read_epic_state(left: LegacyFields) -> Checkpoint:
     stories |= {
         name: Story(id=name, status=Status.SKIPPED) for name in _read_names(left, "skipped")
     }
-    for each in left.items("failed_stories"):
-        name, reason = _read_story_id(each), each.text("reason")
+    for item in left.items("failed_stories"):
+        name, reason = _read_story_id(item), item.text("reason")
         stories[name] = Story(id=name, status=Status.FAILED, reason=reason)
     stories |= {name: Story(id=name, status=Status.DONE) for name in _read_names(left, "completed")}
     counters = ("chunk_retry_count", "test_attempt", "review_iteration")
@@ -269,7 +269,7 @@ def read_epic_state(left: LegacyFields) -> Checkpoint:
 
 
 def _read_names(left: LegacyFields, word: str) -> list[str]:
-    return [_read_story_id(each) for each in left.items(f"{word}_stories")]
+    return [_read_story_id(item) for item in left.items(f"{word}_stories")]
 
 
 def _read_story_id(item: LegacyFields) -> str:
@@ -286,7 +286,7 @@ def _read_completed(item: LegacyFields) -> Story:
 
 def _read_next_action(left: LegacyFields, needed: bool = True) -> NextAction:
     word = left.text("next_action.type", needed)
-    kind = next((each for each in _ACTIONS if each == word), None) or _OTHER_ACTIONS.get(word)
+    kind = next((action for action in _ACTIONS if action == word), None) or _OTHER_ACTIONS.get(word)
     if word and kind is None:
         raise InvalidError(f"next_action.type {word[:40]!r} is none of {', '.join(_ACTIONS)}")
     return NextAction(
@@ -436,8 +436,8 @@ def _read_version_2(body: dict[str, Any], signed: bool) -> ReadCheckpoint | Unre
 def _find_unknown(given: Any, known: Any) -> dict[str, Any]:
     """The fields of `given` that `known` lacks, in their places; a list's under their numbers."""
     if isinstance(given, list):
-        given = {str(at): each for at, each in enumerate(given)}
-        known = {str(at): each for at, each in enumerate(known)}
+        given = {str(at): item for at, item in enumerate(given)}
+        known = {str(at): item for at, item in enumerate(known)}
     if not isinstance(given, dict) or not isinstance(known, dict):
         return {}
     found: dict[str, Any] = {}

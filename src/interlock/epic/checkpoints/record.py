@@ -143,11 +143,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, Any] = {}
 
     def story(self, story_id: str) -> Story | None:
-        return next((each for each in self.stories if each.id == story_id), None)
+        return next((story for story in self.stories if story.id == story_id), None)
 
     def with_story(self, story: Story) -> "Checkpoint":
         """The story in its place, or at the end."""
-        known = [story if each.id == story.id else each for each in self.stories]
+        known = [story if other.id == story.id else other for other in self.stories]
         stories = known if self.story(story.id) else [*known, story]
         return msgspec.structs.replace(self, stories=tuple(stories))
 
@@ -157,10 +157,10 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_recovery(self, entry: Recovery) -> "Checkpoint":
         """The entry in its place or at the end; an entry with a stash is never dropped."""
-        others = [each for each in self.recoveries if each.number != entry.number]
-        entries = sorted([*others, entry], key=lambda each: each.number)
+        others = [other for other in self.recoveries if other.number != entry.number]
+        entries = sorted([*others, entry], key=lambda other: other.number)
         old, new = entries[:-_MOST_RECOVERIES], entries[-_MOST_RECOVERIES:]
-        kept = (*(each for each in old if each.state == "stashed"), *new)
+        kept = (*(other for other in old if other.state == "stashed"), *new)
         return msgspec.structs.replace(self, recoveries=kept)
 
 
@@ -179,7 +179,7 @@ class StatedPosition(msgspec.Struct, frozen=True, kw_only=True):
 def apply_position(
     before: Checkpoint | None, stated: StatedPosition, work: GitWork, at: str
 ) -> Checkpoint:
-    """The checkpoint after a session has stated its position."""
+    """The checkpoint after a session has stated its position; its context is cleared after that."""
     checkpoint = before or Checkpoint(epic=Epic(id=stated.epic_id), created=at)
     epic = _mark_in_progress(checkpoint.epic)
     known = checkpoint.story(stated.story_id) or Story(id=stated.story_id, status=stated.status)
@@ -188,6 +188,7 @@ def apply_position(
     checkpoint = checkpoint.with_story(msgspec.structs.replace(known, status=status, commit=commit))
     position = Position(story_id=stated.story_id, phase=stated.phase, task=stated.task)
     note = checkpoint.note if stated.note is None else stated.note
+    clears = checkpoint.metrics.clears_performed + 1
     return msgspec.structs.replace(
         checkpoint,
         epic=epic,
@@ -196,6 +197,7 @@ def apply_position(
         updated=at,
         note=note,
         next_action=stated.next_action or NextAction(),
+        metrics=msgspec.structs.replace(checkpoint.metrics, clears_performed=clears),
     )
 
 
@@ -231,14 +233,14 @@ def find_faults(checkpoint: Checkpoint) -> list[str]:
     """What is wrong with the values of a checkpoint whose fields have the right types."""
     found = [] if _EPIC_ID.match(checkpoint.epic.id) else ["epic.id is not an id"]
     ids = [("position.story_id", checkpoint.position.story_id)]
-    ids += [(f"stories[{at}].id", each.id) for at, each in enumerate(checkpoint.stories)]
+    ids += [(f"stories[{at}].id", story.id) for at, story in enumerate(checkpoint.stories)]
     found += [f"{name} is not an id" for name, value in ids if value and not _ID.match(value)]
-    found += ["a story has no id"] * any(not each.id for each in checkpoint.stories)
+    found += ["a story has no id"] * any(not story.id for story in checkpoint.stories)
     commits = [("git.commit", checkpoint.git.commit)]
     commits += [(f"stories[{at}].commit", s.commit) for at, s in enumerate(checkpoint.stories)]
     commits += [(f"recoveries[{n}].stash", r.stash) for n, r in enumerate(checkpoint.recoveries)]
     found += [f"{name} is not a commit" for name, value in commits if not _COMMIT.match(value)]
-    if len({each.id for each in checkpoint.stories}) != len(checkpoint.stories):
+    if len({story.id for story in checkpoint.stories}) != len(checkpoint.stories):
         found.append("a story is named twice")
     if len(checkpoint.stories) > _MOST_STORIES:
         found.append(f"there are more than {_MOST_STORIES:,} stories")
@@ -285,14 +287,14 @@ def explain_unsound(value: Any) -> str:
     """Why a JSON value cannot be stored as it is; empty if it can."""
     level, depth = [value], 0
     while level:
-        for each in level:
-            wrong = _explain_leaf(each)
+        for item in level:
+            wrong = _explain_leaf(item)
             if wrong:
                 return wrong
         depth += 1
         if depth > DEEPEST:
             return f"it is nested deeper than {DEEPEST} levels"
-        level = [part for each in level for part in _list_parts(each)]
+        level = [part for item in level for part in _list_parts(item)]
     return ""
 
 

@@ -96,10 +96,10 @@ def read_all_files(place: StateFolder, epic_id: str) -> list[FoundCheckpoint]:
     paths = [current_file(folder, epic_id) for folder in place.folders]
     paths += [previous_file(folder, epic_id) for folder in place.folders]
     found = [read_checkpoint_file(path, epic_id) for path in paths]
-    if any(_unread_kind(each) != "MISSING" for each in found):
+    if any(_unread_kind(file) != "MISSING" for file in found):
         return found
     old = [read_checkpoint_file(path, epic_id) for path in list_legacy_files(place, epic_id)]
-    own = [each for each in old if isinstance(each.read, ReadCheckpoint)]
+    own = [file for file in old if isinstance(file.read, ReadCheckpoint)]
     return [*found, *own]
 
 
@@ -115,15 +115,15 @@ def list_legacy_files(place: StateFolder, epic_id: str) -> list[Path]:
 
 def choose_newest(found: list[FoundCheckpoint]) -> LoadedCheckpoint | UnreadableCheckpoint:
     """The newest sound file of all, or the gravest reason why there is none."""
-    sound = [each for each in found if isinstance(each.read, ReadCheckpoint)]
-    newer = [each for each in found if _unread_kind(each) == "VERSION"]
-    if any(not _is_previous(each) for each in newer) or (newer and not sound):
+    sound = [file for file in found if isinstance(file.read, ReadCheckpoint)]
+    newer = [file for file in found if _unread_kind(file) == "VERSION"]
+    if any(not _is_previous(file) for file in newer) or (newer and not sound):
         return UnreadableCheckpoint("VERSION", _describe_files(newer))
     if sound:
-        return _build_loaded(max(sound, key=lambda each: each.generation), found)
+        return _build_loaded(max(sound, key=lambda file: file.generation), found)
     for kind in _GRAVE:
-        if any(_unread_kind(each) == kind for each in found):
-            damaged = [each for each in found if each.is_damaged]
+        if any(_unread_kind(file) == kind for file in found):
+            damaged = [file for file in found if file.is_damaged]
             return UnreadableCheckpoint(
                 kind, f"{_describe_files(damaged)}; repair it, or archive it with '{_CLEAR}'"
             )
@@ -135,7 +135,7 @@ def _build_loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> Loaded
         raise TypeError(best.path)
     first = found[0]
     notices = [
-        f"{each.path} is damaged: {_unread_sentence(each)}" for each in found if each.is_damaged
+        f"{file.path} is damaged: {_unread_sentence(file)}" for file in found if file.is_damaged
     ]
     if best is not first:
         if isinstance(first.read, ReadCheckpoint):
@@ -146,7 +146,7 @@ def _build_loaded(best: FoundCheckpoint, found: list[FoundCheckpoint]) -> Loaded
             else ""
         )
         notices.append(f"{gone}{best.path} is used")
-    damaged = any(each.is_damaged and not _is_previous(each) for each in found)
+    damaged = any(file.is_damaged and not _is_previous(file) for file in found)
     read, fell_back = best.read, damaged and _is_previous(best)
     return LoadedCheckpoint(
         read.checkpoint, best.path, read.shape, tuple(notices), fell_back, best.raw
@@ -158,7 +158,7 @@ def _is_previous(found: FoundCheckpoint) -> bool:
 
 
 def _describe_files(found: list[FoundCheckpoint]) -> str:
-    return "; ".join(f"{each.path}: {_unread_sentence(each)}" for each in found)
+    return "; ".join(f"{file.path}: {_unread_sentence(file)}" for file in found)
 
 
 def _unread_kind(found: FoundCheckpoint) -> str:
@@ -210,7 +210,7 @@ class Checkpoints:
             if after.epic.id != epic_id:
                 raise ValueError(f"{after.epic.id} is not {epic_id}")
             raw = encode_checkpoint(after)
-            damaged = [each.path for each in found if each.is_damaged]
+            damaged = [file.path for file in found if file.is_damaged]
             aside = _archive_files(damaged, "damaged", epic_id)
             self._write_files(after, raw, before)
         notices = (*(before.notices if before else ()), *(f"kept as {path}" for path in aside))

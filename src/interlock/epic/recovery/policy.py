@@ -95,11 +95,11 @@ class ResumeDecision(msgspec.Struct, frozen=True):
 
 def decide_resume(state: GitState, policy: Policy = DEFAULTS) -> ResumeDecision:
     """The most cautious action that any finding asks for."""
-    actions = {each: policy.get(each, DEFAULTS[each]) for each in state.findings}
+    actions = {finding: policy.get(finding, DEFAULTS[finding]) for finding in state.findings}
     action = max(actions.values(), default=Action.CONTINUE)
-    because = tuple(each for each in state.findings if actions[each] == action)
+    because = tuple(finding for finding in state.findings if actions[finding] == action)
     return ResumeDecision(
-        action, because, "; ".join(describe_finding(each, state) for each in because)
+        action, because, "; ".join(describe_finding(finding, state) for finding in because)
     )
 
 
@@ -131,14 +131,14 @@ def read_policy(settings: Mapping[str, str]) -> Policy:
     """The table with the project's own rows: finding = continue, stash, ask or refuse."""
     policy = dict(DEFAULTS)
     for name, word in settings.items():
-        finding = next((each for each in GitFinding if each == name.replace("-", "_")), None)
-        action = next((each for each in Action if each.word == word), None)
+        finding = next((member for member in GitFinding if member == name.replace("-", "_")), None)
+        action = next((member for member in Action if member.word == word), None)
         if finding is None:
             raise SourceError(
                 f"{name[:40]!r} is not a finding about git; use one of {', '.join(GitFinding)}"
             )
         if action is None:
-            words = ", ".join(each.word for each in Action)
+            words = ", ".join(member.word for member in Action)
             raise SourceError(f"{finding} = {word[:40]!r}: use one of {words}")
         if action == Action.STASH and finding not in DIRTY:
             raise SourceError(f"{finding} = stash: only {', '.join(sorted(DIRTY))} can be stashed")

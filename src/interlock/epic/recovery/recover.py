@@ -183,7 +183,7 @@ class _RecoveryRun:
     ) -> Recovery:
         entries = known.checkpoint.recoveries if known.checkpoint else ()
         entry = Recovery(
-            number=max((each.number for each in entries), default=0) + 1,
+            number=max((entry.number for entry in entries), default=0) + 1,
             at=self._at,
             reason=decision.reason[:_LONGEST],
             action=action.word,
@@ -265,10 +265,10 @@ def restore_stash(checkpoints: Checkpoints, epic_id: str, number: int | None, at
     loaded = checkpoints.read(epic_id)
     if isinstance(loaded, UnreadableCheckpoint):
         raise SourceError(loaded.sentence)
-    kept = [each for each in loaded.checkpoint.recoveries if each.state == "stashed"]
-    wanted = [each for each in kept if number in (None, each.number)]
+    kept = [entry for entry in loaded.checkpoint.recoveries if entry.state == "stashed"]
+    wanted = [entry for entry in kept if number in (None, entry.number)]
     if not wanted:
-        numbers = ", ".join(str(each.number) for each in kept)
+        numbers = ", ".join(str(entry.number) for entry in kept)
         known = f"there are {numbers}" if kept else "there is none"
         raise StateError(f"no such stash is recorded for {epic_id}: {known}")
     state = compare_git(checkpoints.place.root, loaded.checkpoint.git)

@@ -190,6 +190,12 @@ class SessionCarrier(TaskCarrier):
             ended_by, message = signal.type.replace(":", "_"), signal.payload
         else:
             ended_by, message = _describe_silent_end(ended, listener, self._timeouts)
+            refused = [
+                refusal for refusal in record.signals if refusal.refused and refusal.type in ENDING
+            ]
+            if refused:
+                line = f"{refused[-1].type}:{refused[-1].payload}"
+                message = f"{line} does not count: {refused[-1].sentence}; {message}"
         return SessionAttempt(
             ended_by=ended_by,
             signal=signal,
