@@ -39,7 +39,7 @@ def _alive(pid: int) -> bool:
 def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_same_number(
     project: Project,
 ) -> None:
-    project.sessions(["SAGE_SIGNAL:STORY_STARTED:3-1", {"hang": 1}], [DONE])
+    project.sessions(["SAGE_SIGNAL:STORY_STARTED:3-2", {"hang": 1}], [DONE])
     process = project.world.start("epic", "run", "epic.md", *project.words)
     session = _hangs(project)
     until(lambda: "STORY_STARTED" in _heard(_records(project)[0]), "it is heard")
@@ -57,9 +57,9 @@ def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_s
         "STORY_COMPLETE",
         "EPIC_COMPLETE",
     ]
-    assert project.checkpoint()["stories"][0] == {
-        **project.checkpoint()["stories"][0],
-        "id": "3-1",
+    assert project.checkpoint()["stories"][1] == {
+        **project.checkpoint()["stories"][1],
+        "id": "3-2",
         "status": "in_progress",
     }
 
