@@ -84,7 +84,7 @@ def make_cost_bars(by_step: dict[str, Cost]) -> list[Bar]:
 
 def make_metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
     """Metrics that are best at 1, with their intervals; the mark is a baseline's value."""
-    shown = [row for row in rows if row.passes[0] is not None and row.passes[1] is None]
+    judged = [row for row in rows if row.passes[0] is not None and row.passes[1] is None]
     return [
         Bar(
             number * STEP,
@@ -95,7 +95,7 @@ def make_metric_bars(rows: tuple[MetricRow, ...], baseline: str) -> list[Bar]:
             _scale(row.interval.high) if row.interval else None,
             mark=_scale(row.baselines.get(baseline)),
         )
-        for number, row in enumerate(shown)
+        for number, row in enumerate(judged)
     ]
 
 

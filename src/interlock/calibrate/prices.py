@@ -114,11 +114,11 @@ def render_cost_bill(
 ) -> str:
     """`cost-bill.md` of all runs together."""
     results = [result for run in runs for result in run]
-    whole = sum_costs(compute_cost(result, prices) for result in results)
+    total = sum_costs(compute_cost(result, prices) for result in results)
     parts = [
         f"# Cost bill: {escape_markdown(title, 80)}",
         "## Summary",
-        _render_summary(whole, len(results), prices),
+        _render_summary(total, len(results), prices),
         "## Per case",
         _render_cases(runs, prices, benchmark),
         "## Per step",
@@ -132,23 +132,23 @@ def _render_footnote(prices: Prices) -> str:
     return (
         f"Prices: {prices.input:.2f} {escape_markdown(prices.currency, 20)} for a "
         "million tokens in, "
-        f"{prices.output:.2f} out. A cost that an agent's program told goes before them."
+        f"{prices.output:.2f} out. A cost that the agent's own program reports goes before them."
     )
 
 
-def _render_summary(whole: Cost, cases: int, prices: Prices) -> str:
+def _render_summary(total: Cost, cases: int, prices: Prices) -> str:
     each = max(cases, 1)
     rows = [
         ("Cases", f"{cases:,}"),
-        ("Steps", f"{whole.steps:,}"),
-        ("Input tokens", f"{whole.prompt_tokens:,}"),
-        ("Output tokens", f"{whole.artifact_tokens:,}"),
-        ("Total tokens", f"{whole.tokens:,}"),
-        ("Cost", f"{format_money(whole.money)} {escape_markdown(prices.currency, 20)}"),
-        ("Wall clock", format_duration(whole.wall_clock_ms / 1000)),
+        ("Steps", f"{total.steps:,}"),
+        ("Input tokens", f"{total.prompt_tokens:,}"),
+        ("Output tokens", f"{total.artifact_tokens:,}"),
+        ("Total tokens", f"{total.tokens:,}"),
+        ("Cost", f"{format_money(total.money)} {escape_markdown(prices.currency, 20)}"),
+        ("Wall clock", format_duration(total.wall_clock_ms / 1000)),
         (
             "Average per case",
-            f"{whole.tokens // each:,} tokens, {format_money(whole.money / each)}",
+            f"{total.tokens // each:,} tokens, {format_money(total.money / each)}",
         ),
     ]
     return _render_table(("What", "Amount"), rows)

@@ -366,14 +366,14 @@ def _compare_families(scored: Sequence[ScoredRun]) -> Grouping | None:
 
 def _sum_cost(scored: Sequence[ScoredRun], prices: Prices) -> CalibrationCost:
     results = [case.result for run in scored for case in run]
-    whole = sum_costs(compute_cost(result, prices) for result in results)
+    total = sum_costs(compute_cost(result, prices) for result in results)
     solved = _count_solved(scored)
     return CalibrationCost(
         currency=prices.currency,
-        whole=whole,
+        whole=total,
         by_step=sum_costs_by_step(results, prices),
-        per_case=whole.money / max(len(results), 1),
-        per_solved=whole.money / solved if solved else None,
+        per_case=total.money / max(len(results), 1),
+        per_solved=total.money / solved if solved else None,
     )
 
 

@@ -43,26 +43,26 @@ def format_bounds(bounds: Bounds) -> str:
     return f"at least {low:g}" if low is not None else f"at most {high:,g}"
 
 
-def format_share(part: float, whole: float) -> str:
-    return f"{part:g} of {whole:g}" if whole else DASH
+def format_share(part: float, total: float) -> str:
+    return f"{part:g} of {total:g}" if total else DASH
 
 
 def render_scorecard_text(card: Scorecard, benchmark: AnyBenchmark) -> list[str]:
     """What `interlock calibrate` prints."""
-    whole, table, texts = card.parts[0], benchmark.metrics, benchmark.texts
+    total, table, texts = card.parts[0], benchmark.metrics, benchmark.texts
     lines = [
         *_render_head(card),
         "",
-        *_render_metrics(card, whole),
+        *_render_metrics(card, total),
         "",
         *_render_legend(card, table.overall),
         *(f"note: {remark}" for remark in card.remarks),
     ]
-    lines += ["", *_render_facts(whole, table.overall, texts)]
+    lines += ["", *_render_facts(total, table.overall, texts)]
     for part in card.parts[1:]:
         lines += ["", *_render_split(part, table)]
-    lines += ["", *_render_classes(whole, texts), "", *_render_cost(card)]
-    judged = [row.passed for row in whole.rows if row.passed is not None]
+    lines += ["", *_render_classes(total, texts), "", *_render_cost(card)]
+    judged = [row.passed for row in total.rows if row.passed is not None]
     word = "PASS" if card.passed else "FAIL"
     lines += ["", f"RESULT {word}: {sum(judged)} of {len(judged)} measured metrics pass"]
     return lines

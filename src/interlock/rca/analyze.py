@@ -256,9 +256,9 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
             names.append(name)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
-    shown = [name for name in names if "/" not in name]
-    drafts = len(names) > len(shown)
-    return [folder / name for name in shown] + ([folder / _DRAFTS] if drafts else [])
+    documents = [name for name in names if "/" not in name]
+    drafts = len(names) > len(documents)
+    return [folder / name for name in documents] + ([folder / _DRAFTS] if drafts else [])
 
 
 def check_report_folder(folder: Path) -> None:

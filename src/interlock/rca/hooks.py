@@ -1,7 +1,7 @@
 """The application of the circuit `rca`: facts, guards, effects and families, over one connection.
 
-Stands between the loop, which knows none of this, and the tables of `apps/rca`. Everything it
-decides is decided by those tables; this only fetches what they need and carries out what they say.
+They stand between the loop, which knows nothing of an analysis, and the tables of this feature:
+they fetch what a decision needs, and carry out what its rule says.
 """
 
 import secrets
@@ -109,9 +109,9 @@ class RcaHooks(DefaultHooks):
     ) -> Mapping[str, Any]:
         if not self._prompted(case.step):
             return {}
-        shown = msgspec.structs.replace(case, context=_add_current_repo(case.context))
+        current = msgspec.structs.replace(case, context=_add_current_repo(case.context))
         failure, place = decode_failure(case.case_id, case.input), self.find_position(case_no)
-        return self.prompt_data.read_parameters(shown, failure, place, self._fence())
+        return self.prompt_data.read_parameters(current, failure, place, self._fence())
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name == LINKED:
@@ -202,7 +202,7 @@ def _add_current_repo(context: Mapping[str, Any]) -> dict[str, Any]:
     """The context with the repository that the next dispatch is about, where there are several."""
     repos = list_selected_repos(context)
     done = len(context.get("findings", ()))
-    shown = {**context, "selected_repos": repos} if repos else dict(context)
+    current = {**context, "selected_repos": repos} if repos else dict(context)
     if len(repos) > 1 and done < len(repos):
-        shown |= {"repo": repos[done], "repos_left": repos[done + 1 :]}
-    return shown
+        current |= {"repo": repos[done], "repos_left": repos[done + 1 :]}
+    return current

@@ -141,28 +141,28 @@ _LEAF: Final = re.compile(r"::|[./#> ]")
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`|\\]+", re.IGNORECASE)
 
 
-def build_identity(about: PromptSubject) -> dict[str, Any]:
-    launch = about.launch or _NO_LAUNCH
-    circuit = _find_attribute(about, _CIRCUIT)
+def build_identity(subject: PromptSubject) -> dict[str, Any]:
+    launch = subject.launch or _NO_LAUNCH
+    circuit = _find_attribute(subject, _CIRCUIT)
     if not circuit and launch.name:
         circuit = f"{launch.name} #{launch.number}" if launch.number else launch.name
     return {
-        **about.format_lines(
+        **subject.format_lines(
             {
-                "launch_id": launch.launch_id or about.failure.launch,
-                "case_id": about.case.case_id,
-                "job_id": about.failure.job,
+                "launch_id": launch.launch_id or subject.failure.launch,
+                "case_id": subject.case.case_id,
+                "job_id": subject.failure.job,
                 "circuit_id": circuit,
             }
         ),
-        "item_id": about.failure.item_id or MISSING,
-        "family": about.family.short,
+        "item_id": subject.failure.item_id or MISSING,
+        "family": subject.family.short,
     }
 
 
-def build_envelope(about: PromptSubject) -> dict[str, str]:
-    launch = about.launch or _NO_LAUNCH
-    return about.format_lines(
+def build_envelope(subject: PromptSubject) -> dict[str, str]:
+    launch = subject.launch or _NO_LAUNCH
+    return subject.format_lines(
         {
             "name": launch.name,
             "number": launch.number or None,
@@ -172,52 +172,54 @@ def build_envelope(about: PromptSubject) -> dict[str, str]:
             "duration": format_duration(measure_duration(launch.started_at, launch.ended_at)),
             "version": launch.version,
             "stats": _format_counts(launch.tally),
-            "defect_stats": _format_defect_counts(about),
+            "defect_stats": _format_defect_counts(subject),
         }
     )
 
 
-def build_environment(about: PromptSubject) -> dict[str, Any]:
+def build_environment(subject: PromptSubject) -> dict[str, Any]:
     """The named facts of an environment where an attribute tells them, and all attributes."""
-    pairs = _list_attributes(about)
+    pairs = _list_attributes(subject)
     return {
-        **about.format_lines({name: _find_attribute(about, keys) for name, keys in _NAMED.items()}),
+        **subject.format_lines(
+            {name: _find_attribute(subject, keys) for name, keys in _NAMED.items()}
+        ),
         "attributes": [
-            {"key": about.format_line(key), "value": about.format_line(value), "of": of}
-            for key, value, of in pairs[: about.limits.attributes]
+            {"key": subject.format_line(key), "value": subject.format_line(value), "of": of}
+            for key, value, of in pairs[: subject.limits.attributes]
         ],
         "total": len(pairs),
     }
 
 
-def build_git(about: PromptSubject) -> dict[str, str]:
-    launch = about.launch or _NO_LAUNCH
-    return about.format_lines(
+def build_git(subject: PromptSubject) -> dict[str, str]:
+    launch = subject.launch or _NO_LAUNCH
+    return subject.format_lines(
         {"branch": launch.branch, "commit": launch.commit, "remote": launch.remote}
     )
 
 
-def build_failure(about: PromptSubject) -> dict[str, Any]:
+def build_failure(subject: PromptSubject) -> dict[str, Any]:
     """All of the failed test but its texts."""
-    it = about.failure
-    job = about.job
+    it = subject.failure
+    job = subject.job
     parts = [part for part in re.split(r" ?> ?|/|\|", it.path) if part.strip()]
     return {
-        **about.format_lines(
+        **subject.format_lines(
             {
                 "id": it.id,
                 "name": it.test_name,
                 "short_name": shorten_name(it.test_name),
                 "class_name": it.class_name,
                 "type": it.type,
-                "item_type": _find_attribute(about, _ITEM_TYPE),
-                "status": _find_attribute(about, _STATUS) or "failed",
+                "item_type": _find_attribute(subject, _ITEM_TYPE),
+                "status": _find_attribute(subject, _STATUS) or "failed",
                 "parent_path": it.path or it.class_name,
                 "parent_name": parts[-1] if parts else it.class_name,
                 "start": it.at,
                 "end": it.ended_at,
                 "duration": format_duration(measure_test_duration(it)),
-                "polarion_id": _find_attribute(about, _POLARION),
+                "polarion_id": _find_attribute(subject, _POLARION),
                 "file": f"{it.file}:{it.line}" if it.file and it.line else it.file,
                 "code_ref": it.code_ref,
                 "stats": _format_counts(job.tally) if job else "",
@@ -228,18 +230,21 @@ def build_failure(about: PromptSubject) -> dict[str, Any]:
         "log_truncated": it.log_truncated,
         "auto_analyzed": it.auto_analyzed,
         "tickets": [
-            {"ticket_id": about.format_line(each.ticket_id), "url": _check_address(about, each.url)}
-            for each in it.tickets[: about.limits.rcas]
+            {
+                "ticket_id": subject.format_line(each.ticket_id),
+                "url": _check_address(subject, each.url),
+            }
+            for each in it.tickets[: subject.limits.rcas]
         ],
     }
 
 
-def build_timestamps(about: PromptSubject) -> dict[str, Any]:
-    launch = about.launch or _NO_LAUNCH
-    it = about.failure
-    skew = find_skew(it, about.launch, about.limits.clocks)
+def build_timestamps(subject: PromptSubject) -> dict[str, Any]:
+    launch = subject.launch or _NO_LAUNCH
+    it = subject.failure
+    skew = find_skew(it, subject.launch, subject.limits.clocks)
     return {
-        **about.format_lines(
+        **subject.format_lines(
             {
                 "launch_start": launch.started_at,
                 "launch_end": launch.ended_at,
@@ -251,7 +256,7 @@ def build_timestamps(about: PromptSubject) -> dict[str, Any]:
                 "failure_duration": format_duration(measure_test_duration(it)),
                 "ci_job_start": launch.ci_started_at,
                 "ci_job_end": launch.ci_ended_at,
-                "job_clock": about.job.clock if about.job else "",
+                "job_clock": subject.job.clock if subject.job else "",
             }
         ),
         "clock_skew_warning": skew.warning,
@@ -260,10 +265,10 @@ def build_timestamps(about: PromptSubject) -> dict[str, Any]:
     }
 
 
-def build_siblings(about: PromptSubject) -> dict[str, Any]:
-    shown = [
+def build_siblings(subject: PromptSubject) -> dict[str, Any]:
+    rows = [
         {
-            **about.format_lines(
+            **subject.format_lines(
                 {
                     "id": each.id,
                     "name": each.name,
@@ -276,16 +281,16 @@ def build_siblings(about: PromptSubject) -> dict[str, Any]:
             ),
             "rca_id": each.rca_id or MISSING,
         }
-        for each in about.siblings[: about.limits.siblings]
+        for each in subject.siblings[: subject.limits.siblings]
     ]
-    total = about.siblings_total
-    return {"list": shown, "total": total, "shown": len(shown), "left_out": total - len(shown)}
+    total = subject.siblings_total
+    return {"list": rows, "total": total, "shown": len(rows), "left_out": total - len(rows)}
 
 
-def build_workspace(about: PromptSubject) -> dict[str, Any]:
-    shown = [
+def build_workspace(subject: PromptSubject) -> dict[str, Any]:
+    rows = [
         {
-            **about.format_lines(
+            **subject.format_lines(
                 {
                     "name": it.name,
                     "path": it.path,
@@ -295,26 +300,26 @@ def build_workspace(about: PromptSubject) -> dict[str, Any]:
                     "last_green": it.last_green,
                 }
             ),
-            "url": _check_address(about, it.url),
+            "url": _check_address(subject, it.url),
         }
-        for it in about.repos[: about.limits.repos]
+        for it in subject.repos[: subject.limits.repos]
     ]
-    return {"repos": shown, "total": len(about.repos)}
+    return {"repos": rows, "total": len(subject.repos)}
 
 
-def build_urls(about: PromptSubject) -> dict[str, Any]:
-    launch = about.launch or _NO_LAUNCH
-    item = about.failure.url
+def build_urls(subject: PromptSubject) -> dict[str, Any]:
+    launch = subject.launch or _NO_LAUNCH
+    item = subject.failure.url
     log = item if item.rstrip("/").endswith("/log") else f"{item.rstrip('/')}/log"
     return {
-        "rp_launch": _check_address(about, launch.url),
-        "rp_item": _check_address(about, item),
-        "rp_item_log": _check_address(about, log if item and about.failure.item_id else ""),
-        "ci_job": _check_address(about, launch.ci_url),
-        "polarion": _check_address(about, _find_attribute(about, _POLARION_URL)),
+        "rp_launch": _check_address(subject, launch.url),
+        "rp_item": _check_address(subject, item),
+        "rp_item_log": _check_address(subject, log if item and subject.failure.item_id else ""),
+        "ci_job": _check_address(subject, launch.ci_url),
+        "polarion": _check_address(subject, _find_attribute(subject, _POLARION_URL)),
         "repos_browse": [
-            {"name": about.format_line(it.name), "url": _check_address(about, it.url)}
-            for it in about.repos[: about.limits.repos]
+            {"name": subject.format_line(it.name), "url": _check_address(subject, it.url)}
+            for it in subject.repos[: subject.limits.repos]
             if it.url
         ],
     }
@@ -329,16 +334,18 @@ def shorten_name(name: str) -> str:
     return f"{leaf}{bracket}{rest}"
 
 
-def _list_attributes(about: PromptSubject) -> list[tuple[str, str, str]]:
-    launch = about.launch or _NO_LAUNCH
+def _list_attributes(subject: PromptSubject) -> list[tuple[str, str, str]]:
+    launch = subject.launch or _NO_LAUNCH
     found = [(key, value, "launch") for key, value in sorted(launch.attributes.items())]
-    return found + [(key, value, "test") for key, value in sorted(about.failure.attributes.items())]
+    return found + [
+        (key, value, "test") for key, value in sorted(subject.failure.attributes.items())
+    ]
 
 
-def _find_attribute(about: PromptSubject, names: tuple[str, ...]) -> str:
+def _find_attribute(subject: PromptSubject, names: tuple[str, ...]) -> str:
     """The value of the first attribute of that meaning; the test's go before the launch's."""
     found = {
-        _normalize_key(key): value for key, value, _ in _list_attributes(about) if value.strip()
+        _normalize_key(key): value for key, value, _ in _list_attributes(subject) if value.strip()
     }
     return next((found[name] for name in names if name in found), "")
 
@@ -347,9 +354,9 @@ def _normalize_key(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
-def _check_address(about: PromptSubject, url: str) -> str:
+def _check_address(subject: PromptSubject, url: str) -> str:
     found = _ADDRESS.fullmatch(url.strip()) if len(url) < 2_000 else None
-    return about.format_line(found[0]) if found else MISSING
+    return subject.format_line(found[0]) if found else MISSING
 
 
 def _format_counts(tally: TestCounts) -> str:
@@ -359,8 +366,8 @@ def _format_counts(tally: TestCounts) -> str:
     return f"{tally.tests} tests, {tally.failed} failed, {tally.skipped} skipped, {passed} passed"
 
 
-def _format_defect_counts(about: PromptSubject) -> str:
+def _format_defect_counts(subject: PromptSubject) -> str:
     """How the failures that are known here were called before."""
-    types = [about.failure.issue_type, *(each.issue_type for each in about.siblings)]
-    counts = Counter(about.format_line(each).lower() for each in types if each)
+    types = [subject.failure.issue_type, *(each.issue_type for each in subject.siblings)]
+    counts = Counter(subject.format_line(each).lower() for each in types if each)
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))

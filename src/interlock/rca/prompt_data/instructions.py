@@ -55,8 +55,8 @@ def read_instructions() -> Instructions:
 
 def format_example(fields: Sequence[ArtifactField]) -> str:
     """An artifact as it might be, in JSON."""
-    shown = {field.name: field.example for field in fields if field.example is not None}
-    return msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()
+    example = {field.name: field.example for field in fields if field.example is not None}
+    return msgspec.json.format(msgspec.json.encode(example), indent=2).decode()
 
 
 def format_schema(fields: Sequence[ArtifactField]) -> str:

@@ -82,7 +82,7 @@ def build_parameters(
     """All groups of parameters for one prompt. `fence` is 8 to 64 hexadecimal digits of chance,
     new for each prompt; `siblings_total` counts the other failures of the launch."""
     others = [each for each in siblings if each.id != failure.id]
-    about = PromptSubject(
+    subject = PromptSubject(
         failure=failure,
         launch=launch,
         repos=repos,
@@ -95,63 +95,73 @@ def build_parameters(
         fence=PromptFence(fence, limits.value),
         limits=limits,
     )
-    found = _build_groups(about)
-    pieces = fill_blocks(about, found, limits.prompt - _count_own_characters(about))
-    found["failure"] |= _fence_texts(about, pieces)
+    found = _build_groups(subject)
+    pieces = fill_blocks(subject, found, limits.prompt - _count_own_characters(subject))
+    found["failure"] |= _fence_texts(subject, pieces)
     found["data"] = {name: pieces[name].text if name in pieces else "" for name in BLOCKS}
-    found["missing"] = _list_missing(about)
+    found["missing"] = _list_missing(subject)
     found["guards"] = _describe_guards(
-        select_guards(about.family.short, _find_conditions(about, found, pieces))
+        select_guards(subject.family.short, _find_conditions(subject, found, pieces))
     )
-    found["notes"] = _write_notes(about, found, pieces)
+    found["notes"] = _write_notes(subject, found, pieces)
     return found
 
 
-def _build_groups(about: PromptSubject) -> dict[str, Any]:
-    fields = read_instructions().artifacts[about.family.name]
+def _build_groups(subject: PromptSubject) -> dict[str, Any]:
+    fields = read_instructions().artifacts[subject.family.name]
     return {
-        "identity": groups.build_identity(about),
-        "envelope": groups.build_envelope(about),
-        "env": groups.build_environment(about),
-        "git": groups.build_git(about),
-        "failure": groups.build_failure(about),
-        "timestamps": groups.build_timestamps(about),
-        "siblings": groups.build_siblings(about),
-        "workspace": groups.build_workspace(about),
-        "urls": groups.build_urls(about),
-        "prior": recollection.build_prior(about),
-        "history": recollection.build_history(about),
-        "digest": recollection.build_digest(about),
+        "identity": groups.build_identity(subject),
+        "envelope": groups.build_envelope(subject),
+        "env": groups.build_environment(subject),
+        "git": groups.build_git(subject),
+        "failure": groups.build_failure(subject),
+        "timestamps": groups.build_timestamps(subject),
+        "siblings": groups.build_siblings(subject),
+        "workspace": groups.build_workspace(subject),
+        "urls": groups.build_urls(subject),
+        "prior": recollection.build_prior(subject),
+        "history": recollection.build_history(subject),
+        "digest": recollection.build_digest(subject),
         "taxonomy": {
-            "text": about.taxonomy.format_all(),
-            "defect_types": about.taxonomy.format_codes(),
-            "symptom_categories": about.taxonomy.format_categories(),
+            "text": subject.taxonomy.format_all(),
+            "defect_types": subject.taxonomy.format_codes(),
+            "symptom_categories": subject.taxonomy.format_categories(),
         },
         "artifact_schema": {
             "text": format_schema(fields),
             "example": format_example(fields),
             "fields": [msgspec.structs.asdict(field) for field in fields],
         },
-        "fence": {"mark": about.fence.mark, "note": about.fence.note},
+        "fence": {"mark": subject.fence.mark, "note": subject.fence.note},
     }
 
 
-def _count_own_characters(about: PromptSubject) -> int:
+def _count_own_characters(subject: PromptSubject) -> int:
     """How many characters of the prompt are ours: its words, guards, taxonomy and schema."""
     table = read_instructions()
-    guards = select_guards(about.family.short, table.conditions)
+    guards = select_guards(subject.family.short, table.conditions)
     guard_length = sum(len(guard.sentence) + len(guard.mark) + 6 for guard in guards)
-    schema = len(format_schema(table.artifacts[about.family.name]))
-    return _PROSE + guard_length + schema + len(about.taxonomy.format_all()) + len(about.fence.note)
+    schema = len(format_schema(table.artifacts[subject.family.name]))
+    return (
+        _PROSE
+        + guard_length
+        + schema
+        + len(subject.taxonomy.format_all())
+        + len(subject.fence.note)
+    )
 
 
-def _fence_texts(about: PromptSubject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
+def _fence_texts(subject: PromptSubject, pieces: Mapping[str, FencedText]) -> dict[str, str]:
     """The texts of the failure, fenced: as the step shows them, or short where it does not."""
-    raw = {"message": about.failure.message, "stack": about.failure.stack, "log": about.failure.log}
+    raw = {
+        "message": subject.failure.message,
+        "stack": subject.failure.stack,
+        "log": subject.failure.log,
+    }
     return {
         name: pieces[block].text
         if block in pieces
-        else about.fence.enclose(BLOCKS[block].title, raw[block], about.limits.snippet).text
+        else subject.fence.enclose(BLOCKS[block].title, raw[block], subject.limits.snippet).text
         for name, block in _TEXTS.items()
     }
 
@@ -163,9 +173,9 @@ def _describe_guards(guards: Sequence[PromptGuard]) -> list[dict[str, Any]]:
     ]
 
 
-def _list_missing(about: PromptSubject) -> list[str]:
+def _list_missing(subject: PromptSubject) -> list[str]:
     """What is not known, in our words."""
-    it, launch = about.failure, about.launch
+    it, launch = subject.failure, subject.launch
     facts = (
         ("the test's name", it.test_name),
         ("the error message", it.message),
@@ -178,16 +188,16 @@ def _list_missing(about: PromptSubject) -> list[str]:
         ("the commit", launch and launch.commit),
         ("the times of the launch", launch and launch.started_at and launch.ended_at),
         ("attributes of the environment", it.attributes or (launch and launch.attributes)),
-        ("repositories to look in", about.repos),
+        ("repositories to look in", subject.repos),
     )
     return [name for name, value in facts if not value]
 
 
 def _find_conditions(
-    about: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
+    subject: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
 ) -> set[str]:
     """The conditions of guards that hold here."""
-    it, launch = about.failure, about.launch
+    it, launch = subject.failure, subject.launch
     texts = (it.message, it.stack, it.log)
     cut = any(pieces[name].cut for name in _TEXTS.values() if name in pieces)
     holds = {
@@ -195,10 +205,10 @@ def _find_conditions(
         "no_log": not it.log.strip(),
         "noise": any(is_noisy(text) for text in texts),
         "missing": bool(found["missing"]),
-        "candidates": bool(about.history.symptoms or about.history.prior_rcas),
-        "siblings": about.siblings_total > 0,
+        "candidates": bool(subject.history.symptoms or subject.history.prior_rcas),
+        "siblings": subject.siblings_total > 0,
         "timeout_words": any(word in text for text in map(_lower_ends, texts) for word in _TIMEOUT),
-        "many_skipped": _has_many_skipped(about),
+        "many_skipped": _has_many_skipped(subject),
         "no_git": launch is None or not (launch.branch or launch.commit),
     }
     return {name for name, value in holds.items() if value}
@@ -208,20 +218,20 @@ def _lower_ends(text: str) -> str:
     return take_ends(text).lower()
 
 
-def _has_many_skipped(about: PromptSubject) -> bool:
-    tallies = [each.tally for each in (about.launch, about.job) if each]
-    return any(it.skipped > it.tests * about.limits.skipped_share for it in tallies if it.tests)
+def _has_many_skipped(subject: PromptSubject) -> bool:
+    tallies = [each.tally for each in (subject.launch, subject.job) if each]
+    return any(it.skipped > it.tests * subject.limits.skipped_share for it in tallies if it.tests)
 
 
 def _write_notes(
-    about: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
+    subject: PromptSubject, found: Mapping[str, Any], pieces: Mapping[str, FencedText]
 ) -> list[str]:
     """What the reader must know about the data themselves, in our words."""
     notes = []
     cut = [f"{BLOCKS[name].title} ({it.cut:,} characters)" for name, it in pieces.items() if it.cut]
     if cut:
         notes.append(f"Cut to fit: {', '.join(cut)}.")
-    if about.failure.log_truncated and "log" in pieces:
+    if subject.failure.log_truncated and "log" in pieces:
         notes.append("The source had cut the log already.")
     if "siblings" in pieces and found["siblings"]["left_out"]:
         shown, total = found["siblings"]["shown"], found["siblings"]["total"]

@@ -107,10 +107,10 @@ def _render_cards(
         if first > MAX_ROWS:
             break
         left = min(_SHARE, len(outline.causes) - len(cards))
-        shown = _render_cases(cause, first, room // left, outline, marks)
-        room -= sum(map(_count_bytes, shown))
-        card = _render_card(cause, shown, colours[cause.number], outline, marks)
-        full.update(range(first, first + len(shown)))
+        details = _render_cases(cause, first, room // left, outline, marks)
+        room -= sum(map(_count_bytes, details))
+        card = _render_card(cause, details, colours[cause.number], outline, marks)
+        full.update(range(first, first + len(details)))
         spent += _count_bytes(card)
         first += cause.size
         cards.append(card)
@@ -123,7 +123,7 @@ def _render_cases(
     cause: Cause, first: int, room: int, outline: Outline, marks: Anchors
 ) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
-    shown: list[Markup] = []
+    details: list[Markup] = []
     length = 0
     for number, case in enumerate(cause.cases[:MAX_MEMBERS], first):
         facts = {"case": case, "number": number, "mark": marks.case(number)}
@@ -131,8 +131,8 @@ def _render_cases(
         length += _count_bytes(html)
         if length > room:
             break
-        shown.append(Markup(html))  # noqa: S704 -- escaped by its template
-    return shown
+        details.append(Markup(html))  # noqa: S704 -- escaped by its template
+    return details
 
 
 def _count_bytes(html: str) -> int:
@@ -140,12 +140,12 @@ def _count_bytes(html: str) -> int:
 
 
 def _render_card(
-    cause: Cause, shown: list[Markup], colour: int, outline: Outline, marks: Anchors
+    cause: Cause, details: list[Markup], colour: int, outline: Outline, marks: Anchors
 ) -> Markup:
     html = render_template(
         "card.html.j2",
         cause=cause,
-        shown=shown,
+        shown=details,
         outline=outline,
         colour=colour,
         mark=marks.cause(cause.number),

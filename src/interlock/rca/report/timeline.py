@@ -131,16 +131,14 @@ def _shorten_name(case: CaseFinding) -> str:
 
 def _build_scale(times: Sequence[datetime]) -> _Scale:
     """Silences of hours that take a quarter of all are folded to a mark."""
-    whole = times[-1] - times[0]
+    span = times[-1] - times[0]
     cuts = [
-        n
-        for n, (one, next_) in enumerate(pairwise(times), 1)
-        if next_ - one > max(_FOLD, whole / 4)
+        n for n, (one, next_) in enumerate(pairwise(times), 1) if next_ - one > max(_FOLD, span / 4)
     ]
     pieces = [
         times[a:b] for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True) if times[a:b]
     ]
-    lengths = [max(piece[-1] - piece[0], whole / 50) / timedelta(seconds=1) for piece in pieces]
+    lengths = [max(piece[-1] - piece[0], span / 50) / timedelta(seconds=1) for piece in pieces]
     room = _RIGHT - _LEFT - _FOLD_WIDTH * (len(pieces) - 1)
     total = sum(lengths) or 1.0
     stretches, left = [], _LEFT
@@ -198,16 +196,16 @@ def _build_ticks(scale: _Scale) -> tuple[Tick, ...]:
     """Where each stretch begins and ends, as far as the texts have room beside each other."""
     years = {at.year for begin, end, *_ in scale.stretches for at in (begin, end)}
     date = "%d %b " if len(years) == 1 else "%d %b %Y "
-    found, free, shown = [], 0.0, ("", "")
+    found, free, last = [], 0.0, ("", "")
     for begin, end, *_ in scale.stretches:
         clock = "%H:%M" if end - begin > timedelta(minutes=5) else "%H:%M:%S"
         for at in dict.fromkeys((begin, end)):
             x, today, hour = scale.to_percent(at), at.strftime(date), at.strftime(clock)
-            dated = today != shown[0]
+            dated = today != last[0]
             left, right = _find_extent(x, _DATED if dated else _CLOCKED)
-            if left >= free and (dated or hour != shown[1]):
+            if left >= free and (dated or hour != last[1]):
                 found.append(Tick(x, f"{today if dated else ''}{hour}"))
-                free, shown = right, (today, hour)
+                free, last = right, (today, hour)
     return tuple(found)
 
 
