@@ -3,6 +3,7 @@
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,10 @@ async def reply_of(agent: CommandAgent, question: Ask | None = None) -> Reply:
         pytest.param("exec <&-; echo '{}'", b"{}\n", id="it closes stdin early"),
         pytest.param("true", b"", id="it says nothing"),
         pytest.param("exec >&-; true", b"", id="it closes stdout early"),
-        pytest.param("printf '\\377\\000'", b"\xff\x00", id="bytes that are no text"),
+        pytest.param("printf '\\377\\000'", b"\xef\xbf\xbd\x00", id="bytes that are no text"),
+        pytest.param(
+            "printf '\\033[1m{}\\033[0m\\n'", b"{}\n", id="the colours of a terminal are dropped"
+        ),
         pytest.param("echo '{}'; echo oh >&2", b"{}\n", id="stderr is not the answer"),
         pytest.param("printf '```json\\n{}\\n```\\n'", b"{}", id="a fence around its object"),
         pytest.param("printf '```\\noh'", b"```\noh", id="a fence around nothing"),
@@ -64,13 +68,44 @@ async def test_answers(command: str, content: bytes) -> None:
         pytest.param("nosuch-command 2>/dev/null", "exit code 127", id="not found by the shell"),
         pytest.param(
             "head -c 50000000 /dev/zero | tr '\\0' e >&2; exit 1",
-            f"exit code 1: {'e' * 2_000}",
+            f"exit code 1: {'e' * 1_000}",
             id="50 MB on stderr",
+        ),
+        pytest.param(
+            "seq 1 99 >&2; exit 2",
+            "exit code 2: 92\n93\n94\n95\n96\n97\n98\n99",
+            id="the last lines",
+        ),
+        pytest.param(
+            "echo 'disk quota exceeded at line 429' >&2; exit 1",
+            "exit code 1: disk quota exceeded at line 429",
+            id="no rate limit",
         ),
     ],
 )
 async def test_crashes(command: str, reason: str) -> None:
     assert await reply_of(shell(command)) == Reply(1, failure="crash", reason=reason)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "exit 75",
+        "echo 'HTTP 429 Too Many Requests' >&2; exit 1",
+        "echo 'Rate limit reached' >&2; exit 1",
+        """echo 'API Error: 529 {"type":"overloaded_error"}' >&2; exit 1""",
+        "echo 'The model is currently overloaded.' >&2; exit 1",
+    ],
+)
+async def test_rate_limits(command: str) -> None:
+    reply = await reply_of(shell(command))
+    assert (reply.failure, reply.until) == ("rate-limit", 0)
+
+
+async def test_a_rate_limit_may_say_when_it_ends() -> None:
+    reply = await reply_of(shell("echo 'rate limit: try again in 2 minutes' >&2; exit 75"))
+    assert reply.failure == "rate-limit"
+    assert reply.until == pytest.approx(time.time() + 120, abs=30)
 
 
 async def test_an_endless_answer_is_cut_off() -> None:

@@ -86,7 +86,7 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
     (
         CLAUDE,
         result("x", is_error=True),
-        [TurnEnd(False, None, "success: x", "success", is_error=True, turns=1)],
+        [TurnEnd(False, None, "x", "success", is_error=True, turns=1)],
     ),
     (
         CLAUDE,

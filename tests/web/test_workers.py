@@ -36,15 +36,15 @@ async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) 
     assert len(asked) == len(set(asked)) == 20
 
 
-@pytest.mark.parametrize(("mode", "ttl"), [again(BEFORE, 900.0), (NOW, 1.0)])
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
 async def test_a_dead_workers_dispatch_goes_to_another_under_a_new_fence(
-    world: World, mode: str, ttl: float
+    world: World, mode: str
 ) -> None:
-    """With a session its hanging up is noticed; without one its lease runs out."""
+    """Its connection is lost, and it does not come back within seconds."""
     world.cases("A")
     with served(world) as server:
         run = start(world)
-        lost = await asyncio.to_thread(killed_at_work, server, mode, ttl)
+        lost = await asyncio.to_thread(killed_at_work, server, mode, 900.0)
         async with remote(server, mode) as two:
             work = await take(two, wait=30)
             assert work["dispatch_id"] == lost["dispatch_id"]
@@ -64,8 +64,9 @@ async def test_a_worker_is_known_by_its_session_or_its_lease(world: World, mode:
         async with remote(server, mode) as one, remote(server, mode) as two, worker(world) as far:
             mine, other = await take(one, ttl=60), await take(two, ttl=60)
             assert {mine["case_id"], other["case_id"]} == {"A", "B"}
-            stolen = await submit(far, mine, SURE)
-            assert (stolen["accepted"], stolen["refusal"]) == (False, "WrongTask")
+            for thief in (far, two):
+                stolen = await submit(thief, mine, SURE)
+                assert (stolen["accepted"], stolen["refusal"]) == (False, "WrongTask")
             forged = await submit(one, {**mine, "lease": f"{mine['lease'][:-1]}x"}, SURE)
             assert (forged["accepted"], forged["refusal"]) == (False, "WrongTask")
             stands = await use(one, "status", lease=mine["lease"])
@@ -90,6 +91,19 @@ async def test_a_worker_is_known_by_its_session_or_its_lease(world: World, mode:
             assert (await submit(one, again, SURE))["accepted"]
             assert (await use(two, "next"))["done"]
     assert ended(run).json["ends"] == {"kept": 2}
+
+
+@pytest.mark.parametrize("mode", [again(BEFORE), NOW])
+async def test_a_worker_that_lost_its_work_gets_it_again(world: World, mode: str) -> None:
+    world.cases("A")
+    with served(world) as server:
+        run = start(world)
+        async with remote(server, mode) as one, remote(server, mode) as two:
+            work = await take(one)
+            assert not (await use(two, "next", wait=0))["available"]
+            assert await take(one, wait=0) == work
+            assert (await submit(one, work, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 1}
 
 
 def _held(work: dict[str, object]) -> dict[str, object]:

@@ -38,6 +38,10 @@ def crash(words: str, *notes: str) -> Verdict:
     return Verdict(is_="crash", words=words, notes=notes)
 
 
+def timeout(words: str, *notes: str) -> Verdict:
+    return Verdict(is_="timeout", words=words, notes=notes)
+
+
 def unreadable(words: str, *notes: str) -> Verdict:
     return Verdict(is_="unreadable", words=words, notes=notes)
 

@@ -1,6 +1,17 @@
 """Claude Code's sessions: results that lie, come twice, or come too late."""
 
-from tests.world.scene import ACCEPT, GOOD, NOW, Scene, Scenes, accept, crash, limit, unreadable
+from tests.world.scene import (
+    ACCEPT,
+    GOOD,
+    NOW,
+    Scene,
+    Scenes,
+    accept,
+    crash,
+    limit,
+    timeout,
+    unreadable,
+)
 from tests.world.streams import Claude
 
 I, C = Claude.init(), Claude  # noqa: E741
@@ -88,7 +99,7 @@ CLAUDE: Scenes = {
             late=[C.used("1", "Exit code 137"), C.result(GOOD)],
             by="tool",
         ),
-        crash("the clock 'tool' ended it: its last byte came 601 s ago"),
+        timeout("the clock 'tool' ended it: its last byte came 601 s ago"),
     ),
     "TERM while it waits for the model": (
         Scene(events=[I], code=143, by="us"),
@@ -96,7 +107,24 @@ CLAUDE: Scenes = {
     ),
     "it hangs after its result": (
         Scene(events=[I, C.result(GOOD)], code=-9, by="after_result"),
-        ACCEPT,
+        accept("it did not exit after its result and was killed"),
+    ),
+    "overloaded, in a result that is named success": (
+        Scene(
+            events=[
+                I,
+                C.result(
+                    'API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}',
+                    is_error=True,
+                ),
+            ],
+            code=1,
+        ),
+        limit("overloaded_error"),
+    ),
+    "overloaded, on stderr": (
+        Scene(events=[I], stderr="API Error (529): overloaded_error", code=1),
+        limit("overloaded_error"),
     ),
     "INT while it waits: exit 0 and no result": (
         Scene(events=[I]),
@@ -115,7 +143,7 @@ CLAUDE: Scenes = {
     ),
     "500 for ever": (
         Scene(events=[I, *C.failed("API Error: 500", "server_error", 500)], code=1),
-        crash("it ended with an error (success: API Error: 500)"),
+        crash("it ended with an error (API Error: 500)"),
     ),
     "401 for ever": (
         Scene(events=[I, *C.failed("Invalid API key", "authentication_failed", 401)], code=1),
@@ -213,7 +241,7 @@ CLAUDE: Scenes = {
     ),
     "never a byte": (
         Scene(events=[], code=-9, by="first_byte"),
-        crash("the clock 'first byte' ended it"),
+        timeout("the clock 'first byte' ended it"),
     ),
     "noise between the events": (
         Scene(events=["Warning: [1m!", I, '{"type": 3}', "{", C.result(GOOD), "bye"]),

@@ -1,6 +1,17 @@
 """Sessions of Cursor, Gemini, OpenCode, Copilot and Aider."""
 
-from tests.world.scene import ACCEPT, GOOD, NOW, Scene, Scenes, accept, crash, limit, unreadable
+from tests.world.scene import (
+    ACCEPT,
+    GOOD,
+    NOW,
+    Scene,
+    Scenes,
+    accept,
+    crash,
+    limit,
+    timeout,
+    unreadable,
+)
 from tests.world.streams import Claude, Copilot, Cursor, Gemini, Opencode
 
 I = Claude.init()  # noqa: E741
@@ -34,7 +45,7 @@ CURSOR: Scenes = {
     ),
     "a result that is an error": (
         Scene(events=[I, U.result("bad", is_error=True)], code=1),
-        crash("it ended with an error (success: bad)"),
+        crash("it ended with an error (bad)"),
     ),
     "an error on stderr only": (
         Scene(events=[I], code=1, stderr="Error: network"),
@@ -46,11 +57,11 @@ CURSOR: Scenes = {
     ),
     "it does not exit": (
         Scene(events=[I, U.said(GOOD), U.result(GOOD)], code=-9, by="after_result"),
-        ACCEPT,
+        accept("it did not exit after its result and was killed"),
     ),
     "it waits for a browser": (
         Scene(events=[], code=-15, by="first_byte"),
-        crash("the clock 'first byte'"),
+        timeout("the clock 'first byte'"),
     ),
     "not logged in": (
         Scene(events=[], code=1, stderr="Please log in"),
@@ -136,7 +147,7 @@ GEMINI: Scenes = {
         crash("it does not trust its work folder: not running in a trusted directory"),
     ),
     "ended by us": (Scene(events=[G.init()], code=143, by="us"), crash("ended by us")),
-    "silent": (Scene(events=[G.init()], by="silence"), crash("the clock 'silence'")),
+    "silent": (Scene(events=[G.init()], by="silence"), timeout("the clock 'silence'")),
     "did not begin": (Scene(events=[], code=1), crash("it did not begin (exit code 1)")),
     "nothing at all": (Scene(events=[G.init()]), crash("exit code 0 and no result")),
     "a bad exit": (Scene(events=[G.init()], code=7), crash("(exit code 7)")),
@@ -180,7 +191,7 @@ OPENCODE: Scenes = {
         crash("it ended with an error (no such model)"),
     ),
     "ended by us": (Scene(events=[START], code=143, by="us"), crash("ended by us")),
-    "silent": (Scene(events=[START], by="silence"), crash("the clock 'silence'")),
+    "silent": (Scene(events=[START], by="silence"), timeout("the clock 'silence'")),
     "did not begin": (Scene(events=[], code=1, stderr="no db"), crash("did not begin")),
     "a bad exit": (Scene(events=[START], code=7), crash("(exit code 7)")),
 }
@@ -258,7 +269,7 @@ COPILOT: Scenes = {
         crash("it did not begin (exit code 1): Error: No authentication"),
     ),
     "ended by us": (Scene(events=[], code=143, by="us"), crash("ended by us")),
-    "silent": (Scene(events=[P.event("assistant.turn_start")], by="silence"), crash("'silence'")),
+    "silent": (Scene(events=[P.event("assistant.turn_start")], by="silence"), timeout("'silence'")),
     "nothing at all": (Scene(events=[P.said("x")]), crash("exit code 0 and no result")),
     "a bad exit": (Scene(events=[P.said("x")], code=7), crash("(exit code 7)")),
 }
@@ -275,6 +286,6 @@ AIDER: Scenes = {
     ),
     "a bad exit": (Scene(events=["Aider v1"], code=1), crash("(exit code 1)")),
     "ended by us": (Scene(events=["x"], code=143, by="us"), crash("ended by us")),
-    "silent": (Scene(events=["x"], by="silence"), crash("the clock 'silence'")),
+    "silent": (Scene(events=["x"], by="silence"), timeout("the clock 'silence'")),
     "nothing at all": (Scene(events=[]), crash("it did not begin (exit code 0)")),
 }

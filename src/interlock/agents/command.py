@@ -2,10 +2,12 @@
 
 Each ask is one supervised process, ended with everything it started; what an earlier Interlock left
 when it was killed is ended first. The command learns its ids from INTERLOCK_* variables. The step's
-timeout is its only clock.
+timeout is its only clock. Exit code 75 (EX_TEMPFAIL), or an error that tells of a rate limit, is a
+rate limit.
 """
 
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -13,13 +15,21 @@ from pathlib import Path
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import MAX_ANSWER, Ask, LoopClock, Reply
 from interlock.agents.cli.orphans import NO_WORKSPACE, WorkspaceOwner
+from interlock.agents.cli.outcome import (
+    PLAIN_LIMIT_TEXT,
+    clean_text,
+    find_time_zone,
+    parse_reset_time,
+)
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
 from interlock.agents.cli.timeouts import StreamSign, Timeouts
 from interlock.agents.function import unwrap_fence
-from interlock.engine.circuit import CRASH, UNREADABLE
+from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.system.process_tree import OutputLine
 
-_MAX_STDERR = 2_000
+_MAX_STDERR = 1_000
+_MAX_LINES = 8
+"""Of stderr: what went wrong stands last."""
 _TIMEOUTS = Timeouts(first_byte=inf, silence=inf, after_result=inf, tool=inf, wall=inf, grace=2.0)
 
 
@@ -73,10 +83,15 @@ def _build_reply(ask: Ask, output: bytes, ended: ProcessEnd) -> Reply:
         reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
         return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
     if ended.exit_code != 0:
-        stderr = ended.stderr[-_MAX_STDERR:].decode(errors="replace").strip()
-        reason = ": ".join(part for part in (describe_exit(ended.exit_code), stderr) if part)
-        return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
-    return Reply(ask.dispatch_id, unwrap_fence(output, ask.language))
+        stderr = clean_text(ended.stderr).strip()
+        lines = "\n".join(stderr.splitlines()[-_MAX_LINES:])[-_MAX_STDERR:]
+        reason = ": ".join(part for part in (describe_exit(ended.exit_code), lines) if part)
+        if ended.exit_code != os.EX_TEMPFAIL and not PLAIN_LIMIT_TEXT.search(lines):
+            return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
+        until = parse_reset_time(lines, time.time(), find_time_zone) or 0
+        return Reply(ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
+    text = clean_text(output).encode()
+    return Reply(ask.dispatch_id, unwrap_fence(text, ask.language))
 
 
 def build_variables(ask: Ask) -> dict[str, str]:

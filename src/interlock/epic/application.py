@@ -12,7 +12,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Clock, Reply
-from interlock.agents.cli.carrier import AgentHome, find_time_zone, make_nonce
+from interlock.agents.cli.carrier import AgentHome, make_nonce
+from interlock.agents.cli.outcome import find_time_zone
 from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
 from interlock.agents.function import AsyncHandler
 from interlock.agents.registry import (

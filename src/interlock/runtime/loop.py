@@ -223,7 +223,7 @@ class RunLoop:
             schedule,
             carriers,
             clock,
-            self._wake_up,
+            self.wake_up,
             budget=self._budget,
             run_id=journal.run_id,
             pauses=pauses,
@@ -263,7 +263,11 @@ class RunLoop:
     def stop(self) -> None:
         """Once: let what is out come in, then end. Twice: end at once."""
         self._stops += 1
-        self._wake_up()
+        self.wake_up()
+
+    def keeps_answers(self) -> bool:
+        """Whether nothing is lost if nobody waits for what is out: then one stop ends at once."""
+        return not self._inbox and self._outbox.keeps_answers()
 
     async def run(self) -> RunStatus:
         """Work until nothing more can be done; the status says why it ended."""
@@ -290,7 +294,8 @@ class RunLoop:
         self._inbox.append(reply)
         self._awake.set()
 
-    def _wake_up(self) -> None:
+    def wake_up(self) -> None:
+        """See whether there is something to do."""
         self._awake.set()
 
     async def _wait_for_arrivals(self) -> None:
@@ -530,7 +535,7 @@ class RunLoop:
         return self._stops > (1 if at_once else 0) or self.counts.halted != ""
 
     def _is_finished(self) -> bool:
-        if self._is_stopping(at_once=True):
+        if self._is_stopping(at_once=True) or (self._is_stopping() and self.keeps_answers()):
             return True
         if self._schedule.busy or self._inbox:
             return False

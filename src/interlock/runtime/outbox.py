@@ -11,8 +11,17 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from interlock.agents.background import CarrierGuard
-from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, HasCapacity, Reply, SharesAccount
-from interlock.engine.circuit import Circuit
+from interlock.agents.carrier import (
+    Ask,
+    Carrier,
+    Clock,
+    Deliver,
+    HasCapacity,
+    KeepsAnswers,
+    Reply,
+    SharesAccount,
+)
+from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause
 from interlock.runtime.budget import RunBudget
@@ -68,6 +77,11 @@ class Outbox:
         self._deadlines.close()
         for guard in self._guards.values():
             await guard.close()
+
+    def keeps_answers(self) -> bool:
+        """Whether nothing is lost if nobody waits for what is out."""
+        carriers = [self._carriers[ask.role] for ask in self._open.values() if ask.role != HUMAN]
+        return all(isinstance(each, KeepsAnswers) and each.keeps_answers() for each in carriers)
 
     def find(self, dispatch_id: int) -> Ask | None:
         """The open dispatch of that number."""

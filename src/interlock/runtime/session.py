@@ -14,7 +14,7 @@ from contextlib import suppress
 from sqlalchemy import Connection
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier, Clock, ExecutionContext, KeepsAnswers
+from interlock.agents.carrier import Carrier, Clock, ExecutionContext
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
@@ -31,6 +31,9 @@ from interlock.journal.usage import list_newest_pauses
 from interlock.runtime.application import CaseHooks, HooksWrapper
 from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
+
+_CHECK_SECONDS = 1.0
+"""Seconds between looks whether a run that is to end still waits for anybody."""
 
 
 class RunSession:
@@ -66,11 +69,6 @@ class RunSession:
         self._running: asyncio.AbstractEventLoop | None = None
         self._early_stops = 0
         self._starting = threading.Lock()
-        self._answers_keep = all(
-            isinstance(carrier, KeepsAnswers) and carrier.keeps_answers()
-            for role, carrier in carriers.items()
-            if role != HUMAN
-        )
         self._connection = connection
         self._circuit = circuit
         self._run_id = run.run_id
@@ -130,12 +128,16 @@ class RunSession:
                 self._running.call_soon_threadsafe(self._stop, signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:
-        if self._answers_keep:
-            self._loop.stop()  # twice, with the one below: nothing is lost by ending at once
-        elif self.stopped_by is None and self.counts.in_flight:
+        if self.stopped_by is None and self.counts.in_flight and not self._loop.keeps_answers():
             self._draining(self.counts.in_flight)
+            self._check_again()
         self.stopped_by = self.stopped_by or number
         self._loop.stop()
+
+    def _check_again(self) -> None:
+        """A worker that gives its work back, or dies, sends no answer that would wake the loop."""
+        self._loop.wake_up()
+        asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_again)
 
 
 class OneRound(HooksWrapper):

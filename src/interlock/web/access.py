@@ -23,8 +23,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-_MAX_DRAINED = 64 * 1024
-_DRAIN_TIMEOUT = 1.0
+_MAX_DRAINED = 256 << 20
+_DRAIN_TIMEOUT = 10.0
 
 
 class AccessRules(msgspec.Struct, frozen=True):
@@ -45,8 +45,8 @@ class HttpRefusal(msgspec.Struct, frozen=True):
 
 
 async def _drain_request(receive: Receive) -> None:
-    """Take what little was already sent: a connection that is closed with bytes unread is reset,
-    and whoever is refused would not learn why."""
+    """Read what is still sent and drop it: a connection that is closed with bytes unread is reset,
+    and whoever is refused would not learn why. Within bounds: who sends for ever is reset."""
     drained = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_TIMEOUT):
@@ -78,7 +78,12 @@ class AccessGuard:
             await self._app(scope, counted.receive, counted.send)
         except _BodyTooLargeError:
             if not counted.has_answered:
+                await _drain_request(receive)
                 await send_refusal(_build_too_large(self._rules.longest_body), send)
+        except Exception:
+            # Whatever an application says of a client that hung up in the middle: nobody reads it.
+            if not counted.has_hung_up:
+                raise
 
     def _find_refusal(self, scope: Message) -> HttpRefusal | None:
         rules = self._rules
@@ -110,9 +115,11 @@ class _LimitedRequest:
         self._send = send
         self._left = most
         self.has_answered = False
+        self.has_hung_up = False
 
     async def receive(self) -> Message:
         message = await self._receive()
+        self.has_hung_up = self.has_hung_up or message["type"] == "http.disconnect"
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             raise _BodyTooLargeError

@@ -27,6 +27,7 @@ from interlock.web.access import (
     Send,
     send_refusal,
 )
+from interlock.web.connection import Connection
 
 HEALTH_PATH: Final = "/healthz"
 CLOSING: Final = HttpRefusal(503, "this server is closing")
@@ -180,6 +181,7 @@ async def serve_until_signal(
     """Serve until SIGINT or SIGTERM; which of them it was."""
     config = uvicorn.Config(
         AccessGuard(app, rules),
+        http=Connection,
         lifespan="off",
         log_config=None,
         log_level="warning",

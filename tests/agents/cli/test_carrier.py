@@ -216,7 +216,7 @@ async def test_what_it_says_after_our_signal_does_not_count(tmp_path: Path) -> N
     late = [Claude.used("1", "Exit code 137"), Claude.result(GOOD)]
     scene: list[Act] = [("answer-term", late), *say(Claude.init(), Claude.uses("1")), ("hang", 0)]
     found = await reply_of(tmp_path, scene, clocks={**QUICK, "tool": 0.3})
-    assert found.failure == "crash"
+    assert found.failure == "timeout"
     assert found.reason.startswith("the clock 'tool' ended it: ")
     assert "tool 1 is open" in found.reason
 

@@ -152,6 +152,29 @@ async def test_a_tag_that_is_none(tag: str) -> None:
         await AgentProcess(what, PATIENT, Ear(), SystemClock()).run()
 
 
+DAEMON = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        os.execve("/bin/sleep", ["sleep", "300"], {})
+    os._exit(0)
+os.wait()
+"""
+
+
+async def test_a_daemon_that_shed_everything_is_ended_with_its_agent() -> None:
+    """No tag, no environment, a session of its own, and init for a parent; its agent exits."""
+    ear, what = Ear(), start(sys.executable, "-c", DAEMON)
+    ended = await AgentProcess(what, PATIENT, ear, SystemClock()).run()
+    assert (ended.by, ended.exit_code) == ("itself", 0)
+    assert [each.name for each in ended.left] == ["sleep"]
+    assert ended.remaining == ()
+
+
 async def test_stopped_by_us() -> None:
     ear, what = Ear(), shell("echo hello; setsid sleep 300 & exec sleep 300")
     agent = AgentProcess(what, PATIENT, ear, SystemClock())

@@ -62,6 +62,22 @@ async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) 
     assert len(asked) == len(set(asked)) == 20
 
 
+async def test_one_signal_ends_a_run_whose_work_nobody_holds(world: World) -> None:
+    world.cases("A", "B")
+    run = start(world)
+    async with worker(world) as one:
+        work = await take(one)
+        run.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(0.5)
+        held = {"dispatch_id": work["dispatch_id"], "lease": work["lease"]}
+        assert (await use(one, "signal", **held, signal="release"))["accepted"]
+        assert ended(run).json["status"] == "stopped"
+    run = start(world, "resume", "--json")
+    run.send_signal(signal.SIGINT)
+    assert ended(run).json["status"] == "stopped"
+
+
 async def test_what_is_handed_out_tells_all(world: World) -> None:
     world.cases("A")
     run = start(world)

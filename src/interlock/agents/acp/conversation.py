@@ -6,7 +6,6 @@ session, while our prompt is open; permissions are decided by the policy, then b
 says what a stop reason means; only a turn that ended by itself has an answer.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -38,8 +37,8 @@ from pydantic import ValidationError
 
 from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
-from interlock.agents.cli.carrier import Session, WorkFolder, find_time_zone
-from interlock.agents.cli.outcome import parse_reset_time
+from interlock.agents.cli.carrier import Session, WorkFolder
+from interlock.agents.cli.outcome import LIMIT_TEXT, find_time_zone, parse_reset_time
 from interlock.agents.cli.timeouts import (
     Alive,
     StreamSign,
@@ -65,10 +64,7 @@ STOP_REASONS: Mapping[str, tuple[str, str]] = {
 """The protocol's stop reasons: the failure each is, and why. `end_turn` is none."""
 
 _AUTH_REQUIRED = -32000
-_HTTP_TOO_MANY_REQUESTS = 429
-_RATE_LIMIT_TEXT = re.compile(
-    r"\b429\b|rate.?limit|too many requests|usage limit|quota", re.IGNORECASE
-)
+_LIMIT_CODES = (429, 529)
 _MAX_ERROR = 2_000
 _MAX_QUOTE = 200
 
@@ -93,7 +89,7 @@ def build_error_reply(dispatch_id: int, error: RequestError, request: str, now: 
         reason = f"the agent needs a login: start it once by hand and log in ({text})"
         return Reply(dispatch_id, failure=CRASH, reason=reason)
     reason = f"the agent failed at {request}: {text}"
-    if error.code == _HTTP_TOO_MANY_REQUESTS or _RATE_LIMIT_TEXT.search(text):
+    if error.code in _LIMIT_CODES or LIMIT_TEXT.search(text):
         until = parse_reset_time(text, now, find_time_zone) or 0
         return Reply(dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
     return Reply(dispatch_id, failure=CRASH, reason=reason)

@@ -10,17 +10,20 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime, tzinfo
 from hashlib import blake2b
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Clock, Reply
 from interlock.agents.cli.orphans import WorkspaceOwner
-from interlock.agents.cli.outcome import SessionMonitor, SessionOutcome, judge_session
+from interlock.agents.cli.outcome import (
+    SessionMonitor,
+    SessionOutcome,
+    find_time_zone,
+    judge_session,
+)
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import (
     AgentSettings,
@@ -264,16 +267,6 @@ class ProcessAgent(TaskCarrier):
         if name and self._profile.can_resume:
             folder.keep_session(Session(name, str(cwd), total))
         return Usage(max(0, spent.tokens - earlier), spent.money)
-
-
-def find_time_zone(name: str) -> tzinfo | None:
-    """A time zone by its name; the machine's own for none."""
-    if not name:
-        return datetime.now().astimezone().tzinfo
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
 
 
 def make_nonce() -> str:

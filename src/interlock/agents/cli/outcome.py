@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from math import isfinite
 from typing import Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
@@ -27,7 +28,7 @@ from interlock.agents.cli.timeouts import (
     WaitsForPermission,
 )
 from interlock.engine.case import Usage
-from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE, Language
+from interlock.engine.circuit import CRASH, RATE_LIMIT, TIMEOUT, UNREADABLE, Language
 from interlock.signals.answer_text import NoObject, find_answer_object
 from interlock.signals.streams import StreamReader
 from interlock.signals.streams.events import (
@@ -98,7 +99,12 @@ class SessionOutcome(msgspec.Struct, frozen=True):
         )
 
 
-_FAILURES = {"unreadable": UNREADABLE, "limit": RATE_LIMIT, "crash": CRASH}
+_FAILURES = {
+    "unreadable": UNREADABLE,
+    "limit": RATE_LIMIT,
+    "timeout": TIMEOUT,
+    "crash": CRASH,
+}
 
 
 def find_rule(table: Sequence[OutcomeRule], facts: SessionFacts) -> OutcomeRule:
@@ -177,6 +183,16 @@ _TIME_TEXT: Final = re.compile(
 )
 
 
+def find_time_zone(name: str) -> tzinfo | None:
+    """A time zone by its name; the machine's own for none."""
+    if not name:
+        return datetime.now().astimezone().tzinfo
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
 def parse_reset_time(text: str, now: float, zones: FindTimeZone) -> float | None:
     """Seconds since the epoch; None if the text does not say, or says what cannot be."""
     text = text[:10_000]
@@ -225,9 +241,23 @@ def _build_time(found: "re.Match[str]", now: datetime) -> float | None:
     return moment.timestamp()
 
 
-_RATE_LIMIT_TEXT = re.compile(
-    r"rate.?limit|usage limit|quota|too many requests|\b429\b", re.IGNORECASE
+_OVERLOAD_TEXT = (
+    r"overloaded_error|\b529\b[^\n]{0,60}overload|overload[^\n]{0,60}\b529\b"
+    r"|(?:status|error|code|http)\W{1,5}529\b"
+    r"|\b(?:server|service|model|api)s?\b[^\n]{0,20}\boverloaded\b"
 )
+"""An overloaded server is no fault of the agent: it is treated as a rate limit, and so waits
+longer each time."""
+LIMIT_TEXT: Final = re.compile(
+    rf"rate.?limit|usage limit|quota|too many requests|\b429\b|{_OVERLOAD_TEXT}", re.IGNORECASE
+)
+PLAIN_LIMIT_TEXT: Final = re.compile(
+    r"rate.?limit|usage limit|too many requests|(?:status|error|code|http)\W{1,5}429\b"
+    rf"|{_OVERLOAD_TEXT}",
+    re.IGNORECASE,
+)
+"""The same in the words of any program: a bare 429 or a quota may be something else there."""
+_OVERLOAD: Final = re.compile(_OVERLOAD_TEXT, re.IGNORECASE)
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _MAX_NOTES = 20
 _MAX_PLAIN_TEXT = 4_000_000
@@ -289,6 +319,8 @@ class SessionMonitor:
 
     def build_report(self, ended: ProcessEnd, usage: Usage) -> SessionReport:
         notes = list(self._notes)
+        if ended.by == "after_result":
+            notes.append("it did not exit after its result and was killed")
         if ended.left:
             notes.append(f"{len(ended.left)} processes had to be ended with it")
         return SessionReport(
@@ -336,7 +368,7 @@ class SessionMonitor:
         match event:
             case StreamError(message, passing):
                 self._errors.append(message)
-                limited = passing and _RATE_LIMIT_TEXT.search(message)
+                limited = passing and LIMIT_TEXT.search(message)
                 yield RateLimited() if limited else Alive()
             case RateLimit("rejected", resets_at, message):
                 self._limited = True
@@ -366,7 +398,8 @@ class SessionMonitor:
         if self._limited:
             return True
         text = f"{self._last_error(ended)}\n{_read_tail(ended.stderr)}".lower()
-        return any(words.lower() in text for words in self._profile.limit_words)
+        known = any(words.lower() in text for words in self._profile.limit_words)
+        return known or _OVERLOAD.search(text) is not None
 
     def _last_error(self, ended: ProcessEnd) -> str:
         """Its last complaint; else the last words on stderr."""
@@ -399,12 +432,20 @@ def _classify_exit(code: int | None) -> Literal["zero", "other", "signal", "unkn
 def _describe_timeout(ended: ProcessEnd) -> str:
     if ended.by in ("itself", "us"):
         return ""
-    name = ended.by.replace("_", " ")
-    return f"the clock '{name}' ended it: {'; '.join(ended.last.reasons)}"
+    name, reasons = ended.by.replace("_", " "), "; ".join(ended.last.reasons)
+    if ended.last.word == "waiting-for-permission":
+        return f"it asked for a permission that nobody could give (clock '{name}'): {reasons}"
+    return f"the clock '{name}' ended it: {reasons}"
+
+
+def clean_text(raw: bytes) -> str:
+    """What a program printed, as plain text: without the sequences that colour a terminal, and
+    with a mark in place of bytes that are no UTF-8."""
+    return _ANSI.sub("", raw.decode("utf-8", "replace"))
 
 
 def _read_tail(raw: bytes) -> str:
-    return _ANSI.sub("", raw[-_MAX_TAIL:].decode("utf-8", "replace")).strip()
+    return clean_text(raw[-_MAX_TAIL:]).strip()
 
 
 def _bound_usage(spent: UsageReported) -> UsageReported:

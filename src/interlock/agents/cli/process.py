@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from math import inf, isinf
 from pathlib import Path
 from subprocess import Popen
@@ -32,10 +33,13 @@ from interlock.system.process_table import (
     ProcessSnapshot,
     ProcessTable,
     SeenProcess,
+    choose_mark,
     find_ancestors,
     find_relatives,
     list_processes,
+    read_mark,
     read_process,
+    set_mark,
 )
 from interlock.system.process_tree import (
     HAS_HANDLES,
@@ -81,6 +85,9 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
             cwd=spec.cwd,
             env={**spec.env, **tags},
             start_new_session=True,
+            # A daemon may empty its environment and leave its session and its parents: only what is
+            # set before it is born stays with it. One system call: safe between fork and exec.
+            preexec_fn=partial(set_mark, choose_mark(spec.tag)),  # noqa: PLW1509
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -107,6 +114,7 @@ class ProcessFamily:
     ) -> None:
         """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
         self._tag = spec.tag
+        self._mark = choose_mark(spec.tag)
         self._snapshot = snapshot
         self._close_pipes = close_pipes
         self._known: set[Process] = set()
@@ -129,8 +137,18 @@ class ProcessFamily:
 
     def select(self, processes: ProcessTable) -> dict[Process, SeenProcess]:
         """Its members that live. They are remembered: one that sheds its tag and its parents stays
-        known."""
+        known; one that did so before it was ever seen is known by its mark."""
         found = find_relatives(processes, self._tag, self.leader, self._known)
+        marked = {
+            seen.process
+            for seen in processes.values()
+            if seen.process not in found and seen.alive
+            if seen.process.started >= self.leader.started
+            if read_mark(seen.process.pid) == self._mark
+        }
+        if marked:
+            known = self._known | marked
+            found = find_relatives(processes, self._tag, self.leader, known)
         for process in find_ancestors(processes, os.getpid()):
             found.pop(process, None)
         self._known = set(found)

@@ -82,6 +82,10 @@ class McpCarrier:
         self._refused.pop(dispatch_id, None)
         self._board.drop(dispatch_id, error)
 
+    def keeps_answers(self) -> bool:
+        """What no worker holds is offered again when the run goes on."""
+        return not self._board.has_work_out()
+
     async def close(self) -> None:
         self._board.close(_CLOSING_REASON)
         await self._socket.close()

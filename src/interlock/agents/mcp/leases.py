@@ -292,6 +292,10 @@ class LeaseBoard:
     def count_leased(self) -> int:
         return len([each for each in self.asks if self.book.find_lease(each) is not None])
 
+    def has_work_out(self) -> bool:
+        """Whether some worker holds a dispatch, or waits for what becomes of its answer."""
+        return bool(self._settling) or self.count_leased() > 0
+
     def find_run_id(self) -> int | None:
         return next((ask.run_id for ask in self.asks.values()), None)
 

@@ -26,6 +26,8 @@ from interlock.agents.mcp.worker import Worker
 from interlock.version import __version__
 
 SESSION_HEADER: Final = "mcp-session-id"
+WORKER_HEADER: Final = "x-interlock-worker"
+"""Set by our own server for clients of revisions without sessions; clients cannot set it."""
 _MARKDOWN: Final = "text/markdown"
 _BRIEFING_PATTERN: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
 _PROMPT_PATTERN: Final = re.compile(
@@ -106,11 +108,12 @@ def _build_text(text: str) -> types.TextContent:
 
 
 def _read_session(context: Any) -> str:
-    """The client's session, if it came over HTTP and its revision has sessions; the SDK has checked
-    that it exists."""
-    if context.request is None or context.protocol_version not in HANDSHAKES:
+    """Whose request it is, if it came over HTTP: the client's session, which the SDK has checked to
+    exist, or what our server knows it by."""
+    if context.request is None:
         return ""
-    return str(context.request.headers.get(SESSION_HEADER, ""))
+    has_session = context.protocol_version in HANDSHAKES
+    return str(context.request.headers.get(SESSION_HEADER if has_session else WORKER_HEADER, ""))
 
 
 def build_server(workers: WorkerProvider) -> Server[Any]:

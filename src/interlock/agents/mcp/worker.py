@@ -2,14 +2,13 @@
 
 `Worker` serves one agent: a tool's name and arguments come in, one JSON object goes out, also when
 no coordinator is at work. `WorkerRegistry` is for a server that many agents use: a client with a
-session is one worker for as long as that lasts; where the protocol has no sessions, each piece of
-work has a worker of its own, known by its lease.
+session is one worker for as long as that lasts; one without is known by the lease it names.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -159,6 +158,10 @@ def _to_dict(record: msgspec.Struct) -> dict[str, Any]:
 
 
 NEXT_TOOL: Final = "interlock_next"
+KNOWN_CLIENT: Final = "client:"
+"""Stands before the name of a client without a session that sent its cookie back."""
+NEW_CLIENT: Final = "new:"
+"""Stands before the name of a client that was never seen before."""
 RECENT_SECONDS: Final = 600.0
 """Seconds for which a client without a session is told that a run is over, not that none began."""
 _LEASE_SLACK: Final = 1.0
@@ -168,27 +171,14 @@ MakeWorker = Callable[[float], Worker]
 """Makes a worker that counts as having been there for so many seconds."""
 
 
-class _HeldWork:
-    """One piece of work and the worker that holds it; released when no call names it any more."""
+class _HeldWork(NamedTuple):
+    """A lease in the hands of a client that may keep no cookies: the session it was given to, and
+    the timer that ends it."""
 
-    def __init__(
-        self, worker: Worker, work: Mapping[str, Any], release: Callable[[], None]
-    ) -> None:
-        self.worker = worker
-        self.dispatch_id = work["dispatch_id"]
-        self._ttl = float(work["ttl"])
-        self._release = release
-        self._timer: asyncio.TimerHandle | None = None
-        self.extend()
-
-    def extend(self) -> None:
-        self.cancel_timer()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._ttl + _LEASE_SLACK, self._release)
-
-    def cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    session: str
+    dispatch_id: int
+    ttl: float
+    timer: asyncio.TimerHandle
 
 
 class WorkerRegistry:
@@ -204,27 +194,34 @@ class WorkerRegistry:
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], session: str = ""
     ) -> dict[str, Any] | str:
-        """Call a tool as the worker of that session, or of the lease that the arguments name."""
-        if session:
+        """Call a tool as the worker of that session. A client that was never seen before may be one
+        that keeps no cookies: it is the worker of the lease that it names."""
+        if session and not session.startswith(NEW_CLIENT):
             return await self._find_worker(session).call_tool(name, arguments)
         if name == NEXT_TOOL:
-            return await self._take_work(arguments)
+            return await self._take_work(session.removeprefix(NEW_CLIENT), arguments)
         lease = arguments.get("lease")
         held = self._held.get(lease) if isinstance(lease, str) else None
-        if not isinstance(lease, str) or held is None:
+        worker = self._sessions.get(held.session) if held else None
+        if not isinstance(lease, str) or held is None or worker is None:
             return await self._find_shared_worker().call_tool(name, arguments)
-        held.extend()
-        found = await held.worker.call_tool(name, arguments)
+        self._hold(lease, held.session, held.dispatch_id, held.ttl)
+        found = await worker.call_tool(name, arguments)
         if _is_finished(found, held.dispatch_id):
-            self._release_work(lease)
+            self.end_session(held.session)
         return found
 
     async def read_resource(self, dispatch_id: int = 0, session: str = "") -> dict[str, Any]:
-        worker = self._find_worker(session) if session else self._find_shared_worker()
+        known = session and not session.startswith(NEW_CLIENT)
+        worker = self._find_worker(session) if known else self._find_shared_worker()
         return await worker.read_resource(dispatch_id)
 
     def end_session(self, session: str) -> None:
         """The client of that session has gone: others may have its work."""
+        for lease, held in list(self._held.items()):
+            if held.session == session:
+                held.timer.cancel()
+                del self._held[lease]
         worker = self._sessions.pop(session, None)
         if worker is not None:
             self._close_worker(worker)
@@ -232,29 +229,42 @@ class WorkerRegistry:
     async def close(self) -> None:
         for session in list(self._sessions):
             self.end_session(session)
-        for lease in list(self._held):
-            self._release_work(lease)
         if self._shared_worker is not None:
             await self._shared_worker.close()
         await asyncio.gather(*self._closing, return_exceptions=True)
 
-    async def _take_work(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+    async def _take_work(self, session: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Work for a client that was never seen before."""
         worker = self._make_worker(RECENT_SECONDS)
         kept = False
         try:
             found = await worker.call_tool(NEXT_TOOL, arguments)
             if isinstance(found, dict) and found["available"]:
-                lease = str(found["lease"])
-                self._held[lease] = _HeldWork(worker, found, lambda: self._release_work(lease))
+                self._sessions[session] = worker
+                self._hold(str(found["lease"]), session, found["dispatch_id"], float(found["ttl"]))
                 kept = True
             return found
         finally:
             if not kept:
                 self._close_worker(worker)
 
+    def _hold(self, lease: str, session: str, dispatch_id: int, ttl: float) -> None:
+        before = self._held.get(lease)
+        if before is not None:
+            before.timer.cancel()
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(ttl + _LEASE_SLACK, self.end_session, session)
+        self._held[lease] = _HeldWork(session, dispatch_id, ttl, timer)
+
     def _find_worker(self, session: str) -> Worker:
+        """One that sends its cookie back needs no timer: its connection shows that it lives."""
+        for lease, held in list(self._held.items()):
+            if held.session == session:
+                held.timer.cancel()
+                del self._held[lease]
         if session not in self._sessions:
-            self._sessions[session] = self._make_worker(0.0)
+            since = RECENT_SECONDS if session.startswith(KNOWN_CLIENT) else 0.0
+            self._sessions[session] = self._make_worker(since)
         return self._sessions[session]
 
     def _find_shared_worker(self) -> Worker:
@@ -262,12 +272,6 @@ class WorkerRegistry:
         if self._shared_worker is None:
             self._shared_worker = self._make_worker(RECENT_SECONDS)
         return self._shared_worker
-
-    def _release_work(self, lease: str) -> None:
-        held = self._held.pop(lease, None)
-        if held is not None:
-            held.cancel_timer()
-            self._close_worker(held.worker)
 
     def _close_worker(self, worker: Worker) -> None:
         """Without waiting: whoever calls may be on the way out itself."""

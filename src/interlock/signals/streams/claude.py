@@ -96,7 +96,8 @@ class ClaudeEvent(msgspec.Struct):
     summary: Any = None
 
 
-_LIMITED: Final = 429
+_LIMITED: Final = (429, 529)
+"""Too many requests, and an overloaded server: both pass by waiting."""
 
 
 class ClaudeDecoder(StreamDecoder):
@@ -138,7 +139,7 @@ class ClaudeDecoder(StreamDecoder):
         denials = convert_fitting(event.permission_denials, _Denial)
         denied = [AgentNotice("denied", denial.tool_name) for denial in denials]
         end = _judge_result(event)
-        limited = event.api_error_status == _LIMITED
+        limited = event.api_error_status in _LIMITED
         limit = [RateLimit("rejected", None, end.reason)] if limited else []
         return [*denied, *_read_usage(event), *limit, end]
 
@@ -197,7 +198,9 @@ def _judge_result(event: ClaudeEvent) -> TurnEnd:
     name, is_error, turns = event.subtype or "", bool(event.is_error), event.num_turns
     if name != "success" or is_error:
         message = "; ".join(map(str, event.errors or [])) or event.result or ""
-        reason = f"{name or 'result'}: {message}".rstrip(": ")
+        # A result may be named success and be an error all the same.
+        named = "" if name == "success" else name or "result"
+        reason = ": ".join(part for part in (named, message) if part) or "an error"
         return TurnEnd(False, None, reason, name, is_error, turns)
     if turns == 0:
         reason = f"no turn was taken: {event.result or ''}".rstrip(": ")

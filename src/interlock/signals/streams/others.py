@@ -164,7 +164,7 @@ class CopilotDecoder(StreamDecoder):
     abort. The session is named only there."""
 
     record = CopilotEvent
-    _LIMITED: Final = 429
+    _LIMITED: Final = (429, 529)
 
     def __init__(self) -> None:
         self._last: str | None = None
@@ -210,7 +210,7 @@ class CopilotDecoder(StreamDecoder):
     def _read_call_failure(self, event: CopilotEvent) -> list[StreamEvent]:
         data = event.data or _CopilotData()
         message = data.error_message or f"status {data.status_code}"
-        self._limited = message if data.status_code == self._LIMITED else ""
+        self._limited = message if data.status_code in self._LIMITED else ""
         return [StreamError(f"{data.status_code}: {message}", passing=True)]
 
     def _read_error(self, event: CopilotEvent) -> list[StreamEvent]:

@@ -44,7 +44,7 @@ def filter_environment(
 
 
 PROFILE_NAMES = ("claude", "codex", "cursor", "gemini", "opencode", "copilot", "aider")
-OutcomeKind = Literal["accept", "unreadable", "limit", "crash"]
+OutcomeKind = Literal["accept", "unreadable", "limit", "timeout", "crash"]
 
 
 class OutcomeCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,66 @@
+"""One HTTP connection: a bound on how long its headers may take, and word of when it is lost."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_TIMEOUT: Final = 10.0
+"""Seconds from the first byte of a request, or from the connection, to the end of its headers."""
+SCOPE_KEY: Final = "interlock.connection"
+_TIMED_OUT: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection. Applications find it in the scope of each of their requests."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.on_lost: set[Callable[[], None]] = set()
+        self._header_timer: asyncio.TimerHandle | None = None
+
+    def keep_alive(self, seconds: float) -> None:
+        """Do not close it for so long while it is idle."""
+        self.timeout_keep_alive = int(seconds)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch_headers()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.scope is not None:
+            # The request's task has not begun yet: it will see this.
+            self.scope[SCOPE_KEY] = self  # type: ignore[typeddict-unknown-key]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._cancel_timer()
+        for callback in list(self.on_lost):
+            callback()
+
+    def _watch_headers(self) -> None:
+        """Data came, and still no request: its headers are not complete."""
+        if self.conn.their_state is not h11.IDLE:
+            self._cancel_timer()
+        elif self._header_timer is None:
+            self._header_timer = self.loop.call_later(HEADER_TIMEOUT, self._time_out)
+
+    def _time_out(self) -> None:
+        self._header_timer = None
+        if not self.transport.is_closing():
+            self.transport.write(_TIMED_OUT)
+            self.transport.close()
+
+    def _cancel_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
