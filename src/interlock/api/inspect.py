@@ -66,6 +66,8 @@ class CaseLife(msgspec.Struct, frozen=True):
     case: CaseSummary
     circuit: Circuit
     dispatches: tuple[DispatchRecord, ...]
+    notes: Mapping[int, tuple[str, ...]] = {}
+    """What was noted about the agents, by dispatch."""
 
     def __str__(self) -> str:
         return "\n".join(self.format())
@@ -79,6 +81,8 @@ class CaseLife(msgspec.Struct, frozen=True):
         )
         for dispatch in self.dispatches:
             yield from _format_dispatch(dispatch, self.circuit, prompts=prompts)
+            for note in self.notes.get(dispatch.dispatch_id, ()):
+                yield f"    note: {note}"
         ended = f"ended: {case.state.end}" if case.state.end else f"{case.status} at {case.step}"
         yield f"{ended}{f' ({case.state.reason})' if case.state.reason else ''}"
 

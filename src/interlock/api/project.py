@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier, Clock
 from interlock.agents.function import FunctionCarrier
-from interlock.agents.registry import FUNCTION
+from interlock.agents.registry import FUNCTION, agents_folder
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
 from interlock.api.base import ProjectBase, build_digest
@@ -232,8 +232,12 @@ class Project(ProjectBase):
     def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
         """The life of a case: what was asked, what came back, what was decided and why; by default
         in the newest run that has the case."""
+        from interlock.agents.cli.carrier import read_attempt_notes
+
         with self.read() as connection:
-            return inspect.explain_case(connection, case, self._find_number(connection, run))
+            life = inspect.explain_case(connection, case, self._find_number(connection, run))
+        notes = read_attempt_notes(agents_folder(self.db), life.case.run_id, life.case.case_no)
+        return msgspec.structs.replace(life, notes=notes)
 
     def replay(
         self,

@@ -284,6 +284,9 @@ def _life_fields(life: "CaseLife") -> dict[str, Any]:
     head = {"case_id": case.case_id, "run_id": case.run_id, "circuit": circuit.name}
     head |= {"status": case.status, "step": case.step}
     dispatches = [_dispatch_fields(each, circuit) for each in life.dispatches]
+    for fields in dispatches:
+        if notes := life.notes.get(fields["dispatch_id"]):
+            fields["notes"] = notes
     return {**head, "dispatches": dispatches, **msgspec.structs.asdict(case.state)}
 
 

@@ -21,6 +21,7 @@ from interlock.agents.cli.carrier import (
     Session,
     make_nonce,
     make_work_folder,
+    read_attempt_notes,
 )
 from interlock.agents.cli.orphans import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
@@ -227,6 +228,8 @@ async def test_one_that_hangs_after_its_result_has_answered(tmp_path: Path) -> N
     )
     assert found == Reply(1, GOOD.encode())
     assert gone(int((tmp_path / "fake" / "pid").read_text()))
+    noted = read_attempt_notes(tmp_path / "agents", 1, 0)
+    assert noted == {1: ("it did not exit after its result and was killed",)}
 
 
 async def test_one_that_never_speaks(tmp_path: Path) -> None:

@@ -99,6 +99,23 @@ class WorkFolder(msgspec.Struct, frozen=True):
             write_file(path, msgspec.json.encode(record), sync=False)
 
 
+class _AttemptNotes(msgspec.Struct):
+    dispatch_id: int
+    notes: tuple[str, ...] = ()
+
+
+def read_attempt_notes(root: Path, run_id: int, case_no: int) -> dict[int, tuple[str, ...]]:
+    """What was noted about the agents of a case, by dispatch: that one was killed after its result,
+    or left processes behind. A record that cannot be read says nothing."""
+    found: dict[int, tuple[str, ...]] = {}
+    for path in sorted((root / f"{run_id}" / f"{case_no}").glob("*/*-*.json")):
+        raw = read_file(path, _MAX_NOTE)
+        with suppress(msgspec.DecodeError, UnicodeError):
+            record = msgspec.json.decode(raw if isinstance(raw, bytes) else b"", type=_AttemptNotes)
+            found[record.dispatch_id] = record.notes
+    return found
+
+
 def make_work_folder(root: Path, ask: Ask, agent: str) -> WorkFolder:
     """The place of an ask, made if need be; SourceError if it cannot be, or leads elsewhere."""
     if not _SAFE_NAME.fullmatch(ask.step):
