@@ -135,6 +135,16 @@ def test_file_the_store_is_looked_up_first_and_agents_are_asked_when_something_i
     assert "Cart.total() in cart.py drops the last line" in prompt
 
 
+def test_file_a_settled_answer_stays_as_its_watcher_wrote_it(world: World) -> None:
+    world.write("red.xml", junit(KEY))
+    with watched(world, {}):
+        words = ("analyze", "red.xml", "--dispatch", "file", "--review", "dispatch", "--json")
+        assert world.say(*words).code == 0
+    folder = world.folder / ".asterisk" / "calibrate" / "1" / "1"
+    for name in ("triage-result.json", "artifact.json", "jira-draft.json"):
+        assert set(json.loads((folder / name).read_text())) == {"dispatch_id", "data"}
+
+
 BATCH = ("analyze", "red.xml", "--dispatch", "batch-file", "--review", "dispatch", "--json")
 
 

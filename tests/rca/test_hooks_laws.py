@@ -173,6 +173,16 @@ def test_a_hit_shares_the_known_cause_and_makes_none(tmp_path: Path) -> None:
     assert room.rows("select count(*) from rcas") == [(1,)]
 
 
+def test_a_hit_that_a_human_overturns_gets_a_cause_of_its_own(tmp_path: Path) -> None:
+    room = worked(tmp_path, {F0: HIT, F5: OVERTURN})
+    case = room.cases(2)["C1"]
+    assert case.rca is not None
+    assert (case.rca.rca_id, case.rca.case_no) == (2, 2)
+    assert (case.rca.description, case.decision) == ("the test weighs in pounds", "overturn")
+    (earlier,) = room.findings(suite_id=1).cases
+    assert (earlier.rca_id, earlier.decision) == (1, "approve"), "one word rewrites one case"
+
+
 def test_a_hit_that_was_none_leaves_no_link(tmp_path: Path) -> None:
     room = worked(tmp_path, RULES["a hit that was none"][0])
     case = room.cases(2)["C1"]
