@@ -162,7 +162,9 @@ async def run_checks(
     """Run them all; results in the order of the cells. `on_result` is told of each at once."""
     if not place.folder.is_dir():
         raise SourceError(f"checks cannot run: the folder {str(place.folder)!r} does not exist")
-    round_ = _CheckRun(place, clock, limits or CheckLimits(), on_result or _ignore_result)
+    round_ = _CheckRun(
+        place, clock, limits or CheckLimits(), on_result or (lambda _cell, _result: None)
+    )
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(round_.run(cell)) for cell in cells]
@@ -322,7 +324,3 @@ def _find_missing_file(cell: CheckCell, folder: Path) -> str:
         if inside and not odd and not (folder / word).exists():
             return word
     return ""
-
-
-def _ignore_result(cell: CheckCell, result: CheckResult) -> None:
-    return None

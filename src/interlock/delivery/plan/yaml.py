@@ -76,18 +76,14 @@ def build_checks(text: CheckText, line: int = 0) -> list[Check]:
 
 def build_environment(text: EnvironmentText, line: int = 0) -> Environment:
     """The environment that is written there."""
-    before = (
-        parse_prefix(text.prefix)
-        if isinstance(text.prefix, str)
-        else _parse_prefix_words(text.prefix)
-    )
+    prefix = text.prefix
+    if isinstance(prefix, str):
+        before = parse_prefix(prefix)
+    else:
+        before = split_command(prefix) if prefix else ()
     return Environment(
         check_environment_name(text.name), before, join_lines(text.description), line
     )
-
-
-def _parse_prefix_words(given: list[str]) -> tuple[str, ...]:
-    return split_command(given) if given else ()
 
 
 def add_project_checks(

@@ -50,13 +50,6 @@ class MergeTree:
             self.remove()
             self._check_out(commit)
 
-    def cherry_pick(self, commit: str) -> list[bytes]:
-        """Bring the change of that commit in. The files that are in conflict."""
-        return cherry_pick(self.git, commit)
-
-    def set_head(self, commit: str) -> None:
-        save_file(self.admin / "HEAD", f"{commit}\n".encode())
-
     def remove(self) -> None:
         for place in (self.root, self.admin, self.index):
             remove_tree(place)
@@ -134,7 +127,8 @@ def _explain_conflict(workspace: Workspace, user: Git, ref: str, at: str, tip: s
     advice = f"rename it (git branch -m {branch} another-name) and run it again"
     if at and at not in workspace.ledger.published:
         return f"the branch {branch} is there already and not as Interlock left it; {advice}"
-    if _is_checked_out(user, ref):
+    worktrees = user.read_line("worktree", "list", "--porcelain").split("\n")
+    if f"branch {ref}" in worktrees:
         return f"the branch {branch} is checked out; switch to another one and run it again"
     if at and not workspace.git.is_true("merge-base", "--is-ancestor", at, tip):
         return f"the branch {branch} would not go forward; {advice}"
@@ -146,11 +140,6 @@ def _explain_conflict(workspace: Workspace, user: Git, ref: str, at: str, tip: s
     if below:
         return f"the branch {below} leaves no room for {branch}; rename it and run it again"
     return ""
-
-
-def _is_checked_out(user: Git, ref: str) -> bool:
-    rows = user.read_line("worktree", "list", "--porcelain").split("\n")
-    return f"branch {ref}" in rows
 
 
 _MOST_TEXT = 20_000
@@ -227,7 +216,7 @@ class MergeBranch:
         if squashed is None:
             return NothingToMerge()
         self.merge_tree.check_out(tip)
-        files = self.merge_tree.cherry_pick(squashed)
+        files = cherry_pick(self.merge_tree.git, squashed)
         if files:
             text = self.merge_tree.git.run("diff", "--no-color", max_output=_MOST_TEXT).text
             return Conflict(tuple(format_path(path) for path in files), text, tip)
@@ -238,7 +227,7 @@ class MergeBranch:
         message = _build_message(change).encode(errors="replace")
         commit = git.read_line("commit-tree", tree, "-p", tip, stdin=message, env=when)
         git.read_line("update-ref", kept_ref(self.workspace.slug, commit), commit)
-        self.merge_tree.set_head(commit)
+        save_file(self.merge_tree.admin / "HEAD", f"{commit}\n".encode())
         clear_operations(self.merge_tree.admin)
         return Proposal(commit=commit, tip=tip, folder=str(self.merge_tree.folder))
 
