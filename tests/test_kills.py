@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.cli.epics import DONE, EPIC, SETTINGS
-from tests.world import hands
+from tests.cli.epic_project import DONE, EPIC, SETTINGS
+from tests.world import delivery_agent
+from tests.world.delivery_world import TEST, plan, task
 from tests.world.git_repo import GitRepo
 from tests.world.project import Project
-from tests.world.yard import TEST, plan, task
 
 KILLS = int(os.environ.get("KILLS", "25"))
 """In all worlds together."""
@@ -56,7 +56,7 @@ def deliver(folder: Path) -> Scene:
     tasks = [task("one", "none"), task("two", "one")]
     (folder / "plan.md").write_text(plan(*tasks, command="python3 -m unittest -v"))
     GitRepo(folder).commit("first", {"a.txt": "one\n"})
-    agent = f"exec:{sys.executable} {hands.__file__} {folder.parent / 'log'}"
+    agent = f"exec:{sys.executable} {delivery_agent.__file__} {folder.parent / 'log'}"
     return Scene(["deliver", "plan.md", "--agent", agent], 0)
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from tests.world.acp_crew import crew
-from tests.world.bench import Bench, ask
+from tests.world.acp_agents import crew
+from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.world.bench import Bench, appears, ask, gone, noted
+from tests.world.carrier_bench import Bench, appears, ask, gone, noted
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, ExecutionContext, Reply
 from interlock.agents.command import CommandAgent

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.bench import Bench, ask
-from tests.world.paper import GOOD_CREW
+from tests.world.carrier_bench import Bench, ask
+from tests.world.sample_circuit import GOOD_CREW
 from tests.world.world import World
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply

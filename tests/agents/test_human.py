@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.world.bench import Bench, ask
+from tests.world.carrier_bench import Bench, ask
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Reply

@@ -4,7 +4,7 @@ import getpass
 from pathlib import Path
 
 import pytest
-from tests.world.bench import ask
+from tests.world.carrier_bench import ask
 
 from interlock.agents.carrier import Reply
 from interlock.agents.human import AnswerPolicy

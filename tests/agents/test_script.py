@@ -1,7 +1,7 @@
 """Scripts: what each behaviour does, and which files are none."""
 
 import pytest
-from tests.world.bench import Bench, ask
+from tests.world.carrier_bench import Bench, ask
 from tests.world.clock import START, FakeClock
 
 from interlock.agents.carrier import Reply

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.world.bench import appears
+from tests.world.carrier_bench import appears
 from tests.world.note import AGENTS, NOTE, PATIENCE, RAIN, approve, author, until
 
 import interlock

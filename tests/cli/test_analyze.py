@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.h_table import PLAIN, walks
+from tests.cli.rca_oracle import PLAIN, walks
 from tests.cli.reds import CAUSE, DISK, F0, F1, F3, F5, KEY, KEY_TOO, TRIAGE, TYPE, junit
 from tests.cli.test_run import decisions
 from tests.cli.world import COMMAND, LIMIT, Said, World, until

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.h_table import Answers
+from tests.cli.rca_oracle import Answers
 from tests.cli.test_calibrate_run import put, rows
 from tests.cli.test_watched import noted, watched
 from tests.cli.world import Said, World, until

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.cli.works import AGENT, lay_out
+from tests.cli.delivery_project import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT, World, ended, until
-from tests.world.yard import git
+from tests.world.delivery_world import git
 
 RUN = ("deliver", "plan.md", "--agent", AGENT)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from tests.cli.delivery_project import AGENT, lay_out
 from tests.cli.test_output import read_all
-from tests.cli.works import AGENT, lay_out
 from tests.cli.world import COMMAND, LIMIT
 
 from interlock.cli.delivery_board import format_age, render_board

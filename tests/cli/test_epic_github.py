@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.cli.epics import DONE, Project
+from tests.cli.epic_project import DONE, Project
 from tests.cli.world import World
 from tests.world.github import REPO, TOKEN, Github, a_github
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.cli.epics import DONE, Project
+from tests.cli.epic_project import DONE, Project
 from tests.cli.world import World, ended, until
 from tests.world.github import REPO, TOKEN, Github, a_github
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.epics import DONE, WRITE, Project
+from tests.cli.epic_project import DONE, WRITE, Project
 from tests.cli.world import World, ended, until
 
 

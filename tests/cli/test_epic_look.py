@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.epics import DONE, SETTINGS, WRITE, Project
+from tests.cli.epic_project import DONE, SETTINGS, WRITE, Project
 from tests.cli.world import World
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.cli.epics import DONE, SETTINGS, Project
+from tests.cli.epic_project import DONE, SETTINGS, Project
 from tests.cli.world import World
 from tests.world.github import REPO, TOKEN, Github, a_github
 

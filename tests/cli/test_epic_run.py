@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.epics import DONE, SETTINGS, SUCCESS, WRITE, Project
+from tests.cli.epic_project import DONE, SETTINGS, SUCCESS, WRITE, Project
 from tests.cli.world import World
 from tests.world.cli_agent import FakeCli, say
 from tests.world.streams import Claude

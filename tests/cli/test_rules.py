@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from tests.cli.h_table import CAUSE, NOT_THERE, PLAIN, REAL, USUAL, Answers, Journey, walks
+from tests.cli.rca_oracle import CAUSE, NOT_THERE, PLAIN, REAL, USUAL, Answers, Journey, walks
 from tests.cli.reds import F0, F1, F2, F3, F4, F5, TRIAGE
 from tests.cli.world import World
 from tests.world.git_repo import GitRepo

@@ -9,7 +9,7 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import Said, World, ended, until
 
-SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('sleeper.py')}"
+SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('silent_agent.py')}"
 """An agent that never answers."""
 APPROVED = """\
 "*":

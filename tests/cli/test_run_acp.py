@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.world import Said, World, ended, until
 from tests.soak import again
-from tests.world.acp_crew import GOOD
+from tests.world.acp_agents import GOOD
 
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.registry import workspace_id

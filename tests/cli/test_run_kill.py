@@ -16,7 +16,7 @@ from tests.cli.world import COMMAND, LIMIT, World, until
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "10"))
 CASES = max(20, KILLS)
-CREW = f"exec:{sys.executable} -I -S {Path(__file__).with_name('crew.py')}"
+CREW = f"exec:{sys.executable} -I -S {Path(__file__).with_name('scripted_agent.py')}"
 RUN = (
     *("run", "change", "--cases", "cases.jsonl", "--wait", "--json"),
     *("--agent", CREW, "--agent", f"human={CREW}"),

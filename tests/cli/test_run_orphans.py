@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli import triage
 from tests.cli.world import LIMIT, World, until
-from tests.world.bench import gone, noted
+from tests.world.carrier_bench import gone, noted
 
 from interlock.agents.cli.tag import ProcessTag
 from interlock.agents.registry import workspace_owner

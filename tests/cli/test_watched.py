@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.h_table import CAUSE, PLAIN, USUAL, Answers, Journey, walks
+from tests.cli.rca_oracle import CAUSE, PLAIN, USUAL, Answers, Journey, walks
 from tests.cli.reds import (
     APPROVE,
     DISK,

@@ -6,7 +6,7 @@ Real trees, real checks, real merges. What an agent says never completes a task:
 from pathlib import Path
 
 import pytest
-from tests.world.yard import Yard, develop, git, plan, ready, review, task
+from tests.world.delivery_world import Yard, develop, git, plan, ready, review, task
 
 from interlock.agents.carrier import Ask
 

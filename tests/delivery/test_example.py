@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world.delivering import Delivering
-from tests.world.yard import git
+from tests.world.deliver_process import Delivering
+from tests.world.delivery_world import git
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "delivery"
 

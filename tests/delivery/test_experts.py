@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.delivery.test_rework import in_turn, says
-from tests.world import sayings
-from tests.world.yard import Agent, Yard, develop, git, plan, task
+from tests.world import messages
+from tests.world.delivery_world import Agent, Yard, develop, git, plan, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliverySettings
@@ -23,14 +23,14 @@ def known(yard: Yard) -> None:
 
 
 def advises(ask: Ask, _folder: Path) -> str:
-    return sayings.advice(ask.execution.request_id)
+    return messages.advice(ask.execution.request_id)
 
 
 def test_an_expert_of_the_project_is_asked(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     known(yard)
     yard.begin()
-    developer = in_turn(says(sayings.expert_request("maths", "Which order?")), develop)
+    developer = in_turn(says(messages.expert_request("maths", "Which order?")), develop)
     assert yard.work({"developer": developer, "expert": advises}) == "done"
     assert yard.rules("sub")[1:3] == ["consult", "advised"]
     (asked,) = yard.prompts("sub", "CONSULT")
@@ -49,9 +49,9 @@ def test_an_expert_is_made_where_there_is_none(tmp_path: Path) -> None:
         if ask.attempt > 1:
             place.parent.mkdir(parents=True)
             place.write_text(SHORT)
-        return sayings.created("maths", ".claude/agents/experts/maths.md")
+        return messages.created("maths", ".claude/agents/experts/maths.md")
 
-    developer = in_turn(says(sayings.expert_request("maths")), develop)
+    developer = in_turn(says(messages.expert_request("maths")), develop)
     crew = {"developer": developer, "expert-maker": makes, "expert": advises}
     assert yard.work(crew) == "done"
     assert yard.rules("sub")[1:5] == ["recruit", "strike", "recruited", "advised"]
@@ -68,7 +68,7 @@ def test_an_expert_sees_what_kind_of_help_is_wanted_and_the_snapshot(tmp_path: P
 
     def asks(ask: Ask, folder: Path) -> str:
         (folder / "notes.md").write_text("The scale is 0 to 9.\n")
-        said = sayings.expert_request("maths", "Which scale?")
+        said = messages.expert_request("maths", "Which scale?")
         return said.replace("\n\n---D", "\nContext Snapshot: notes.md\n\n---D")
 
     def finishes(ask: Ask, folder: Path) -> str:
@@ -89,9 +89,9 @@ def test_three_experts_who_cannot_help_lead_to_a_human(tmp_path: Path) -> None:
     yard.begin()
 
     def helpless(ask: Ask, _folder: Path) -> str:
-        return sayings.no_advice(ask.execution.request_id)
+        return messages.no_advice(ask.execution.request_id)
 
-    asks = says(sayings.expert_request("maths"))
+    asks = says(messages.expert_request("maths"))
     assert yard.work({"developer": asks, "expert": helpless}) == "waiting"
     assert yard.rules("sub").count("unadvised") == 3
     assert yard.rules("sub")[-1] == "expert-spent"
@@ -103,8 +103,8 @@ def test_the_request_number_is_ours(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     known(yard)
     yard.begin()
-    asks = in_turn(says(sayings.expert_request("maths")), develop)
-    wrong = in_turn(says(sayings.advice("some-other-1")), advises)
+    asks = in_turn(says(messages.expert_request("maths")), develop)
+    wrong = in_turn(says(messages.advice("some-other-1")), advises)
     assert yard.work({"developer": asks, "expert": wrong}) == "done"
     assert yard.rules("sub")[2:4] == ["strike", "advised"]
 
@@ -126,7 +126,7 @@ def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
 
     def developer(ask: Ask, folder: Path) -> str:
         if "Subtract" not in ask.prompt:
-            return sayings.expert_request("maths")
+            return messages.expert_request("maths")
         (folder / f"{ask.case_id}.py").write_text("done = True\n")
         return f"READY_FOR_REVIEW: {ask.case_id}\n\nFiles Modified:\n- {ask.case_id}.py\n"
 
@@ -143,7 +143,7 @@ def test_a_name_that_leads_elsewhere_is_none(tmp_path: Path, name: str) -> None:
 def test_a_request_for_an_impossible_expert_is_refused(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    agents: list[Agent] = [says(sayings.expert_request("a/../../evil")), develop]
+    agents: list[Agent] = [says(messages.expert_request("a/../../evil")), develop]
     assert yard.work({"developer": in_turn(*agents)}) == "done"
     assert yard.rules("sub")[1] == "strike"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.delivery.test_rework import in_turn, says
-from tests.world import sayings
-from tests.world.yard import Yard, audit, develop, git, plan, review, task
+from tests.world import messages
+from tests.world.delivery_world import Yard, audit, develop, git, plan, review, task
 
 from interlock.agents.carrier import Ask
 
@@ -36,7 +36,7 @@ def test_tasks_that_declare_the_same_file_take_turns(tmp_path: Path) -> None:
 def test_a_conflict_that_can_wait_waits_for_its_holder(tmp_path: Path, can_wait: str) -> None:
     yard = Yard(tmp_path, plan(task("sub", files="shared.py"), task("dif")))
     yard.begin()
-    reports = in_turn(says(sayings.conflict("shared.py", can_wait)), own_file)
+    reports = in_turn(says(messages.conflict("shared.py", can_wait)), own_file)
 
     def developer(ask: Ask, folder: Path) -> str:
         return reports(ask, folder) if ask.case_id == "dif" else own_file(ask, folder)
@@ -64,7 +64,7 @@ def test_a_task_that_waited_is_told_when_the_file_is_free_and_finds_it_merged(
             (folder / "shared.py").write_text("one = 1\n")
             return own_file(ask, folder)
         if ask.attempt == 1:
-            return sayings.conflict("shared.py", "YES", "sub")
+            return messages.conflict("shared.py", "YES", "sub")
         found.append((folder / "shared.py").read_text())
         return own_file(ask, folder)
 
@@ -87,7 +87,7 @@ def test_a_file_that_is_being_changed_has_a_holder(tmp_path: Path) -> None:
             assert reported.wait(30)
         elif ask.attempt == 1:
             assert written.wait(30)
-            return sayings.conflict("shared.py")
+            return messages.conflict("shared.py")
         return own_file(ask, folder)
 
     def release(ask: Ask, folder: Path) -> str:
@@ -116,7 +116,7 @@ def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -
             assert reported.wait(30)
         elif ask.attempt == 1:
             assert begun.wait(30)
-            return sayings.conflict("shared.py", "NO")
+            return messages.conflict("shared.py", "NO")
         reported.set()
         return own_file(ask, folder)
 
@@ -131,7 +131,7 @@ def test_a_file_of_a_task_that_has_not_begun_is_reassigned(tmp_path: Path) -> No
         tmp_path, plan(task("sub", "dif", files="shared.py"), task("dif"), task("later", "dif"))
     )
     yard.begin()
-    reports = in_turn(says(sayings.conflict("shared.py", "NO")), own_file)
+    reports = in_turn(says(messages.conflict("shared.py", "NO")), own_file)
 
     def developer(ask: Ask, folder: Path) -> str:
         return reports(ask, folder) if ask.case_id == "dif" else own_file(ask, folder)
@@ -155,7 +155,7 @@ def test_a_task_that_is_held_back_waits_for_the_new_holder_of_its_file(tmp_path:
             assert reported.wait(30)
         if ask.case_id == "dif" and ask.attempt == 1:
             threading.Timer(0.3, reported.set).start()
-            return sayings.conflict("shared.py", "NO")
+            return messages.conflict("shared.py", "NO")
         if ask.case_id == "dif":
             assert go.wait(30)
         return own_file(ask, folder)
@@ -173,7 +173,7 @@ def test_a_task_that_is_held_back_waits_for_the_new_holder_of_its_file(tmp_path:
 def test_a_file_that_nobody_has_is_the_reporters(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    developer = in_turn(says(sayings.conflict("shared.py")), develop)
+    developer = in_turn(says(messages.conflict("shared.py")), develop)
     assert yard.work({"developer": developer}) == "done"
     assert (
         "No other task has `shared.py`: go on and change it"
@@ -188,7 +188,7 @@ def test_two_that_wait_for_each_other_are_both_let_go(tmp_path: Path) -> None:
     def developer(ask: Ask, folder: Path) -> str:
         wanted = "b.py" if ask.case_id == "sub" else "a.py"
         if ask.attempt == 1:
-            return sayings.conflict(wanted)
+            return messages.conflict(wanted)
         return own_file(ask, folder)
 
     assert yard.work({"developer": developer}) == "done"
@@ -200,7 +200,7 @@ def test_a_reported_conflict_may_then_be_changed(tmp_path: Path) -> None:
 
     def developer(ask: Ask, folder: Path) -> str:
         if ask.case_id == "dif" and ask.attempt == 1:
-            return sayings.conflict("shared.py", "NO")
+            return messages.conflict("shared.py", "NO")
         if ask.case_id == "dif":
             (folder / "shared.py").write_text("one = 1\n")
         return own_file(ask, folder)

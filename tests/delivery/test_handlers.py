@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.delivery.test_rework import in_turn
-from tests.world.yard import TEST, Agent, Yard, audit, develop, git, plan, review, task
+from tests.world.delivery_world import TEST, Agent, Yard, audit, develop, git, plan, review, task
 
 from interlock.agents.carrier import Ask
 

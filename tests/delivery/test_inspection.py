@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.workbench import Workbench
+from tests.world.workspace_bench import Workbench
 
 from interlock.delivery.checks.records import Check, Environment
 from interlock.delivery.config import DeliveryConfig, DeliverySettings

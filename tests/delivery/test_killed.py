@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.soak import again
-from tests.world import hands
-from tests.world.delivering import Delivering
-from tests.world.yard import TEST, git, plan, task
+from tests.world import delivery_agent
+from tests.world.deliver_process import Delivering
+from tests.world.delivery_world import TEST, git, plan, task
 
 TASKS = {"one": "none", "two": "none", "three": "one", "four": "two, three"}
 STEPS = ("PREPARE", "IMPLEMENT", "CHECK", "REVIEW", "AUDIT", "PROVE", "MERGE")
@@ -26,7 +26,7 @@ def delivering(folder: Path, check: str = "python3 -m unittest -v") -> Deliverin
     git(repo, "init", "-q", "-b", "main")
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "first")
-    return Delivering(repo, f"exec:{sys.executable} {hands.__file__} {folder / 'log'}")
+    return Delivering(repo, f"exec:{sys.executable} {delivery_agent.__file__} {folder / 'log'}")
 
 
 @pytest.fixture(scope="module")

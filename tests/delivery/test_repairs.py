@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.delivery.test_rework import in_turn, says
-from tests.world import sayings
-from tests.world.yard import Agent, Yard, audit, develop, plan, ready, task
+from tests.world import messages
+from tests.world.delivery_world import Agent, Yard, audit, develop, plan, ready, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.plan.yaml import CheckText
 
-HEALTHY = says(sayings.healthy())
+HEALTHY = says(messages.healthy())
 TOOL = "| Tool | ALL | `sh tool.sh` | 0 | the project's own tool |\n"
 """A check that needs a program which is not there until somebody repairs the script."""
 BROKEN, MENDED = "exec no-such-program\n", "exit 0\n"
@@ -25,13 +25,13 @@ def with_tool(folder: Path, *tasks: str, text: str = BROKEN) -> Yard:
 
 def mends(ask: Ask, folder: Path) -> str:
     (folder / "tool.sh").write_text(MENDED)
-    return sayings.repaired()
+    return messages.repaired()
 
 
 def blocked_until_mended(ask: Ask, folder: Path) -> str:
     """Looks for itself, as an agent would."""
     if (folder / "tool.sh").read_text() == BROKEN:
-        return sayings.blocked(ask.case_id)
+        return messages.blocked(ask.case_id)
     return develop(ask, folder)
 
 
@@ -94,11 +94,11 @@ def test_a_check_that_cannot_run_is_nobody_s_fault(tmp_path: Path) -> None:
 def test_an_audit_that_is_blocked_is_asked_again(tmp_path: Path) -> None:
     yard = with_tool(tmp_path, task("sub"), text="exit 0\n")
     yard.begin()
-    auditor = in_turn(says(sayings.audit_blocked("sub")), audit)
+    auditor = in_turn(says(messages.audit_blocked("sub")), audit)
 
     def changes(ask: Ask, folder: Path) -> str:
         (folder / "tool.sh").write_text("true\n")
-        return sayings.repaired()
+        return messages.repaired()
 
     crew = {"auditor": auditor, "remediation": changes, "health-auditor": HEALTHY}
     assert yard.work(crew, twice=True) == "done"
@@ -109,7 +109,7 @@ def test_an_audit_that_is_blocked_is_asked_again(tmp_path: Path) -> None:
 def test_healthy_is_a_claim_that_our_own_checks_refute(tmp_path: Path) -> None:
     yard = with_tool(tmp_path, task("sub"))
     yard.begin()
-    crew = {"remediation": says(sayings.repaired()), "health-auditor": HEALTHY}
+    crew = {"remediation": says(messages.repaired()), "health-auditor": HEALTHY}
     assert yard.work(crew, thresholds={"max_remediation": 2}) == "waiting"
     assert "unhealthy" in yard.rules("sub")
     assert "healthy" not in yard.rules("sub"), "the auditor was never asked"
@@ -118,9 +118,9 @@ def test_healthy_is_a_claim_that_our_own_checks_refute(tmp_path: Path) -> None:
 
 def spent(yard: Yard) -> dict[str, Agent]:
     crew: dict[str, Agent] = {
-        "developer": in_turn(says(sayings.blocked("sub")), develop),
-        "remediation": says(sayings.repaired()),
-        "health-auditor": says(sayings.unhealthy()),
+        "developer": in_turn(says(messages.blocked("sub")), develop),
+        "remediation": says(messages.repaired()),
+        "health-auditor": says(messages.unhealthy()),
     }
     assert yard.work(crew, thresholds={"max_remediation": 1}) == "waiting"
     assert yard.rules("sub")[-1] == "unhealthy-spent"
@@ -160,10 +160,10 @@ def test_a_human_halts_a_broken_world(tmp_path: Path) -> None:
 def test_infrastructure_said_otherwise_is_infrastructure(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    developer = in_turn(says(sayings.incomplete("sub", "infrastructure")), develop)
+    developer = in_turn(says(messages.incomplete("sub", "infrastructure")), develop)
     crew: dict[str, Agent] = {
         "developer": developer,
-        "remediation": says(sayings.repaired()),
+        "remediation": says(messages.repaired()),
         "health-auditor": HEALTHY,
     }
     assert yard.work(crew) == "done"

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.world import sayings
-from tests.world.yard import Agent, Yard, audit, develop, plan, review, task
+from tests.world import messages
+from tests.world.delivery_world import Agent, Yard, audit, develop, plan, review, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliverySettings
@@ -39,11 +39,11 @@ def test_points_pile_up_until_their_judge_is_content(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
     critic = in_turn(
-        says(sayings.review_failed("sub", "names are odd")),
-        says(sayings.review_failed("sub", "no docstring")),
+        says(messages.review_failed("sub", "names are odd")),
+        says(messages.review_failed("sub", "no docstring")),
         review,
     )
-    auditor = in_turn(says(sayings.audit_failed("sub", "negative numbers")), audit)
+    auditor = in_turn(says(messages.audit_failed("sub", "negative numbers")), audit)
     crew = {"developer": edits("work"), "critic": critic, "auditor": auditor}
     assert yard.work(crew) == "done"
     first, second, third, fourth = yard.prompts("sub", "IMPLEMENT")
@@ -59,7 +59,7 @@ def test_points_pile_up_until_their_judge_is_content(tmp_path: Path) -> None:
 def test_review_that_never_ends_fails_the_task(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    crew = {"developer": edits("work"), "critic": says(sayings.review_failed("sub", "ugly"))}
+    crew = {"developer": edits("work"), "critic": says(messages.review_failed("sub", "ugly"))}
     assert yard.work(crew, thresholds={"max_review_rework": 1}) == "unhealthy"
     assert yard.rules("sub")[-2:] == ["checked", "review-spent"]
 
@@ -67,7 +67,7 @@ def test_review_that_never_ends_fails_the_task(tmp_path: Path) -> None:
 def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin(DeliverySettings(expand="always"))
-    crew = {"business-analyst": says(sayings.expanded("sub"))}
+    crew = {"business-analyst": says(messages.expanded("sub"))}
     assert yard.work(crew) == "done"
     assert yard.rules("sub")[:3] == ["underspecified", "expanded", "written"]
     assert "A function of two numbers in calc.py." in yard.prompts("sub", "IMPLEMENT")[0]
@@ -76,7 +76,7 @@ def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
 def test_an_analyst_who_is_not_sure_asks_a_human(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin(DeliverySettings(expand="always"))
-    analyst = in_turn(says(sayings.expanded("sub", "LOW")), says(sayings.expanded("sub")))
+    analyst = in_turn(says(messages.expanded("sub", "LOW")), says(messages.expanded("sub")))
     assert yard.work({"business-analyst": analyst}) == "waiting"
     assert yard.rules("sub")[-1] == "unsure"
     yard.answer(text="whole numbers only")
@@ -88,7 +88,7 @@ def test_an_analyst_who_is_not_sure_asks_a_human(tmp_path: Path) -> None:
 def test_what_a_developer_cannot_finish_goes_to_a_human(tmp_path: Path, category: str) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    developer = in_turn(says(sayings.incomplete("sub", category)), develop)
+    developer = in_turn(says(messages.incomplete("sub", category)), develop)
     assert yard.work({"developer": developer}) == "waiting"
     assert yard.rules("sub")[-1] == "incomplete"
     yard.answer(text="subtract them")
@@ -99,7 +99,7 @@ def test_what_a_developer_cannot_finish_goes_to_a_human(tmp_path: Path, category
 def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub"), task("dif")))
     yard.begin()
-    waits = in_turn(says(sayings.incomplete("sub", "blocked by dependency")), develop)
+    waits = in_turn(says(messages.incomplete("sub", "blocked by dependency")), develop)
 
     def developer(ask: Ask, folder: Path) -> str:
         return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
@@ -115,7 +115,7 @@ def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) ->
 def test_a_blocker_that_names_another_task_is_a_dependency(tmp_path: Path, blocker: str) -> None:
     yard = Yard(tmp_path, plan(task("sub"), task("dif"), task("abc")))
     yard.begin()
-    said = sayings.incomplete("sub").replace("it cannot go on", blocker)
+    said = messages.incomplete("sub").replace("it cannot go on", blocker)
     waits = in_turn(says(said), develop)
 
     def developer(ask: Ask, folder: Path) -> str:
@@ -132,13 +132,13 @@ def test_a_blocker_that_names_another_task_is_a_dependency(tmp_path: Path, block
 def test_progress_alone_decides_nothing_and_not_for_ever(tmp_path: Path) -> None:
     yard = Yard(tmp_path, plan(task("sub")))
     yard.begin()
-    developer = in_turn(says(sayings.progress("sub")), develop)
+    developer = in_turn(says(messages.progress("sub")), develop)
     assert yard.work({"developer": developer}) == "done"
     assert yard.rules("sub")[1:3] == ["progress", "written"]
     second = Yard(tmp_path / "two", plan(task("sub")))
     second.begin()
     limits = {"max_checkpoint": 2}
-    status = second.work({"developer": says(sayings.progress("sub"))}, thresholds=limits)
+    status = second.work({"developer": says(messages.progress("sub"))}, thresholds=limits)
     assert (status, second.rules("sub")[-1]) == ("waiting", "progress-spent")
 
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.cli.h_table import walks
+from tests.cli.rca_oracle import walks
 from tests.cli.reds import F0, F1, F2, F3, F4, F5, F6, KEY, TYPE, junit
 from tests.world.agent_cli import Cli
 

@@ -5,8 +5,8 @@ import sys
 
 from tests.e2e.project import Project
 from tests.world.agent_cli import Claude, living
+from tests.world.delivery_world import TEST, git, plan, task
 from tests.world.models.script import Answer, Asked, Call, Says
-from tests.world.yard import TEST, git, plan, task
 
 JUDGE = """\
 import os, sys

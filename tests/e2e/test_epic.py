@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.e2e.project import Project
 from tests.world.agent_cli import Claude, living
+from tests.world.delivery_world import git
 from tests.world.models.script import Answer, Asked, Call, Says
-from tests.world.yard import git
 
 EPIC = "# Epic 3: Boats\n\n## Story 3.1: Login\n## Story 3.2: Logout\n"
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:phase-1:1"

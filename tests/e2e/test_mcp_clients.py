@@ -9,7 +9,7 @@ import pytest
 from tests.world.agent_cli import Claude, Codex
 from tests.world.models.script import Call, Says, in_order
 
-WITNESS = Path(__file__).parents[1] / "world" / "mcp_witness.py"
+WITNESS = Path(__file__).parents[1] / "world" / "recording_mcp_server.py"
 
 
 def count(tool: str = "count") -> Says:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
 
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import Decision, Signal

@@ -68,7 +68,7 @@ def test_a_new_database_is_made_where_it_is_wanted(tmp_path: Path, name: str) ->
 
 def test_killed_while_it_is_made_it_is_whole_or_not_there(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.birth", str(tmp_path)],
+        [sys.executable, "-m", "tests.world.kill_creation", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -219,7 +219,7 @@ def test_one_that_another_program_holds_locked(tmp_path: Path) -> None:
 
 def powerless(how: str, db: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.powerless", how, str(db)],
+        [sys.executable, "-m", "tests.world.unprivileged", how, str(db)],
         cwd=ROOT,
         capture_output=True,
         text=True,

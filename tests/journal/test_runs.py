@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.world.paper import HOLDING, PAPER
+from tests.world.sample_circuit import HOLDING, PAPER
 from tests.world.world import World
 
 from interlock.engine.advance import open_case

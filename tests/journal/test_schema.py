@@ -11,8 +11,8 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, create_engine, inspect
-from tests.world.inquiry import Inquiry, failed, launched
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
+from tests.world.suite_database import Inquiry, failed, launched
 from tests.world.world import World
 
 import interlock.journal

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.caseroom import Caseroom, crew, launch, told
+from tests.world.analysis_world import Caseroom, crew, launch, told
 from tests.world.clock import FakeClock
 from tests.world.world import World
 

@@ -6,7 +6,7 @@ The papers of an investigation: two folders, two customs, two phases.
 from pathlib import Path
 
 import pytest
-from tests.world.caseroom import Caseroom, crew, launch, told
+from tests.world.analysis_world import Caseroom, crew, launch, told
 
 from interlock.agents.files.case_folder import DispatchFiles
 from interlock.engine.schedule import Budget

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, Yard
-from tests.world.caseroom import APPROVE, CAUSE, Caseroom, crew, launch, told
+from tests.world.analysis_world import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
 from interlock.journal.database import open_writer

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.caseroom import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
 
 from interlock.engine.schedule import Budget
 from interlock.journal.history import list_cases, list_dispatches

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.world.caseroom import PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import PRODUCT, Caseroom, crew, launch, told
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.caseroom import CAUSE, PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, PRODUCT, Caseroom, crew, launch, told
 
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import collect_updates, read_suspects

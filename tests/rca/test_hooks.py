@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.caseroom import (
+from tests.world.analysis_world import (
     APPROVE,
     CAUSE,
     GOOD,

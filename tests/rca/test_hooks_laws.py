@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.world.caseroom import (
+from tests.world.analysis_world import (
     APPROVE,
     CAUSE,
     DRAFT,
@@ -315,7 +315,7 @@ def test_killed_at_any_moment_decision_and_effects_are_there_together_or_not_at_
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.casecrash", str(tmp_path), "29"],
+        [sys.executable, "-m", "tests.world.kill_analysis", str(tmp_path), "29"],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

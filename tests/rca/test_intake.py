@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.caseroom import Caseroom, crew, launch, told
+from tests.world.analysis_world import Caseroom, crew, launch, told
 
 from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, Caseroom, crew, launch, told
 
 from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
 from interlock.rca.knowledge.suites import find_position

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.world.clock import FakeClock
-from tests.world.paper import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.command import CommandAgent

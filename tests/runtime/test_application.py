@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import ExecutionContext

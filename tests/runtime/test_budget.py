@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.world.clock import START
-from tests.world.paper import ONE_STEP
+from tests.world.sample_circuit import ONE_STEP
 from tests.world.world import World
 
 from interlock.engine.schedule import Budget, Spent

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.world.paper import ONE_STEP
+from tests.world.sample_circuit import ONE_STEP
 
 from interlock.runtime.circuits import (
     Bundle,

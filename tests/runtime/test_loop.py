@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.world.paper import GOOD_CREW, HOLDING, ONE_STEP
+from tests.world.sample_circuit import GOOD_CREW, HOLDING, ONE_STEP
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Deliver

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_run_that_dies_at_any_moment_comes_to_the_same_end(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.crash", str(tmp_path)],
+        [sys.executable, "-m", "tests.world.kill_run", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

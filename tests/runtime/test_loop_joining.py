@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import ExecutionContext

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.world.clock import START, FakeClock
-from tests.world.paper import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_CREW, PAPER
 from tests.world.world import World
 
 from interlock.journal.events import Notification

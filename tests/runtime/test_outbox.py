@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.clock import START, FakeClock
-from tests.world.paper import ONE_STEP, PAPER
+from tests.world.sample_circuit import ONE_STEP, PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, HasCapacity, Reply, SharesAccount

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
 
 from interlock.engine.case import Case
 from interlock.engine.circuit import Circuit

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.world.paper import ONE_STEP, PAPER
+from tests.world.sample_circuit import ONE_STEP, PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import NO_CONTEXT

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.world.desk import turn
+from tests.world.file_carrier_bench import turn
 
 from interlock.system.folder_watch import FAST, SAFETY, FolderWatch, Inotify, Mode, find_file_system
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-from tests.world.powerless import give_up_powers
+from tests.world.unprivileged import give_up_powers
 
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import Checkpoint, Epic

@@ -1,6 +1,6 @@
 """Claude Code's sessions: results that lie, come twice, or come too late."""
 
-from tests.world.scene import (
+from tests.world.session_scene import (
     ACCEPT,
     GOOD,
     NOW,

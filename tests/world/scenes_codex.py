@@ -1,6 +1,6 @@
 """Codex's sessions: work left open, reconnects, and limits by the time of day."""
 
-from tests.world.scene import (
+from tests.world.session_scene import (
     ACCEPT,
     GOOD,
     NOW,

@@ -1,6 +1,6 @@
 """Sessions of Cursor, Gemini, OpenCode, Copilot and Aider."""
 
-from tests.world.scene import (
+from tests.world.session_scene import (
     ACCEPT,
     GOOD,
     NOW,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection
 from tests.world.clock import FakeClock, drive
-from tests.world.paper import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_CREW, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer

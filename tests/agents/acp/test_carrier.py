@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.world.acp_crew import crew, noted, place_of, reply_of
-from tests.world.bench import ask
+from tests.world.acp_agents import crew, noted, place_of, reply_of
+from tests.world.carrier_bench import ask
 
 from interlock.agents.carrier import Reply
 from interlock.engine.case import Usage

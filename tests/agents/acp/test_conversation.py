@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.world.acp_crew import ROGUE, crew, noted, place_of, reply_of
-from tests.world.bench import Bench, appears, ask
+from tests.world.acp_agents import ROGUE, crew, noted, place_of, reply_of
+from tests.world.carrier_bench import Bench, appears, ask
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.settings import AcpSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.acp_crew import ROGUE, crew, reply_of
-from tests.world.bench import Bench, appears, ask, gone
+from tests.world.acp_agents import ROGUE, crew, reply_of
+from tests.world.carrier_bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent

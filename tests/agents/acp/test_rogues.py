@@ -6,8 +6,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.world.acp_crew import ROGUE, WORKSPACE, crew, noted, reply_of, station
-from tests.world.bench import Bench, appears, ask, gone
+from tests.world.acp_agents import ROGUE, WORKSPACE, crew, noted, reply_of, station
+from tests.world.carrier_bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent

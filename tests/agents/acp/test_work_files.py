@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.acp_crew import crew, noted, reply_of
+from tests.world.acp_agents import crew, noted, reply_of
 
 from interlock.agents.acp.conversation import LARGEST_FILE, read_text, write_text
 from interlock.agents.acp.settings import AcpSettings

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.bench import Bench, appears, ask, gone
+from tests.world.carrier_bench import Bench, appears, ask, gone
 from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
@@ -302,7 +302,7 @@ import asyncio, sys
 sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from tests.agents.cli.test_carrier import carrier
-from tests.world.bench import ask
+from tests.world.carrier_bench import ask
 class Fake: program = Path({str(fake.program)!r})
 async def main():
     agent = carrier(Path({str(tmp_path)!r}), Fake())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.world import until
-from tests.world.bench import gone
+from tests.world.carrier_bench import gone
 from tests.world.rogue import new_tag, tagged
 
 from interlock.agents.cli.orphans import (
@@ -37,7 +37,7 @@ def workspace() -> str:
 @contextmanager
 def forsaking(*tags: str) -> Iterator[Callable[[], None]]:
     """An owner that is no child of ours; hands out how to kill it."""
-    argv = [sys.executable, "-m", "tests.world.forsaking", *tags]
+    argv = [sys.executable, "-m", "tests.world.killed_owner", *tags]
     starter = ["sh", "-c", '"$@" & echo $!', "starter", *argv]
     with subprocess.Popen(starter, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None

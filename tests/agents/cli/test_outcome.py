@@ -10,10 +10,10 @@ from datetime import UTC, tzinfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.scene import GOOD, NOW, Scene, Verdict
 from tests.world.scenes_claude import CLAUDE
 from tests.world.scenes_codex import CODEX
 from tests.world.scenes_others import AIDER, COPILOT, CURSOR, GEMINI, OPENCODE, START
+from tests.world.session_scene import GOOD, NOW, Scene, Verdict
 from tests.world.streams import Claude, Codex, Event, Gemini, Opencode
 
 from interlock.agents.cli.health import AgentHealth

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.world.bench import appears, gone, noted
-from tests.world.leap import LeapClock
+from tests.world.carrier_bench import appears, gone, noted
+from tests.world.leaping_clock import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
 from interlock.agents.cli.health import AgentHealth

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.bench import Bench
+from tests.world.carrier_bench import Bench
 from tests.world.clock import START, FakeClock
-from tests.world.desk import ask_for, turn, wrapped
+from tests.world.file_carrier_bench import ask_for, turn, wrapped
 
 from interlock.agents.files.batch import (
     BatchCarrier,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.world.clock import FakeClock
-from tests.world.desk import Desk, again, ask_for, turn, wrapped
+from tests.world.file_carrier_bench import Desk, again, ask_for, turn, wrapped
 
 from interlock.agents.files.case_folder import MAX_ARTIFACT, DispatchFiles
 from interlock.agents.files.file import FileCarrier

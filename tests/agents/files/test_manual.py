@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.world.desk import Desk, ask_for, wrapped
+from tests.world.file_carrier_bench import Desk, ask_for, wrapped
 from tests.world.project import Project, until
 
 from interlock.agents.files.file import read_saved_artifact, write_artifact

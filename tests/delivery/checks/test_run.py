@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.bench import appears
-from tests.world.leap import LeapClock
+from tests.world.carrier_bench import appears
+from tests.world.leaping_clock import LeapClock
 from tests.world.rogue import WORKSPACE
 
 from interlock.agents.cli.tag import TAGS, ProcessTag

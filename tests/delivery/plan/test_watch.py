@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.world.yard import Yard, develop, plan, task
+from tests.world.delivery_world import Yard, develop, plan, task
 
 from interlock.agents.carrier import Ask
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.world.yard import Yard, develop, git, plan, ready, task
+from tests.world.delivery_world import Yard, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliveryConfig

@@ -1,8 +1,8 @@
 """The Markdown of a delivery: inert, within a comment's room, and whole where it is small."""
 
 import pytest
-from tests.world.delivered import delivered, example, hostile, many, told
-from tests.world.marked import assert_inert
+from tests.world.delivery_reports import delivered, example, hostile, many, told
+from tests.world.markdown_markup import assert_inert
 
 from interlock.delivery.report.records import DeliveryReport
 from interlock.delivery.report.render import ROOM, render_markdown

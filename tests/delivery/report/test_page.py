@@ -4,7 +4,7 @@ import base64
 import hashlib
 
 import pytest
-from tests.world.delivered import delivered, example, hostile, many, told
+from tests.world.delivery_reports import delivered, example, hostile, many, told
 from tests.world.page_reader import Page, assert_page_inert, assert_page_sound
 
 from interlock.delivery.report.records import DeliveryReport

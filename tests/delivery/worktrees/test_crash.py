@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world import workcrash
-from tests.world.workbench import Workbench
+from tests.world import kill_delivery
+from tests.world.workspace_bench import Workbench
 
 from interlock.system.git import ignore_step
 
@@ -32,9 +32,9 @@ def test_killed_at_many_steps(tmp_path: Path) -> None:
     bench.source.write({".env": "x\n"})
     whole = tmp_path / "whole"
     shutil.copytree(bench.source.folder, whole / "shop")
-    workcrash.run(whole, ignore_step)
+    kill_delivery.run(whole, ignore_step)
     ran = subprocess.run(
-        [sys.executable, workcrash.__file__, str(tmp_path), "5", "17"],
+        [sys.executable, kill_delivery.__file__, str(tmp_path), "5", "17"],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.world.workbench import (
+from tests.world.workspace_bench import (
     MergeOutcome,
     MergeRejected,
     Workbench,

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.world.workbench import Workbench, agent_git, change, fine, merge, write
+from tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 
 from interlock.delivery.worktrees.merge_branch import Merged
 from interlock.delivery.worktrees.prepare import prepare_tree

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.world.git_repo import GitRepo
-from tests.world.workbench import Workbench, agent_git, kinds, write
+from tests.world.workspace_bench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.names import merge_ref
 from interlock.delivery.worktrees.ref_guard import GONE, MovedError, RefLedger

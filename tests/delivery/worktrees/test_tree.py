@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.world.workbench import Workbench, agent_git, kinds, write
+from tests.world.workspace_bench import Workbench, agent_git, kinds, write
 
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace

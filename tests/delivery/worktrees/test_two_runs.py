@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.world.workbench import Workbench
+from tests.world.workspace_bench import Workbench
 
 SOURCE = Path(__file__).parents[3] / "src"
 _RUN = """

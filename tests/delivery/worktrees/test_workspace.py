@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.world.git_repo import GitRepo
-from tests.world.workbench import Workbench, agent_git, change, fine, merge, write
+from tests.world.workspace_bench import Workbench, agent_git, change, fine, merge, write
 
 from interlock.delivery.worktrees.prepare import prepare_tree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace, clean_workspace

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
-from tests.world.bench import Bench, ask
+from tests.world.carrier_bench import Bench, ask
 from tests.world.clock import FakeClock
 from tests.world.github import OWN, REPO, Github, a_github
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.bench import Bench, appears, gone
+from tests.world.carrier_bench import Bench, appears, gone
 from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 

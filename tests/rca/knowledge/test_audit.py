@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
+from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.journal.audit import Fault
 from interlock.rca.effects import Closed

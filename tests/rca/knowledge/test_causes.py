@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.world.inquiry import Inquiry, correlated, failed, investigated, launched, triaged
+from tests.world.suite_database import Inquiry, correlated, failed, investigated, launched, triaged
 
 from interlock.journal.database import open_writer
 from interlock.rca.knowledge.causes import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.world.inquiry import APPROVED, Inquiry, failed, launched
+from tests.world.suite_database import APPROVED, Inquiry, failed, launched
 
 from interlock.journal.database import open_writer
 from interlock.journal.runs import load_cases

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
+from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.system.errors import StoreError
 

@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.world.caseroom import Caseroom, crew, launch, told
-from tests.world.inquiry import (
+from tests.world.analysis_world import Caseroom, crew, launch, told
+from tests.world.suite_database import (
     APPROVED,
     Inquiry,
     correlated,

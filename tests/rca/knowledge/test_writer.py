@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
-from tests.world.inquiry import (
+from tests.world.suite_database import (
     APPROVED,
     Inquiry,
     correlated,
@@ -411,7 +411,7 @@ def test_a_case_that_is_no_failed_test_has_no_effects(world: Inquiry) -> None:
 
 def test_killed_in_the_middle_neither_decision_nor_effect_is_there(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.world.dying", str(tmp_path)],
+        [sys.executable, "-m", "tests.world.kill_commit", str(tmp_path)],
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,

@@ -21,7 +21,7 @@ from tests.rca.world import (
     made,
     rendered,
 )
-from tests.world.caseroom import CAUSE, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, Caseroom, crew, launch, told
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
-from tests.world.marked import assert_inert
+from tests.world.markdown_markup import assert_inert
 
 from interlock.rca.records import Findings
 from interlock.rca.report.jira import (

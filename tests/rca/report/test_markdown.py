@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile, many
-from tests.world.marked import assert_inert
+from tests.world.markdown_markup import assert_inert
 
 from interlock.rca.records import Findings
 from interlock.rca.report.markdown import MAX_LENGTH, render_markdown, render_regressions

@@ -1,4 +1,4 @@
-"""`python -m tests.world.birth FOLDER`: a database whose making is killed at moments all over it.
+"""`python -m tests.world.kill_creation FOLDER`: kills the making of a database everywhere.
 
 Each time in a process of its own; what is left must be nothing or a whole database, and the next
 process must be able to go on. Prints one line of JSON.
@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-from tests.world.crash import in_a_process_of_its_own
+from tests.world.kill_run import in_a_process_of_its_own
 
 from interlock.journal import database, sqlite
 from interlock.journal.database import open_reader, open_writer

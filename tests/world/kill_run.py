@@ -1,6 +1,6 @@
 """A run that dies at a chosen moment, again and again, each time in a process of its own.
 
-`python -m tests.world.crash FOLDER` works on FOLDER/whole.db undisturbed, then on a copy of the
+`python -m tests.world.kill_run FOLDER` works on FOLDER/whole.db undisturbed, then on a copy of the
 begun run for every moment at which a process can die: before each statement that SQLite runs
 (commits among them), and before each ask, each settling and each reply. Prints one line of JSON.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-from tests.world.paper import PAPER
+from tests.world.sample_circuit import PAPER
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Deliver, Reply

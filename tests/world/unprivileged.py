@@ -1,4 +1,4 @@
-"""`python -m tests.world.powerless read|write DB`: opens a database without a superuser's powers.
+"""`python -m tests.world.unprivileged read|write DB`: opens a database without root's powers.
 
 Prints what went wrong. Tests run as root in some places, and root may write to read-only files.
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.world.bench import Bench
+from tests.world.carrier_bench import Bench
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask

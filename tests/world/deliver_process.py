@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import psutil
-from tests.world.yard import git
+from tests.world.delivery_world import git
 
 SOURCE = Path(__file__).parents[2] / "src"
 GIVE_UP = 120.0

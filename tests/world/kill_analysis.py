@@ -1,6 +1,6 @@
 """An investigation that dies before each statement and each message, and is taken up again.
 
-`python -m tests.world.casecrash FOLDER EVERY` kills a sitting at every EVERY-th moment, each time
+`python -m tests.world.kill_analysis FOLDER EVERY` kills a run at every EVERY-th moment, each time
 on a copy of the begun suite, looks at what is left, and finishes it. Prints one line of JSON.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from tests.world.caseroom import CAUSE, OWN, Caseroom, crew, launch, told
-from tests.world.crash import Death, copied, in_a_process_of_its_own
+from tests.world.analysis_world import CAUSE, OWN, Caseroom, crew, launch, told
+from tests.world.kill_run import Death, copied, in_a_process_of_its_own
 
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.script import ScriptAgent, read_script

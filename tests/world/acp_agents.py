@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.world.bench import Bench, ask
+from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.settings import AcpSettings

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from tests.cli.world import World
-from tests.world.yard import git, plan, task
+from tests.world.delivery_world import git, plan, task
 
 AGENT = "exec:python3 workers.py"
 IGNORED = "__pycache__/\nworkers.py\n"

@@ -1,4 +1,4 @@
-"""`python -m tests.world.dying FOLDER`: a batch of decisions and effects that dies all over.
+"""`python -m tests.world.kill_commit FOLDER`: a batch of decisions and effects that dies all over.
 
 The process is killed before each statement that SQLite runs for it, commit included, each time on a
 copy of the database. What is left must be all of the batch or nothing. Prints one line of JSON.
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from tests.world.crash import Death, in_a_process_of_its_own
-from tests.world.inquiry import APPROVED, Inquiry, failed, investigated, launched, triaged
+from tests.world.kill_run import Death, in_a_process_of_its_own
+from tests.world.suite_database import APPROVED, Inquiry, failed, investigated, launched, triaged
 
 from interlock.engine.case import Decision
 from interlock.journal.database import open_writer
