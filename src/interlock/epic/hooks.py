@@ -59,7 +59,7 @@ class EpicHooks(DefaultHooks):
         return ExecutionContext(variables={"INTERLOCK_EPIC_ID": self._config.epic_id})
 
     def prompt_values(
-        self, case_no: int, case: Case, premises: ExecutionContext
+        self, case_no: int, case: Case, context: ExecutionContext
     ) -> Mapping[str, Any]:
         return build_parameters(self._read_checkpoint(), self._config)
 

@@ -13,7 +13,7 @@ import msgspec
 from interlock.delivery.checks.records import Check, CheckResult, normalize_name
 from interlock.signals import body
 
-Said = Literal["pass", "fail", "unclear", "changed"]
+ClaimedOutcome = Literal["pass", "fail", "unclear", "changed"]
 Found = Literal["verified", "refuted", "unchecked"]
 
 _SECTIONS: Final[dict[str, tuple[str, ...]]] = {
@@ -44,7 +44,7 @@ class ClaimRow(msgspec.Struct, frozen=True):
 
     check: str
     environment: str
-    said: Said
+    said: ClaimedOutcome
     exit_code: int | None = None
 
 
@@ -54,7 +54,7 @@ class AgentClaim(msgspec.Struct, frozen=True):
     check: str
     """The check's own name where it is known, otherwise the agent's words; or a path."""
     environment: str
-    said: Said
+    said: ClaimedOutcome
     found: Found
     sentence: str = ""
     kind: Literal["check", "file"] = "check"
@@ -137,7 +137,7 @@ def _build_row(reported: body.ReportedCheck) -> ClaimRow:
     )
 
 
-def _read_outcome(status: str) -> Said:
+def _read_outcome(status: str) -> ClaimedOutcome:
     word = _SIGNS.sub("", status.strip())
     if _CROSS.match(word):
         return "fail"
@@ -183,14 +183,14 @@ def _is_in_environment(result: CheckResult, environment: str) -> bool:
     return everywhere or exact or normalize_name(result.environment) in wanted
 
 
-def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> Said:
+def _read_exit_code(row: ClaimRow, ran: Sequence[CheckResult]) -> ClaimedOutcome:
     """An exit code alone says how it went, if one knows what it should be."""
     if row.said != "unclear" or row.exit_code is None or not ran:
         return row.said
     return "pass" if row.exit_code == ran[0].expected else "fail"
 
 
-def _explain_unchecked(outcome: Said, about: Sequence[CheckResult]) -> str:
+def _explain_unchecked(outcome: ClaimedOutcome, about: Sequence[CheckResult]) -> str:
     if not about:
         return "we did not run it there"
     return "it states no result" if outcome == "unclear" else "it could not run here"

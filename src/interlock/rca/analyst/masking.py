@@ -47,10 +47,10 @@ _HEX = re.compile(
 _JUMBLE = re.compile(r"\b(?=\w{8})(?:[A-Za-z]{1,4}\d{1,4}){3,}[A-Za-z]{0,4}\b")
 """A drawn name: letters and digits that take turns."""
 
-_SAID = r"(?:(?:code|status|with|is|was|of|number|value|returned)\b[^\w\n]{0,4}){0,3}"
+_LEADING_WORDS = r"(?:(?:code|status|with|is|was|of|number|value|returned)\b[^\w\n]{0,4}){0,3}"
 _CODE = (
     r"(?P<code>(?i:status|code|errno|exit(?:ed)?|signal|https?(?:/\d(?:\.\d)?)?|response|error)"
-    rf"[^\w\n]{{0,4}}(?i:{_SAID})-?\d{{1,3}}(?![\d\w]|[.:,]\d)"
+    rf"[^\w\n]{{0,4}}(?i:{_LEADING_WORDS})-?\d{{1,3}}(?![\d\w]|[.:,]\d)"
     r"|(?<![\w.])[1-5]\d\d(?=[ ](?:Bad|Unauthori|Forbidden|Not[ ]|Method|Conflict|Gone|Too[ ]"
     r"|Internal|Service|Gateway|OK\b|Created|Accepted|No[ ]Content|Moved|Found|Unprocess"
     r"|Request|Payment))"

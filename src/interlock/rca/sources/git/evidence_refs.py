@@ -19,10 +19,10 @@ _NAME = r"(?P<repo>(?!(?:commit|rev|revision)\b)[\w.+-]{1,100})"
 _COMMIT = re.compile(
     rf"(?:{_NAME}(?:@|:|\s+))?(?:(?:commit|rev|revision)[\s:]+)?{_HASH}", re.IGNORECASE
 )
-_COMMIT_SAID = re.compile(rf"\b(?:commit|revision)[\s:]+`?{_HASH}\b", re.IGNORECASE)
+_COMMIT_MENTION = re.compile(rf"\b(?:commit|revision)[\s:]+`?{_HASH}\b", re.IGNORECASE)
 _AT_COMMIT = re.compile(rf"{_NAME}@{_HASH}:(?P<rest>.+)")
 _LINES = re.compile(r"[#:]?L?(\d{1,9})(?:\s*[-\N{EN DASH}]\s*L?(\d{1,9}))?(?::\d{1,9})?(?::(.+))?")
-_LINE_SAID = re.compile(
+_LINE_MENTION = re.compile(
     r"[\"'`]?,?\s+\(?(?:at |on |in )?lines?\s+(\d{1,9})(?:\s*(?:-|to)\s*(\d{1,9}))?\)?.*",
     re.IGNORECASE | re.DOTALL,
 )
@@ -95,14 +95,14 @@ def _strip_marks(text: str) -> str:
 
 def _split_pieces(ref: str) -> Iterator[str]:
     yield _strip_marks(ref)
-    line_mention = _LINE_SAID.search(ref)
+    line_mention = _LINE_MENTION.search(ref)
     if line_mention:
         head = _strip_marks(_strip_marks(ref[: line_mention.start()]).removeprefix("File"))
         lines = f"{line_mention[1]}-{line_mention[2]}" if line_mention[2] else line_mention[1]
         yield f"{head}:{lines}"
         yield f"{_strip_marks(head.rpartition(' ')[2])}:{lines}"
     yield _strip_marks(_REASON.split(_strip_marks(ref), maxsplit=1)[0])
-    commit = _COMMIT_SAID.search(ref)
+    commit = _COMMIT_MENTION.search(ref)
     if commit:
         yield commit["hash"]
     for word in map(_strip_marks, ref.split()[:_MOST_WORDS]):
