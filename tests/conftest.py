@@ -6,9 +6,15 @@ marked `soak` says again, at length, what other tests say; `make soak` has it, `
 
 import asyncio
 import inspect
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# `python3` in a plan or a script is this interpreter, not a version manager's slow shell script.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 settings.register_profile(
     "steady",

@@ -100,13 +100,13 @@ def choose_mark(text: str) -> int:
     return (1 << 61) + int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
 
 
-def set_mark(mark: int) -> None:
-    """Mark this process and all that it will ever start, whatever they do to their environment,
+def set_mark(pid: int, mark: int) -> None:
+    """Mark a process and all that it will start from now on, whatever they do to their environment,
     their session and their parents: limits are inherited, and this one (for real-time scheduling)
     is so high that it limits nothing. Where the system has no such limit, nothing is marked."""
     with suppress(OSError, ValueError, AttributeError):
-        hard = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
-        resource.setrlimit(resource.RLIMIT_RTTIME, (mark, hard))
+        hard = resource.prlimit(pid, resource.RLIMIT_RTTIME)[1]
+        resource.prlimit(pid, resource.RLIMIT_RTTIME, (mark, hard))
 
 
 def read_mark(pid: int) -> int:

@@ -153,7 +153,8 @@ async def test_a_tag_that_is_none(tag: str) -> None:
 
 
 DAEMON = """
-import os, sys
+import os
+done, until_exec = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -162,7 +163,8 @@ if os.fork() == 0:
             os.dup2(null, number)
         os.execve("/bin/sleep", ["sleep", "300"], {})
     os._exit(0)
-os.wait()
+os.close(until_exec)
+os.read(done, 1)
 """
 
 

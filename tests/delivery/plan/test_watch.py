@@ -63,7 +63,7 @@ def test_what_is_taken_out_is_still_finished_and_that_is_told(tmp_path: Path) ->
     yard, status = edited(tmp_path, plan(one, two), plan(one))
     assert status == "done"
     assert yard.ends() == {"sub": "COMPLETE", "dif": "COMPLETE"}
-    assert any("dif: not in the plan any more" in note for note in yard.notes)
+    assert any("dif: no longer in the plan" in note for note in yard.notes)
 
 
 def test_between_two_sittings_too(tmp_path: Path) -> None:

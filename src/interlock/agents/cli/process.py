@@ -14,7 +14,6 @@ import subprocess
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack, suppress
-from functools import partial
 from math import inf, isinf
 from pathlib import Path
 from subprocess import Popen
@@ -85,15 +84,16 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
             cwd=spec.cwd,
             env={**spec.env, **tags},
             start_new_session=True,
-            # A daemon may empty its environment and leave its session and its parents: only what is
-            # set before it is born stays with it. One system call: safe between fork and exec.
-            preexec_fn=partial(set_mark, choose_mark(spec.tag)),  # noqa: PLW1509
         )
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         if not spec.cwd.is_dir():
             why = f"its work folder {str(spec.cwd)!r} does not exist"
         raise SourceError(f"{spec.argv[0]!r} cannot be started: {why}") from error
+    # A daemon may empty its environment and leave its session and its parents: only what is set
+    # before it is born stays with it. Not by preexec_fn, which copies the memory map of a large
+    # process at every start; an agent has not read its prompt yet.
+    set_mark(child.pid, choose_mark(spec.tag))
     # Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
     # and its result comes last. Where the system grants no more, the usual size must do.
     with suppress(OSError, AttributeError):
