@@ -70,7 +70,7 @@ class Contest:
 
     def measure_start_up(self, times: int) -> None:
         """How long a user waits before anything happens: at the shell, and in Python."""
-        help_page = [Path(sys.executable).parent / "interlock", "--help"]
+        help_page: list[str | Path] = [Path(sys.executable).parent / "interlock", "--help"]
         self._time("help", "help_s", help_page, times)
         self._time("import", "import_s", [sys.executable, "-c", "import interlock"], times)
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler
 from interlock.agents.human import HumanCarrier
-from interlock.delivery.application import staff
+from interlock.delivery.application import Delivery
 from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
@@ -29,7 +29,7 @@ from interlock.journal.database import open_writer
 from interlock.journal.runs import begin_run, find_run
 from interlock.runtime.circuits import find_circuit
 from interlock.runtime.session import RunSession
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 TASKS = 200
 SLOTS = 16
@@ -119,8 +119,11 @@ async def _worked(
     carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, AsyncHandler(answer))
     carriers[HUMAN] = HumanCarrier(folder / "answers", SystemClock())
     run = find_run(connection)
-    ours = staff(connection, run, circuit, carriers, msgspec.to_builtins(terms))
-    sitting = RunSession(
+    config = msgspec.to_builtins(terms)
+    ours = Delivery("delivery").set_up_run(
+        connection, run, circuit, carriers, config, clock=SystemClock()
+    )
+    session = RunSession(
         connection,
         run,
         ours.circuit,
@@ -128,14 +131,14 @@ async def _worked(
         SystemClock(),
         roles=circuit.roles,
         parallel=slots,
-        application=ours.application,
+        application=ours.hooks,
         unplaced=ours.unplaced,
     )
     looks = Looks()
-    watching = asyncio.create_task(_watch(sitting, looks))
+    watching = asyncio.create_task(_watch(session, looks))
     started, cpu = time.monotonic(), time.process_time()
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    status = await sitting.work()
+    status = await session.run()
     seconds, own = time.monotonic() - started, time.process_time() - cpu
     watching.cancel()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -161,11 +164,11 @@ def _said(ask: Ask) -> str:
     return f"AUDIT_PASSED: {name}\n\nVerification Results:\n- it: VERIFIED - seen\n"
 
 
-async def _watch(sitting: RunSession, looks: Looks) -> None:
-    suite = sitting._loop._suite  # noqa: SLF001 - measured, not used
+async def _watch(session: RunSession, looks: Looks) -> None:
+    schedule = session._loop._schedule  # noqa: SLF001 - measured, not used
     while True:
-        agents = [queue for role, queue in suite.waiting.items() if role not in PROGRAMS]
-        looks.busy.append(suite.taken)
+        agents = [queue for role, queue in schedule.waiting.items() if role not in PROGRAMS]
+        looks.busy.append(schedule.taken)
         looks.waiting.append(sum(map(len, agents)))
         await asyncio.sleep(_LOOK)
 

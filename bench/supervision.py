@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.cli.process import AgentProcess, ProcessSpec, run_supervised
+from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Alive, StreamSign, Timeouts
+from interlock.system.clock import SystemClock
 from interlock.system.process_table import ProcessSnapshot, list_processes
 from interlock.system.process_tree import CHUNK, LineSplitter, OutputLine
-from interlock.system.time import SystemClock
 
 AGENTS = 100
 STREAM = 200_000_000
@@ -78,14 +78,14 @@ async def _watching(workdir: Path, seconds: float, count: int) -> dict[str, floa
         heard[0] += 1
         return read(line)
 
-    lookout = ProcessSnapshot(TAGS)
+    snapshot = ProcessSnapshot(TAGS)
     agents = [
         AgentProcess(
             ProcessSpec(argv, b"", workdir, dict(os.environ), f"bench:1:{number}:{os.getpid()}"),
             Timeouts(),
             reader,
             SystemClock(),
-            lookout=lookout,
+            snapshot=snapshot,
         )
         for number in range(count)
     ]
@@ -114,9 +114,9 @@ async def _cpu_percent(seconds: float, asked: list[AgentProcess]) -> float:
     """Once a second each of `asked` is asked how it stands, as a page that shows them does."""
     started, cpu = time.monotonic(), time.process_time()
     while (rest := started + seconds - time.monotonic()) > 0:
-        people = list_processes(TAGS) if asked else {}
+        processes = list_processes(TAGS) if asked else {}
         for agent in asked:
-            if agent.standing(people).word != "working":
+            if agent.read_health(processes).word != "working":
                 raise ValueError("an agent that speaks every second is taken for something else")
         await asyncio.sleep(min(1.0, rest))
     return (time.process_time() - cpu) / (time.monotonic() - started) * 100
@@ -146,7 +146,7 @@ async def _through_a_pipe(workdir: Path, size: int) -> float:
         ("cat", str(file)), b"", workdir, dict(os.environ), f"bench:2:1:{os.getpid()}"
     )
     before = time.perf_counter()
-    ended = await run_supervised(start, Timeouts(), read, SystemClock())
+    ended = await AgentProcess(start, Timeouts(), read, SystemClock()).run()
     seconds = time.perf_counter() - before
     if ended.lines != count:
         raise ValueError(f"{ended.lines:,} of {count:,} lines came through the pipe")

@@ -118,6 +118,6 @@ def _speed(line: Callable[[random.Random], str], count: int) -> float:
     for _ in range(count // _BLOCK):
         block = "".join(f"{line(chance)}\n" for _ in range(_BLOCK)).encode()
         started = time.perf_counter()
-        miner.add(block)
+        miner.add_block(block)
         spent += time.perf_counter() - started
     return count / spent

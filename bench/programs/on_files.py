@@ -18,7 +18,7 @@ from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.runs import NewCase, begin_run, load_cases, load_open_dispatches
 from interlock.runtime.loop import RunLoop
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 
 CIRCUIT = """\
 circuit: one

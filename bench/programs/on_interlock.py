@@ -23,7 +23,7 @@ from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, begin_run, load_cases, load_holds, load_open_dispatches
 from interlock.journal.sqlite import raw_connection
 from interlock.runtime.loop import RunLoop
-from interlock.system.time import SystemClock
+from interlock.system.clock import SystemClock
 from interlock.version import __version__
 
 CIRCUIT: dict[str, Any] = {
