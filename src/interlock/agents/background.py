@@ -9,6 +9,7 @@ ever end. Carriers that know better which dispatch failed say so with `report_er
 
 import asyncio
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -47,7 +48,7 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
-class TaskCarrier:
+class TaskCarrier(ABC):
     """A carrier that answers each ask in a task of its own, which ends in a reply whatever happens.
 
     An error that we foresee becomes a `crash` reply with its sentence; any other one becomes a
@@ -62,11 +63,11 @@ class TaskCarrier:
         self._prepared: asyncio.Future[None]
         self._deliver: Deliver
 
+    @abstractmethod
     async def answer(self, ask: Ask) -> Reply:
         """Work on an ask. Done twice for the same ask, it must do no harm."""
-        raise NotImplementedError
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> None:  # noqa: B027 - most carriers have nothing to prepare
         """What must be done once, before the first ask is worked on. If it fails, so does every
         task, by the same error."""
 
