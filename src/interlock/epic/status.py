@@ -122,11 +122,15 @@ OUTCOMES: Final[dict[str, EpicOutcome]] = {
     "COMPLETE": EpicOutcome(0, Status.DONE, "EPIC_COMPLETE", "everything is done"),
     "FATAL": EpicOutcome(1, Status.FAILED, "FATAL_ERROR", "it cannot continue; the code says why"),
     "PARTIAL": EpicOutcome(3, Status.PARTIAL, "EPIC_COMPLETE", "it ended with parts undone"),
-    "PAUSED_DISCUSS": EpicOutcome(10, Status.PAUSED, "HITL_DISCUSS", "a human wants to talk first"),
+    "PAUSED_DISCUSS": EpicOutcome(
+        10, Status.PAUSED, "HITL_DISCUSS", "a human wants to discuss it first"
+    ),
     "PAUSED_TIMEOUT": EpicOutcome(11, Status.WAITING, "HITL_TIMEOUT", "nobody answered in time"),
     "PAUSED_DEFERRED": EpicOutcome(12, Status.DEFERRED, "", "a human deferred it"),
     "HALTED": EpicOutcome(13, Status.HALTED, "HITL_HALT", "a human stopped it"),
-    "LIMIT": EpicOutcome(14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or nothing moves"),
+    "LIMIT": EpicOutcome(
+        14, Status.PAUSED, "FATAL_ERROR", "a limit is reached, or there is no progress"
+    ),
     "NO_CHECKPOINT": EpicOutcome(15, None, "FATAL_ERROR", "there is nothing to resume from"),
     "GIT_MISMATCH": EpicOutcome(
         16, Status.BLOCKED, "FATAL_ERROR", "git does not match the checkpoint"
@@ -142,7 +146,7 @@ def list_exit_codes() -> list[tuple[str, int, str]]:
     """Every outcome with its exit code and meaning, by code."""
     rows = [(name, outcome.exit_code, outcome.means) for name, outcome in OUTCOMES.items()]
     rows += [("WAITING", 4, "a human is asked; run it again after the answer")]
-    rows += [(LOCKED, LOCKED_EXIT, "another process works on it")]
+    rows += [(LOCKED, LOCKED_EXIT, "another process is working on it")]
     return sorted(rows, key=lambda row: row[1])
 
 
