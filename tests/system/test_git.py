@@ -1,7 +1,6 @@
 """git is run for reading only, with an end; nothing in a repository or around it redirects it."""
 
 import sys
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,8 @@ from interlock.system.git import (
     USER_TREE,
     Git,
     GitResult,
-    SeedCommit,
     build_environment,
-    check_out,
     read_user_setting,
-    seed_repository,
 )
 
 
@@ -129,32 +125,6 @@ def test_a_step_is_told_before_it_is_taken(world: GitRepo) -> None:
     told: list[str] = []
     Git(world.folder / ".git", OWN_CLONE, on_step=told.append).read_line("rev-parse", "HEAD")
     assert told == ["git rev-parse"]
-
-
-def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
-    at = datetime(2026, 9, 7, 8, 12, 41, tzinfo=timezone(timedelta(hours=2)))
-    commits = [
-        SeedCommit(author="A <a@x>", at=at, message="Begin", write={"a b/ü.txt": "x\n"}, id="one"),
-        SeedCommit(
-            author="B <b@x>",
-            at=at,
-            message="Rename\n\nFor a reason.\n",
-            write={"b.txt": "x\n"},
-            remove=("a b/ü.txt",),
-            tags=("t",),
-        ),
-    ]
-    found = []
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        found.append(seed_repository(tmp_path / name, commits))
-    assert found[0] == found[1]
-    assert found[0].keys() == {"one", "t", "HEAD"}
-    said = Git(tmp_path / "first", SEED).read_line("log", "-1", "--format=%an %aI %cn %s|%b")
-    assert said == "B 2026-09-07T08:12:41+02:00 B Rename|For a reason.\n"
-    check_out(tmp_path / "first", found[0]["one"], tmp_path / "ci" / "r")
-    assert (tmp_path / "ci" / "r" / "a b" / "ü.txt").read_text() == "x\n"
-    assert not (tmp_path / "first" / "a b").exists()
 
 
 def ask_everything(folder: Path, cache: Path) -> Repository:

@@ -6,8 +6,9 @@ import pytest
 
 from interlock.rca.demo.history import DemoCommit
 from interlock.rca.demo.world import write_repository
+from interlock.rca.seed_repository import check_out
 from interlock.system.errors import SourceError
-from interlock.system.git import SEED, Git, check_out
+from interlock.system.git import SEED, Git
 
 HISTORY = [
     DemoCommit(at="2026-09-07T08:12:41Z", by="mara", say="Begin", write={"a b/ü.txt": "x\n"}),

@@ -18,8 +18,9 @@ from tests.rca.demo.junit import Result, failing, read_results
 
 from interlock.rca.demo.history import PlantedFault
 from interlock.rca.demo.world import PURPOSES, DemoWorld, build_world, run_job, run_nightly
+from interlock.rca.seed_repository import check_out
 from interlock.system.errors import SourceError, StateError
-from interlock.system.git import SEED, Git, check_out
+from interlock.system.git import SEED, Git
 
 MAKE = """
 import sys

@@ -6,10 +6,10 @@ import pytest
 from tests.world.job_logs import GREEN_TESTS, JOBS
 
 from interlock.rca.records import Failure, Launch
+from interlock.rca.sources.job_log import FAILED, SUCCEEDED, UNKNOWN
 from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
-from interlock.system.test_output.job import FAILED, SUCCEEDED, UNKNOWN
 
 
 def suite(name: str, *tests: str, more: str = "") -> str:

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from interlock.rca.calibration.scenario import PlantedCommit, Scenario
+from interlock.rca.seed_repository import SeedCommit, seed_repository
 from interlock.system.errors import SourceError
-from interlock.system.git import SeedCommit, seed_repository
 
 World = Sequence[PlantedCommit]
 _REPO_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

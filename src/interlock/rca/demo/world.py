@@ -26,9 +26,10 @@ from interlock.rca.demo.history import (
     replay_trees,
 )
 from interlock.rca.records import Repo
+from interlock.rca.seed_repository import BRANCH, SeedCommit, check_out, seed_repository
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import write_file
-from interlock.system.git import BRANCH, SeedCommit, check_out, is_installed, seed_repository
+from interlock.system.git import is_installed
 from interlock.system.locks import hold_lock
 
 _PATIENCE = 120.0

@@ -25,12 +25,7 @@ from interlock.rca.sources.console_log import (
 )
 from interlock.rca.sources.entry import HashingStream, SourceEntry
 from interlock.rca.sources.envelope import FailureNamer
-from interlock.rca.sources.junit import JUnitReport
-from interlock.system.errors import SourceError
-from interlock.system.test_output import TestCounts
-from interlock.system.test_output.counts import add_counts, read_lines
-from interlock.system.test_output.failures import read_log
-from interlock.system.test_output.job import (
+from interlock.rca.sources.job_log import (
     FAILED,
     SUCCEEDED,
     JobVerdict,
@@ -39,6 +34,11 @@ from interlock.system.test_output.job import (
     judge_job,
     select_evidence,
 )
+from interlock.rca.sources.junit import JUnitReport
+from interlock.system.errors import SourceError
+from interlock.system.test_output import TestCounts
+from interlock.system.test_output.counts import add_counts, read_lines
+from interlock.system.test_output.failures import read_log
 
 _Same = tuple[str, ...]
 

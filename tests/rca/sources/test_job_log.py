@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.world.job_logs import GREEN_TESTS, JOBS
 
-from interlock.system.test_output.job import (
+from interlock.rca.sources.job_log import (
     FAILED,
     SUCCEEDED,
     UNKNOWN,

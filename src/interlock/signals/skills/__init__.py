@@ -1,13 +1,15 @@
 """The skill pack: what an agent reads to speak these protocols, made from the catalogue.
 
-Gives paths and texts; `interlock init` writes them. Also `signal_block`, the rules and forms of one
-role, for a prompt. Every form is shown indented: an agent that repeats a skill or a prompt must not
-say a signal by that.
+The prose lies in the Markdown files of this folder. Gives paths and texts; `interlock init` writes
+them. Also the rules and forms of one role, for a prompt. Every form is shown indented: an agent
+that repeats a skill or a prompt must not say a signal by that.
 """
 
 import re
 import textwrap
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from typing import Final, Literal
 
 from interlock.signals.batch import build_manifest, encode_manifest, render_worker_prompt
@@ -20,9 +22,6 @@ from interlock.signals.catalogue import (
 )
 from interlock.signals.signal_file import Artifact, SignalFile, encode_artifact, encode_signal
 
-# ruff: noqa: E501 -- rows of a Markdown table cannot be wrapped
-
-
 DESCRIPTION: Final = (
     "How to answer Interlock, the coordinator that dispatches work to you over signal files, batch "
     "manifests, text signals and SAGE_SIGNAL lines. Use when you find a signal.json or "
@@ -30,146 +29,28 @@ DESCRIPTION: Final = (
     "a review or audit verdict, or when you run inside a supervised session that reports progress."
 )
 
-OVERVIEW: Final = """\
-# Answering Interlock
-
-Interlock is a program. It reads exactly what is written down and nothing between the lines: a
-signal in the wrong place or form is refused, with a sentence that says what to write.
-
-| what you see | protocol | read |
-|---|---|---|
-| a `signal.json` with `"status": "waiting"` | files | [references/files.md](references/files.md) |
-| a `batch-manifest.json` with `"status": "pending"` | batches | [references/files.md](references/files.md) |
-| a prompt that names your role and a task | text signals | [references/text-signals.md](references/text-signals.md) |
-| a session with epics, stories and checkpoints | line signals | [references/line-signals.md](references/line-signals.md) |
-
-## Files in short
-
-1. Read `dispatch_id`, `prompt_path` and `artifact_path` from `signal.json`, afresh for every step.
-2. Read the prompt and do the work.
-3. Write `{"dispatch_id": N, "data": {...}}` to `artifact_path`: valid JSON, no Markdown around it.
-   Write to a temporary name in the same folder, then rename.
-4. Cannot do it? Write no artifact. Set `"status": "error"` and the reason in `signal.json`.
-
-## Text in short
-
-- The signal is one line at column 0, in the exact upper-case form, at the end of your last message.
-- Outside code fences, quotes, comments and tags. No bold, no bullet, no emoji before it.
-- Under it only its own sections, filled in; explanations go before it.
-- One signal, for the task you were given. Never mention a signal's name at the start of another line.
-
-## Lines in short
-
-Do not print signal lines from tools: what a tool prints never counts. Use the command, which checks
-the signal and delivers it:
-
-    interlock emit STORY_STARTED 3-1
-    interlock emit CHECKPOINT:WRITE epic-3:3-1:phase-2:5
-
-## Check yourself
-
-`interlock lint FILE --role ROLE --task TASK` says what would be accepted of a message, and why not.
-"""
 
 WORKERS: Final = {
-    "claude": "For a batch, start one sub-agent per signal with the Task tool, several in one message. Give each the worker's prompt from references/files.md. Sub-agents share nothing with you.\n",
-    "cursor": "For a batch, start one Task sub-agent per signal, up to 4 at a time, one level deep. Give each the worker's prompt from references/files.md. Sub-agents share nothing with you.\n",
-    "codex": "For a batch without sub-agents, work through the pending signals one by one, in the order of the manifest. With sub-agents, give each the worker's prompt from references/files.md.\n",
+    "claude": "For a batch, start one sub-agent per signal with the Task tool, several in one "
+    "message. Give each the worker's prompt from references/files.md. Sub-agents share nothing "
+    "with you.\n",
+    "cursor": "For a batch, start one Task sub-agent per signal, up to 4 at a time, one level "
+    "deep. Give each the worker's prompt from references/files.md. Sub-agents share nothing with "
+    "you.\n",
+    "codex": "For a batch without sub-agents, work through the pending signals one by one, in the "
+    "order of the manifest. With sub-agents, give each the worker's prompt from "
+    "references/files.md.\n",
 }
-
-FILES: Final = """\
-# Files and batches
-
-## One signal
-
-`signal.json` lies in the case's folder and names one dispatch:
-
-@SIGNAL@
-
-1. Take it only while its `status` is `waiting`.
-2. Read the file at `prompt_path`: it holds all you need and says which fields the answer has.
-3. Write the answer to `artifact_path`, wrapped as below. `dispatch_id` is a JSON integer, copied
-   from the signal you answer. Another number, a string, or none makes the answer stale: it is
-   ignored until the time is up.
-4. Wait until `signal.json` shows `waiting` with a higher `dispatch_id`, or the run is over. The
-   coordinator sets `processing` and `done`; leave those to it.
-
-The wrapped answer:
-
-@ARTIFACT@
-
-If you cannot answer: replace `signal.json` by a copy of itself with `"status": "error"` and the
-reason in `"error"`, the same `dispatch_id`. The dispatch then fails at once instead of at its
-deadline (10 minutes, if nothing else was set).
-
-Always write to a temporary file in the same folder and rename it: half a file is no answer.
-
-## A batch
-
-`batch-manifest.json` in the suite's folder lists signals that wait at the same time. It counts while
-its `status` is `pending` or `in_progress`. Without it, look for single signals.
-
-@MANIFEST@
-
-1. Read the manifest; set its `status` to `in_progress`.
-2. Read the file at `briefing_path`: what earlier batches found.
-3. If `budget-status.json` lies beside it: over 80 `percent_used`, take one signal at a time; with
-   nothing `remaining`, stop.
-4. For each entry with the status `pending`: set it to `claimed`, start a worker.
-5. When a worker is done, look whether its artifact is there. Set the entry to `done`; if it failed,
-   set the entry to `error` and the case's `signal.json` to `error` with the reason.
-6. Repeat until nothing is `pending`. The coordinator closes the batch; do not set it to `done`.
-
-Paths in the manifest are relative to the workspace root; those in `signal.json` are absolute.
-Change only the fields named here, and keep everything else as it was.
-
-## The worker's prompt
-
-@WORKER@
-
-N is the `dispatch_id` of the signal.
-"""
-
-MANAGED_BLOCK: Final = """\
-## Interlock
-
-This project is coordinated by Interlock, a program that reads signals to the letter. How to answer
-it is told in {places}.
-
-- `signal.json` waiting: read its prompt, write `{{"dispatch_id": N, "data": {{...}}}}` to its
-  `artifact_path`, by way of a temporary file and a rename.
-- Asked for a signal: one line at column 0 at the end of your last message, outside fences and
-  quotes, for the task you were given, with its sections under it and nothing else.
-- In a supervised session: report with `interlock emit TYPE PAYLOAD`.
-- Not sure? `interlock lint FILE --role ROLE --task TASK`.
-
-Made by `interlock init`; changes between the markers are overwritten.
-"""
+_VERDICT_RULE: Final = (
+    "- A verdict that lets work pass must stand alone: no remarks after it, no item that does not "
+    "hold.\n"
+)
 
 
-_TEXT_RULES: Final = """\
-## How to answer
-
-Your last message is read by a program. End it with one of the signals below.
-
-- The signal line starts at column 0 and stands alone on its line: the exact name, a colon, a
-  blank, the value, nothing more.
-- Explanations go before it. Under it come only its sections, as shown.
-- Nothing counts inside code fences, quotes, comments or tags.
-- Name only the task you were given. Say one signal, once.
-- Replace everything in [brackets]; a section that still holds a placeholder counts as absent.
-- The forms are shown indented by four blanks. Write yours without the indent.
-"""
-_VERDICT_RULE: Final = """\
-- A verdict that lets work pass must stand alone: no remarks after it, no item that does not hold.
-"""
-_LINE_RULES: Final = """\
-## How to report
-
-Print a signal as a line of its own, at column 0, in upper case. Fields are joined by colons; only
-the last may hold a colon. Nothing counts inside code fences or quotes. The forms are shown
-indented by four blanks. Write yours without the indent.
-"""
+@cache
+def _read_text(name: str) -> str:
+    """A text beside this module."""
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
 def render_signal_block(role: str, *, task_id: str | None = None, nonce: str | None = None) -> str:
@@ -181,11 +62,11 @@ def render_signal_block(role: str, *, task_id: str | None = None, nonce: str | N
     if not lines:
         raise ValueError(f"no signal belongs to the role {normalize_role(role)}")
     forms = "\n".join(f"- {row.asks}\n\n    {row.template}\n" for row in lines)
-    return f"{_LINE_RULES}\n{forms}"
+    return f"{_read_text('line-rules.md')}\n{forms}"
 
 
 def _render_text_block(legal: tuple[SignalRow, ...], task_id: str | None, nonce: str | None) -> str:
-    rules = _TEXT_RULES + (_VERDICT_RULE if any(row.alone for row in legal) else "")
+    rules = _read_text("text-rules.md") + (_VERDICT_RULE if any(row.alone for row in legal) else "")
     if nonce:
         rules += f"- Put the line `Dispatch: {nonce}` under the signal line.\n"
     return "\n".join([rules, *(_render_form(row, task_id, nonce) for row in legal)])
@@ -265,7 +146,7 @@ def render_skill_files(agent: Agent, version: str) -> dict[str, str]:
 def render_managed_block(folders: Iterable[str]) -> str:
     """What stands between the markers in AGENTS.md, naming the folders that hold the skill."""
     places = ", ".join(f"`{folder}/{SKILL_NAME}/SKILL.md`" for folder in folders)
-    return f"{BEGIN}\n{MANAGED_BLOCK.format(places=places).strip()}\n{END}"
+    return f"{BEGIN}\n{_read_text('instructions.md').replace('@PLACES@', places).strip()}\n{END}"
 
 
 def insert_block(text: str, block: str) -> str | None:
@@ -298,7 +179,7 @@ def _render_overview(agent: Agent, version: str) -> str:
         f'metadata:\n  author: interlock\n  version: "{version}"\n---\n'
     )
     stamp = f"<!--\ninterlock-skill-version: {version}\nMade by `interlock init`.\n-->\n"
-    return f"{head}\n{stamp}\n{OVERVIEW}\n## Workers\n\n{WORKERS[agent]}"
+    return f"{head}\n{stamp}\n{_read_text('overview.md')}\n## Workers\n\n{WORKERS[agent]}"
 
 
 def _render_files() -> str:
@@ -314,7 +195,7 @@ def _render_files() -> str:
     )
     manifest = encode_manifest(EXAMPLE_MANIFEST).decode()
     examples = {"SIGNAL": signal, "ARTIFACT": artifact, "MANIFEST": manifest, "WORKER": worker}
-    text = FILES
+    text = _read_text("files.md")
     for name, example in examples.items():
         text = text.replace(f"@{name}@", textwrap.indent(example.rstrip(), "    "))
     return text
