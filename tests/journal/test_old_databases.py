@@ -11,6 +11,8 @@ import pytest
 from tests.cli import triage
 from tests.cli.world import World
 
+from interlock.journal.database import open_writer
+
 DATABASES = Path(__file__).with_name("databases")
 CASES = {
     "plain": ["A", "B", "C", "D", "N1", "N2"],
@@ -24,7 +26,8 @@ def unpack(folder: Path, name: str) -> World:
     world = World(folder)
     world.db.parent.mkdir()
     world.db.write_bytes(gzip.decompress((DATABASES / f"{name}.db.gz").read_bytes()))
-    return world
+    with open_writer(world.db):  # any command that writes brings an old database up to date
+        return world
 
 
 def approve(world: World, run_id: int) -> None:

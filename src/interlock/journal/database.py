@@ -28,7 +28,7 @@ from interlock.system.errors import NoDatabaseError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 _HERE = Path(__file__).parent
 

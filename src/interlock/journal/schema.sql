@@ -1,4 +1,4 @@
--- The tables of a new database, as the migrations up to revision 0004 leave them. Migrations are
+-- The tables of a new database, as the migrations up to revision 0005 leave them. Migrations are
 -- history and stay; this file is what they come to, so that a new database need not live through
 -- it. A test compares both with the tables that the code declares.
 
@@ -364,5 +364,36 @@ CREATE TABLE triages (
     FOREIGN KEY(case_no) REFERENCES rca_cases (case_no)
 );
 
+CREATE TABLE reproduction_runs (
+    "key" TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    at FLOAT NOT NULL,
+    PRIMARY KEY ("key", attempt),
+    CONSTRAINT reproduction_attempt CHECK (attempt >= 1)
+) WITHOUT ROWID;
+
+CREATE TABLE reproductions (
+    suite_id INTEGER NOT NULL,
+    family TEXT NOT NULL,
+    case_no INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    at FLOAT NOT NULL,
+    PRIMARY KEY (suite_id, family),
+    FOREIGN KEY(suite_id) REFERENCES suites (suite_id),
+    FOREIGN KEY(case_no) REFERENCES cases (case_no)
+) WITHOUT ROWID;
+
+CREATE TABLE analyst_models (
+    model_id INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    evaluation TEXT NOT NULL,
+    examples TEXT NOT NULL,
+    made_at FLOAT NOT NULL,
+    PRIMARY KEY (model_id),
+    CONSTRAINT model_status CHECK (status in ('active', 'retired', 'refused'))
+);
+CREATE UNIQUE INDEX one_active_model ON analyst_models (status) WHERE status = 'active';
+
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);
-INSERT INTO alembic_version VALUES ('0004');
+INSERT INTO alembic_version VALUES ('0005');

@@ -3,7 +3,7 @@
 A suite is a run and an RCA case is a case: the kernel's rows hold where they stand, these what they
 are about. A symptom is a story that failures tell again and again; a root cause explains some of
 them. What must always hold is a constraint here, so that no writer can forget it. Knowledge refers
-to no suite.
+to no suite. Runs of tests at single commits are kept by what was run, so that none is run twice.
 """
 
 from sqlalchemy import (
@@ -266,4 +266,38 @@ triages = Table(
     Column("notes", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     CheckConstraint(f"category in {CATEGORIES}", name="triage_category"),
+)
+
+reproduction_runs = Table(
+    "reproduction_runs",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("record", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    CheckConstraint("attempt >= 1", name="reproduction_attempt"),
+    sqlite_with_rowid=False,
+)
+
+reproductions = Table(
+    "reproductions",
+    metadata,
+    Column("suite_id", ForeignKey("suites.suite_id"), primary_key=True),
+    Column("family", Text, primary_key=True),
+    Column("case_no", ForeignKey(cases.c.case_no), nullable=False),
+    Column("record", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+analyst_models = Table(
+    "analyst_models",
+    metadata,
+    Column("model_id", Integer, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("evaluation", Text, nullable=False),
+    Column("examples", Text, nullable=False),
+    Column("made_at", Float, nullable=False),
+    CheckConstraint("status in ('active', 'retired', 'refused')", name="model_status"),
+    Index("one_active_model", "status", unique=True, sqlite_where=text("status = 'active'")),
 )
