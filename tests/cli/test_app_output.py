@@ -20,15 +20,15 @@ Usage: interlock [OPTIONS] COMMAND [ARGS]...
   and never loses its place.
 
 Options:
-  --version             Say which.
+  --version             Show the version and exit.
   --install-completion  Install completion for the current shell.
   --show-completion     Show completion for the current shell, to copy it or
                         customize the installation.
   --help                Show this message and exit.
 
 Main jobs:
-  demo       See it all once, in seconds.
-  init       Set a project up.
+  demo       See Interlock at work, in seconds.
+  init       Set up a project.
   analyze    Find the causes of failing tests.
   deliver    Carry out a plan: written, reviewed, audited, proven, merged.
   epic       Epics: long work over many sessions.
@@ -36,26 +36,26 @@ Main jobs:
 
 Runs:
   run        Run cases through a circuit.
-  resume     Continue an unfinished run.
-  stop       Ask the process at work to stop.
-  runs       All runs in the database.
-  status     How a run stands, and which of its cases need a look.
-  logs       The journal: every decision and every refused answer, in order.
-  explain    The life of a case.
+  resume     Continue a run.
+  stop       Ask the running process to stop.
+  runs       List all runs in the database.
+  status     Show the state of a run, and which cases need attention.
+  logs       Print the journal: every decision and refused answer, in order.
+  explain    Explain a case.
   replay     Decide a recorded run again with other thresholds.
 
 People:
-  inbox      The questions that wait for a human, in all runs.
+  inbox      List the questions that wait for a human, in all runs.
   answer     Answer a question.
-  cursor     Write the prompt of a case's next step, and say where it is.
+  cursor     Write the prompt of a case's next step, and print its path.
   save       Save the answer to a case's open step.
   hitl       Human answers on issues: how comments are read.
 
 Results:
-  report     Write the report of a suite anew, as it stands.
-  causes     The root causes that are known, of all suites.
-  cause      Say what became of a root cause.
-  push       Tell ReportPortal what was reviewed.
+  report     Write the report of a suite again.
+  causes     List the known root causes of all suites.
+  cause      Show or set the status of a root cause.
+  push       Send reviewed results to ReportPortal.
   plan       Plans of tasks: check and show them.
   tune       Try other thresholds on recorded calibrations.
 
@@ -64,16 +64,16 @@ Circuits:
   simulate   Walk a circuit with random legal answers.
 
 Agents:
-  agents     Agent CLIs: what is installed, and whether it is what we know.
+  agents     List agent CLIs: installed or not, version known or not.
   mcp        Let an agent pull its work.
   serve      Serve over HTTP: agents pull their work with MCP at /mcp.
   respond    Answer signals that wait in files, with any command.
-  emit       Say a line signal.
+  emit       Send a line signal.
 
 Checks:
   doctor     Check the machine and the database.
   lint       Check prompts and transcripts.
-  conform    Put a watcher through the file protocol and show what it did.
+  conform    Test a watcher against the file protocol.
   analyst    The built-in analyst's parts: JSONL in, JSONL out.
 """
 
@@ -85,19 +85,19 @@ Usage: asterisk [OPTIONS] COMMAND [ARGS]...
   answer.
 
 Options:
-  --version             Say which.
+  --version             Show the version and exit.
   --install-completion  Install completion for the current shell.
   --show-completion     Show completion for the current shell, to copy it or
                         customize the installation.
   --help                Show this message and exit.
 
 Commands:
-  cursor     Write the prompt of a case's next step, and say where it is.
+  cursor     Write the prompt of a case's next step, and print its path.
   save       Save the answer to a case's open step, and go on to the next.
   status     Where a case stands: its step, its loops, its history.
   analyze    Find the causes of failing tests.
-  report     Write the report of a suite anew, as it stands.
-  push       Tell ReportPortal what was reviewed.
+  report     Write the report of a suite again.
+  push       Send reviewed results to ReportPortal.
   calibrate  Run a scenario with known answers and score the agent.
 """
 ANALYST = """\

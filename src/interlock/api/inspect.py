@@ -163,7 +163,7 @@ class RunOverview(msgspec.Struct, frozen=True):
 
 
 class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands, and which of its cases need a look."""
+    """Show the state of a run, and which of its cases need attention."""
 
     run: Run
     status: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interlock.agents.cli.probe import ProbeResult
     from interlock.agents.cli.profiles import Profile
 
-agents = typer.Typer(help="Agent CLIs: what is installed, and whether it is what we know.")
+agents = typer.Typer(help="List agent CLIs: installed or not, version known or not.")
 app.add_typer(agents, name="agents")
 
 
@@ -63,7 +63,7 @@ def probe(
     name: Annotated[str, typer.Argument(metavar="NAME", help="claude, codex, …")],
     json: Json = False,
 ) -> None:
-    """Run its --version and --help, and compare with what we know. Exit 6 on findings."""
+    """Run an agent's --version and --help, and compare with its profile. Exit 6 on findings."""
     import asyncio
 
     from interlock.agents.cli import probe as probing

@@ -26,8 +26,8 @@ from interlock.version import __version__
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Main jobs": {
-        "demo": ("demo", "See it all once, in seconds."),
-        "init": ("init", "Set a project up."),
+        "demo": ("demo", "See Interlock at work, in seconds."),
+        "init": ("init", "Set up a project."),
         "analyze": ("rca", "Find the causes of failing tests."),
         "deliver": ("delivery", "Carry out a plan: written, reviewed, audited, proven, merged."),
         "epic": ("epic epic_checkpoint", "Epics: long work over many sessions."),
@@ -35,26 +35,29 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Runs": {
         "run": ("run", "Run cases through a circuit."),
-        "resume": ("run", "Continue an unfinished run."),
-        "stop": ("run", "Ask the process at work to stop."),
-        "runs": ("inspect", "All runs in the database."),
-        "status": ("inspect", "How a run stands, and which of its cases need a look."),
-        "logs": ("inspect", "The journal: every decision and every refused answer, in order."),
-        "explain": ("inspect", "The life of a case."),
+        "resume": ("run", "Continue a run."),
+        "stop": ("run", "Ask the running process to stop."),
+        "runs": ("inspect", "List all runs in the database."),
+        "status": ("inspect", "Show the state of a run, and which cases need attention."),
+        "logs": (
+            "inspect",
+            "Print the journal: every decision and refused answer, in order.",
+        ),
+        "explain": ("inspect", "Explain a case."),
         "replay": ("inspect", "Decide a recorded run again with other thresholds."),
     },
     "People": {
-        "inbox": ("inbox", "The questions that wait for a human, in all runs."),
+        "inbox": ("inbox", "List the questions that wait for a human, in all runs."),
         "answer": ("inbox", "Answer a question."),
-        "cursor": ("by_hand", "Write the prompt of a case's next step, and say where it is."),
+        "cursor": ("by_hand", "Write the prompt of a case's next step, and print its path."),
         "save": ("run", "Save the answer to a case's open step."),
         "hitl": ("inbox", "Human answers on issues: how comments are read."),
     },
     "Results": {
-        "report": ("rca", "Write the report of a suite anew, as it stands."),
-        "causes": ("rca", "The root causes that are known, of all suites."),
-        "cause": ("rca", "Say what became of a root cause."),
-        "push": ("rca", "Tell ReportPortal what was reviewed."),
+        "report": ("rca", "Write the report of a suite again."),
+        "causes": ("rca", "List the known root causes of all suites."),
+        "cause": ("rca", "Show or set the status of a root cause."),
+        "push": ("rca", "Send reviewed results to ReportPortal."),
         "plan": ("plan", "Plans of tasks: check and show them."),
         "tune": ("calibrate", "Try other thresholds on recorded calibrations."),
     },
@@ -63,16 +66,19 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "simulate": ("circuits", "Walk a circuit with random legal answers."),
     },
     "Agents": {
-        "agents": ("agents", "Agent CLIs: what is installed, and whether it is what we know."),
+        "agents": (
+            "agents",
+            "List agent CLIs: installed or not, version known or not.",
+        ),
         "mcp": ("mcp", "Let an agent pull its work."),
         "serve": ("serve", "Serve over HTTP: agents pull their work with MCP at /mcp."),
         "respond": ("respond", "Answer signals that wait in files, with any command."),
-        "emit": ("emit", "Say a line signal."),
+        "emit": ("emit", "Send a line signal."),
     },
     "Checks": {
         "doctor": ("doctor", "Check the machine and the database."),
         "lint": ("lint", "Check prompts and transcripts."),
-        "conform": ("respond", "Put a watcher through the file protocol and show what it did."),
+        "conform": ("respond", "Test a watcher against the file protocol."),
         "analyst": ("analyst", "The built-in analyst's parts: JSONL in, JSONL out."),
     },
 }
@@ -168,7 +174,10 @@ def add_version_option(group: typer.Typer, name: str) -> None:
     @group.callback()
     def options(
         version: Annotated[
-            bool, typer.Option("--version", callback=echo_version, is_eager=True, help="Say which.")
+            bool,
+            typer.Option(
+                "--version", callback=echo_version, is_eager=True, help="Show the version and exit."
+            ),
         ] = False,
     ) -> None:
         pass

@@ -84,7 +84,7 @@ def cursor(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Write the prompt of a case's next step, and say where it is."""
+    """Write the prompt of a case's next step, and print its path."""
     project = open_project(db)
     changes: dict[str, Any] = {
         "repo": repo,

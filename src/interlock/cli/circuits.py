@@ -29,7 +29,7 @@ _SHOWN_PATHS = 10
 
 @circuit.command("list")
 def list_circuits(json: Json = False) -> None:
-    """The circuits of this project and the built-in ones."""
+    """List the circuits of this project and the built-in ones."""
 
     from interlock.api import circuits
     from interlock.runtime.circuits import load_bundle
@@ -54,7 +54,7 @@ def list_circuits(json: Json = False) -> None:
 
 @circuit.command()
 def show(name: CircuitName, json: Json = False) -> None:
-    """The table of a circuit: steps and rules, in order."""
+    """Show a circuit: its steps and rules, in order."""
     from interlock.engine.draw import draw_text
 
     written = _load_circuit(name)
@@ -66,7 +66,7 @@ def show(name: CircuitName, json: Json = False) -> None:
 
 @circuit.command()
 def draw(name: CircuitName, json: Json = False) -> None:
-    """The circuit as a Mermaid flowchart."""
+    """Draw a circuit as a Mermaid flowchart."""
     from interlock.engine.draw import draw as drawn
 
     picture = drawn(_load_circuit(name).circuit)
@@ -107,7 +107,7 @@ def verify_circuit(
 
 @circuit.command()
 def schema(json: Json = False) -> None:
-    """The JSON Schema of a circuit file."""
+    """Print the JSON Schema of a circuit file."""
     from interlock.engine.circuit_file import build_circuit_schema
 
     if json:
@@ -126,7 +126,7 @@ def simulate(
     sets: Sets = None,
     json: Json = False,
 ) -> None:
-    """Walk a circuit with random legal answers. Where do cases end, and at what cost?"""
+    """Walk a circuit with random legal answers. Shows where cases end, and at what cost."""
     import random
 
     from interlock.engine.simulate import simulate as walked

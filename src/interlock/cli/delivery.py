@@ -84,13 +84,14 @@ BaseRev = Annotated[
     str, typer.Option("--base", metavar="REV", help="Where the work begins; default HEAD.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict-signals", help="Answers must repeat their dispatch's mark.")
+    bool, typer.Option("--strict-signals", help="Answers must repeat their dispatch's nonce.")
 ]
 Untestable = Annotated[
-    bool, typer.Option("--allow-untestable", help="Take tasks without acceptance criteria.")
+    bool, typer.Option("--allow-untestable", help="Accept tasks without acceptance criteria.")
 ]
 DryRunFlag = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would run and cost; touch nothing.")
+    bool,
+    typer.Option("--dry-run", help="Only show what would run and its worst case; change nothing."),
 ]
 OnceOnly = Annotated[
     bool, typer.Option("--once", help="Give each task one agent's turn, then stop.")
@@ -139,7 +140,7 @@ def run(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Carry out a plan. Run again after a stop or crash, it goes on where it was."""
+    """Carry out a plan. Run it again after a stop or crash to continue where it left off."""
     from interlock.api.circuits import Circuit
     from interlock.cli.circuits import refuse_unsound
 
@@ -269,7 +270,7 @@ def _advise(result: RunResult, report: "DeliveryReport", stopped_by_once: bool) 
 
 @deliver.command()
 def status(which: Which = None, db: Db = None, json: Json = False) -> None:
-    """How each task of a delivery stands. Disturbs nobody, also while it is at work."""
+    """Show the state of each task of a delivery. Safe to use during a run."""
     report = _read_report(which, db)
     if json:
         echo_json(build_json(report))
@@ -286,7 +287,7 @@ def report(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Tell a delivery: per task what was done, by whom, the evidence and every decision."""
+    """Report on a delivery: what was done for each task, by whom, the evidence, every decision."""
     found = _read_report(which, db)
     written = write_report(found, html, markdown)
     if json:
@@ -315,7 +316,7 @@ def clean(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Remove a delivery's clone and trees. Work that is nowhere else stays; so do the reports."""
+    """Remove a delivery's clone and worktrees. Reports and work that exists nowhere else stay."""
     project = open_project(db)
     with project.read() as connection:
         found = find_delivery(connection, which)

@@ -42,12 +42,12 @@ _KILLED_AFTER = 40
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="For the small world.")] = Path(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to put it.")] = Path(
         "demo"
     ),
     json: Json = False,
 ) -> None:
-    """See it all once, in seconds. A red test run is made, analysed, and held against the truth."""
+    """See Interlock at work, in seconds. Analyses a failing test run and shows the truth."""
     from interlock.rca.demo.world import build_world
 
     echo_line = (lambda _text="": None) if json else echo

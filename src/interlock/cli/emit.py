@@ -19,7 +19,7 @@ def emit(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say a line signal. Prints the canonical line; in a supervised session, delivers it too."""
+    """Send a line signal. Prints the canonical line; in a supervised session, delivers it too."""
     line = _format_line(type_, payload)
     if not json:
         echo(line)

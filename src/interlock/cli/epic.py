@@ -66,24 +66,30 @@ SessionAgent = Annotated[
     typer.Option(
         "--agent",
         metavar="AGENT",
-        help="Who works: exec:COMMAND, or claude, codex or another of `interlock agents`.",
+        help="The agent: exec:COMMAND, claude, codex or another in `interlock agents`.",
     ),
 ]
 Cycles = Annotated[
     int | None,
-    typer.Option("--max-cycles", metavar="N", min=0, max=4000, help="Fresh sessions; default 50."),
+    typer.Option(
+        "--max-cycles", metavar="N", min=0, max=4000, help="Most sessions to start; default 50."
+    ),
 ]
 SessionTimeout = Annotated[
-    str | None, typer.Option("--session-timeout", metavar="TIME", help="Of one session: 90s, 2h.")
+    str | None,
+    typer.Option(
+        "--session-timeout", metavar="TIME", help="How long one session may take: 90s, 2h."
+    ),
 ]
 IdleTimeout = Annotated[
-    str | None, typer.Option("--idle-timeout", metavar="TIME", help="Of a silent session.")
+    str | None,
+    typer.Option("--idle-timeout", metavar="TIME", help="How long a session may be silent."),
 ]
 AskVia = Annotated[HumanChannel | None, typer.Option("--hitl", help="Where humans are asked.")]
 Hook = Annotated[
     str | None,
     typer.Option(
-        "--hook", metavar="[HOST:]PORT", help="Wait, and hear GitHub's webhooks here meanwhile."
+        "--hook", metavar="[HOST:]PORT", help="Wait, and receive GitHub's webhooks at this address."
     ),
 ]
 
@@ -114,7 +120,7 @@ def run(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Work on an epic, session by session. Run again, it goes on where it was."""
+    """Work on an epic, session by session. Run it again to continue where it left off."""
     text, file = find_epic(what)
     options = EpicOptions(
         agents=_read_agents(agent),
@@ -145,7 +151,7 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Go on with an epic from its checkpoint. It was stopped, killed, paused or waits."""
+    """Resume an epic from its checkpoint. After a stop, a crash, a pause or an answer."""
     wanted = epic_id or open_checkpoints().find_active()
     if not wanted:
         _exit_without_checkpoint(json)
@@ -186,7 +192,7 @@ def resume_run(
 
 @epic.command("status")
 def status(epic_id: EpicArgument = None, db: Db = None, json: Json = False) -> None:
-    """How an epic stands: its place, its stories, its newest run and sessions."""
+    """Show the state of an epic: its position, stories, newest run and sessions."""
     checkpoints = open_checkpoints()
     wanted = find_epic_id(checkpoints, epic_id)
     found = checkpoints.read(wanted)
@@ -226,12 +232,12 @@ def list_stories(epic_id: EpicId = None, json: Json = False) -> None:
 @story.command("set")
 def set_story(
     story_id: Annotated[str, typer.Argument(metavar="STORY", help="The story.")],
-    to: Annotated[str, typer.Argument(metavar="STATUS", help="How it stands, in any spelling.")],
+    to: Annotated[str, typer.Argument(metavar="STATUS", help="The new status, in any spelling.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; blocked needs one.")] = "",
     epic_id: EpicId = None,
     json: Json = False,
 ) -> None:
-    """Set the status of a story. What cannot follow is refused with what can."""
+    """Set the status of a story. An invalid change is refused, with the valid ones."""
     checkpoints = open_checkpoints()
     known = _read_sound(checkpoints, epic_id)
     wanted = read_status(to)

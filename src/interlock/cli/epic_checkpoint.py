@@ -31,21 +31,23 @@ from interlock.system.errors import SourceError, UsageError
 from interlock.system.text import plural
 from interlock.system.time import format_timestamp
 
-checkpoint = typer.Typer(help="The checkpoint of an epic: its place, kept.", no_args_is_help=True)
+checkpoint = typer.Typer(
+    help="Checkpoints of epics: show, write, clear, restore.", no_args_is_help=True
+)
 epic.add_typer(checkpoint, name="checkpoint")
 
 WrittenEpic = Annotated[str, typer.Option("--epic", metavar="ID", help="The epic.")]
-StoryId = Annotated[str, typer.Option("--story", metavar="ID", help="The story at hand.")]
-Phase = Annotated[str, typer.Option("--phase", help="The phase at hand, for example phase-2.")]
-Task = Annotated[str, typer.Option("--task", help="The task at hand: a number or a few words.")]
-StatusWord = Annotated[str, typer.Option("--status", help="How the story stands.")]
+StoryId = Annotated[str, typer.Option("--story", metavar="ID", help="The current story.")]
+Phase = Annotated[str, typer.Option("--phase", help="The current phase, for example phase-2.")]
+Task = Annotated[str, typer.Option("--task", help="The current task: a number or a few words.")]
+StatusWord = Annotated[str, typer.Option("--status", help="The story's status.")]
 Note = Annotated[str | None, typer.Option("--note", help="What the next session must know.")]
 Next = Annotated[
     str | None,
     typer.Option("--next", metavar="[TYPE:]TEXT", help="What the next session does first."),
 ]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete instead of archiving; with --yes.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Yes, really delete.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Confirm --delete.")]
 Number = Annotated[
     int | None, typer.Argument(metavar="NUMBER", help="The recovery's number; default the newest.")
 ]
@@ -53,7 +55,7 @@ Number = Annotated[
 
 @checkpoint.command()
 def show(name: EpicArgument = None, epic_id: EpicId = None, json: Json = False) -> None:
-    """The checkpoint of an epic, and whether it is sound."""
+    """Show the checkpoint of an epic, and whether it is sound."""
     checkpoints = open_checkpoints()
     wanted = _choose_name(name, epic_id) or checkpoints.find_active()
     found = (
@@ -97,7 +99,7 @@ def write(
     next_action: Next = None,
     json: Json = False,
 ) -> None:
-    """Keep the place of the work, and say the signal that ends this session.
+    """Save the position of the work, and send the signal that ends this session.
 
     HEAD and the branch are recorded as they are: commit first. Prints one line, the signal; in a
     supervised session, delivers it too.
@@ -150,7 +152,7 @@ def clear(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Take an epic's checkpoint out of the way. It is archived, unless you say --delete --yes."""
+    """Put an epic's checkpoint aside. It is archived, or deleted with --delete --yes."""
     if delete and not yes:
         raise UsageError("--delete loses the checkpoint for good: say --delete --yes, or archive")
     checkpoints = open_checkpoints()
@@ -171,7 +173,7 @@ def clear(
 
 @checkpoint.command("restore-stash")
 def restore_stash(number: Number = None, epic_id: EpicId = None, json: Json = False) -> None:
-    """Bring back the work that a recovery has set aside."""
+    """Restore the work that a recovery stashed."""
     checkpoints = open_checkpoints()
     wanted = find_epic_id(checkpoints, epic_id)
     restored = restore(checkpoints, wanted, number, format_timestamp(time.time()))

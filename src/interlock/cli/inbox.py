@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 @app.command()
 def inbox(
     number: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Show this question whole.")
+        str | None, typer.Argument(metavar="ID", help="Show this question in full.")
     ] = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The questions that wait for a human, in all runs."""
+    """List the questions that wait for a human, in all runs."""
     from interlock.api.inbox import read_inbox
 
     questions, groups = read_inbox(open_project(db).db)
@@ -72,7 +72,7 @@ def answer(
     ] = "",
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FIELD=VALUE", help="More fields of the answer."),
+        typer.Option("--set", metavar="FIELD=VALUE", help="Further fields of the answer."),
     ] = None,
     by: Annotated[
         str, typer.Option("--by", metavar="NAME", help="Who answers; default the user name.")
@@ -88,7 +88,7 @@ def answer(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Answer a question. The run takes it when it works, or when it is resumed."""
+    """Answer a question. The run takes it at once, or when it is resumed."""
     from interlock.api.inbox import AnswerRequest, find_user, give_answer
 
     project = open_project(db)
@@ -165,7 +165,7 @@ def read(
     ] = "",
     json: Json = False,
 ) -> None:
-    """What each recorded comment would be taken for, and why."""
+    """Show how each recorded comment would be read, and why."""
     from interlock.epic.approval.thread import may_answer
 
     may = may_answer(allow or ())

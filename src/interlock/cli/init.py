@@ -119,8 +119,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace skills that differ.")] = False,
     json: Json = False,
 ) -> None:
-    """Set a project up. Writes settings, a first circuit, skills and MCP entries; run it again at
-    will."""
+    """Set up a project. Writes settings, a first circuit, skills, MCP entries; safe to repeat."""
     root = Path()
     agents: tuple[Agent, ...] = tuple(dict.fromkeys(a.value for a in agent or _detect_agents(root)))
     skills = [*_write_starters(root), *_write_skills(root, agents, force)]

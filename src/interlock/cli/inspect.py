@@ -44,7 +44,7 @@ _MAX_ROWS = 20
 
 @app.command()
 def runs(db: Db = None, json: Json = False) -> None:
-    """All runs in the database."""
+    """List all runs in the database."""
     from interlock.api.inspect import list_overviews
 
     found = list_overviews(open_project(db).db)
@@ -76,7 +76,7 @@ def runs(db: Db = None, json: Json = False) -> None:
 
 @app.command()
 def status(run_id: RunId = None, db: Db = None, json: Json = False) -> None:
-    """How a run stands, and which of its cases need a look."""
+    """Show the state of a run, and which cases need attention."""
     from interlock.api.inspect import read_standing
 
     now = time.time()
@@ -164,13 +164,15 @@ def _echo_agents(agents: "list[AgentStatus]") -> None:
 @app.command()
 def logs(
     run_id: RunId = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print on as it grows.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing as it grows.")
+    ] = False,
     case: Annotated[str, typer.Option("--case", metavar="CASE", help="Only this case.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The journal: every decision and every refused answer, in order. With -f and --json a line
-    is one JSON object."""
+    """Print the journal: every decision and refused answer, in order. With -f and --json, each
+    line is one JSON object."""
     from interlock.api.inspect import JournalReader
     from interlock.api.records import JournalLine
 
@@ -245,13 +247,14 @@ def _case_fields(case: "CaseSummary") -> dict[str, Any]:
 def explain(
     case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
     run: Annotated[
-        int | None, typer.Option("--run", metavar="RUN", help="Default: the newest that has it.")
+        int | None,
+        typer.Option("--run", metavar="RUN", help="The run; default the newest that has the case."),
     ] = None,
     prompts: Annotated[bool, typer.Option("--prompts", help="Show the prompts too.")] = False,
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The life of a case. What was asked, what came back, what was decided and why."""
+    """Explain a case. What was asked, what came back, what was decided and why."""
     life = open_project(db).explain(case_id, run)
     if json:
         echo_json(_life_fields(life))
@@ -268,7 +271,7 @@ def replay(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Decide a recorded run again with other thresholds. Which cases go another way?"""
+    """Decide a recorded run again with other thresholds. Shows which cases go another way."""
     project, changes = open_project(db), read_thresholds(sets or ())
     number = project.run(run_id).number
     results = project.replay(number, changes, case)

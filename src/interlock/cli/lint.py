@@ -52,12 +52,12 @@ Files = Annotated[
     list[str] | None, typer.Argument(help="Prompts, skills, transcripts; - is stdin.")
 ]
 As = Annotated[
-    LintKind | None, typer.Option("--as", help="Take the files as this, whatever they hold.")
+    LintKind | None, typer.Option("--as", help="Treat the files as this, whatever they contain.")
 ]
 Role = Annotated[str | None, typer.Option(help="Who speaks in the transcript, or is taught.")]
 Task = Annotated[str | None, typer.Option(help="The task that was dispatched.")]
 Recorded = Annotated[Format | None, typer.Option("--format", help="How it was recorded.")]
-Strict = Annotated[bool, typer.Option("--strict-signals", help="Ask for the dispatch's nonce.")]
+Strict = Annotated[bool, typer.Option("--strict-signals", help="Require the dispatch's nonce.")]
 Nonce = Annotated[str | None, typer.Option(help="The dispatch's nonce.")]
 Jsonl = Annotated[
     list[str] | None,

@@ -67,7 +67,7 @@ Agents = Annotated[
     typer.Option(
         "--agent",
         metavar="[ROLE=]AGENT",
-        help="Who answers a role, or all: claude, codex or another of `interlock agents`, "
+        help="Who answers a role, or all: claude, codex or another in `interlock agents`, "
         "exec:COMMAND, acp:COMMAND, script:FILE, or for rca basic; repeatable.",
     ),
 ]
@@ -90,10 +90,10 @@ Parallel = Annotated[
 ]
 Limited = Annotated[
     RateLimitPolicy,
-    typer.Option("--on-limit", help="At a rate limit: wait for its end, or leave with exit 75."),
+    typer.Option("--on-limit", help="At a rate limit: wait until it ends, or exit with 75."),
 ]
-New = Annotated[bool, typer.Option("--new", help="Begin anew even if such a run is unfinished.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Stay and wait for humans instead of exit 4.")]
+New = Annotated[bool, typer.Option("--new", help="Start a new run even if one is unfinished.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for people instead of exiting with 4.")]
 
 
 class RunFlags(msgspec.Struct, frozen=True):

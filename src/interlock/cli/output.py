@@ -51,7 +51,7 @@ CircuitName = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Another threshold; may be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a threshold; may be repeated."),
 ]
 
 

@@ -146,7 +146,7 @@ PortalKey = Annotated[
     Path | None,
     typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
 ]
-New = Annotated[bool, typer.Option("--new", help="Begin a new suite of that name.")]
+New = Annotated[bool, typer.Option("--new", help="Start a new suite of that name.")]
 _BY_HAND = 5
 
 
@@ -175,12 +175,12 @@ def analyze(
     parallel: Parallel = None,
     rp_key: PortalKey = None,
     new: New = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay and wait for the review.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the review.")] = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Find the causes of failing tests. Run again, it takes what is new and goes on."""
+    """Find the causes of failing tests. Run it again to continue with new failures and answers."""
     project = open_project(db)
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
@@ -250,7 +250,7 @@ def report(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Write the report of a suite anew, as it stands."""
+    """Write the report of a suite again."""
     with open_project(db).read() as connection:
         suite = analysis.get_suite(connection, suite_id)
         _show_suite(
@@ -340,13 +340,13 @@ def push(
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="NAME", help="Who says so; default ASTERISK_USER, or who the token is."
+            "--by", metavar="NAME", help="Who signs; default ASTERISK_USER, or the token's owner."
         ),
     ] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Tell ReportPortal what was reviewed. Each item gets its defect type and a comment."""
+    """Send reviewed results to ReportPortal. Each item gets its defect type and a comment."""
     from interlock.rca.findings import collect_updates
     from interlock.rca.knowledge.suites import list_launches, list_suite_cases
     from interlock.rca.sources.reportportal.client import URL_VARIABLE, find_address
@@ -423,11 +423,11 @@ class CauseStatus(StrEnum):
 
 @app.command()
 def causes(
-    everything: Annotated[bool, typer.Option("--all", help="Archived ones, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include archived ones.")] = False,
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """The root causes that are known, of all suites."""
+    """List the known root causes of all suites."""
     from interlock.rca.knowledge.causes import list_causes as known
 
     with open_project(db).read() as connection:
@@ -453,14 +453,14 @@ def causes(
 def cause(
     rca_id: Annotated[int, typer.Argument(metavar="ID", help="The root cause, see causes.")],
     status: Annotated[
-        CauseStatus | None, typer.Argument(metavar="[STATUS]", help="What it becomes.")
+        CauseStatus | None, typer.Argument(metavar="[STATUS]", help="The new status.")
     ] = None,
     ticket: Annotated[str, typer.Option("--ticket", metavar="KEY", help="Its ticket.")] = "",
     link: Annotated[str, typer.Option("--link", metavar="URL", help="The ticket's page.")] = "",
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Say what became of a root cause. When one that is resolved comes back, it is a regression."""
+    """Show or set the status of a root cause. If a resolved one comes back, it is a regression."""
     from interlock.rca.knowledge.causes import find_rca, set_rca_status, set_ticket
     from interlock.system.errors import SourceError
 

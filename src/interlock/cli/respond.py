@@ -44,7 +44,7 @@ def respond(
     parallel: Annotated[
         int, typer.Option("--parallel", min=1, help="How many workers at once.")
     ] = 4,
-    once: Annotated[bool, typer.Option("--once", help="Leave when nothing waits.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit when nothing is waiting.")] = False,
     timeout: Annotated[
         str, typer.Option("--timeout", help="How long one answer may take: 90s, 10m.")
     ] = "10m",
@@ -141,15 +141,15 @@ def conform(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Scenarios at once.")] = 4,
     keep: Annotated[
         Path | None,
-        typer.Option("--keep", help="Play in this new folder and leave files and logs there."),
+        typer.Option("--keep", help="Use this new folder, and keep files and logs there."),
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Also write JUnit XML to this file.")
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show the scenarios and leave.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
     json: Json = False,
 ) -> None:
-    """Put a watcher through the file protocol and show what it did. Exit 6 if it broke a rule."""
+    """Test a watcher against the file protocol. Exit 6 if it broke a rule."""
     from interlock.system.time import parse_duration
     from interlock.testing.conform import kit as report
     from interlock.testing.conform.kit import ConformKit

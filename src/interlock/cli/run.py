@@ -89,7 +89,7 @@ def run(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Run cases through a circuit. Run again after a stop or crash, it continues where it was."""
+    """Run cases through a circuit. Run it again after a stop or crash to continue."""
     from interlock.api.circuits import Circuit
     from interlock.cli.circuits import refuse_unsound
     from interlock.runtime.circuits import read_case_file
@@ -138,7 +138,7 @@ def resume(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Continue an unfinished run. It was stopped, killed, waits or is out of budget."""
+    """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
     project = open_project(db)
     files = read_file_flags(dispatch, root, watch, batch_size)
     flags = RunFlags(agent, slots, budget, parallel, files)
@@ -217,7 +217,7 @@ def stop(
     now: Annotated[bool, typer.Option("--now", help="Do not wait for answers.")] = False,
     json: Json = False,
 ) -> None:
-    """Ask the process at work to stop. What it has is kept; resume continues."""
+    """Ask the running process to stop. Nothing is lost; resume continues."""
     project = open_project(db)
     writer = project.writer()
     if writer is None:
@@ -251,7 +251,7 @@ def save(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Save the answer to a case's open step. The run takes it when it works or is resumed."""
+    """Save the answer to a case's open step. The run takes it at once, or when it is resumed."""
     from interlock.api.manual import save_answer
 
     project = open_project(db)

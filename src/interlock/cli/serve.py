@@ -26,7 +26,7 @@ _LONGEST_TOKEN = 4096
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option("--host", help="The address to serve at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")
     ] = 8787,
@@ -36,11 +36,15 @@ def serve(
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name clients use; repeatable."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="A host name that clients use; repeatable."
+        ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option("--allow-origin", metavar="URL", help="A page that may ask; repeatable."),
+        typer.Option(
+            "--allow-origin", metavar="URL", help="A web origin that may connect; repeatable."
+        ),
     ] = None,
     db: Db = None,
     json: Json = False,
