@@ -5,6 +5,7 @@ marked `soak` says again, at length, what other tests say; `make soak` has it, `
 """
 
 import asyncio
+import compileall
 import inspect
 import os
 import sys
@@ -15,6 +16,14 @@ from hypothesis import HealthCheck, settings
 
 # `python3` in a plan or a script is this interpreter, not a version manager's slow shell script.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+# Tests start more than a thousand processes of Interlock: it is compiled here, once. What a test
+# writes is not kept compiled: a module written anew in the same second could be run as it was.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+sys.dont_write_bytecode = False  # of this process: pytest keeps the tests that it has rewritten
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    for folder in ("src", "tests/world"):
+        compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
 
 settings.register_profile(
     "steady",

@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from enum import IntEnum
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, NoReturn
 
@@ -135,13 +136,7 @@ class _Verbs(TyperGroup):
         return [name for group in VERBS.values() for name in group]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        for group in VERBS.values():
-            if cmd_name in group:
-                for module in group[cmd_name][0].split():
-                    import_module(f"interlock.cli.{module}")
-                # Verbs are registered when their module is loaded, after this group was built.
-                return typer.main.get_group(app).commands[cmd_name]
-        return None
+        return _load_verb(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, group in VERBS.items():
@@ -161,6 +156,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@cache
+def _load_verb(name: str) -> Any:
+    """A verb, or None. Built once, also in a process that is given many commands."""
+    for group in VERBS.values():
+        if name in group:
+            for module in group[name][0].split():
+                import_module(f"interlock.cli.{module}")
+            # Verbs are registered when their module is loaded, after the group was built.
+            return typer.main.get_group(app).commands[name]
+    return None
 
 
 def add_version_option(group: typer.Typer, name: str) -> None:
@@ -198,12 +205,15 @@ def asterisk() -> None:
     _run(by_hand, "asterisk")
 
 
+_build = cache(typer.main.get_command)
+
+
 def _run(verbs: typer.Typer, name: str) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # output can be printed wherever it goes
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        code = verbs(prog_name=name, standalone_mode=False)
+        code = _build(verbs)(prog_name=name, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except InterlockError as error:
         wrong_words = isinstance(error, UsageError | SourceError | CircuitError)
