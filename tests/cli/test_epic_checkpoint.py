@@ -21,16 +21,16 @@ LINE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:phase-2:5\n"
 GROUP = """\
 Usage: interlock epic checkpoint [OPTIONS] COMMAND [ARGS]...
 
-  The checkpoint of an epic: its place, kept.
+  Checkpoints of epics: show, write, clear, restore.
 
 Options:
   --help  Show this message and exit.
 
 Commands:
-  show           The checkpoint of an epic, and whether it is sound.
-  write          Keep the place of the work, and say the signal that ends...
-  clear          Take an epic's checkpoint out of the way.
-  restore-stash  Bring back the work that a recovery has set aside.
+  show           Show the checkpoint of an epic, and whether it is sound.
+  write          Save the position of the work, and send the signal that...
+  clear          Put an epic's checkpoint aside.
+  restore-stash  Restore the work that a recovery stashed.
 """
 
 
