@@ -414,6 +414,16 @@ def test_a_folder_with_other_things_is_not_written_into_and_nothing_is_analysed(
     assert [path.name for path in (world.folder / "mine").iterdir()] == ["notes.txt"]
 
 
+def test_a_report_that_was_killed_while_it_was_written_is_written_anew(world: World) -> None:
+    """Also if it got no further than the first bytes of the first file."""
+    world.write("red.xml", junit(KEY))
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    world.write(f"half/.report.json.{gone.pid}-1.new", "{")
+    assert world.say("analyze", "red.xml", "--out", "half").code == 4
+    assert {path.name for path in (world.folder / "half").iterdir()} == {*REPORT, "jira-drafts"}
+
+
 def test_two_analyses_at_once_on_one_store(world: World) -> None:
     world.write("red.xml", junit(KEY))
     told(world, "red.xml")

@@ -21,6 +21,7 @@ DAEMON = """\
 if [ -e answer ]; then echo '{"confidence": 0.9}'; exit; fi
 trap '' TERM
 setsid sh -c 'trap "" TERM; echo $$ > daemon; exec sleep 300' &
+setsid env -i sh -c 'trap "" TERM; echo $$ > stranger; exec sleep 300' &
 echo $$ > agent
 exec sleep 300
 """
@@ -35,8 +36,9 @@ def at_work(folder: Path) -> Iterator[tuple[World, "subprocess.Popen[str]", list
     world.cases("A")
     world.write("agent.sh", DAEMON).chmod(0o755)
     run = world.start(*RUN)
-    until(lambda: noted(folder / "agent") and noted(folder / "daemon"), "the agent works")
-    pids = [int(noted(folder / name)) for name in ("agent", "daemon")]
+    names = ("agent", "daemon", "stranger")
+    until(lambda: all(noted(folder / name) for name in names), "the agent works")
+    pids = [int(noted(folder / name)) for name in names]
     try:
         yield world, run, pids
     finally:
@@ -60,6 +62,9 @@ def test_what_a_killed_interlock_left_is_ended_when_the_run_goes_on(tmp_path: Pa
         said = world.type("resume", "--json")
         assert (said.code, said.json["ends"]) == (0, {"kept": 1})
         assert all(map(gone, pids))
+        told = "ended 3 processes that agents of an earlier Interlock had left: "
+        assert told in said.err
+        assert all(f"({pid})" in said.err for pid in pids)
 
 
 def test_a_second_interlock_that_lives_keeps_its_agents(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Whole runs worked over HTTP: two revisions, sessions and none, who dies, who comes back."""
 
 import asyncio
+import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +14,7 @@ from tests.agents.mcp.test_worker import RUN, SURE, refusals, start
 from tests.cli import triage
 from tests.cli.world import LIMIT, World, ended
 from tests.soak import again
-from tests.web.serving import TOKEN, killed_at_work, remote, served
+from tests.web.serving import TOKEN, Served, killed_at_work, remote, served
 
 
 @pytest.fixture
@@ -54,6 +56,59 @@ async def test_a_dead_workers_dispatch_goes_to_another_under_a_new_fence(
             assert (await submit(two, work, SURE))["accepted"]
     assert ended(run).json["ends"] == {"kept": 1}
     assert refusals(world) == {"Stale": 1}
+
+
+def call_without_cookies(server: Served, tool: str, **arguments: object) -> dict[str, Any]:
+    """A client of the newest revision that keeps neither cookies nor connections."""
+    version = {"io.modelcontextprotocol/protocolVersion": NOW}
+    meta = {
+        **version,
+        "io.modelcontextprotocol/clientInfo": {"name": "curl", "version": "8"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": f"interlock_{tool}", "arguments": arguments, "_meta": meta},
+    }
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": NOW,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": f"interlock_{tool}",
+        "Connection": "close",
+    }
+    said = httpx.post(server.mcp, json=body, headers=headers, timeout=LIMIT)
+    text = said.text.partition("data: ")[2] or said.text
+    found = json.loads(text)["result"]["structuredContent"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.soak
+async def test_a_client_without_cookies_is_missed_within_twenty_seconds(world: World) -> None:
+    """One that only thinks is not robbed: the first valid answer counts, the other is refused."""
+    world.cases("A", "B", "C")
+    with served(world) as server:
+        run = start(world)
+        first = call_without_cookies(server, "next")
+        second = call_without_cookies(server, "next")
+        async with remote(server, NOW) as two:
+            other = await take(two)
+            offered = [await take(two, wait=30), await take(two, wait=30)]
+            assert [each["fence"] for each in offered] == [2, 2]
+            answer = call_without_cookies(server, "submit", **_held(first), answer=SURE)
+            assert answer["accepted"]
+            by_id = {each["dispatch_id"]: each for each in offered}
+            late = await submit(two, by_id[first["dispatch_id"]], SURE)
+            assert (late["accepted"], late["refusal"]) == (False, "Stale")
+            assert (await submit(two, by_id[second["dispatch_id"]], SURE))["accepted"]
+            answer = call_without_cookies(server, "submit", **_held(second), answer=SURE)
+            assert (answer["accepted"], answer["refusal"]) == (False, "Stale")
+            assert (await submit(two, other, SURE))["accepted"]
+    assert ended(run).json["ends"] == {"kept": 3}
+    assert refusals(world) == {"Stale": 2}
 
 
 @pytest.mark.parametrize("mode", [BEFORE, NOW])

@@ -25,6 +25,7 @@ from interlock.system.files import write_file
 _GUARD: ContextVar["CarrierGuard | None"] = ContextVar("interlock_carrier_guard", default=None)
 _DISPATCHES = "interlock_dispatches"
 _FILE = "interlock_traceback"
+_NOTE = "interlock_note"
 
 
 def report_error(error: BaseException, *dispatch_ids: int) -> str:
@@ -33,6 +34,11 @@ def report_error(error: BaseException, *dispatch_ids: int) -> str:
     context = {"message": "background work failed", "exception": error, _DISPATCHES: dispatch_ids}
     asyncio.get_running_loop().call_exception_handler(context)
     return _describe(error, str(context.get(_FILE, "")))
+
+
+def tell_user(text: str) -> None:
+    """Show the user of this run a line."""
+    asyncio.get_running_loop().call_exception_handler({"message": text, _NOTE: True})
 
 
 def report_failure(task: "asyncio.Task[Any]") -> None:
@@ -206,6 +212,9 @@ class CrashReporter:
             loop.set_exception_handler(before)
 
     def _handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if _NOTE in context:
+            self._note(context["message"])
+            return
         error = context.get("exception")
         if not isinstance(error, Exception):
             loop.default_exception_handler(context)

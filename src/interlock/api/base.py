@@ -242,11 +242,12 @@ class ProjectBase:
         return run
 
     def prepare_circuit(
-        self, name: str, thresholds: Mapping[str, Any], prompts: Path | None = None
+        self, circuit: str | Circuit, thresholds: Mapping[str, Any], prompts: Path | None = None
     ) -> tuple[Circuit, dict[str, Any]]:
         """A circuit as the project's settings, these thresholds and a folder of prompts change it,
-        and the thresholds that are not its own. The display is told of rules that they turn off."""
-        own = Circuit.load(name, self.path)
+        and the thresholds that are not its own. UnsoundError if it cannot be run so; the display is
+        told of rules that the thresholds turn off."""
+        own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
         if prompts is not None:
             own = own.with_prompts(prompts, self.display.note)
         changed, changes = own.with_thresholds(self.settings.thresholds, thresholds)

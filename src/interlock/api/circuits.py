@@ -29,6 +29,7 @@ class UnsoundError(CircuitError):
     """The circuit has errors, so nothing was started."""
 
     def __init__(self, circuit: str, findings: list[Finding]) -> None:
+        self.circuit = circuit
         self.findings = findings
         first = findings[0].message if findings else ""
         super().__init__(f"circuit {circuit} is not sound, so nothing was started: {first}")

@@ -21,7 +21,7 @@ from interlock.agents.registry import FUNCTION, agents_folder
 from interlock.api import inbox as inbox_
 from interlock.api import inspect
 from interlock.api.base import ProjectBase, build_digest
-from interlock.api.circuits import Circuit, refuse_unsound
+from interlock.api.circuits import Circuit
 from interlock.api.inbox import AnswerRequest, Question, SavedAnswer
 from interlock.api.run import Run, RunWork
 from interlock.api.work import Display, load_circuit
@@ -116,8 +116,7 @@ class Project(ProjectBase):
         over, it is only returned. Other input under the same id is refused.
         """
         own = circuit if isinstance(circuit, Circuit) else Circuit.load(circuit, self.path)
-        changed, changes = own.with_thresholds(self.settings.thresholds, set or {})
-        refuse_unsound(changed.source, own.source.circuit)
+        changed, changes = self.prepare_circuit(own, set or {})
         lines = _encode_cases(cases)
         new_cases = parse_cases(lines, "cases")
         agents = _group_by_role(agents)

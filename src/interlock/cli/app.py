@@ -215,8 +215,10 @@ def _run(verbs: typer.Typer, name: str) -> NoReturn:
     try:
         code = _build(verbs)(prog_name=name, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+    except CircuitError as error:
+        _fail_for_circuit(name, error)
     except InterlockError as error:
-        wrong_words = isinstance(error, UsageError | SourceError | CircuitError)
+        wrong_words = isinstance(error, UsageError | SourceError)
         _fail(name, _add_hint(error, name), ExitCode.USAGE if wrong_words else ExitCode.FAILED)
     except _COMMAND_LINE_ERROR as error:
         error.show()
@@ -225,6 +227,18 @@ def _run(verbs: typer.Typer, name: str) -> NoReturn:
         sys.exit(ExitCode.INTERRUPTED)
     finally:
         _flush_stdout()
+
+
+def _fail_for_circuit(name: str, error: CircuitError) -> NoReturn:
+    """A file that cannot be read is wrong input; one that can, and is not sound, has findings,
+    whatever verb was given it."""
+    from interlock.api.circuits import UnsoundError
+    from interlock.cli.circuits import format_unsound
+
+    if isinstance(error, UnsoundError):
+        echo_note(format_unsound(error))
+        _fail("", str(error), ExitCode.FINDINGS)
+    _fail(name, str(error), ExitCode.USAGE)
 
 
 def _fail(name: str, problem: str, code: int) -> NoReturn:

@@ -15,7 +15,7 @@ from interlock.system.errors import CircuitError, SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from interlock.engine.circuit import Circuit
+    from interlock.api.circuits import UnsoundError
     from interlock.engine.circuit_file import CircuitSource
     from interlock.engine.simulate import Simulation
     from interlock.engine.verify.finding import Finding, VerifyReport
@@ -129,11 +129,13 @@ def simulate(
     """Walk a circuit with random legal answers. Shows where cases end, and at what cost."""
     import random
 
+    from interlock.api.circuits import refuse_unsound
     from interlock.engine.simulate import simulate as walked
 
     own = _load_circuit(name)
     written = _apply_thresholds(own, sets)
-    refuse_unsound(written, own.circuit)
+    for finding in refuse_unsound(written, own.circuit):
+        echo_note(f"note: with these thresholds {finding.message}")
     result = walked(written.circuit, cases, random.Random(seed))  # noqa: S311
     if json:
         echo_json({"circuit": name, "seed": seed, **msgspec.to_builtins(result)})
@@ -188,18 +190,10 @@ _OVERLAP = "circuit.overlap"
 """Only counted unless asked for: tables whose first fitting row goes first have many."""
 
 
-def refuse_unsound(written: "CircuitSource", own: "Circuit") -> None:
-    """A circuit with errors is not run: its findings are shown instead."""
-    from interlock.api import circuits
-
-    try:
-        for finding in circuits.refuse_unsound(written, own):
-            echo_note(f"note: with these thresholds {finding.message}")
-    except circuits.UnsoundError as error:
-        echo_note(f"circuit {written.circuit.name} is not sound, so nothing was started:")
-        for finding in error.findings:
-            echo_note(format_finding(finding))
-        raise typer.Exit(ExitCode.FINDINGS) from None
+def format_unsound(error: "UnsoundError") -> str:
+    """All findings for which a circuit is not run."""
+    head = f"circuit {error.circuit} is not sound, so nothing was started:"
+    return "\n".join([head, *map(format_finding, error.findings)])
 
 
 def _echo_report(report: "VerifyReport", notes: bool) -> None:

@@ -141,37 +141,32 @@ def run(
     json: Json = False,
 ) -> None:
     """Carry out a plan. Run it again after a stop or crash to continue where it left off."""
-    from interlock.api.circuits import Circuit
-    from interlock.cli.circuits import refuse_unsound
-
     project = open_project(db)
     settings = project.settings
     options = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
-    own = Circuit.load("delivery", project.path)
-    changed, changes = own.with_thresholds(settings.thresholds, read_thresholds(sets or ()))
-    refuse_unsound(changed.source, own.source.circuit)
+    circuit, changes = project.prepare_circuit("delivery", read_thresholds(sets or ()))
     flags = RunFlags(agent, slots, budget, parallel)
 
     config = project.new_config("delivery", changes)
     config = add_stand_ins(merge_config(add_role_settings(config, settings), flags))
     if dry_run:
-        _report_dry_run(plan_dry_run(options, project, changed.source, config), json=json)
+        _report_dry_run(plan_dry_run(options, project, circuit.source, config), json=json)
         return
     if new or not has_earlier_run(project, options):
         # Said before anything is created: a missing agent leaves no trace.
-        require_agents(changed.source.circuit, config)
-        project.build_pool(changed.source.circuit, config)
+        require_agents(circuit.source.circuit, config)
+        project.build_pool(circuit.source.circuit, config)
     with project.write() as connection:
         found = None if new else find_earlier_run(connection, options)
         if found is None:
             terms = build_config(options, settings, project.db, choose_slug(options, project.db))
-            found = begin_delivery(connection, own.bundle, config, terms, options.fingerprint)
+            found = begin_delivery(connection, circuit.bundle, config, terms, options.fingerprint)
         else:
             found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
             echo_note(f"continuing run {found.run_id} of this plan (--new starts another)")
-        circuit, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
-        require_agents(circuit, config)
-        pool = project.build_pool(circuit, config)
+        table, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
+        require_agents(table, config)
+        pool = project.build_pool(table, config)
         _work_on(project, connection, found.run_id, pool, wait, on_limit, once=once, json=json)
 
 

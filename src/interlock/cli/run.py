@@ -91,14 +91,12 @@ def run(
 ) -> None:
     """Run cases through a circuit. Run it again after a stop or crash to continue."""
     from interlock.api.circuits import Circuit
-    from interlock.cli.circuits import refuse_unsound
     from interlock.runtime.circuits import read_case_file
 
     project = open_project(db)
     own = Circuit.load(circuit, project.path)
     thresholds = read_thresholds(sets or ())
-    changed, _ = own.with_thresholds(project.settings.thresholds, thresholds)
-    refuse_unsound(changed.source, own.source.circuit)
+    project.prepare_circuit(own, thresholds)
     files = read_file_flags(dispatch, root, watch, batch_size)
     flags = RunFlags(agent, slots, budget, parallel, files)
 

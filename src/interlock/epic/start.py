@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.api.circuits import Circuit, refuse_unsound
+from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
@@ -181,10 +181,8 @@ def _begin_or_continue(
 def _build_run_config(
     project: Project, options: EpicOptions, before: RunConfig | None
 ) -> tuple[Circuit, RunConfig]:
-    circuit = Circuit.load("epic", project.path)
     given = {} if options.max_cycles is None else {"max_cycles": options.max_cycles}
-    changed, changes = circuit.with_thresholds(project.settings.thresholds, given)
-    refuse_unsound(changed.source, circuit.source.circuit)
+    circuit, changes = project.prepare_circuit("epic", given)
     config = before or project.new_config("epic", changes)
     return circuit, msgspec.structs.replace(
         config,

@@ -32,7 +32,7 @@ from interlock.rca.sources.reportportal.client import parse_launch_word
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
-from interlock.system.files import write_file
+from interlock.system.files import remove_staged, write_file
 from interlock.system.time import format_timestamp, parse_timestamp
 
 CIRCUIT = "rca"
@@ -99,6 +99,8 @@ def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
 OUT = Path("interlock-report")
 _DRAFTS = "jira-drafts"
 _MARK = "report.json"
+_SHOWN = ("report.html", "report.md", _MARK, "regression-report.md")
+"""The order in which documents are named to a user."""
 _PATTERN = "*?["
 
 
@@ -246,17 +248,19 @@ def choose_report_folder(name: str, out: Path | None) -> Path:
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write all documents; drafts of an earlier report that are no more true are removed."""
+    """Write all documents; drafts of an earlier report that are no more true are removed. Whatever
+    moment it is killed at, the next one finds a folder that is empty or a report's."""
     names = []
     _remove_drafts(folder)
     try:
-        (folder / _DRAFTS).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for name, raw in render_documents(findings):
             write_file(folder / name, raw, sync=False, mode=0o666)
             names.append(name)
+            (folder / _DRAFTS).mkdir(exist_ok=True)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
-    documents = [name for name in names if "/" not in name]
+    documents = sorted((name for name in names if "/" not in name), key=_SHOWN.index)
     drafts = len(names) > len(documents)
     return [folder / name for name in documents] + ([folder / _DRAFTS] if drafts else [])
 
@@ -266,6 +270,7 @@ def check_report_folder(folder: Path) -> None:
     try:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--out {folder} is a file; name a folder")
+        remove_staged(folder)
         if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file():
             raise StateError(f"{folder} holds other things; name an empty folder with --out")
     except OSError as error:

@@ -95,9 +95,40 @@ def is_running(pid: int, started: str) -> bool:
     return True
 
 
-def choose_mark(text: str) -> int:
-    """A number by which all that a process starts can be known: see `set_mark`."""
-    return (1 << 61) + int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
+_PID_BITS = 22  # the most that Linux allows
+_MARKED = 1 << 62
+
+
+class ProcessMark(NamedTuple):
+    """What a mark says: the group it is of, and the process that set it."""
+
+    group: int
+    owner: int
+
+
+def choose_mark(group: str, text: str) -> int:
+    """A number by which all that a process starts can be known: see `set_mark`. It tells its group
+    and us, too, for when we are no more."""
+    return (
+        _MARKED
+        | _hash(group, 2) << 24 + _PID_BITS
+        | os.getpid() % (1 << _PID_BITS) << 24
+        | _hash(text, 3)
+    )
+
+
+def parse_mark(mark: int) -> ProcessMark | None:
+    if mark >> 62 != 1:
+        return None
+    return ProcessMark(mark >> 24 + _PID_BITS & 0xFFFF, mark >> 24 & (1 << _PID_BITS) - 1)
+
+
+def belongs_to(mark: ProcessMark, group: str) -> bool:
+    return mark.group == _hash(group, 2)
+
+
+def _hash(text: str, size: int) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=size).digest())
 
 
 def set_mark(pid: int, mark: int) -> None:

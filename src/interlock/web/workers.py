@@ -1,9 +1,10 @@
 """Workers over HTTP: the SDK's own application, and which of its clients are still there.
 
 A client is known by its session. Revisions without sessions get a cookie: whoever sends it back is
-one worker, and gone when it has no connection any more. Such a client, like one whose session ended
-or that hung up and did not come back soon, gives back what it held. A client that keeps no cookies
-is known by its lease alone, and missed when that runs out.
+one worker. A client that keeps no cookies is known by the lease that it names. All of them are
+there while they have a connection or a request open. One that has none any more, and does not come
+back soon, is silent: others are offered its work, and the first valid answer counts. A client that
+ends its session gives back what it held at once.
 """
 
 import asyncio
@@ -26,7 +27,11 @@ from interlock.web.server import MountedApp
 
 MCP_PATH: Final = "/mcp"
 ABSENCE_SECONDS: Final = 5.0
-"""Seconds after which a client that hung up is taken for dead."""
+"""Seconds after which a client that hung up is silent."""
+ABSENCE_WITHOUT_COOKIE: Final = 20.0
+"""The same for clients that keep no cookies: many of them close idle connections as well."""
+_KEPT_OPEN: Final = 600
+"""Seconds for which clients are asked to keep an idle connection open."""
 _MAX_SESSIONS: Final = 200
 _COOKIE: Final = "interlock-worker"
 
@@ -37,72 +42,93 @@ class ClientPresence:
     def __init__(self, app: App, workers: WorkerRegistry) -> None:
         self._app = app
         self._workers = workers
+        workers.on_recognised = self._recognise
+        self._visitors: dict[str, str] = {}
         self._open_requests: Counter[str] = Counter()
         self._connections: dict[str, set[Connection]] = {}
         self._missed: dict[str, asyncio.TimerHandle] = {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        connection = scope.get(SCOPE_KEY)
+        connection = connection if isinstance(connection, Connection) else None
         session = _read_header(scope, SESSION_HEADER)
         request = _Request(receive, send)
+        visitor = ""
         if not session:
             session = _read_cookie(scope)
+            if not session:
+                session = visitor = request.introduce()
+                self._visitors[visitor] = visitor
+            named = f"{NEW_CLIENT}{visitor}" if visitor else session
             scope["headers"] = [
                 *(pair for pair in scope["headers"] if pair[0] != WORKER_HEADER.encode()),
-                (WORKER_HEADER.encode(), (session or request.introduce()).encode()),
+                (WORKER_HEADER.encode(), named.encode()),
             ]
-            if session:
-                self._watch_connection(session, scope.get(SCOPE_KEY))
-        if not session:
-            await self._app(scope, receive, request.send)
-            return
+            if connection is not None:
+                connection.keep_alive(_KEPT_OPEN if visitor else MAX_LEASE)
+                if not visitor:
+                    self._watch_connection(session, connection, ABSENCE_SECONDS)
         self._request_began(session)
         try:
             await self._app(scope, request.receive, request.send)
         finally:
             ended = scope["method"] == "DELETE" and request.status < 300
-            self._request_ended(session, ended=ended, hung_up=request.hung_up)
+            session = self._visitors.pop(visitor, session)
+            absence = ABSENCE_WITHOUT_COOKIE if visitor else ABSENCE_SECONDS
+            hung_up = absence if request.hung_up else None
+            self._request_ended(session, ended=ended, hung_up=hung_up)
+            if visitor and connection is not None and self._workers.holds_work(session):
+                self._watch_connection(session, connection, absence)
 
-    def _watch_connection(self, session: str, connection: object) -> None:
-        """A client that keeps a cookie keeps its connection, too, if we let it: then losing it
-        means that the client is gone."""
+    def _recognise(self, visitor: str, session: str) -> None:
+        """The client of a request under way turns out to be that one."""
+        if visitor in self._visitors:
+            self._visitors[visitor] = session
+            self._open_requests[visitor] -= 1
+            self._request_began(session)
+
+    def _watch_connection(self, session: str, connection: Connection, absence: float) -> None:
+        """A client keeps its connection, if we let it: then losing it means that the client is
+        gone, most likely."""
         known = self._connections.setdefault(session, set())
-        if isinstance(connection, Connection) and connection not in known:
+        if connection not in known:
             known.add(connection)
-            connection.keep_alive(MAX_LEASE)
-            connection.on_lost.add(lambda: self._connection_lost(session, connection))
+            connection.on_lost.add(lambda: self._connection_lost(session, connection, absence))
+            if connection.transport.is_closing():
+                self._connection_lost(session, connection, absence)
 
-    def _connection_lost(self, session: str, connection: Connection) -> None:
+    def _connection_lost(self, session: str, connection: Connection, absence: float) -> None:
         known = self._connections.get(session, set())
+        if connection not in known:
+            return
         known.discard(connection)
         if not known:
             self._connections.pop(session, None)
             if not self._open_requests[session]:
-                self._expect_soon(session)
+                self._expect_soon(session, absence)
 
     def _request_began(self, session: str) -> None:
         self._open_requests[session] += 1
         if waiting := self._missed.pop(session, None):
             waiting.cancel()
 
-    def _request_ended(self, session: str, *, ended: bool, hung_up: bool) -> None:
+    def _request_ended(self, session: str, *, ended: bool, hung_up: float | None) -> None:
         self._open_requests[session] -= 1
         if ended:
             self._workers.end_session(session)
-        elif hung_up and not self._open_requests[session]:
-            self._expect_soon(session)
+        elif hung_up is not None and not self._open_requests[session]:
+            self._expect_soon(session, hung_up)
         self._open_requests += Counter()  # drops who is not here
 
-    def _expect_soon(self, session: str) -> None:
+    def _expect_soon(self, session: str, absence: float) -> None:
         if waiting := self._missed.pop(session, None):
             waiting.cancel()
-        later = asyncio.get_running_loop().call_later(
-            ABSENCE_SECONDS, self._session_missed, session
-        )
+        later = asyncio.get_running_loop().call_later(absence, self._session_missed, session)
         self._missed[session] = later
 
     def _session_missed(self, session: str) -> None:
         del self._missed[session]
-        self._workers.end_session(session)
+        self._workers.miss_session(session)
 
 
 class _Request:
@@ -117,9 +143,9 @@ class _Request:
         self._cookie = ""
 
     def introduce(self) -> str:
-        """Give a client that is not known a cookie; the name of its worker for this request."""
+        """Give a client that is not known a cookie; the name of its worker."""
         self._cookie = secrets.token_hex(16)
-        return f"{NEW_CLIENT}{KNOWN_CLIENT}{self._cookie}"
+        return f"{KNOWN_CLIENT}{self._cookie}"
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -134,6 +160,7 @@ class _Request:
             message["headers"] = [
                 *message.get("headers", ()),
                 (b"set-cookie", cookie.encode()),
+                (b"keep-alive", f"timeout={_KEPT_OPEN}".encode()),
             ]
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._over = True

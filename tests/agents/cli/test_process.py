@@ -407,7 +407,7 @@ os._exit(0)
 
 def test_an_agent_that_does_not_wait_for_its_reader_loses_nothing(tmp_path: Path) -> None:
     child = start_process(
-        ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "t"), {}
+        ProcessSpec((sys.executable, "-c", HASTY), b"", tmp_path, dict(os.environ), "w:1:1:t"), {}
     )
     assert child.wait(60) == 0
     out, _ = child.communicate()
@@ -428,7 +428,7 @@ def test_what_cannot_start_says_why(
     tmp_path: Path, argv: tuple[str, ...], folder: str, sentence: str
 ) -> None:
     with pytest.raises(SourceError, match=sentence):
-        start_process(ProcessSpec(argv, b"", tmp_path / folder, {}, "t"), {})
+        start_process(ProcessSpec(argv, b"", tmp_path / folder, {}, "w:1:1:t"), {})
 
 
 ENDED = ProcessEnd(exit_code=0, by="itself", started_at=0, ended_at=1, last=AgentHealth("dead", ()))

@@ -191,6 +191,45 @@ async def test_a_worker_with_two_lines_is_gone_when_both_are(tmp_path: Path) -> 
         assert (await here.take("b", wait=0))["fence"] == 2
 
 
+async def test_work_of_a_silent_worker_is_offered_and_the_first_answer_counts(
+    tmp_path: Path,
+) -> None:
+    """Nobody knows whether it died or thinks."""
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1, "free"), ask(2, "free")])
+        mine = await here.take("a")
+        assert await here.desk.answer_call("a", messages.SilenceCall()) == {"seconds_left": 900}
+        assert here.desk.keeps_answers()
+        assert [(await here.take("b", wait=0))["dispatch_id"] for _ in range(2)] == [2, 1]
+        assert not (await here.take("c", wait=0))["available"]
+        stolen = await here.submit("c", mine)
+        assert (stolen["accepted"], stolen["refusal"]) == (False, "Stale")
+        answered = asyncio.create_task(here.submit("a", mine, mind="slow"))
+        await asyncio.sleep(0)
+        here.desk.settle(1)
+        assert (await answered)["accepted"]
+        late = await here.submit("b", {**mine, "lease": "1.2.3"})
+        assert (late["accepted"], late["refusal"]) == (False, "Stale")
+        assert [each.refused for each in here.delivered] == ["Stale", "", "Stale"]
+
+
+async def test_a_silent_worker_that_is_heard_of_again_keeps_its_work(tmp_path: Path) -> None:
+    async with room(tmp_path) as here:
+        here.desk.send([ask(1, "free")])
+        mine = await here.take("a", ttl=50)
+        await here.desk.answer_call("a", messages.SilenceCall())
+        here.desk.worker_joined("a")  # whoever carries its calls is back, not the worker
+        await here.desk.answer_call("a", messages.StatusCall(mine["lease"]))
+        assert not (await here.take("b", wait=0))["available"]
+        await here.desk.answer_call("a", messages.SilenceCall())
+        here.desk.worker_joined("a")
+        assert (await here.take("b", wait=0, ttl=900))["fence"] == 2
+        here.clock.time += 51
+        here.clock.advance()
+        late = await here.submit("a", mine)
+        assert (late["accepted"], late["refusal"]) == (False, "Stale")
+
+
 @asynccontextmanager
 async def visit(folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     reader, writer = await asyncio.open_unix_connection(folder / "pull" / SOCKET_FILE)

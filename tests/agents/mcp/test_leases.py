@@ -115,6 +115,12 @@ def test_a_book_outlives_its_process(tmp_path: Path) -> None:
     assert again.find_next_expiry() == 1001 + 900
     again.forget_others({7})
     assert again.find_lease(8) is None
+    again.mark_silent("a")
+    again.grant(7, "b", 900, 1002)
+    third = book(tmp_path)
+    third.open(2000)
+    assert third.find_problem("a", 7, lease.token) is None
+    assert third.list_silent() == []
     assert (tmp_path / "leases.json").stat().st_mode & 0o777 == 0o600
 
 

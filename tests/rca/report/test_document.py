@@ -58,7 +58,7 @@ def test_keys_have_one_order() -> None:
 
 def test_every_document_is_there() -> None:
     names = [name for name, _ in render_documents(example())]
-    assert names[:4] == ["report.html", "report.md", "report.json", "regression-report.md"]
+    assert names[:4] == ["report.json", "report.html", "report.md", "regression-report.md"]
     assert all(name.startswith("jira-drafts/family-") for name in names[4:])
     assert len(names) == 16
 

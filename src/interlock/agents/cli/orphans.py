@@ -1,29 +1,35 @@
 """Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
 
 Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
-owner cannot be seen from here and whose run is over. Never by name, never another user's, never
-what an Interlock that lives looks after. This process, its ancestors and those it started are
-always spared.
+owner cannot be seen from here and whose run is over. A daemon that emptied its environment carries
+no tag, but still the mark of its agent, which tells the workspace and the owner. Never by name,
+never another user's, never what an Interlock that lives looks after. This process, its ancestors
+and those it started are always spared.
 """
 
 import functools
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
+from interlock.agents.background import tell_user
 from interlock.agents.cli.tag import TAGS, ProcessTag, read_tag
 from interlock.system.process_table import (
     HAS_PROC,
     Process,
     ProcessTable,
     SeenProcess,
+    belongs_to,
     find_ancestors,
     find_descendants,
     is_running,
     list_processes,
+    parse_mark,
+    read_mark,
     read_process,
 )
 from interlock.system.process_tree import Clock, KillReport, Survivor, kill_tree, send_signal
@@ -34,6 +40,10 @@ def describe_owner() -> str:
     me = read_process(os.getpid())
     space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
     return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
+
+
+_MAX_NAMED: Final = 5
+"""Processes that are named to the user."""
 
 
 class OrphanReport(msgspec.Struct, frozen=True):
@@ -53,13 +63,14 @@ async def cleanup_orphans(
     is_over: Callable[[ProcessTag], bool] = no_run_is_over,
     grace: float = 5.0,
 ) -> OrphanReport:
-    """End the orphans of a workspace. `is_over` is asked where nobody can tell who looks after."""
+    """End the orphans of a workspace, and tell the user. `is_over` is asked where nobody can tell
+    who looks after."""
     tags: set[ProcessTag] = set()
     over = functools.cache(is_over)
     spared: set[Process] = set()
 
     def stop_it(seen: SeenProcess) -> None:
-        if seen.process not in spared and find_orphaned_tags(seen, workspace, over):
+        if seen.process not in spared and is_orphan(seen, workspace, over):
             send_signal(seen.process, signal.SIGSTOP)
 
     async def find(stop: bool) -> dict[Process, SeenProcess]:
@@ -71,6 +82,15 @@ async def cleanup_orphans(
 
     orphans = await find(False)
     killed = await kill_tree(orphans, find, clock, grace) if orphans else KillReport()
+    if orphans:
+        names = ", ".join(
+            f"{seen.name} ({seen.process.pid})" for _, seen in sorted(orphans.items())[:_MAX_NAMED]
+        )
+        more = len(orphans) - _MAX_NAMED
+        tell_user(
+            f"ended {len(orphans)} process{'es' if len(orphans) > 1 else ''} that agents of an"
+            f" earlier Interlock had left: {names}{f' and {more} more' if more > 0 else ''}"
+        )
     return OrphanReport(tuple(sorted(tags)), killed.left, killed.remaining)
 
 
@@ -83,7 +103,7 @@ def find_orphans(
     tags: set[ProcessTag] = set()
     for seen in processes.values():
         found = find_orphaned_tags(seen, workspace, is_over)
-        if found and seen.process not in spared:
+        if seen.process not in spared and (found or has_orphaned_mark(seen, workspace)):
             roots.append(seen)
             tags |= found
     orphans = [seen for seen in find_descendants(processes, roots) if seen.alive]
@@ -108,6 +128,28 @@ def find_orphaned_tags(
     # The owner that a process names is the owner of its own tag, the last one.
     own = seen.tags[-1] if alive is False else ""
     return {tag for tag in tags if is_over(tag) or str(tag) == own}
+
+
+def is_orphan(seen: SeenProcess, workspace: str, is_over: Callable[[ProcessTag], bool]) -> bool:
+    tags = find_orphaned_tags(seen, workspace, is_over)
+    return bool(tags) or has_orphaned_mark(seen, workspace)
+
+
+def has_orphaned_mark(seen: SeenProcess, workspace: str) -> bool:
+    """Whether it has no tags any more, and nobody looks after the agent that started it. Only in
+    our own namespace of process ids: elsewhere a number names somebody else."""
+    if seen.tags or not seen.alive:
+        return False
+    mark = parse_mark(read_mark(seen.process.pid))
+    if mark is None or not belongs_to(mark, workspace):
+        return False
+    owner = read_process(mark.owner)
+    if owner is not None and owner.alive and owner.process.started <= seen.process.started:
+        return False
+    with suppress(OSError):
+        spaces = [os.stat(f"/proc/{pid}/ns/pid").st_ino for pid in ("self", seen.process.pid)]  # noqa: PTH116
+        return spaces[0] == spaces[1]
+    return False
 
 
 def is_owner_alive(text: str) -> bool | None:

@@ -93,7 +93,7 @@ def start_process(spec: ProcessSpec, tags: Mapping[str, str]) -> "Popen[bytes]":
     # A daemon may empty its environment and leave its session and its parents: only what is set
     # before it is born stays with it. Not by preexec_fn, which copies the memory map of a large
     # process at every start; an agent has not read its prompt yet.
-    set_mark(child.pid, choose_mark(spec.tag))
+    set_mark(child.pid, choose_mark(parse_tag(spec.tag).workspace, spec.tag))
     # Claude Code exits without waiting for its reader: what does not fit into the pipe is lost,
     # and its result comes last. Where the system grants no more, the usual size must do.
     with suppress(OSError, AttributeError):
@@ -114,7 +114,7 @@ class ProcessFamily:
     ) -> None:
         """Start it; `attach` takes its pipes. SourceError if it cannot be started or watched."""
         self._tag = spec.tag
-        self._mark = choose_mark(spec.tag)
+        self._mark = choose_mark(parse_tag(spec.tag).workspace, spec.tag)
         self._snapshot = snapshot
         self._close_pipes = close_pipes
         self._known: set[Process] = set()

@@ -93,15 +93,13 @@ class McpCarrier:
     def worker_joined(self, worker: str) -> None:
         """A worker is here; what it held when the last coordinator died is still its own."""
         self._workers[worker] += 1
-        self._board.book.renew(worker, self._clock.now())
+        self._board.book.renew(worker, self._clock.now(), lives=False)
 
     def worker_left(self, worker: str) -> None:
         """A worker has left or died: others may have what it held."""
         self._workers[worker] -= 1
-        if self._workers[worker] > 0 or self._board.is_closed:
-            return
-        for lease in self._board.book.list_held(worker):
-            self._board.release(lease.dispatch_id)
+        if self._workers[worker] <= 0 and not self._board.is_closed:
+            self._board.release_all(worker)
 
     async def answer_call(self, worker: str, call: messages.Call) -> dict[str, Any]:
         """What a worker gets for its call."""
@@ -121,6 +119,8 @@ class McpCarrier:
                 return _to_dict(self._build_status(worker))
             case messages.ReadCall():
                 return self._read_text(call.dispatch_id)
+            case messages.SilenceCall():
+                return {"seconds_left": self._board.mark_silent(worker)}
             case messages.HelloCall() | messages.CancelCall():
                 return {"run_id": self._board.find_run_id()}
         assert_never(call)
@@ -128,11 +128,11 @@ class McpCarrier:
     async def _wait_for_work(
         self, worker: str, call: messages.NextCall
     ) -> messages.WorkItem | messages.NoWork:
-        """Work that is free or, when none came in time, what the worker itself holds: it may have
-        lost it. Not before: several agents may share one worker, and would do the same twice."""
+        """Work that is offered or, when none came in time, what the worker itself holds: it may
+        have lost it. Not before: several agents may share one worker, and would do it twice."""
         until = self._clock.now() + max(0.0, min(call.wait, messages.MAX_WAIT))
         while not self._board.is_closed:
-            for ask in self._board.list_free():
+            for ask in self._board.list_offered(worker):
                 if not call.roles or ask.role in call.roles:
                     ttl = max(1.0, min(call.ttl, messages.MAX_LEASE))
                     timeout = self.steps[ask.step].timeout

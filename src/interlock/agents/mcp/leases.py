@@ -1,9 +1,11 @@
 """Work that is pulled: which asks are open, who holds each, until when.
 
 `LeaseBoard` knows the steps' own limits and who may answer now. `LeaseBook` keeps the leases: a
-fence rises each time a dispatch is handed out, and only the newest lease may answer. The book is a
-file, so that a coordinator that died and came back knows what it handed to whom. `WakeEvent` wakes
-all who wait when something has changed, or when their time is up.
+fence rises each time a dispatch is handed out. A lease that ended or was given back may not answer
+any more. One whose worker went silent may: nobody knows whether it died or thinks, so others are
+offered its work as well, and the first valid answer counts. The book is a file, so that a
+coordinator that died and came back knows what it handed to whom. `WakeEvent` wakes all who wait
+when something has changed, or when their time is up.
 """
 
 import asyncio
@@ -34,10 +36,13 @@ class Lease(msgspec.Struct, frozen=True):
     worker: str
     ttl: float
     until: float
+    silent: bool = False
+    """Its worker has shown no sign of life for a while."""
 
 
 class _LeaseFile(msgspec.Struct):
     leases: list[Lease] = []
+    doubled: list[Lease] = []
     fences: dict[int, int] = {}
 
 
@@ -48,6 +53,8 @@ class LeaseBook:
         self._path = path
         self._nonce = nonce
         self._held: dict[int, Lease] = {}
+        self._doubled: list[Lease] = []
+        """Of workers that went silent before another one was given the same dispatch."""
         self._fences: dict[int, int] = {}
 
     def open(self, now: float) -> None:
@@ -56,21 +63,27 @@ class LeaseBook:
         with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
             page = msgspec.json.decode(self._path.read_bytes(), type=_LeaseFile)
         self._fences = dict(page.fences)
-        self._held = {
-            each.dispatch_id: msgspec.structs.replace(
-                each, until=now + min(each.ttl, RECONNECT_GRACE)
-            )
-            for each in page.leases
-        }
+        held, self._doubled = (
+            [
+                msgspec.structs.replace(each, until=now + min(each.ttl, RECONNECT_GRACE))
+                for each in leases
+            ]
+            for leases in (page.leases, page.doubled)
+        )
+        self._held = {each.dispatch_id: each for each in held}
 
     def forget_others(self, dispatch_ids: set[int]) -> None:
         """Forget dispatches that are no more."""
         for dispatch_id in self._fences.keys() - dispatch_ids:
             self._held.pop(dispatch_id, None)
             del self._fences[dispatch_id]
+        self._doubled = [each for each in self._doubled if each.dispatch_id in dispatch_ids]
 
     def grant(self, dispatch_id: int, worker: str, ttl: float, now: float) -> Lease:
+        """Lease it to this worker. Who held it and went silent may still answer."""
         fence = self._fences.get(dispatch_id, 0) + 1
+        if before := self._held.get(dispatch_id):
+            self._doubled.append(before)
         token = f"{dispatch_id}.{fence}.{self._nonce()}"
         lease = Lease(dispatch_id, fence, token, worker, ttl, now + ttl)
         self._fences[dispatch_id] = fence
@@ -84,29 +97,60 @@ class LeaseBook:
     def list_held(self, worker: str) -> list[Lease]:
         return [each for each in self._held.values() if each.worker == worker]
 
-    def renew(self, worker: str, now: float, token: str = "") -> None:
-        """The worker lives: all its leases last longer, or the one it speaks of."""
-        for lease in self.list_held(worker):
-            if not token or hmac.compare_digest(token.encode(), lease.token.encode()):
-                longer = msgspec.structs.replace(lease, until=now + lease.ttl)
-                self._held[lease.dispatch_id] = longer
+    def list_silent(self) -> list[Lease]:
+        return [each for each in self._held.values() if each.silent]
+
+    def renew(self, worker: str, now: float, token: str = "", *, lives: bool = True) -> None:
+        """All leases of the worker last longer, or the one it speaks of; and it `lives`, unless
+        that is only known of whoever carries its calls."""
+
+        def renew(lease: Lease) -> Lease:
+            named = not token or hmac.compare_digest(token.encode(), lease.token.encode())
+            if lease.worker != worker or not named:
+                return lease
+            silent = lease.silent and not lives
+            return msgspec.structs.replace(lease, until=now + lease.ttl, silent=silent)
+
+        self._change_all(renew)
+
+    def mark_silent(self, worker: str) -> None:
+        """Nothing was heard of the worker: others may be offered what it holds."""
+        self._change_all(
+            lambda lease: (
+                msgspec.structs.replace(lease, silent=True) if lease.worker == worker else lease
+            )
+        )
+        self._save()
+
+    def find_end(self, worker: str) -> float | None:
+        """When the last lease of this worker ends, if it has one."""
+        every = (*self._held.values(), *self._doubled)
+        return max((each.until for each in every if each.worker == worker), default=None)
 
     def release(self, dispatch_id: int) -> None:
         """Nobody holds it any more; its fence is remembered."""
         if self._held.pop(dispatch_id, None) is not None:
             self._save()
 
+    def release_doubled(self, over: Callable[[Lease], bool]) -> None:
+        """Silent workers whose lease is `over` may not answer any more."""
+        before = len(self._doubled)
+        self._doubled = [each for each in self._doubled if not over(each)]
+        if len(self._doubled) < before:
+            self._save()
+
     def forget(self, dispatch_id: int) -> None:
         """The dispatch is over."""
         if self._fences.pop(dispatch_id, None) is not None:
             self._held.pop(dispatch_id, None)
+            self._doubled = [each for each in self._doubled if each.dispatch_id != dispatch_id]
             self._save()
 
     def list_expired(self, now: float) -> list[Lease]:
         return [each for each in self._held.values() if each.until <= now]
 
     def find_next_expiry(self) -> float | None:
-        return min((each.until for each in self._held.values()), default=None)
+        return min((each.until for each in (*self._held.values(), *self._doubled)), default=None)
 
     def find_problem(self, worker: str, dispatch_id: int, token: str) -> RefusedAnswer | None:
         """Why this worker may not answer that open dispatch under that lease."""
@@ -117,6 +161,9 @@ class LeaseBook:
             return RefusedAnswer(
                 "WrongTask", f"Dispatch {dispatch_id} is leased to another worker."
             )
+        for each in self._doubled:
+            if each.worker == worker and hmac.compare_digest(token.encode(), each.token.encode()):
+                return None
         parts = _TOKEN.fullmatch(token)
         if parts is None or int(parts[1]) != dispatch_id:
             return RefusedAnswer(
@@ -133,11 +180,14 @@ class LeaseBook:
             "Stale", f"The lease is over and {state}: take work with interlock_next."
         )
 
+    def _change_all(self, change: Callable[[Lease], Lease]) -> None:
+        self._held = {number: change(lease) for number, lease in self._held.items()}
+        self._doubled = [change(lease) for lease in self._doubled]
+
     def _save(self) -> None:
         """Without a sync: what must survive is the death of this process, not of the machine."""
-        page = _LeaseFile(
-            sorted(self._held.values(), key=lambda each: each.dispatch_id), self._fences
-        )
+        held = sorted(self._held.values(), key=lambda each: each.dispatch_id)
+        page = _LeaseFile(held, self._doubled, self._fences)
         with suppress(OSError):
             write_file(self._path, msgspec.json.encode(page), sync=False)
 
@@ -221,6 +271,14 @@ class LeaseBoard:
             resolve_future(waiting, reason)
         self.wake.wake_all()
 
+    def list_offered(self, worker: str) -> Iterator[Ask]:
+        """What this worker may take: what nobody holds, then what only silent ones hold."""
+        yield from self.list_free()
+        for lease in sorted(self.book.list_silent(), key=lambda each: each.dispatch_id):
+            is_open = lease.dispatch_id in self.asks and lease.dispatch_id not in self._settling
+            if is_open and lease.worker != worker:
+                yield self.asks[lease.dispatch_id]
+
     def list_free(self) -> Iterator[Ask]:
         """What nobody holds, in the order it was asked."""
         for dispatch_id in sorted(self.asks):
@@ -240,6 +298,19 @@ class LeaseBoard:
     def release(self, dispatch_id: int) -> None:
         self.book.release(dispatch_id)
         self.wake.wake_all()
+
+    def mark_silent(self, worker: str) -> float:
+        """Nothing was heard of the worker; seconds until the last of its leases ends."""
+        self.book.mark_silent(worker)
+        self.wake.wake_all()
+        end = self.book.find_end(worker)
+        return 0.0 if end is None else max(0.0, end - self._clock.now())
+
+    def release_all(self, worker: str) -> None:
+        """The worker has gone: others may have what it held."""
+        self.book.release_doubled(lambda lease: lease.worker == worker)
+        for lease in self.book.list_held(worker):
+            self.release(lease.dispatch_id)
 
     def begin_settling(self, dispatch_id: int) -> "asyncio.Future[str]":
         """An answer is on its way; `drop` or `close` resolves what this returns."""
@@ -293,8 +364,9 @@ class LeaseBoard:
         return len([each for each in self.asks if self.book.find_lease(each) is not None])
 
     def has_work_out(self) -> bool:
-        """Whether some worker holds a dispatch, or waits for what becomes of its answer."""
-        return bool(self._settling) or self.count_leased() > 0
+        """Whether some worker of which we hear holds a dispatch, or one waits for what becomes of
+        its answer."""
+        return bool(self._settling) or self.count_leased() > len(self.book.list_silent())
 
     def find_run_id(self) -> int | None:
         return next((ask.run_id for ask in self.asks.values()), None)
@@ -318,7 +390,11 @@ class LeaseBoard:
 
     def _release_expired(self) -> None:
         self._cancel_expiry = None
-        for lease in self.book.list_expired(self._clock.now()):
+        now = self._clock.now()
+        self.book.release_doubled(
+            lambda lease: lease.until <= now and lease.dispatch_id not in self._settling
+        )
+        for lease in self.book.list_expired(now):
             if lease.dispatch_id not in self._settling:
                 self.release(lease.dispatch_id)
         if not self.is_closed:

@@ -6,7 +6,7 @@ session is one worker for as long as that lasts; one without is known by the lea
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -76,6 +76,15 @@ class Worker:
             return await self._coordinator.call(messages.ReadCall(dispatch_id))
         except NoCoordinatorError:
             return {"text": None, "run_id": self._coordinator.run_id}
+
+    async def report_silence(self) -> float | None:
+        """Nothing was heard of the agent; seconds until the last of its leases ends. None if no
+        coordinator is there to be told."""
+        try:
+            found = await self._coordinator.call(messages.SilenceCall())
+        except NoCoordinatorError:
+            return None
+        return float(found["seconds_left"])
 
     async def close(self) -> None:
         """Give back all that is held."""
@@ -167,6 +176,9 @@ RECENT_SECONDS: Final = 600.0
 _LEASE_SLACK: Final = 1.0
 """Seconds by which a worker outlives its lease: the coordinator decides when that is over."""
 
+_RETRY_SECONDS: Final = 1.0
+"""Seconds between attempts to tell a coordinator that a client is silent."""
+
 MakeWorker = Callable[[float], Worker]
 """Makes a worker that counts as having been there for so many seconds."""
 
@@ -188,8 +200,11 @@ class WorkerRegistry:
         self._make_worker = make_worker
         self._sessions: dict[str, Worker] = {}
         self._held: dict[str, _HeldWork] = {}
+        self._silent: dict[str, asyncio.TimerHandle] = {}
+        self.on_recognised: Callable[[str, str], None] = lambda _visitor, _session: None
+        """Told when a client that was never seen before names the lease of a session."""
         self._shared_worker: Worker | None = None
-        self._closing: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], session: str = ""
@@ -205,6 +220,8 @@ class WorkerRegistry:
         worker = self._sessions.get(held.session) if held else None
         if not isinstance(lease, str) or held is None or worker is None:
             return await self._find_shared_worker().call_tool(name, arguments)
+        self.on_recognised(session.removeprefix(NEW_CLIENT), held.session)
+        self._hear_of(held.session)
         self._hold(lease, held.session, held.dispatch_id, held.ttl)
         found = await worker.call_tool(name, arguments)
         if _is_finished(found, held.dispatch_id):
@@ -216,8 +233,21 @@ class WorkerRegistry:
         worker = self._find_worker(session) if known else self._find_shared_worker()
         return await worker.read_resource(dispatch_id)
 
+    def holds_work(self, session: str) -> bool:
+        """Whether a client that may keep no cookies was given work under that name."""
+        return any(held.session == session for held in self._held.values())
+
+    def miss_session(self, session: str) -> None:
+        """Nothing is heard of the client of that session: it may have died, or think. Others are
+        offered its work; should it come back first, its answer counts."""
+        worker = self._sessions.get(session)
+        if worker is not None:
+            self._silent.pop(session, None)
+            self._run_aside(self._report_silence(session, worker))
+
     def end_session(self, session: str) -> None:
         """The client of that session has gone: others may have its work."""
+        self._hear_of(session)
         for lease, held in list(self._held.items()):
             if held.session == session:
                 held.timer.cancel()
@@ -231,7 +261,7 @@ class WorkerRegistry:
             self.end_session(session)
         if self._shared_worker is not None:
             await self._shared_worker.close()
-        await asyncio.gather(*self._closing, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _take_work(self, session: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
         """Work for a client that was never seen before."""
@@ -256,8 +286,28 @@ class WorkerRegistry:
         timer = loop.call_later(ttl + _LEASE_SLACK, self.end_session, session)
         self._held[lease] = _HeldWork(session, dispatch_id, ttl, timer)
 
+    async def _report_silence(self, session: str, worker: Worker) -> None:
+        left = await worker.report_silence()
+        if session in self._silent or self._sessions.get(session) is not worker:
+            return
+        if left == 0.0:  # it held nothing
+            self.end_session(session)
+            return
+        later = (
+            (_RETRY_SECONDS, self.miss_session)
+            if left is None
+            else (left + _LEASE_SLACK, self.end_session)
+        )
+        loop = asyncio.get_running_loop()
+        self._silent[session] = loop.call_later(*later, session)
+
+    def _hear_of(self, session: str) -> None:
+        if timer := self._silent.pop(session, None):
+            timer.cancel()
+
     def _find_worker(self, session: str) -> Worker:
         """One that sends its cookie back needs no timer: its connection shows that it lives."""
+        self._hear_of(session)
         for lease, held in list(self._held.items()):
             if held.session == session:
                 held.timer.cancel()
@@ -275,9 +325,12 @@ class WorkerRegistry:
 
     def _close_worker(self, worker: Worker) -> None:
         """Without waiting: whoever calls may be on the way out itself."""
-        task = asyncio.get_running_loop().create_task(worker.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._run_aside(worker.close())
+
+    def _run_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         task.add_done_callback(report_failure)
 
 

@@ -134,12 +134,13 @@ def _make_writable(value: Any) -> Any:
 
 
 def render_documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
-    """Every file with its path below the report's folder, the page first. The data of a very red
-    night fill much memory: a file is made when it is asked for."""
+    """Every file with its path below the report's folder, first the one by which the folder is
+    known for a report. The data of a very red night fill much memory: a file is made when asked
+    for."""
     overview = build_outline(findings)
+    yield "report.json", render_json(overview)
     yield "report.html", render_page(overview).encode()
     yield "report.md", render_markdown(overview).encode()
-    yield "report.json", render_json(overview)
     yield "regression-report.md", render_regressions(overview).encode()
     for name, text in render_drafts(overview).items():
         yield name, text.encode()
