@@ -16,11 +16,10 @@ from interlock.calibrate.statistics import (
     draw_samples,
     make_reliability_bins,
     p_value,
-    quantile,
     standard_deviation,
     sum_columns,
-    wilson_interval,
 )
+from interlock.system.statistics import quantile, wilson_interval
 
 
 def share(total: Sequence[float]) -> float | None:

@@ -16,7 +16,6 @@ from interlock.calibrate.scorecard import Calibration, CaseRecord
 from interlock.calibrate.statistics import (
     SAMPLES,
     SEED,
-    Interval,
     Row,
     bootstrap_interval,
     correct_holm,
@@ -26,6 +25,7 @@ from interlock.calibrate.statistics import (
 )
 from interlock.runtime.benchmark import Bounds, Mark, Marks, Metric, MetricTable
 from interlock.system.errors import UsageError
+from interlock.system.statistics import Interval
 
 MIN_DIFFERING = 6
 """2 x 0.5**6 is the first below 0.05."""

@@ -27,14 +27,12 @@ from interlock.calibrate.statistics import (
     SEED,
     Bin,
     Grouping,
-    Interval,
     bootstrap_interval,
     brier_score,
     calibration_error,
     compare_groups,
     draw_samples,
     make_reliability_bins,
-    wilson_interval,
 )
 from interlock.runtime.benchmark import (
     AnyBenchmark,
@@ -48,6 +46,7 @@ from interlock.runtime.benchmark import (
     Split,
 )
 from interlock.system.errors import SourceError
+from interlock.system.statistics import Interval, wilson_interval
 
 Results = Sequence[CaseResult]
 ScoredRun = Sequence[ScoredCase[Any]]

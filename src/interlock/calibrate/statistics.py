@@ -10,26 +10,17 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import comb, sqrt
-from statistics import NormalDist
-from typing import Literal
 
 import msgspec
 
+from interlock.system.statistics import LEVEL, NORMAL, Interval, quantile
+
 SAMPLES = 2_000
-LEVEL = 0.95
 SEED = 20
-_NORMAL = NormalDist()
 
 Row = Sequence[float]
 Estimate = Callable[[Row], float | None]
 """A number from the sums of some rows; None if they do not tell."""
-Method = Literal["BCa", "percentile", "Wilson", "same in all"]
-
-
-class Interval(msgspec.Struct, frozen=True):
-    low: float
-    high: float
-    method: Method
 
 
 class Bin(msgspec.Struct, frozen=True):
@@ -99,11 +90,11 @@ def _correct_shares(
     mean = sum(without) / len(without)
     square = sum((mean - each) ** 2 for each in without)
     acceleration = sum((mean - each) ** 3 for each in without) / (6 * square**1.5) if square else 0
-    bias = _NORMAL.inv_cdf(share)
+    bias = NORMAL.inv_cdf(share)
 
     def moved(part: float) -> float:
-        z = bias + _NORMAL.inv_cdf(part)
-        return _NORMAL.cdf(bias + z / (1 - acceleration * z))
+        z = bias + NORMAL.inv_cdf(part)
+        return NORMAL.cdf(bias + z / (1 - acceleration * z))
 
     return moved(tail), moved(1 - tail)
 
@@ -127,26 +118,6 @@ def correct_holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, values[at] * (len(values) - rank)))
         corrected[at] = highest
     return corrected
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Between the two nearest of sorted values."""
-    place = min(max(share, 0.0), 1.0) * (len(ordered) - 1)
-    at = int(place)
-    following = ordered[min(at + 1, len(ordered) - 1)]
-    return ordered[at] + (following - ordered[at]) * (place - at)
-
-
-def wilson_interval(right: float, of: float, level: float = LEVEL) -> Interval | None:
-    """The interval of a share; it has a width also where all or none are right."""
-    if of <= 0:
-        return None
-    z = _NORMAL.inv_cdf((1 + level) / 2)
-    share = right / of
-    scale = 1 + z * z / of
-    middle = (share + z * z / (2 * of)) / scale
-    half = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / scale
-    return Interval(max(0.0, middle - half), min(1.0, middle + half), "Wilson")
 
 
 def standard_deviation(values: Sequence[float]) -> float:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from interlock.calibrate.compare import Comparison
 from interlock.calibrate.prices import format_money
 from interlock.calibrate.scorecard import MetricRow, Scorecard, ScorecardPart
-from interlock.calibrate.statistics import Interval
 from interlock.runtime.benchmark import AnyBenchmark, BenchmarkTexts, Bounds, MetricTable
+from interlock.system.statistics import Interval
 from interlock.system.text import format_line
 from interlock.system.time import format_duration
 

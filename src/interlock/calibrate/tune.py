@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 from interlock.api.project import Project
 from interlock.api.work import load_circuit
 from interlock.calibrate.scorecard import read_calibration
-from interlock.calibrate.statistics import Interval, wilson_interval
 from interlock.engine.advance import open_case
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import Circuit
@@ -24,6 +23,7 @@ from interlock.engine.replay import RecordedDecisions, decide_again
 from interlock.journal.runs import find_run, load_cases, load_decisions
 from interlock.runtime.benchmark import AnyBenchmark, Judgement, Scenario, Split
 from interlock.system.errors import SourceError, UsageError
+from interlock.system.statistics import Interval, wilson_interval
 
 MAX_POINTS = 20_000
 _MAX_VALUES = 1_000

@@ -62,6 +62,10 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("plan", "Plans of tasks: check and show them."),
         "tune": ("calibrate", "Try other thresholds on recorded calibrations."),
     },
+    "Test history": {
+        "ingest": ("history", "Remember the results of a CI job, passed ones too."),
+        "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
+    },
     "Circuits": {
         "circuit": ("circuits", "Circuits: list, show, draw and verify them."),
         "simulate": ("circuits", "Walk a circuit with random legal answers."),

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from interlock.rca.history.settings import HistorySettings
 from interlock.rca.records import Repo
 from interlock.rca.sources.git.open import check_unique_names, parse_repo, read_workspace
 from interlock.system.errors import UsageError
@@ -19,6 +20,7 @@ class RcaTables(msgspec.Struct, frozen=True):
     repo: list[dict[str, Any]] = []
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
+    history: HistorySettings = HistorySettings()
 
 
 class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from interlock.rca.records import Failure, Job
 from interlock.rca.sources import xml_repair
-from interlock.rca.sources.junit_elements import JUnitElements
+from interlock.rca.sources.junit_elements import JUnitElements, OnCase
 from interlock.rca.sources.xml_repair import XmlText
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
@@ -27,10 +27,16 @@ _WRAPPER: Final = b"<again>"
 class JUnitReport:
     """One report. Iterate over its failures once; the rest is complete after the last one."""
 
-    def __init__(self, stream: BinaryIO, name: str, log_bound: int = LOG_BOUND) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        name: str,
+        log_bound: int = LOG_BOUND,
+        on_case: OnCase | None = None,
+    ) -> None:
         self.name = name
         self._text = XmlText(stream, name)
-        self._elements = JUnitElements(name, log_bound)
+        self._elements = JUnitElements(name, log_bound, on_case)
         self._notes: list[str] = []
         self._breaks = 0
         self._raw = b""

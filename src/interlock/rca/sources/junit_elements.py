@@ -6,7 +6,7 @@ nothing is kept but their number.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Final
 
@@ -192,10 +192,18 @@ _MOST_WAITING: Final = 8 * 1024 * 1024
 """Characters of failures that wait for the log of their suite; beyond it they go without."""
 
 
+OnCase = Callable[[JUnitCase, JUnitSuite, str], None]
+"""Hears of every case that ends, passed ones too: the case, its suite, and the job it counts
+for."""
+
+
 class JUnitElements:
     """Takes the elements of one report in turn; `ready` holds the failures that are complete."""
 
-    def __init__(self, name: str, log_bound: int = LOG_BOUND) -> None:
+    def __init__(
+        self, name: str, log_bound: int = LOG_BOUND, on_case: OnCase | None = None
+    ) -> None:
+        self._on_case = on_case
         self.ready: list[Failure] = []
         self.notes: list[str] = []
         self.jobs: dict[str, Job] = {}
@@ -268,6 +276,8 @@ class JUnitElements:
     def end_case(self) -> None:
         case, suite = self.cases.pop(), self._suites[-1]
         suite.tests += 1
+        if self._on_case is not None:
+            self._on_case(case, suite, suite.name or self._stem)
         key = (suite.name, case.class_name, case.test_name)
         if case.results:
             suite.failed += 1

@@ -1,0 +1,1 @@
+"""The memory of test results: which run they came from, how they are kept, what they say."""
