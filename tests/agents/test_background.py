@@ -14,10 +14,10 @@ from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.background import CarrierGuard, CrashReporter, report_failure
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchCarrier, ProgressGauge
+from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.case_folder import DispatchFiles
 from interlock.agents.files.file import FileCarrier
 from interlock.agents.function import AsyncHandler, Handler
@@ -26,11 +26,11 @@ from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.mcp.socket import CoordinatorClient
 from interlock.agents.queries import QueryBroker
+from interlock.agents.registry import ProgressGauge
 from interlock.agents.script import Behaviour, Script, ScriptAgent
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
-from interlock.signals.batch import Phase
 from interlock.system.clock import SystemClock
 from interlock.system.errors import StateError
 
@@ -165,10 +165,10 @@ def file_tick(folder: Path) -> Carrier:
 
 
 def batch(folder: Path) -> Carrier:
-    def brief(run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
-        return str(boom())
-
-    return BatchCarrier(FileCarrier(folder, CLOCK), CLOCK, brief, ProgressGauge(), workspace=folder)
+    gauge = ProgressGauge()
+    gauge.enrich = lambda _briefing: boom()
+    files = FileCarrier(folder, CLOCK)
+    return BatchCarrier(files, CLOCK, gauge, scenario="try", workspace=folder)
 
 
 def human(folder: Path) -> Carrier:

@@ -14,16 +14,17 @@ from tests.world.carrier_bench import Bench, ask
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.command import CommandAgent
-from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
+from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import FileCarrier, ManualCarrier
 from interlock.agents.function import Dispatch, FunctionCarrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.messages import NextCall, SubmitCall
 from interlock.agents.queries import QueryBroker
+from interlock.agents.registry import ProgressGauge
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING
@@ -110,9 +111,8 @@ def manual(folder: Path, clock: ManualClock) -> Carrier:
 
 
 def batch(folder: Path, clock: ManualClock) -> Carrier:
-    gauge = ProgressGauge()
     desk = FileCarrier(laid_out(folder), clock)
-    return BatchCarrier(desk, clock, PlainBriefer("try", gauge), gauge, workspace=folder)
+    return BatchCarrier(desk, clock, ProgressGauge(), scenario="try", workspace=folder)
 
 
 class Pulled:

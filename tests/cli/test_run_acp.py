@@ -10,7 +10,7 @@ from tests.cli.world import Said, World, ended, until
 from tests.soak import again
 from tests.world.acp_agents import GOOD
 
-from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.ownership import TAGS
 from interlock.agents.registry import workspace_id
 from interlock.system.process_table import list_processes
 

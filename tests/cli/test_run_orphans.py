@@ -12,7 +12,7 @@ from tests.cli import triage
 from tests.cli.world import LIMIT, World, until
 from tests.world.carrier_bench import gone, noted
 
-from interlock.agents.cli.tag import ProcessTag
+from interlock.agents.cli.ownership import ProcessTag
 from interlock.agents.registry import workspace_owner
 from interlock.journal.runs import FINISHED
 

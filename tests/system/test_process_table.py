@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.ownership import TAGS
 from interlock.system import process_table as room
 from interlock.system.process_table import (
     Process,

@@ -10,11 +10,11 @@ from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.settings import AcpSettings
-from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.carrier import AgentHome
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.queries import PermissionBroker
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"

@@ -4,7 +4,6 @@ A carrier never decides whether a reply is good, late or forged; it hands over w
 dispatch id it came for. Sending the same ask twice must be harmless: after a crash it happens.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
@@ -13,6 +12,7 @@ import msgspec
 
 from interlock.engine.case import Case, Usage
 from interlock.engine.circuit import Language, Step
+from interlock.system.clock import Clock
 
 MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
@@ -121,16 +121,6 @@ class KeepsAnswers(Protocol):
         """Whether nothing is lost if nobody waits for what is out."""
 
 
-class Clock(Protocol):
-    """Time, as an argument."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back at that time, unless the returned function is called first."""
-
-
 @runtime_checkable
 class HoldsTime(Protocol):
     """A clock of tests: its time does not pass while somebody works."""
@@ -152,13 +142,3 @@ class KnowsSteps(Protocol):
     and how long it may take."""
 
     steps: Mapping[str, Step]
-
-
-class LoopClock:
-    """The time of the running event loop, for those who were given no other clock."""
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]:
-        return asyncio.get_running_loop().call_at(when, callback).cancel

@@ -13,19 +13,20 @@ from math import inf
 from pathlib import Path
 
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import MAX_ANSWER, Ask, LoopClock, Reply
-from interlock.agents.cli.orphans import NO_WORKSPACE, WorkspaceOwner
+from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.agents.cli.outcome import (
     PLAIN_LIMIT_TEXT,
-    clean_text,
     find_time_zone,
     parse_reset_time,
 )
+from interlock.agents.cli.ownership import NO_WORKSPACE, WorkspaceOwner
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
 from interlock.agents.cli.timeouts import StreamSign, Timeouts
 from interlock.agents.function import unwrap_fence
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
+from interlock.system.clock import SystemClock
 from interlock.system.process_tree import OutputLine
+from interlock.system.text import strip_colours
 
 _MAX_STDERR = 1_000
 _MAX_LINES = 8
@@ -48,7 +49,7 @@ class CommandAgent(TaskCarrier):
         self._owner = owner
 
     async def prepare(self) -> None:
-        await self._owner.cleanup_orphans(LoopClock(), _TIMEOUTS.grace)
+        await self._owner.cleanup_orphans(SystemClock(), _TIMEOUTS.grace)
 
     async def answer(self, ask: Ask) -> Reply:
         output = bytearray()
@@ -63,7 +64,7 @@ class CommandAgent(TaskCarrier):
             self._build_spec(ask),
             _TIMEOUTS,
             read_line,
-            LoopClock(),
+            SystemClock(),
             max_line=MAX_ANSWER + 1,
             max_stdout=MAX_ANSWER,
         )
@@ -83,15 +84,21 @@ def _build_reply(ask: Ask, output: bytes, ended: ProcessEnd) -> Reply:
         reason = f"the answer is longer than {MAX_ANSWER:,} bytes"
         return Reply(ask.dispatch_id, failure=UNREADABLE, reason=reason)
     if ended.exit_code != 0:
-        stderr = clean_text(ended.stderr).strip()
+        stderr = _read_plain(ended.stderr).strip()
         lines = "\n".join(stderr.splitlines()[-_MAX_LINES:])[-_MAX_STDERR:]
         reason = ": ".join(part for part in (describe_exit(ended.exit_code), lines) if part)
         if ended.exit_code != os.EX_TEMPFAIL and not PLAIN_LIMIT_TEXT.search(lines):
             return Reply(ask.dispatch_id, failure=CRASH, reason=reason)
         until = parse_reset_time(lines, time.time(), find_time_zone) or 0
         return Reply(ask.dispatch_id, failure=RATE_LIMIT, reason=reason, until=until)
-    text = clean_text(output).encode()
+    text = _read_plain(output).encode()
     return Reply(ask.dispatch_id, unwrap_fence(text, ask.language))
+
+
+def _read_plain(output: bytes) -> str:
+    """Without the sequences that colour a terminal, and with a mark in place of bytes that are no
+    UTF-8."""
+    return strip_colours(output.decode("utf-8", "replace"))
 
 
 def build_variables(ask: Ask) -> dict[str, str]:

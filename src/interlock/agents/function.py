@@ -24,7 +24,6 @@ from interlock.agents.carrier import (
     MAX_ANSWER,
     Ask,
     Carrier,
-    Clock,
     Deliver,
     HasCapacity,
     HoldsTime,
@@ -35,6 +34,7 @@ from interlock.agents.carrier import (
 from interlock.engine.circuit import CRASH, UNREADABLE, Step
 from interlock.engine.shape import build_schema
 from interlock.signals.answer_text import NoObject, find_answer_object
+from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
 
 _FENCES = (b"```", b"~~~")

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from interlock.agents.background import report_error
-from interlock.agents.carrier import MAX_ANSWER, Ask, Clock, Deliver, Reply
+from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
+from interlock.system.clock import Clock
 from interlock.system.files import create_file, make_private_folder
 
 

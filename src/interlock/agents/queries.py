@@ -17,9 +17,10 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.carrier import Ask, Reply
 from interlock.agents.human import EVERYBODY, AnswerPolicy, find_owner
 from interlock.journal.events import Notification, Tell, ignore_notification
+from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.files import UnreadableFile, create_file, make_private_folder, read_file
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.agents.carrier import Carrier, Clock
-from interlock.agents.files.batch import DEFAULT_BATCH_SIZE, ProgressGauge
+from interlock.agents.carrier import Carrier
 from interlock.agents.files.case_folder import NameFiles, name_files
 from interlock.agents.queries import QueryBroker
-from interlock.signals.batch import Phase
+from interlock.signals.batch import Briefing, Phase, render_briefing
+from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.folder_watch import Mode
 
 if TYPE_CHECKING:
     from interlock.agents.cli.carrier import AgentHome
-    from interlock.agents.cli.orphans import WorkspaceOwner
+    from interlock.agents.cli.ownership import WorkspaceOwner
     from interlock.agents.cli.profiles import AgentSettings, Profile
 
 GROUP = "interlock.agents"
@@ -38,6 +38,7 @@ MCP = "mcp"
 """The carrier whose dispatches are fetched by workers."""
 FILE_CARRIERS = ("batch-file", "file", "manual")
 """The carriers that ask by files."""
+DEFAULT_BATCH_SIZE = 4
 _MOST_SCRIPT = 4_000_000
 
 
@@ -61,6 +62,45 @@ class AgentSpec(msgspec.Struct, frozen=True):
         return f"{self.kind}:{self.rest}" if self.rest else self.kind
 
 
+class RunProgress(msgspec.Struct, frozen=True):
+    """How far a run has come: its cases, how many are over, and the tokens it has cost."""
+
+    cases: int = 0
+    over: int = 0
+    tokens: int = 0
+
+
+class ProgressGauge:
+    """Carriers are made before the loop whose numbers they show: `read_progress` is set afterwards,
+    and `enrich`, by which an application adds what it knows to a briefing."""
+
+    def __init__(self) -> None:
+        self.read_progress: Callable[[], RunProgress] = RunProgress
+        self.enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
+
+    def render_briefing(
+        self, scenario: str, run_id: int, phase: Phase, in_batch: int, *, batch_id: int = 1
+    ) -> str:
+        """All that workers should know when a batch goes out. The batch's id stands in the title:
+        it is how a lost manifest's id is found again."""
+        progress = self.read_progress()
+        plain = Briefing(
+            batch_id=batch_id,
+            scenario=scenario,
+            suite_id=str(run_id),
+            phase=phase,
+            in_batch=in_batch,
+            total=progress.cases,
+            completed=progress.over,
+        )
+        return render_briefing(self.enrich(plain))
+
+
+def find_first_phase(_step: str) -> Phase:
+    """The phase of steps that belong to none: of the seeds' two, the one without clusters."""
+    return "triage"
+
+
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a factory may build on."""
 
@@ -78,7 +118,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent asks a person a question of its own."""
     files: FileOptions = FileOptions()
     file_names: NameFiles = name_files
-    phase_of: Callable[[str], Phase] = lambda _step: "triage"
+    phase_of: Callable[[str], Phase] = find_first_phase
     gauge: ProgressGauge
     token_limit: int = 0
 
@@ -146,8 +186,7 @@ def workspace_id(db: Path) -> str:
 
 def workspace_owner(db: Path) -> "WorkspaceOwner":
     """The processes of this database's runs; the database says which runs are over."""
-    from interlock.agents.cli.orphans import WorkspaceOwner
-    from interlock.agents.cli.tag import ProcessTag
+    from interlock.agents.cli.ownership import ProcessTag, WorkspaceOwner
     from interlock.journal.database import open_reader
     from interlock.journal.runs import FINISHED, find_run
 
@@ -268,15 +307,15 @@ def build_manual(_spec: AgentSpec, context: AgentContext) -> Carrier:
 
 
 def build_batch(_spec: AgentSpec, context: AgentContext) -> Carrier:
-    from interlock.agents.files.batch import BatchCarrier, PlainBriefer
+    from interlock.agents.files.batch import BatchCarrier
     from interlock.agents.files.file import FileCarrier
 
     root = context.project / context.files.root
     return BatchCarrier(
         FileCarrier(root, context.clock, names=context.file_names, mode=context.files.watch),
         context.clock,
-        PlainBriefer(context.circuit, context.gauge),
         context.gauge,
+        scenario=context.circuit,
         workspace=context.project,
         size=context.files.batch_size,
         tokens=context.token_limit,

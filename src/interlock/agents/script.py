@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.time import parse_duration
 from interlock.system.yaml_text import read_yaml

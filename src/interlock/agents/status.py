@@ -10,9 +10,10 @@ from typing import Protocol
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock
+from interlock.agents.carrier import Ask
 from interlock.agents.cli.health import AgentHealth
-from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.ownership import TAGS
+from interlock.system.clock import Clock
 from interlock.system.files import read_file, write_file
 from interlock.system.process_table import Process, ProcessTable, list_processes
 

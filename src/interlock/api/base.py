@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.carrier import Carrier
 from interlock.agents.registry import build_agent
 from interlock.api.circuits import Circuit, refuse_unsound
 from interlock.api.work import (
@@ -46,6 +46,7 @@ from interlock.runtime.settings import (
     find_database,
     read_settings,
 )
+from interlock.system.clock import Clock
 from interlock.system.errors import StateError
 
 

@@ -5,7 +5,7 @@ Declared as entry points: `interlock.applications` (a circuit's name, its `Appli
 `Carrier`) and `interlock.settings` (a table of interlock.toml, the record that it is read into).
 """
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, ExecutionContext, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, ExecutionContext, Reply
 from interlock.agents.function import AsyncHandler, Dispatch, FunctionCarrier, Handler, build_answer
 from interlock.agents.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case, Decision, RefusedAnswer, Signal, Usage
@@ -20,6 +20,7 @@ from interlock.runtime.application import (
     RunSetup,
 )
 from interlock.runtime.settings import Settings
+from interlock.system.clock import Clock
 
 __all__ = [
     "AgentContext",

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.carrier import Carrier
 from interlock.agents.function import FunctionCarrier
 from interlock.agents.registry import FUNCTION, agents_folder
 from interlock.api import inbox as inbox_
@@ -35,6 +35,7 @@ from interlock.runtime.application import find_application
 from interlock.runtime.budget import flatten_limits
 from interlock.runtime.circuits import parse_cases
 from interlock.runtime.settings import DATABASE, RunConfig
+from interlock.system.clock import Clock
 from interlock.system.errors import StateError, UsageError
 
 AgentLike = str | Carrier | Callable[..., Any]

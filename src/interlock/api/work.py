@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from interlock.agents.background import CrashReporter
 from interlock.agents.carrier import Carrier
-from interlock.agents.files.batch import ProgressGauge, RunProgress
-from interlock.agents.registry import FileOptions
+from interlock.agents.registry import FileOptions, ProgressGauge, RunProgress
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
 from interlock.journal.events import Notification

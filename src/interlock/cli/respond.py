@@ -75,8 +75,7 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
     from collections.abc import Mapping
 
     from interlock.agents.carrier import Carrier
-    from interlock.agents.files.batch import ProgressGauge
-    from interlock.agents.registry import AgentContext, build_agent
+    from interlock.agents.registry import AgentContext, ProgressGauge, build_agent
     from interlock.runtime.settings import DATABASE, open_queries_folder, read_settings
     from interlock.system.clock import SystemClock
     from interlock.system.errors import UsageError

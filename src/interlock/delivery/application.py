@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.carrier import Carrier
 from interlock.agents.function import AsyncHandler
 from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.hooks import DeliveryHooks
@@ -19,6 +19,7 @@ from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, load_inputs
 from interlock.runtime.application import Application, RunSetup
+from interlock.system.clock import Clock
 
 
 class Delivery(Application):

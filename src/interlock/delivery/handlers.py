@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.orphans import cleanup_orphans
+from interlock.agents.carrier import Ask, Reply
+from interlock.agents.cli.ownership import cleanup_orphans
 from interlock.agents.function import build_answer
 from interlock.delivery import steps
 from interlock.delivery.checks import claims as claiming
@@ -29,6 +29,7 @@ from interlock.delivery.worktrees.snapshot import WriteSet, compare_write_set
 from interlock.delivery.worktrees.tree import Snapshot, TaskTree
 from interlock.delivery.worktrees.user_branches import accept_moves, claim_moves, describe_moves
 from interlock.engine.case import Case
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.file_kinds import has_tests, is_test
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_CONTEXT, Clock, ExecutionContext
+from interlock.agents.carrier import NO_CONTEXT, ExecutionContext
 from interlock.delivery import steps
 from interlock.delivery.file_conflicts import (
     CONFLICT,
@@ -47,6 +47,7 @@ from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import HUMAN, UNREADABLE, Circuit
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, load_decisions, load_holds
+from interlock.system.clock import Clock
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")

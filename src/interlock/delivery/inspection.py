@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.carrier import Ask, Clock
-from interlock.agents.cli.orphans import describe_owner
+from interlock.agents.carrier import Ask
+from interlock.agents.cli.ownership import ProcessTag, build_tag_variables
 from interlock.agents.cli.profiles import filter_environment
-from interlock.agents.cli.tag import ProcessTag, build_tag_variables
 from interlock.delivery.checks.baseline import (
     Baseline,
     read_baseline,
@@ -31,6 +30,7 @@ from interlock.delivery.worktrees.diff import Diff
 from interlock.delivery.worktrees.prepare import PrepareTarget, prepare_tree
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.files import save_file
 
@@ -150,7 +150,7 @@ class TreeInspection:
         environ = self._environment.environ
         environ = {
             **environ,
-            **build_tag_variables(self._build_tag(ask), describe_owner(), environ),
+            **build_tag_variables(str(self._build_tag(ask)), environ),
         }
         done = await asyncio.to_thread(
             prepare_tree, tree, work.copy, work.setup, ports, environ=environ

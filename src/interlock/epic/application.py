@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.cli.carrier import AgentHome, make_nonce
 from interlock.agents.cli.outcome import find_time_zone
 from interlock.agents.cli.profiles import PROFILE_NAMES, allow_writing, read_profile
@@ -41,6 +41,7 @@ from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
 from interlock.runtime.settings import read_settings
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 
 _SESSION: Final = "session"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.case_folder import NameFiles
 from interlock.agents.function import Handler, PromptlessHandler
@@ -32,6 +32,7 @@ from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
 from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:

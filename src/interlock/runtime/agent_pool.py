@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Clock, KnowsSteps, Reply, TakesClock
-from interlock.agents.files.batch import BatchCarrier, PlainBriefer, ProgressGauge
+from interlock.agents.carrier import Ask, Carrier, KnowsSteps, Reply, TakesClock
+from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier, ManualCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.mcp.carrier import JudgeAnswer, McpCarrier, WriteBriefing
 from interlock.agents.queries import QueryBroker
-from interlock.agents.registry import AgentContext, FileOptions, build_agent
+from interlock.agents.registry import AgentContext, FileOptions, ProgressGauge, build_agent
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
 from interlock.engine.circuit_file import NAMED_SHAPES, is_valid_name
@@ -29,7 +29,7 @@ from interlock.runtime.budget import BudgetLimits, read_limits
 from interlock.runtime.notify import Notifier, build_notifier
 from interlock.runtime.settings import RunConfig, Settings, answers_folder, open_queries_folder
 from interlock.signals.batch import Phase
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
 
 PARALLEL = 8
@@ -283,11 +283,11 @@ def _make_judge(circuit: Circuit, hooks: CaseHooks) -> JudgeAnswer:
 
 
 def _make_brief(circuit: Circuit, gauge: ProgressGauge) -> WriteBriefing:
-    briefer, phase_of = PlainBriefer(circuit.name, gauge), find_application(circuit.name).phase_of
+    phase_of = find_application(circuit.name).phase_of
 
     def brief(run_id: int, asks: Sequence[Ask]) -> str:
         phases = {phase_of(ask.step) for ask in asks}
         phase = next((each for each in _LATEST if each in phases), _LATEST[-1])
-        return briefer(run_id, 1, phase, len(asks))
+        return gauge.render_briefing(circuit.name, run_id, phase, len(asks))
 
     return brief

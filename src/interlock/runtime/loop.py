@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, Clock, ExecutionContext, Reply
+from interlock.agents.carrier import Ask, Carrier, ExecutionContext, Reply
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, RefusedAnswer, Signal
 from interlock.engine.circuit import CRASH, FAILURES, RATE_LIMIT, TIMEOUT, UNREADABLE, Circuit
@@ -42,6 +42,7 @@ from interlock.runtime.budget import BudgetQuestion, RunBudget
 from interlock.runtime.notify import EventCollector
 from interlock.runtime.outbox import Outbox
 from interlock.runtime.prompts import render_prompt
+from interlock.system.clock import Clock
 from interlock.system.errors import CircuitError
 
 _encode = msgspec.json.Encoder().encode

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock
+from interlock.agents.carrier import Ask
 from interlock.engine.case import Case
 from interlock.journal.events import (
     Notification,
@@ -27,6 +27,7 @@ from interlock.journal.events import (
     join_notifications,
 )
 from interlock.journal.journal import Inquiry, Pause
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import kill_group
 from interlock.system.retry import (

@@ -14,7 +14,6 @@ from interlock.agents.background import CarrierGuard
 from interlock.agents.carrier import (
     Ask,
     Carrier,
-    Clock,
     Deliver,
     HasCapacity,
     KeepsAnswers,
@@ -25,6 +24,7 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause
 from interlock.runtime.budget import RunBudget
+from interlock.system.clock import Clock
 
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
 """Seconds to the next try where the end of a limit is not known: after the first, the second… time

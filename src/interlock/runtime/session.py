@@ -14,7 +14,7 @@ from contextlib import suppress
 from sqlalchemy import Connection
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier, Clock, ExecutionContext
+from interlock.agents.carrier import Carrier, ExecutionContext
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
@@ -31,6 +31,7 @@ from interlock.journal.usage import list_newest_pauses
 from interlock.runtime.application import CaseHooks, HooksWrapper
 from interlock.runtime.budget import BudgetQuestion
 from interlock.runtime.loop import RunCounts, RunLoop
+from interlock.system.clock import Clock
 
 _CHECK_SECONDS = 1.0
 """Seconds between looks whether a run that is to end still waits for anybody."""

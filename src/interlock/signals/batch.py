@@ -13,6 +13,7 @@ import msgspec
 
 from interlock.signals.catalogue import find_signal
 from interlock.system.strict_json import Problem, format_json, read_record
+from interlock.system.text import strip_colours
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
 EntryStatus = Literal["pending", "claimed", "done", "error"]
@@ -176,7 +177,6 @@ Do NOT read the files of scenarios or of other cases: they may hold the expected
 LARGEST_BRIEFING: Final = 1 << 16
 _LONGEST_CELL: Final = 160
 _ROW_LIMITS: Final = (100, 50, 25, 12, 6, 3, 1, 0)
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|.?)")
 _INVISIBLE: Final = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
 )
@@ -255,7 +255,7 @@ def render_briefing(briefing: Briefing, largest: int = LARGEST_BRIEFING) -> str:
 def clean_log_text(text: str, *, quoted: bool = False) -> str:
     """Text from a log as one line of plain words: no markup, no control, nothing hidden. Where it
     is `quoted` as code, only what could end the quotation is markup."""
-    plain = _INVISIBLE.sub("", _ANSI.sub("", text)).translate(
+    plain = _INVISIBLE.sub("", strip_colours(text)).translate(
         _ESCAPED_IN_CODE if quoted else _ESCAPED
     )
     plain = " ".join(plain.split())

@@ -16,6 +16,7 @@ from interlock.signals.own_words import split_units
 from interlock.signals.reading import Reason
 from interlock.signals.streams import StreamFormat, StreamReader
 from interlock.signals.streams.events import AssistantText, StreamEvent, TurnEnd
+from interlock.system.text import strip_colours
 
 SIGNAL_TYPE: Final = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _VERBS: Final = tuple(row.name.partition(":")[2] for row in list_signals("line") if ":" in row.name)
@@ -229,7 +230,6 @@ def open_block(line: str, after_rule: bool, where: int) -> LegacyBlock | None:
 
 
 LONGEST_LINE: Final = 1 << 16
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\-_])")
 _NEAR: Final = re.compile(
     r"(?:[ \t]|\x1b\[[0-9;]*+m)*+sage_signal[ \t]*+:", re.IGNORECASE | re.ASCII
 )
@@ -394,8 +394,7 @@ class _LineParser:
 
 
 def _strip_line(line: str) -> str:
-    line = line.removesuffix("\r")
-    return (_ANSI.sub("", line) if "\x1b" in line else line).rstrip(" \t")
+    return strip_colours(line.removesuffix("\r")).rstrip(" \t")
 
 
 def _parse_line(line: str, where: int) -> LineResult:

@@ -13,10 +13,11 @@ import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import IO, Literal, Protocol
+from typing import IO, Literal
 
 import msgspec
 
+from interlock.system.clock import Clock
 from interlock.system.process_table import Process, SeenProcess, read_process
 
 HAS_HANDLES = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
@@ -69,14 +70,6 @@ _LONGEST_PAUSE = 0.1
 _PATIENCE = 5.0
 _FREEZES = 50
 _LONGEST_NAME = 200
-
-
-class Clock(Protocol):
-    """Time, as an argument."""
-
-    def now(self) -> float: ...
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Callable[[], None]: ...
 
 
 class Survivor(msgspec.Struct, frozen=True, order=True):
@@ -254,14 +247,20 @@ CHUNK = 64 * 1024
 
 
 class PipeReader:
-    """What an agent prints, handed on as it comes, one chunk for each turn of the loop."""
+    """What an agent prints, handed on as it comes, one chunk for each turn of the loop. `on_close`
+    is called once, whoever closes the pipe."""
 
-    def __init__(self, pipe: IO[bytes] | None, take: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        pipe: IO[bytes] | None,
+        take: Callable[[bytes], None],
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._fd = fd = _own(pipe)
         self._take = take
+        self._on_close = on_close
         self.is_open = True
-        os.set_blocking(fd, False)
         self._loop.add_reader(fd, self._read)
 
     def drain(self, most: int = CHUNK) -> bool:
@@ -279,6 +278,7 @@ class PipeReader:
             self.is_open = False
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
+            self._on_close()
 
     def _read(self) -> int:
         try:
@@ -295,16 +295,32 @@ class PipeReader:
 
 
 class PipeWriter:
-    """What an agent reads: written as fast as it takes it, then closed."""
+    """What an agent reads, written as fast as it takes it; the rest waits. One that is gone, or
+    does not want to read, is noticed elsewhere."""
 
-    def __init__(self, pipe: IO[bytes] | None, content: bytes) -> None:
+    def __init__(self, pipe: IO[bytes] | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._fd = fd = _own(pipe)
-        self._rest = memoryview(content)
+        self._fd = _own(pipe)
+        self._rest = bytearray()
+        self._is_finished = False
         self.is_open = True
-        os.set_blocking(fd, False)
-        self._loop.add_writer(fd, self._write)
-        self._write()
+
+    @property
+    def unread_bytes(self) -> int:
+        return len(self._rest)
+
+    def write(self, data: bytes) -> None:
+        if self.is_open:
+            is_waiting = bool(self._rest)
+            self._rest += data
+            if not is_waiting:
+                self._flush()
+
+    def finish(self) -> None:
+        """Nothing more will come: closed as soon as everything is written."""
+        self._is_finished = True
+        if not self._rest:
+            self.close()
 
     def close(self) -> None:
         if self.is_open:
@@ -312,23 +328,28 @@ class PipeWriter:
             self._loop.remove_writer(self._fd)
             os.close(self._fd)
 
-    def _write(self) -> None:
+    def _flush(self) -> None:
         try:
             while self._rest:
                 written = os.write(self._fd, self._rest[:CHUNK])
-                self._rest = self._rest[written:]
+                del self._rest[:written]
         except BlockingIOError:
+            self._loop.add_writer(self._fd, self._flush)
             return
         except OSError:
-            pass  # it does not read its input, and need not
-        self.close()
+            self.close()
+            return
+        self._loop.remove_writer(self._fd)
+        if self._is_finished:
+            self.close()
 
 
 def _own(pipe: IO[bytes] | None) -> int:
-    """The bare descriptor, from now on ours to close."""
+    """The bare descriptor, from now on ours to close, and never waited for."""
     assert pipe is not None  # noqa: S101
     fd = os.dup(pipe.fileno())
     pipe.close()
+    os.set_blocking(fd, False)
     return fd
 
 

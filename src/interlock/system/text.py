@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\n]*+(?:\x07|\x1b\\)?|[@-Z\\^_=>])")
+"""Colours, cursor moves and titles of a terminal."""
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -19,11 +20,14 @@ _UNSEEN = re.compile(
 _BLANKS = re.compile(r"\s+")
 
 
+def strip_colours(text: str) -> str:
+    """The text without what only a terminal obeys."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
 def clean_text(text: str) -> str:
     """Without colours; what cannot be seen but could mislead is written as an escape."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    return _UNSEEN.sub(_escape, text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSEEN.sub(_escape, strip_colours(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _escape(found: re.Match[str]) -> str:

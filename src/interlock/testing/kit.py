@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Carrier, Clock, Reply
+from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import (
     Dispatch,
     FunctionCarrier,
@@ -30,7 +30,7 @@ from interlock.api.project import AgentLike, Project
 from interlock.api.run import Event
 from interlock.engine.circuit import RATE_LIMIT, Step
 from interlock.engine.verify.finding import Finding
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import UsageError
 
 START = 1_767_225_600.0

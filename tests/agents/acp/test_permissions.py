@@ -13,7 +13,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.settings import AcpSettings, Policy
-from interlock.agents.carrier import Clock, Reply
+from interlock.agents.carrier import Reply
 from interlock.agents.queries import (
     AgentQuery,
     PermissionBroker,
@@ -24,7 +24,7 @@ from interlock.agents.queries import (
     write_query,
     write_reply,
 )
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 
 RUN = {"kind": "execute", "title": "rm -rf\nbuild \x1b[2J"}
 

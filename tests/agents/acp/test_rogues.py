@@ -12,7 +12,7 @@ from tests.world.clock import FakeClock
 
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.carrier import MAX_ANSWER, Reply
-from interlock.agents.cli.tag import TAGS
+from interlock.agents.cli.ownership import TAGS
 from interlock.system.clock import SystemClock
 from interlock.system.process_table import list_processes
 

@@ -23,7 +23,7 @@ from interlock.agents.cli.carrier import (
     make_work_folder,
     read_attempt_notes,
 )
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.status import read_agent_status
 from interlock.engine.case import Usage

@@ -15,6 +15,7 @@ from tests.world.leaping_clock import LeapClock
 from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
 
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.ownership import TAGS
 from interlock.agents.cli.process import (
     PIPE_SIZE,
     AgentProcess,
@@ -24,7 +25,6 @@ from interlock.agents.cli.process import (
     describe_end,
     start_process,
 )
-from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import CLOCK_NAMES, StreamSign, Timeouts
 from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError

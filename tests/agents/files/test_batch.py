@@ -10,14 +10,9 @@ from tests.world.carrier_bench import Bench
 from tests.world.clock import START, FakeClock
 from tests.world.file_carrier_bench import ask_for, turn, wrapped
 
-from interlock.agents.files.batch import (
-    BatchCarrier,
-    PlainBriefer,
-    ProgressGauge,
-    RunProgress,
-    first_phase,
-)
+from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import FileCarrier
+from interlock.agents.registry import ProgressGauge, RunProgress, find_first_phase
 from interlock.runtime.application import Application
 from interlock.signals.batch import Phase
 from interlock.system.folder_watch import Mode
@@ -35,8 +30,8 @@ class Batches(Bench):
         self.desk = BatchCarrier(
             FileCarrier(self.folder.parent, clock, mode=mode),
             clock,
-            PlainBriefer("demo", self.gauge),
             self.gauge,
+            scenario="demo",
             workspace=workspace,
             size=size,
             tokens=tokens,
@@ -332,5 +327,5 @@ async def test_what_a_killed_process_was_about_to_rename_is_removed(tmp_path: Pa
 
 
 def test_a_circuit_of_ones_own_has_a_phase_of_the_seeds() -> None:
-    assert first_phase("draft") in ("triage", "investigation")
+    assert find_first_phase("draft") in ("triage", "investigation")
     assert Application("own").phase_of("draft") in ("triage", "investigation")

@@ -14,11 +14,11 @@ import pytest
 from tests.world.clock import FakeClock
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.files.batch import ProgressGauge
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.mcp.socket import SOCKET_FILE, WorkerSocket, use_socket_path
 from interlock.agents.queries import QueryBroker
+from interlock.agents.registry import ProgressGauge
 from interlock.engine.case import RefusedAnswer, Usage
 from interlock.engine.circuit import Step
 from interlock.engine.shape import ANYTHING

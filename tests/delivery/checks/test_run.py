@@ -15,7 +15,7 @@ from tests.world.carrier_bench import appears
 from tests.world.leaping_clock import LeapClock
 from tests.world.rogue import WORKSPACE
 
-from interlock.agents.cli.tag import TAGS, ProcessTag
+from interlock.agents.cli.ownership import TAGS, ProcessTag
 from interlock.delivery.checks.records import (
     NATIVE,
     Check,
@@ -31,10 +31,10 @@ from interlock.delivery.checks.run import (
     OutputTail,
     run_checks,
 )
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import list_processes
-from interlock.system.process_tree import Clock, OutputLine
+from interlock.system.process_tree import OutputLine
 
 _NUMBERS = count(1)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/none"}

@@ -17,9 +17,9 @@ from tests.world.carrier_bench import Bench, appears, gone
 from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude
 
-from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.carrier import AgentHome, make_nonce
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.engine.case import Case
 from interlock.epic.checkpoints.place import find_state_folder
@@ -28,7 +28,7 @@ from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits, backoff_seconds
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
 from interlock.epic.sessions.record import SessionAttempt
-from interlock.system.clock import SystemClock
+from interlock.system.clock import Clock, SystemClock
 
 WRITE = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:1"
 DONE = "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.system.test_output.counts import read_lines, strip_colours, strip_console
+from interlock.system.test_output.counts import read_lines, strip_console
+from interlock.system.text import strip_colours
 
 
 @pytest.mark.parametrize(

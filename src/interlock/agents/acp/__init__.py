@@ -11,10 +11,11 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.acp.settings import AcpSettings
-from interlock.agents.carrier import Carrier, Clock
+from interlock.agents.carrier import Carrier
 from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.profiles import list_profiles
 from interlock.agents.queries import PermissionBroker, QueryBroker
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError, UsageError
 
 _ADAPTERS = {

@@ -18,17 +18,18 @@ from interlock.agents.acp.connection import AcpProcess, AcpTransport
 from interlock.agents.acp.conversation import Conversation, Host, list_offered_requests
 from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
 from interlock.agents.cli.health import AgentHealth, assess_health, collect_facts
+from interlock.agents.cli.ownership import TAGS
 from interlock.agents.cli.process import ProcessSpec, describe_exit
 from interlock.agents.cli.profiles import filter_environment
-from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import ClockName, StreamSign, TimeoutWatch
 from interlock.agents.command import build_variables
 from interlock.agents.queries import PermissionBroker, PermissionDecision, PermissionRequest
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.circuit import CRASH, TIMEOUT
+from interlock.system.clock import Clock
 from interlock.system.open_folder import OpenFolder
 from interlock.system.process_table import Process, ProcessSnapshot, ProcessTable, list_processes
 

@@ -6,84 +6,22 @@ that were offered come in; anything else neither reaches the SDK nor counts.
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from subprocess import Popen
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
 from interlock.agents.cli.process import ProcessFamily, ProcessSpec
+from interlock.system.clock import Clock
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.process_tree import Clock, PipeReader
+from interlock.system.process_tree import PipeReader, PipeWriter
 
 _MAX_STDERR = 2_000
-
-
-class OutputReader(PipeReader):
-    """The agent's stdout; `on_close` is called when the agent closes it."""
-
-    def __init__(
-        self, pipe: IO[bytes] | None, on_data: Callable[[bytes], None], on_close: Callable[[], None]
-    ) -> None:
-        self._on_close = on_close
-        super().__init__(pipe, on_data)
-
-    def close(self) -> None:
-        was_open = self.is_open
-        super().close()
-        if was_open:
-            self._on_close()
-
-
-class InputWriter:
-    """The agent's stdin, written as fast as the agent reads it; the rest waits."""
-
-    def __init__(self, pipe: IO[bytes] | None) -> None:
-        assert pipe is not None  # noqa: S101
-        self._loop = asyncio.get_running_loop()
-        self._pipe = pipe
-        self._pending = bytearray()
-        self.is_open = True
-        os.set_blocking(pipe.fileno(), False)
-
-    @property
-    def unread_bytes(self) -> int:
-        return len(self._pending)
-
-    def write(self, data: bytes) -> None:
-        """An agent that is gone, or does not want to read, is noticed elsewhere."""
-        if self.is_open:
-            waits = bool(self._pending)
-            self._pending += data
-            if not waits:
-                self._flush()
-                if self.is_open and self._pending:
-                    self._loop.add_writer(self._pipe.fileno(), self._flush)
-
-    def close(self) -> None:
-        if self.is_open:
-            self.is_open = False
-            self._loop.remove_writer(self._pipe.fileno())
-            self._pipe.close()
-
-    def _flush(self) -> None:
-        try:
-            while self._pending:
-                written = os.write(
-                    self._pipe.fileno(), memoryview(self._pending)[:65_536].tobytes()
-                )
-                del self._pending[:written]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.close()
-            return
-        self._loop.remove_writer(self._pipe.fileno())
 
 
 class AcpProcess:
@@ -102,9 +40,9 @@ class AcpProcess:
         def attach(child: "Popen[bytes]", undo: ExitStack) -> None:
             self._stderr_pipe = PipeReader(child.stderr, self._note_stderr)
             undo.callback(self._stderr_pipe.close)
-            self.stdin = InputWriter(child.stdin)
+            self.stdin = PipeWriter(child.stdin)
             undo.callback(self.stdin.close)
-            self.stdout = OutputReader(child.stdout, on_output, on_output_end)
+            self.stdout = PipeReader(child.stdout, on_output, on_output_end)
 
         self.family = ProcessFamily(spec, snapshot, self._on_exit, attach, self._close_pipes)
 
@@ -160,9 +98,9 @@ class AcpTransport:
         self._has_lines = asyncio.Event()
         self._has_ended = False
         self._received_bytes = self._bad_lines = 0
-        self._stdin: InputWriter | None = None
+        self._stdin: PipeWriter | None = None
 
-    def connect(self, stdin: InputWriter) -> None:
+    def connect(self, stdin: PipeWriter) -> None:
         """From now on messages are written there."""
         self._stdin = stdin
 

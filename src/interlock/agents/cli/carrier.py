@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Clock, Reply
-from interlock.agents.cli.orphans import WorkspaceOwner
+from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.outcome import (
     SessionMonitor,
     SessionOutcome,
     find_time_zone,
     judge_session,
 )
+from interlock.agents.cli.ownership import TAGS, WorkspaceOwner
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import (
     AgentSettings,
@@ -33,11 +33,11 @@ from interlock.agents.cli.profiles import (
     build_environment,
     build_timeouts,
 )
-from interlock.agents.cli.tag import TAGS
 from interlock.agents.command import build_variables
 from interlock.agents.files.case_folder import make_folder, make_run_folder
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.files import read_file, write_file
 from interlock.system.process_table import ProcessSnapshot

@@ -45,6 +45,7 @@ from interlock.signals.streams.events import (
     UsageReported,
 )
 from interlock.system.process_tree import OutputLine
+from interlock.system.text import strip_colours
 
 _MAX_REASON = 2_000
 
@@ -258,7 +259,6 @@ PLAIN_LIMIT_TEXT: Final = re.compile(
 )
 """The same in the words of any program: a bare 429 or a quota may be something else there."""
 _OVERLOAD: Final = re.compile(_OVERLOAD_TEXT, re.IGNORECASE)
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _MAX_NOTES = 20
 _MAX_PLAIN_TEXT = 4_000_000
 _MAX_TOKENS = 10**12
@@ -438,14 +438,8 @@ def _describe_timeout(ended: ProcessEnd) -> str:
     return f"the clock '{name}' ended it: {reasons}"
 
 
-def clean_text(raw: bytes) -> str:
-    """What a program printed, as plain text: without the sequences that colour a terminal, and
-    with a mark in place of bytes that are no UTF-8."""
-    return _ANSI.sub("", raw.decode("utf-8", "replace"))
-
-
 def _read_tail(raw: bytes) -> str:
-    return clean_text(raw[-_MAX_TAIL:]).strip()
+    return strip_colours(raw[-_MAX_TAIL:].decode("utf-8", "replace")).strip()
 
 
 def _bound_usage(spent: UsageReported) -> UsageReported:

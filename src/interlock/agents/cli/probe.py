@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.agents.carrier import LoopClock
 from interlock.agents.cli.process import AgentProcess, ProcessSpec
 from interlock.agents.cli.profiles import AgentSettings, Profile, build_environment
 from interlock.agents.cli.timeouts import Timeouts
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 from interlock.system.process_tree import OutputLine
 
@@ -54,7 +54,7 @@ async def run_program(
     env = build_environment(profile, AgentSettings(), environ)
     tag = f"probe:0:{os.getpid()}:{os.urandom(8).hex()}"
     spec = ProcessSpec((program, *words), b"", Path.cwd(), env, tag)
-    process = AgentProcess(spec, _TIMEOUTS, read_line, LoopClock(), max_stdout=_MAX_OUTPUT)
+    process = AgentProcess(spec, _TIMEOUTS, read_line, SystemClock(), max_stdout=_MAX_OUTPUT)
     try:
         ended = await process.run()
     except SourceError as error:

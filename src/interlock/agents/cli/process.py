@@ -22,9 +22,9 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from interlock.agents.cli.health import AgentHealth, HealthFacts, assess_health, collect_facts
-from interlock.agents.cli.orphans import describe_owner
-from interlock.agents.cli.tag import TAGS, build_tag_variables, parse_tag
+from interlock.agents.cli.ownership import TAGS, build_tag_variables
 from interlock.agents.cli.timeouts import ClockName, LineReader, Timeouts, TimeoutWatch
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import (
     OnProcess,
@@ -43,7 +43,6 @@ from interlock.system.process_table import (
 from interlock.system.process_tree import (
     HAS_HANDLES,
     LONGEST,
-    Clock,
     KillReport,
     LineSplitter,
     OutputLine,
@@ -118,7 +117,7 @@ class ProcessFamily:
         self._snapshot = snapshot
         self._close_pipes = close_pipes
         self._known: set[Process] = set()
-        tags = build_tag_variables(parse_tag(spec.tag), describe_owner(), os.environ)
+        tags = build_tag_variables(spec.tag, os.environ)
         child = start_process(spec, tags)
         with ExitStack() as undo:
             undo.callback(_kill_unwatched, child)
@@ -340,7 +339,9 @@ class AgentProcess:
         undo.callback(self._stdout_pipe.close)
         self._stderr_pipe = PipeReader(child.stderr, self._on_stderr)
         undo.callback(self._stderr_pipe.close)
-        self._stdin_pipe = PipeWriter(child.stdin, self._spec.stdin)
+        self._stdin_pipe = PipeWriter(child.stdin)
+        self._stdin_pipe.write(self._spec.stdin)
+        self._stdin_pipe.finish()
 
     def _on_stdout(self, data: bytes) -> None:
         self._stdout_bytes += len(data)

@@ -12,18 +12,15 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
-import msgspec
-
-from interlock.agents.carrier import Ask, Clock, Deliver
+from interlock.agents.carrier import Ask, Deliver
 from interlock.agents.files.case_folder import SIGNAL_FILE, make_run_folder
 from interlock.agents.files.file import FileCarrier
+from interlock.agents.registry import DEFAULT_BATCH_SIZE, ProgressGauge, find_first_phase
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
     BatchBudget,
     BatchManifest,
-    Briefing,
     Phase,
     build_budget,
     build_manifest,
@@ -34,8 +31,8 @@ from interlock.signals.batch import (
     merge_claims,
     move_entry,
     read_manifest,
-    render_briefing,
 )
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.files import (
     FileStamp,
@@ -152,60 +149,8 @@ def _is_behind(ours: BatchManifest, theirs: BatchManifest) -> bool:
     )
 
 
-class RunProgress(msgspec.Struct, frozen=True):
-    """How far a run has come: its cases, how many are over, and the tokens it has cost."""
-
-    cases: int = 0
-    over: int = 0
-    tokens: int = 0
-
-
-class ProgressGauge:
-    """Carriers are made before the loop whose numbers they show: `read_progress` is set afterwards,
-    and `enrich`, by which an application adds what it knows to a briefing."""
-
-    def __init__(self) -> None:
-        self.read_progress: Callable[[], RunProgress] = RunProgress
-        self.enrich: Callable[[Briefing], Briefing] = lambda briefing: briefing
-
-
-class Briefer(Protocol):
-    """Writes the briefing of a batch, anew for each."""
-
-    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
-        """All that workers should know when this batch goes out. The batch's id stands in the
-        title: it is how a lost manifest's id is found again."""
-
-
-class PlainBriefer:
-    """The run's context and its counts, and what the run's application adds."""
-
-    def __init__(self, scenario: str, gauge: ProgressGauge) -> None:
-        self._scenario = scenario
-        self._gauge = gauge
-
-    def __call__(self, run_id: int, batch_id: int, phase: Phase, in_batch: int) -> str:
-        progress = self._gauge.read_progress()
-        plain = Briefing(
-            batch_id=batch_id,
-            scenario=self._scenario,
-            suite_id=str(run_id),
-            phase=phase,
-            in_batch=in_batch,
-            total=progress.cases,
-            completed=progress.over,
-        )
-        return render_briefing(self._gauge.enrich(plain))
-
-
-DEFAULT_BATCH_SIZE = 4
 BUDGET_FILE = "budget-status.json"
 _PHASE_ORDER = ("triage", "investigation")
-
-
-def first_phase(_step: str) -> Phase:
-    """The phase of steps that belong to none: of the seeds' two, the one without clusters."""
-    return "triage"
 
 
 class BatchCarrier:
@@ -215,18 +160,18 @@ class BatchCarrier:
         self,
         files: FileCarrier,
         clock: Clock,
-        brief: Briefer,
         gauge: ProgressGauge,
         *,
+        scenario: str,
         workspace: Path,
         size: int = DEFAULT_BATCH_SIZE,
         tokens: int = 0,
-        phase_of: Callable[[str], Phase] = first_phase,
+        phase_of: Callable[[str], Phase] = find_first_phase,
     ) -> None:
         self._files = files
         self._clock = clock
-        self._write_briefing = brief
         self._gauge = gauge
+        self._scenario = scenario
         self._workspace = workspace.resolve()
         self._size = size
         self._tokens = tokens
@@ -276,7 +221,9 @@ class BatchCarrier:
         asks = list(self._asks.values())
         batch_id = self._manifest.next_id()
         phase = max((self._phase_of(ask.step) for ask in asks), key=_PHASE_ORDER.index)
-        text = self._write_briefing(run_id, batch_id, phase, len(asks))
+        text = self._gauge.render_briefing(
+            self._scenario, run_id, phase, len(asks), batch_id=batch_id
+        )
         with suppress(OSError):
             write_file(folder / BRIEFING_FILE, text.encode())
         self._write_budget(folder)

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.background import report_error
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
+from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.files.case_folder import (
     MAX_ARTIFACT,
     MAX_SIGNAL,
@@ -44,6 +44,7 @@ from interlock.signals.signal_file import (
     read_artifact,
     read_signal,
 )
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.files import (
     FileStamp,

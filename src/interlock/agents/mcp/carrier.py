@@ -11,16 +11,17 @@ from typing import Any, assert_never
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock, Deliver, Reply
-from interlock.agents.files.batch import ProgressGauge
+from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.files.case_folder import estimate_usage
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.leases import Lease, LeaseBoard
 from interlock.agents.mcp.socket import WorkerSocket
 from interlock.agents.queries import QueryBroker, QueryStatus
+from interlock.agents.registry import ProgressGauge
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import CRASH, TIMEOUT, UNREADABLE, Step
 from interlock.engine.shape import build_schema
+from interlock.system.clock import Clock
 
 MAX_REFUSALS = 10
 """Answers to one dispatch that may be refused before the attempt ends as unreadable."""

@@ -18,8 +18,9 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Clock
+from interlock.agents.carrier import Ask
 from interlock.engine.case import RefusedAnswer
+from interlock.system.clock import Clock
 from interlock.system.files import write_file
 
 RECONNECT_GRACE = 20.0

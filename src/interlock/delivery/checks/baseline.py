@@ -12,9 +12,9 @@ import msgspec
 
 from interlock.delivery.checks.records import CheckCell, CheckResult
 from interlock.delivery.checks.run import CheckEnvironment, CheckLimits, OnResult, run_checks
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
-from interlock.system.process_tree import Clock
 
 SCHEMA_VERSION = 1
 _LARGEST = 256 * 1024 * 1024

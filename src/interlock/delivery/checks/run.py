@@ -14,15 +14,17 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.agents.cli.ownership import TAGS, ProcessTag
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec
-from interlock.agents.cli.tag import TAGS, ProcessTag
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.delivery.checks.records import CheckCell, CheckResult, Environment
+from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 from interlock.system.process_table import ProcessSnapshot
-from interlock.system.process_tree import Clock, OutputLine
-from interlock.system.test_output.counts import CountReader, strip_colours, strip_console
+from interlock.system.process_tree import OutputLine
+from interlock.system.test_output.counts import CountReader, strip_console
 from interlock.system.test_output.failures import read_log
+from interlock.system.text import strip_colours
 
 HEAD = 8 * 1024
 TAIL = 32 * 1024

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from interlock.agents.background import report_failure
-from interlock.agents.carrier import Ask, Carrier, Clock, Deliver, Reply
+from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.circuit import CRASH
 from interlock.epic.approval.github import GithubBusyError
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
@@ -28,6 +28,7 @@ from interlock.epic.approval.thread import (
     read_thread,
 )
 from interlock.epic.progress import CheckpointUpdater
+from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
 
 _LONGEST_QUESTION: Final = 60_000

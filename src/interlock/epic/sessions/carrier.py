@@ -16,10 +16,10 @@ from typing import Final
 import msgspec
 
 from interlock.agents.background import TaskCarrier
-from interlock.agents.carrier import Ask, Clock, Reply
+from interlock.agents.carrier import Ask, Reply
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
+from interlock.agents.cli.ownership import TAGS
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_end
-from interlock.agents.cli.tag import TAGS
 from interlock.agents.cli.timeouts import Timeouts
 from interlock.agents.command import build_variables
 from interlock.agents.status import AgentStatusFile
@@ -31,6 +31,7 @@ from interlock.epic.sessions.listen import AgentDialect, SessionListener
 from interlock.epic.sessions.record import SessionAttempt, SessionRecord, Via
 from interlock.epic.status import ENDING
 from interlock.signals.lines import LineResult, read_payload
+from interlock.system.clock import Clock
 from interlock.system.process_table import ProcessSnapshot
 
 ORCHESTRATED: Final = "SAGE_ORCHESTRATOR"

@@ -8,7 +8,8 @@ culprit. The words are those of languages, compilers, build tools and test frame
 import re
 from enum import IntEnum
 
-from interlock.system.test_output.counts import strip_clock, strip_colours
+from interlock.system.test_output.counts import strip_clock
+from interlock.system.text import strip_colours
 
 
 class LineKind(IntEnum):

@@ -12,7 +12,7 @@ import re
 
 from interlock.rca.analyst.stack import filter_own_frames, read_frames
 from interlock.rca.records import Failure
-from interlock.system.test_output.counts import strip_colours
+from interlock.system.text import strip_colours
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[AaPp][Mm]\b)?"

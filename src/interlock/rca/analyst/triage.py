@@ -20,7 +20,7 @@ from interlock.rca.analyst.line_kinds import find_complaint_blocks, find_loudest
 from interlock.rca.analyst.masking import mask_line
 from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
 from interlock.rca.records import Failure
-from interlock.system.test_output.counts import strip_colours
+from interlock.system.text import strip_colours
 
 _WORD = re.compile(r"[A-Za-z][\w.-]*[A-Za-z0-9]|<\w+>|-[A-Z]\w+")
 _PART = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")

@@ -20,7 +20,8 @@ from itertools import islice
 
 import msgspec
 
-from interlock.system.test_output.counts import strip_colours, strip_console
+from interlock.system.test_output.counts import strip_console
+from interlock.system.text import strip_colours
 
 FAILED, SUCCEEDED, UNKNOWN = "failed", "succeeded", "unknown"
 

@@ -13,6 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from interlock.system.test_output import TestCounts
+from interlock.system.text import strip_colours
 
 _MEANING = {
     **dict.fromkeys(("run", "runs", "tests", "test", "total", "count", "completed"), "tests"),
@@ -256,9 +257,6 @@ def _parse_tally(found: re.Match[str], line: str) -> TestCounts:
     return TestCounts(tests=tests, failed=failed, skipped=numbers.get("skipped", 0))
 
 
-ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_=>])")
-"""Colours, cursor moves and titles of a terminal."""
-
 LINE_LIMIT = 65_536
 """Of a longer line only the beginning is read."""
 
@@ -270,11 +268,6 @@ _LEVELS = re.compile(
     r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
     re.IGNORECASE,
 )
-
-
-def strip_colours(text: str) -> str:
-    """`text` without a terminal's colours."""
-    return ANSI.sub("", text) if "\x1b" in text else text
 
 
 def strip_clock(line: str) -> str:

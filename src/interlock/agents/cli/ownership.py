@@ -1,5 +1,9 @@
 """Whose processes are whose: how a workspace marks its own, and ends what a dead Interlock left.
 
+A tag in an agent's environment, which everything it starts inherits, names the workspace, the run
+and the dispatch, and has a nonce: two dispatches never share one. The owner is the process that
+supervises.
+
 Only processes are ended that carry a tag of this workspace and have lost their owner, or whose
 owner cannot be seen from here and whose run is over. A daemon that emptied its environment carries
 no tag, but still the mark of its agent, which tells the workspace and the owner. Never by name,
@@ -9,20 +13,23 @@ and those it started are always spared.
 
 import functools
 import os
+import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from interlock.agents.background import tell_user
-from interlock.agents.cli.tag import TAGS, ProcessTag, read_tag
+from interlock.system.clock import Clock
+from interlock.system.errors import SourceError
 from interlock.system.process_table import (
     HAS_PROC,
     Process,
     ProcessTable,
     SeenProcess,
+    TagNames,
     belongs_to,
     find_ancestors,
     find_descendants,
@@ -32,7 +39,30 @@ from interlock.system.process_table import (
     read_mark,
     read_process,
 )
-from interlock.system.process_tree import Clock, KillReport, Survivor, kill_tree, send_signal
+from interlock.system.process_tree import KillReport, Survivor, kill_tree, send_signal
+
+TAG_VARIABLE = "INTERLOCK_TAG"
+PARENT_TAGS_VARIABLE = "INTERLOCK_TAGS_ABOVE"
+"""Tags of the agents inside which this Interlock itself runs, with spaces between."""
+OWNER_VARIABLE = "INTERLOCK_OWNER"
+TAGS = TagNames(TAG_VARIABLE, PARENT_TAGS_VARIABLE, OWNER_VARIABLE)
+_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_TAG = re.compile(rf"({_PART}):({_PART}):({_PART}):({_PART})\Z")
+
+
+class ProcessTag(msgspec.Struct, frozen=True, order=True):
+    workspace: str
+    run: str
+    dispatch: str
+    nonce: str
+
+    def __str__(self) -> str:
+        return f"{self.workspace}:{self.run}:{self.dispatch}:{self.nonce}"
+
+
+def read_tag(text: str) -> ProcessTag | None:
+    found = _TAG.match(text)
+    return ProcessTag(*found.groups()) if found else None
 
 
 def describe_owner() -> str:
@@ -40,6 +70,15 @@ def describe_owner() -> str:
     me = read_process(os.getpid())
     space = str(os.stat("/proc/self/ns/pid").st_ino) if HAS_PROC else "0"  # noqa: PTH116
     return f"{os.getpid()}:{me.process.started if me else 0}:{space}"
+
+
+def build_tag_variables(tag: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What goes into an agent's environment. The tags above come from our own one."""
+    if read_tag(tag) is None:
+        raise SourceError(f"{tag!r} is not a tag; write workspace:run:dispatch:nonce")
+    above = f"{environ.get(PARENT_TAGS_VARIABLE, '')} {environ.get(TAG_VARIABLE, '')}".split()
+    found = {TAG_VARIABLE: tag, OWNER_VARIABLE: describe_owner()}
+    return found | ({PARENT_TAGS_VARIABLE: " ".join(above)} if above else {})
 
 
 _MAX_NAMED: Final = 5

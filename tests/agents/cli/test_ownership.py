@@ -14,15 +14,16 @@ from tests.cli.world import until
 from tests.world.carrier_bench import gone
 from tests.world.rogue import new_tag, tagged
 
-from interlock.agents.cli.orphans import (
+from interlock.agents.cli.ownership import (
     OrphanReport,
+    ProcessTag,
     cleanup_orphans,
     describe_owner,
     find_orphans,
     is_owner_alive,
     no_run_is_over,
+    read_tag,
 )
-from interlock.agents.cli.tag import ProcessTag, read_tag
 from interlock.system.clock import SystemClock
 from interlock.system.process_table import Process, ProcessTable, SeenProcess
 
