@@ -72,13 +72,14 @@ class SignalField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     required: bool = False
 
 
-class SignalRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One signal. `template` is the seed's own form of it, to the letter."""
+class SignalRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One signal; a text signal as `catalogue.toml` has it. `template` is the seed's own form of
+    it, to the letter."""
 
     name: str
-    protocol: Protocol
+    protocol: Protocol = "text"
     asks: str
-    roles: tuple[str, ...]
+    roles: tuple[Role, ...]
     key: str = ""
     handler: str = ""
     subject: Subject | None = None
@@ -108,23 +109,6 @@ class SignalRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.template.partition("\n")[0]
 
 
-class _TextRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    key: str
-    handler: str
-    asks: str
-    roles: tuple[Role, ...]
-    subject: Subject | None = None
-    level: int = 5
-    terminal: bool = True
-    passing: bool = False
-    verdict: bool = False
-    alone: bool = False
-    requires: tuple[tuple[str, ...], ...] = ()
-    closing: str = ""
-    template: str = ""
-
-
 class _LineRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     asks: str
@@ -146,7 +130,7 @@ class _Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     aliases: dict[str, Role]
     section_kinds: dict[SectionKind, tuple[str, ...]]
-    text: tuple[_TextRow, ...]
+    text: tuple[SignalRow, ...]
     line: tuple[_LineRow, ...]
     fields: dict[ProtocolFile, tuple[SignalField, ...]]
     status: tuple[_StatusRow, ...]
@@ -158,16 +142,11 @@ def _read_catalogue() -> _Catalogue:
     return msgspec.convert(tomllib.loads(text), _Catalogue)
 
 
-def _build_text_row(row: _TextRow, kinds: Mapping[str, SectionKind]) -> SignalRow:
-    columns = msgspec.structs.asdict(row)
-    return SignalRow(protocol="text", sections=_find_sections(row, kinds), **columns)
-
-
 _LABEL: Final = re.compile(r"(?m)^([A-Z][A-Za-z -]*)(?: \([^)]*\))?:(?: (.+))?$")
 _CHOICE: Final = re.compile(r"\[([^|\]]+(?: \| [^|\]]+)+)\]$")
 
 
-def _find_sections(row: _TextRow, kinds: Mapping[str, SectionKind]) -> tuple[Section, ...]:
+def _find_sections(row: SignalRow, kinds: Mapping[str, SectionKind]) -> tuple[Section, ...]:
     """The labelled sections of a signal, in the order of its template."""
     body = row.template.partition("\n")[2].replace(row.closing or "\0", "")
     found = [_build_section(label[1], label[2] or "", kinds) for label in _LABEL.finditer(body)]
@@ -220,7 +199,7 @@ def list_signals(protocol: Protocol | None = None) -> tuple[SignalRow, ...]:
     table = _read_catalogue()
     kinds = {label: kind for kind, labels in table.section_kinds.items() for label in labels}
     return (
-        *(_build_text_row(row, kinds) for row in table.text),
+        *(msgspec.structs.replace(row, sections=_find_sections(row, kinds)) for row in table.text),
         *(_build_line_row(row) for row in table.line),
         *(_build_status_row(row, table.fields[row.file]) for row in table.status),
     )
