@@ -23,6 +23,7 @@ from interlock.journal.events import Notification, Tell, ignore_notification
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.files import UnreadableFile, create_file, make_private_folder, read_file
+from interlock.system.text import format_line
 
 MAX_QUERIES: Final = 20
 MAX_QUESTION: Final = 8_000
@@ -91,37 +92,6 @@ def check_question(question: str, options: Collection[str]) -> str:
     if len(options) > MAX_OPTIONS or any(not 0 < len(each) <= 80 for each in options):
         return f"Give at most {MAX_OPTIONS} options of 1 to 80 characters."
     return ""
-
-
-def ask_question(
-    folder: Path,
-    ask: Ask,
-    question: str,
-    options: tuple[str, ...],
-    at: float,
-    kind: str = QUERY,
-) -> QueryStatus:
-    """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
-    query_id = next_query_id(folder, ask.dispatch_id)
-    problem = check_question(question, options)
-    if not problem and not query_id:
-        problem = f"At most {MAX_QUERIES} questions can be asked about a dispatch."
-    if problem:
-        return QueryStatus(asked=False, sentence=problem)
-    query = AgentQuery(
-        query_id,
-        ask.dispatch_id,
-        ask.run_id,
-        ask.case_id,
-        ask.step,
-        ask.role,
-        question,
-        options,
-        at,
-        kind,
-    )
-    write_query(folder, query)
-    return QueryStatus(asked=True, question_id=query_id)
 
 
 def next_query_id(folder: Path, dispatch_id: int) -> str:
@@ -193,13 +163,28 @@ class QueryBroker:
     def ask(
         self, ask: Ask, question: str, options: tuple[str, ...], at: float, kind: str = QUERY
     ) -> QueryStatus:
-        """Ask it: the id it has, or why it cannot be asked."""
-        found = ask_question(self.folder, ask, question, options, at, kind)
-        if found.question_id is not UNSET:
-            query = find_query(self.folder, found.question_id)
-            if query is not None:
-                self.notify(_build_notification(query))
-        return found
+        """Ask it, and tell the one who asks under which id; or why it cannot be asked."""
+        query_id = next_query_id(self.folder, ask.dispatch_id)
+        problem = check_question(question, options)
+        if not problem and not query_id:
+            problem = f"At most {MAX_QUERIES} questions can be asked about a dispatch."
+        if problem:
+            return QueryStatus(asked=False, sentence=problem)
+        query = AgentQuery(
+            query_id,
+            ask.dispatch_id,
+            ask.run_id,
+            ask.case_id,
+            ask.step,
+            ask.role,
+            question,
+            options,
+            at,
+            kind,
+        )
+        write_query(self.folder, query)
+        self.notify(_build_notification(query))
+        return QueryStatus(asked=True, question_id=query_id)
 
     def poll(self, query_id: str) -> QueryStatus:
         """How a query stands."""
@@ -235,9 +220,8 @@ class QueryBroker:
 
 
 def _build_notification(query: AgentQuery) -> Notification:
-    text = " ".join(query.question.split())
-    short = text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
     choice = "|".join(query.options) or "ANSWER"
+    short = format_line(query.question, _MAX_SHOWN)
     text = f"{query.case_id} at {query.step}: {short} 'interlock answer {query.query_id} {choice}'"
     subject = f"{query.step}/{query.query_id}"
     return Notification(

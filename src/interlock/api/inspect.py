@@ -54,6 +54,7 @@ from interlock.runtime.budget import (
 )
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StoreError
+from interlock.system.text import shorten_counted
 from interlock.system.time import format_clock_time, format_time
 
 _LONGEST_REPORT = 200_000
@@ -116,7 +117,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
         return
     answer = msgspec.json.encode(dispatch.answer).decode()
     by = f" by {dispatch.answered_by}" if dispatch.answered_by else ""
-    yield f"  came back{by}: {decision.signal} {_clip_text(answer)}"
+    yield f"  came back{by}: {decision.signal} {shorten_counted(answer, _LONGEST_VALUE)}"
     for name, value in decision.read.items():
         yield f"  read {name} = {msgspec.json.encode(value).decode()}"
     for passed in decision.passed:
@@ -124,7 +125,8 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
     for noted in decision.noted:
         yield f"  noted by {noted}"
     for name, value in decision.adds.items():
-        yield f"  added {name} = {_clip_text(msgspec.json.encode(value).decode())}"
+        text = msgspec.json.encode(value).decode()
+        yield f"  added {name} = {shorten_counted(text, _LONGEST_VALUE)}"
     if decision.reason:
         yield f"  stuck: {decision.reason}"
         return
@@ -146,10 +148,6 @@ def _explain_rule(circuit: Circuit, rule_id: str) -> str:
         return ""
     guard = f" when {rule.guard.text}" if rule.guard is not None else ""
     return f"{guard}{f' ({rule.why})' if rule.why else ''}"
-
-
-def _clip_text(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:280]}… ({len(text)} characters)"
 
 
 class RunOverview(msgspec.Struct, frozen=True):

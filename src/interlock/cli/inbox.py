@@ -10,7 +10,7 @@ from interlock.cli.app import ExitCode, app
 from interlock.cli.options import open_input, read_fields
 from interlock.cli.output import Db, Json, echo, echo_json, echo_table, open_project
 from interlock.system.errors import StateError
-from interlock.system.text import plural
+from interlock.system.text import plural, shorten
 from interlock.system.time import format_time
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _format_row(each: "Question", group: "QuestionGroup | None") -> tuple[object
     more = len(group.question_ids) - 1 if group else 0
     choice = f" ({', '.join(each.options)})" if each.options and each.is_query else ""
     line = group.about if group else f"{each.summary}{choice}"
-    about = f"{line[: _MAX_WIDTH - 1]}…" if len(line) > _MAX_WIDTH and each.case_id else line
+    about = shorten(line, _MAX_WIDTH) if each.case_id else line
     case = f"{each.case_id} +{more}" if more else each.case_id or "-"
     return (each.question_id, each.run_id, case, each.step, format_time(each.asked_at), about)
 

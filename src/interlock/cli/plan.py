@@ -9,7 +9,7 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Json, echo, echo_json
-from interlock.system.text import align_columns, plural
+from interlock.system.text import align_columns, plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +172,7 @@ def _format_graph(read: "Plan") -> "Iterator[str]":
         rows = (
             (
                 f"  {task.id}",
-                _clip_title(task.title),
+                shorten(task.title, _SHOWN_TITLE),
                 depth.get(task.id, "never"),
                 waiting[task.id],
                 _join_names(task.blocked_by, ", "),
@@ -193,7 +193,3 @@ def _join_names(names: tuple[str, ...], between: str) -> str:
     half = _SHOWN_IDS // 2
     left_out = f"… {len(names) - 2 * half} more …"
     return between.join((*names[:half], left_out, *names[-half:]))
-
-
-def _clip_title(title: str) -> str:
-    return title if len(title) <= _SHOWN_TITLE else f"{title[: _SHOWN_TITLE - 1]}…"

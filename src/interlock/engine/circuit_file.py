@@ -113,6 +113,13 @@ class CircuitText(msgspec.Struct, forbid_unknown_fields=True):
     why: str = ""
 
 
+_SECTIONS: dict[str, type[msgspec.Struct]] = {
+    "rules": RuleText,
+    "steps": StepText,
+    "roles": RoleText,
+    "loops": LoopText,
+    "otherwise": OtherwiseText,
+}
 NAMED_SHAPES: dict[str, dict[str, Any]] = {
     "object": {"type": "object"},
     "text": {
@@ -414,7 +421,7 @@ def _explain_error(message: str, page: YamlDocument) -> CircuitError:
         path[1:1] = _find_key(message, page, str(path[0]))
     unknown = re.search(r"unknown field `(.+?)`", problem)
     if unknown:
-        known = _list_fields(path)
+        known = _SECTIONS.get(str(path[0]) if path else "", CircuitText).__struct_fields__
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(known)}"
         return CircuitError(
@@ -438,21 +445,6 @@ def _find_key(message: str, page: YamlDocument, section: str) -> list[str]:
             if str(error) == message:
                 return [name]
     return []
-
-
-def _list_fields(path: list[str | int]) -> tuple[str, ...]:
-    match path:
-        case ["rules", *_]:
-            return RuleText.__struct_fields__
-        case ["steps", *_]:
-            return StepText.__struct_fields__
-        case ["roles", *_]:
-            return RoleText.__struct_fields__
-        case ["loops", *_]:
-            return LoopText.__struct_fields__
-        case ["otherwise", *_]:
-            return OtherwiseText.__struct_fields__
-    return CircuitText.__struct_fields__
 
 
 def _describe_place(path: list[str | int]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from interlock.engine.circuit import AGAIN, ANY, ARTIFACT, BACK, Circuit, Rule, Step
 from interlock.engine.expression import Expression
+from interlock.system.text import shorten
 
 _ESCAPES = {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
 _STYLES = """\
@@ -148,8 +149,7 @@ def _format_label(rule: Rule) -> str:
     guard = f": {rule.guard.text}" if rule.guard else ""
     loop = f" (loop {rule.loop})" if rule.loop else ""
     adds = f" (adds {', '.join(rule.adds)})" if rule.to is None else ""
-    text = f"{rule.id}{signals}{guard}{loop}{adds}"
-    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
+    return shorten(f"{rule.id}{signals}{guard}{loop}{adds}", _MAX_LABEL)
 
 
 def escape_mermaid(text: str) -> str:

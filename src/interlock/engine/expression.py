@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from interlock.system.errors import ExpressionError
+from interlock.system.text import shorten_counted
 
 MAX_LENGTH = 1_000
 MAX_DEPTH = 25
@@ -111,7 +112,7 @@ def shorten_value(value: Any) -> Any:
     if type(value) in _SMALL_TYPES:
         return value
     if isinstance(value, str):
-        return value if len(value) <= 200 else f"{value[:180]}… ({len(value)} characters)"
+        return shorten_counted(value, 200)
     if isinstance(value, list | tuple):
         plain = len(value) <= 8 and not any(isinstance(item, list | dict) for item in value)
         return [shorten_value(item) for item in value] if plain else f"list of {len(value)}"

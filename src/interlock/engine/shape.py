@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from interlock.system.errors import CircuitError
+from interlock.system.text import shorten
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "object": ("dict",),
@@ -324,8 +325,7 @@ def _format_choices(choices: tuple[Any, ...]) -> str:
 
 
 def _format_value(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return shorten(repr(value), 60)
 
 
 def build_schema(shape: Shape) -> dict[str, Any]:

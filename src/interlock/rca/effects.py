@@ -15,6 +15,7 @@ from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.rca.steps import F1, F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import Taxonomy
 from interlock.system.errors import CircuitError
+from interlock.system.text import shorten
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -187,7 +188,7 @@ def _make_investigated(
 def make_title(message: str) -> str:
     """The first sentence of a message, on one line."""
     line = " ".join(message.split()).partition(". ")[0].rstrip(".")
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
+    return shorten(line, _TITLE)
 
 
 def _make_correlated(data: Mapping[str, Any]) -> Effect:

@@ -13,7 +13,7 @@ import msgspec
 
 from interlock.signals.catalogue import find_signal
 from interlock.system.strict_json import Problem, format_json, read_record
-from interlock.system.text import strip_colours
+from interlock.system.text import shorten, strip_colours
 
 BatchStatus = Literal["pending", "in_progress", "done", "error"]
 EntryStatus = Literal["pending", "claimed", "done", "error"]
@@ -258,8 +258,7 @@ def clean_log_text(text: str, *, quoted: bool = False) -> str:
     plain = _INVISIBLE.sub("", strip_colours(text)).translate(
         _ESCAPED_IN_CODE if quoted else _ESCAPED
     )
-    plain = " ".join(plain.split())
-    return plain if len(plain) <= _LONGEST_CELL else plain[: _LONGEST_CELL - 1] + "…"
+    return shorten(" ".join(plain.split()), _LONGEST_CELL)
 
 
 def _render_with_limit(briefing: Briefing, limit: int) -> str:

@@ -38,7 +38,17 @@ def _escape(found: re.Match[str]) -> str:
 def format_line(text: str, limit: int = 200) -> str:
     """Clean, on one line, with an ellipsis where it was cut."""
     line = _BLANKS.sub(" ", clean_text(text[: limit * 4])).strip()
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return shorten(line, limit)
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most so many characters, with an ellipsis where it was cut."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def shorten_counted(text: str, limit: int) -> str:
+    """At most about so many characters; where it was cut, how many there were."""
+    return text if len(text) <= limit else f"{text[: limit - 20]}… ({len(text)} characters)"
 
 
 def find_first_line(text: str, limit: int = 200) -> str:

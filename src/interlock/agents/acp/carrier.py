@@ -20,9 +20,9 @@ from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
-from interlock.agents.cli.health import AgentHealth, assess_health, collect_facts
+from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.ownership import TAGS
-from interlock.agents.cli.process import ProcessSpec, describe_exit
+from interlock.agents.cli.process import NOT_STARTED, ProcessSpec, describe_exit
 from interlock.agents.cli.profiles import filter_environment
 from interlock.agents.cli.timeouts import ClockName, StreamSign, TimeoutWatch
 from interlock.agents.command import build_variables
@@ -31,7 +31,7 @@ from interlock.agents.status import AgentStatusFile
 from interlock.engine.circuit import CRASH, TIMEOUT
 from interlock.system.clock import Clock
 from interlock.system.open_folder import OpenFolder
-from interlock.system.process_table import Process, ProcessSnapshot, ProcessTable, list_processes
+from interlock.system.process_table import Process, ProcessSnapshot, ProcessTable
 
 _CANCEL_GRACE = 1.0
 """Seconds for an agent to stop by itself when its turn is cancelled."""
@@ -84,22 +84,10 @@ class AcpDispatch:
 
     def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
         """How the agent stands now."""
-        family = self._process.family if self._process else None
-        seen = list_processes(TAGS) if processes is None else processes
-        members = family.select(seen) if family else {}
-        leader = members.get(family.leader) if family else None
-        now = self._clock.now()
-        return assess_health(
-            collect_facts(
-                self._watch,
-                now,
-                now,
-                state=leader.state if leader else "",
-                cpu_share=None,
-                children=len(members) - (leader is not None),
-                is_mute=self._process is not None and not self._process.stdout.is_open,
-            )
-        )
+        if self._process is None:
+            return NOT_STARTED
+        now, is_mute = self._clock.now(), not self._process.stdout.is_open
+        return self._process.family.read_health(self._watch, now, now, processes, is_mute=is_mute)
 
     def stop(self) -> None:
         """Nobody waits for the answer any more."""

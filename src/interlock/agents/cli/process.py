@@ -59,6 +59,10 @@ PIPE_SIZE: Final = 512 * 1024
 """Bytes an agent may be ahead of us. A hundred such pipes stay under what Linux grants a user."""
 
 
+NOT_STARTED = assess_health(HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0))
+"""How an agent stands that has no process yet."""
+
+
 class ProcessSpec(msgspec.Struct, frozen=True):
     """What to start. `env` is the whole environment; only our tag is added to it."""
 
@@ -117,6 +121,7 @@ class ProcessFamily:
         self._snapshot = snapshot
         self._close_pipes = close_pipes
         self._known: set[Process] = set()
+        self._last_cpu: tuple[float, float] | None = None
         tags = build_tag_variables(spec.tag, os.environ)
         child = start_process(spec, tags)
         with ExitStack() as undo:
@@ -152,6 +157,36 @@ class ProcessFamily:
             found.pop(process, None)
         self._known = set(found)
         return found
+
+    def read_health(
+        self,
+        watch: TimeoutWatch,
+        now: float,
+        wall: float,
+        processes: ProcessTable | None,
+        *,
+        is_mute: bool,
+    ) -> AgentHealth:
+        """How it stands. Pass one table of processes when asking many agents."""
+        members = self.select(list_processes(TAGS) if processes is None else processes)
+        leader = members.get(self.leader)
+        return assess_health(
+            collect_facts(
+                watch,
+                now,
+                wall,
+                state=leader.state if leader else "",
+                cpu_share=self._measure_cpu_share(now, sum(seen.cpu for seen in members.values())),
+                children=len(members) - (leader is not None),
+                is_mute=is_mute,
+            )
+        )
+
+    def _measure_cpu_share(self, now: float, cpu: float) -> float | None:
+        before, self._last_cpu = self._last_cpu, (now, cpu)
+        if before is None or now <= before[0]:
+            return None
+        return max(0.0, cpu - before[1]) / (now - before[0])
 
     async def kill(
         self, members: dict[Process, SeenProcess], clock: Clock, grace: float
@@ -242,7 +277,6 @@ _TIMEOUT_SENTENCES: dict[ClockName, str] = {
 
 
 T = TypeVar("T")
-_NOT_STARTED = assess_health(HealthFacts(age=0.0, stream_age=0.0, has_spoken=False, silence=0.0))
 _STDERR_TAIL = 16 * 1024
 
 
@@ -278,7 +312,6 @@ class AgentProcess:
         self._stopped = False
         self._timer: Callable[[], None] = _do_nothing
         self._timer_due = inf
-        self._last_cpu: tuple[float, float] | None = None
         self._family: ProcessFamily | None = None
         self._failure: Exception | None = None
         self._ended_by: asyncio.Future[EndedBy] | None = None
@@ -289,7 +322,7 @@ class AgentProcess:
     async def run(self) -> ProcessEnd:
         """Start it, watch it, end it. Cancelled, it ends the agent first."""
         if self._stopped:
-            return self._build_end("us", None, KillReport(), _NOT_STARTED)
+            return self._build_end("us", None, KillReport(), NOT_STARTED)
         self._ended_by = asyncio.get_running_loop().create_future()
         family = self._family = ProcessFamily(
             self._spec, self._snapshot, self._on_exit, self._attach, self._close_pipes
@@ -318,21 +351,10 @@ class AgentProcess:
     def read_health(self, processes: ProcessTable | None = None) -> AgentHealth:
         """How it stands now. Pass one table of processes when asking many agents."""
         if self._family is None:
-            return _NOT_STARTED
-        now = self._clock.now()
-        members = self._family.select(list_processes(TAGS) if processes is None else processes)
-        leader = members.get(self._family.leader)
-        return assess_health(
-            collect_facts(
-                self._watch,
-                now,
-                self._wall(),
-                state=leader.state if leader else "",
-                cpu_share=self._measure_cpu_share(now, sum(seen.cpu for seen in members.values())),
-                children=len(members) - (leader is not None),
-                is_mute=not self._stdout_pipe.is_open,
-            )
-        )
+            return NOT_STARTED
+        is_mute = not self._stdout_pipe.is_open
+        now, wall = self._clock.now(), self._wall()
+        return self._family.read_health(self._watch, now, wall, processes, is_mute=is_mute)
 
     def _attach(self, child: "Popen[bytes]", undo: ExitStack) -> None:
         self._stdout_pipe = PipeReader(child.stdout, self._on_stdout)
@@ -451,12 +473,6 @@ class AgentProcess:
             slept=watch.slept,
             last=last,
         )
-
-    def _measure_cpu_share(self, now: float, cpu: float) -> float | None:
-        before, self._last_cpu = self._last_cpu, (now, cpu)
-        if before is None or now <= before[0]:
-            return None
-        return max(0.0, cpu - before[1]) / (now - before[0])
 
 
 async def _run_to_end(work: Coroutine[Any, Any, T]) -> T:

@@ -28,12 +28,7 @@ from interlock.engine.verify.domains import Key
 from interlock.engine.verify.finding import Finding, Hop
 from interlock.engine.verify.names import Meaning, suggest_name
 from interlock.engine.verify.proof import Proof, dump_path, format_path
-from interlock.engine.verify.routes import (
-    find_cycles,
-    find_sources,
-    resolve_target,
-    trace_path,
-)
+from interlock.engine.verify.routes import find_cycles, find_sources, resolve_target, trace_path
 from interlock.system.errors import ExpressionError
 
 
@@ -63,7 +58,8 @@ def find_gaps(proof: Proof) -> Iterator[Finding]:
         yield proof.make_finding(
             "gap",
             "note" if caught else "error",
-            f"at {cell.step} on {cell.signal!r} no rule holds for {_format_example(region)}: {end}",
+            f"at {cell.step} on {cell.signal!r} no rule holds for "
+            f"{_format_values(region.example)}: {end}",
             "add a last rule without when, or widen a guard",
             subject=cell.step,
             place=proof.locate_cell(cell),
@@ -110,7 +106,7 @@ def find_loops_without_exit(proof: Proof) -> Iterator[Finding]:
             "loop-without-exit",
             "error",
             f"at {cell.step} on {cell.signal!r}, once the loop {rule.loop!r} is spent, no rule "
-            f"takes {_format_example(region)}: the case would be stuck",
+            f"takes {_format_values(region.example)}: the case would be stuck",
             f"add a rule after {rule.id!r} that takes the same signal elsewhere, or an otherwise",
             subject=rule.id,
             place=proof.locate_rule(rule, "loop"),
@@ -207,10 +203,6 @@ def _is_guarded(rule: Rule) -> bool:
 def _list_read_keys(proof: Proof, cell: Cell, *rules: Rule) -> set[Key]:
     names = proof.table.names
     return {key for rule in rules for key in find_keys(names, cell.step, cell.signal, rule)}
-
-
-def _format_example(region: Region) -> str:
-    return _format_values(region.example)
 
 
 def _format_values(values: dict[str, Any]) -> str:

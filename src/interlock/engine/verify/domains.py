@@ -43,7 +43,8 @@ def find_representatives(shape: Shape | None, hints: Hints) -> tuple[Any, ...]:
     for value in _list_candidates(known, hints):
         if known.find_problem(value) is None and not any(is_same(value, each) for each in found):
             found.append(value)
-    return tuple(found) or (_find_last_resort(known),)
+    # Nothing may be found that fits, as under a strict pattern: then a value of the right kind.
+    return tuple(found) or (next(_list_candidates(known, Hints()), None),)
 
 
 def find_sample(shape: Shape | None, depth: int = 0) -> Any:
@@ -177,12 +178,10 @@ def _list_texts(shape: Shape, hints: Hints) -> Iterator[str]:
 
 def _list_sizes(shape: Shape, hints: Hints) -> list[int]:
     limits = [limit for limit in (shape.shortest, shape.longest) if limit is not None]
+    least = shape.shortest or 0
+    most = MAX_SIZE if shape.longest is None else min(shape.longest, MAX_SIZE)
     near = list_whole_between([0, 1, *hints.sizes, *limits], 1)
-    return [size for size in near if 0 <= size <= MAX_SIZE and _fits_size(shape, size)]
-
-
-def _fits_size(shape: Shape, size: int) -> bool:
-    return (shape.shortest or 0) <= size and (shape.longest is None or size <= shape.longest)
+    return [size for size in near if least <= size <= most]
 
 
 def _list_lists(shape: Shape, hints: Hints, depth: int) -> Iterator[list[Any]]:
@@ -220,11 +219,6 @@ def list_subsets(members: tuple[Any, ...] | list[Any]) -> Iterator[list[Any]]:
     sizes = range(len(some) + 1) if len(some) <= MAX_SUBSETS else (0, 1, len(some))
     for size in sizes:
         yield from map(list, combinations(some, size))
-
-
-def _find_last_resort(shape: Shape) -> Any:
-    """Nothing was found that fits, as under a strict pattern: a value of the right kind."""
-    return next(_list_candidates(shape, Hints()), None)
 
 
 Key = tuple[str, ...]
@@ -296,7 +290,9 @@ class ValueUses:
     def _build_hints(self, key: Key) -> Hints:
         group = self._find_group(key)
         sizes = self._find_group((_SIZE, *key))
-        lengths = [round(value) for value in self._list_constants(sizes) if _is_number(value)]
+        lengths = [
+            round(value) for value in self._list_constants(sizes) if _find_kind(value) == "number"
+        ]
         members = list(self.members.get(key, ()))
         for item, holder in self.holders:
             if holder == key:
@@ -384,13 +380,9 @@ def _is_inside_absent(key: Key, values: Mapping[Key, Any]) -> bool:
     return any(not isinstance(value, dict) for value in outer)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _drop_duplicates(values: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:
-        if not any(type(value) is type(each) and value == each for each in found):
+        if not any(is_same(value, each) for each in found):
             found.append(value)
     return found

@@ -13,6 +13,7 @@ from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
+from interlock.system.text import shorten
 
 SURE_KIND_SCORE = 0.6
 """How sure triage must be of an environment failure or a flake to skip the investigation."""
@@ -284,7 +285,7 @@ def build_report_answer(
     return {
         "case_id": failure.id,
         "test_name": failure.test_name,
-        "summary": first if len(first) <= _HEAD else f"{first[: _HEAD - 1]}…",
+        "summary": shorten(first, _HEAD),
         "description": f"{message}{also}",
         "defect_type": defect_type,
         "priority": severity or "medium",

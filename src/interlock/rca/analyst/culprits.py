@@ -28,7 +28,7 @@ from interlock.rca.analyst.names import detect_language
 from interlock.rca.analyst.stack import (
     StackLocation,
     is_library,
-    is_test,
+    is_test_frame,
     is_test_name,
     locate_frames,
 )
@@ -134,7 +134,7 @@ class FailureScene:
 def _find_product_functions(mentions: Mentions) -> frozenset[str]:
     """Functions of the product that are in the stack."""
     own = [frame for frame in mentions.frames if not is_library(frame, mentions.class_name)]
-    names = {frame.function.rpartition(".")[2] for frame in own if not is_test(frame)}
+    names = {frame.function.rpartition(".")[2] for frame in own if not is_test_frame(frame)}
     return frozenset(name for name in names if len(name) > 2)
 
 

@@ -15,6 +15,7 @@ from interlock.rca.analyst.line_kinds import LineKind, classify_line
 from interlock.rca.analyst.masking import mask_line
 from interlock.system.test_output.counts import strip_console
 from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
+from interlock.system.text import shorten
 
 
 class EvidenceLine(msgspec.Struct, frozen=True):
@@ -130,8 +131,7 @@ def _join_with_gaps(kept: list[EvidenceLine], total: int) -> str:
     for line in kept:
         if line.line > at + 1:
             parts.append(_format_gap(line.line - at - 1))
-        fits = len(line.text) <= _SHOWN
-        parts.append(line.text if fits else line.text[: _SHOWN - 1] + "…")
+        parts.append(shorten(line.text, _SHOWN))
         at = line.line
     if at < total:
         parts.append(_format_gap(total - at))

@@ -22,7 +22,7 @@ from interlock.rca.analyst.stack import (
     extract_message,
     filter_own_frames,
     find_frames,
-    is_test,
+    is_test_frame,
 )
 from interlock.rca.records import Failure
 
@@ -115,7 +115,9 @@ def extract_traits(failure: Failure) -> Traits:
         names=frozenset(split_name(class_name) | split_name(test_name)),
         places=places,
         lined=tuple(dict.fromkeys(map(_format_lined_frame, own))),
-        innermost=next((_format_lined_frame(frame) for frame in own if not is_test(frame)), ""),
+        innermost=next(
+            (_format_lined_frame(frame) for frame in own if not is_test_frame(frame)), ""
+        ),
         class_name=class_name,
         test_name=test_name,
         own_words=frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN,

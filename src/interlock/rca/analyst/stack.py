@@ -257,7 +257,7 @@ def find_owner(frame: Frame, class_name: str = "") -> str:
     """`product`, `test` or `library`, in the eyes of a failing test of that class."""
     if is_library(frame, class_name):
         return "library"
-    return "test" if is_test(frame) else "product"
+    return "test" if is_test_frame(frame) else "product"
 
 
 def is_library(frame: Frame, class_name: str = "") -> bool:
@@ -271,7 +271,7 @@ def is_library(frame: Frame, class_name: str = "") -> bool:
     return not class_name.startswith(listed.rstrip("./"))
 
 
-def is_test(frame: Frame) -> bool:
+def is_test_frame(frame: Frame) -> bool:
     return bool(_TEST_SCOPE.search(frame.scope) or _TEST_FILE.search(frame.file))
 
 
@@ -362,7 +362,7 @@ def locate_frames(failure: Failure, repository: Repository, rev: str = "") -> li
                 path=match.path,
                 line=frame.line,
                 function=frame.function,
-                is_test=is_test(frame),
+                is_test=is_test_frame(frame),
                 depth=depth,
                 shared=match.shared,
             )

@@ -24,7 +24,7 @@ from interlock.rca.analyst.names import (
     parse_candidate,
     split_name,
 )
-from interlock.rca.analyst.stack import Frame, is_library, is_test, is_test_name
+from interlock.rca.analyst.stack import Frame, is_library, is_test_frame, is_test_name
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.stack_paths import count_shared
 
@@ -41,7 +41,7 @@ def find_frame_clues(
         by_leaf[candidate.leaf].append(candidate)
     seen: set[str] = set()
     own = [frame for frame in frames if not is_library(frame, mentions.class_name)]
-    for frame in sorted(own, key=is_test):
+    for frame in sorted(own, key=is_test_frame):
         meant = [candidate.text for candidate in _match_frame(frame, by_leaf)]
         fresh = [text for text in meant if text not in seen]
         for text in fresh:
@@ -137,7 +137,9 @@ def _find_file_subjects(mentions: Mentions) -> frozenset[str]:
         for frame in mentions.frames
         if frame.file and not is_library(frame, mentions.class_name)
     ]
-    files = [frame.file for frame in own if "/" in frame.file] if all(map(is_test, own)) else []
+    files = (
+        [frame.file for frame in own if "/" in frame.file] if all(map(is_test_frame, own)) else []
+    )
     stem = files[-1].rpartition("/")[2].rpartition(".")[0] if files else ""
     named = _TEST_MARK.sub("", stem)
     return frozenset({find_subject(named).lower()}) - {"", stem.lower()}

@@ -13,6 +13,7 @@ import msgspec
 
 from interlock.journal.sqlite import RawConnection, is_row_id
 from interlock.system.errors import StoreError
+from interlock.system.text import shorten
 
 _CASE = (
     "select r.case_no, c.suite_id, r.status, r.symptom_id, r.rca_id, a.case_no, r.name,"
@@ -173,7 +174,7 @@ class CauseText(msgspec.Struct, frozen=True, kw_only=True):
 def make_headline(text: str) -> str:
     """The first line of a text, short enough for a title."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return first if len(first) <= _TITLE else f"{first[: _TITLE - 1].rstrip()}…"
+    return shorten(first, _TITLE)
 
 
 def write_own_cause(
