@@ -96,11 +96,6 @@ class ProgressGauge:
         return render_briefing(self.enrich(plain))
 
 
-def find_first_phase(_step: str) -> Phase:
-    """The phase of steps that belong to none: of the seeds' two, the one without clusters."""
-    return "triage"
-
-
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a factory may build on."""
 
@@ -118,7 +113,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where an agent asks a person a question of its own."""
     files: FileOptions = FileOptions()
     file_names: NameFiles = name_files
-    phase_of: Callable[[str], Phase] = find_first_phase
+    phase_of: Callable[[str], Phase] = lambda _step: "triage"
     gauge: ProgressGauge
     token_limit: int = 0
 

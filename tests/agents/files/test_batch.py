@@ -12,7 +12,7 @@ from tests.world.file_carrier_bench import ask_for, turn, wrapped
 
 from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import FileCarrier
-from interlock.agents.registry import ProgressGauge, RunProgress, find_first_phase
+from interlock.agents.registry import ProgressGauge, RunProgress
 from interlock.runtime.application import Application
 from interlock.signals.batch import Phase
 from interlock.system.folder_watch import Mode
@@ -327,5 +327,4 @@ async def test_what_a_killed_process_was_about_to_rename_is_removed(tmp_path: Pa
 
 
 def test_a_circuit_of_ones_own_has_a_phase_of_the_seeds() -> None:
-    assert find_first_phase("draft") in ("triage", "investigation")
     assert Application("own").phase_of("draft") in ("triage", "investigation")

@@ -16,7 +16,7 @@ from pathlib import Path
 from interlock.agents.carrier import Ask, Deliver
 from interlock.agents.files.case_folder import SIGNAL_FILE, make_run_folder
 from interlock.agents.files.file import FileCarrier
-from interlock.agents.registry import DEFAULT_BATCH_SIZE, ProgressGauge, find_first_phase
+from interlock.agents.registry import DEFAULT_BATCH_SIZE, ProgressGauge
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
     BatchBudget,
@@ -166,7 +166,7 @@ class BatchCarrier:
         workspace: Path,
         size: int = DEFAULT_BATCH_SIZE,
         tokens: int = 0,
-        phase_of: Callable[[str], Phase] = find_first_phase,
+        phase_of: Callable[[str], Phase] = lambda _step: "triage",
     ) -> None:
         self._files = files
         self._clock = clock
