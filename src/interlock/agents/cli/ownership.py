@@ -65,6 +65,13 @@ def read_tag(text: str) -> ProcessTag | None:
     return ProcessTag(*found.groups()) if found else None
 
 
+def parse_tag(text: str) -> ProcessTag:
+    tag = read_tag(text)
+    if tag is None:
+        raise SourceError(f"{text!r} is not a tag; write workspace:run:dispatch:nonce")
+    return tag
+
+
 def describe_owner() -> str:
     """This process, for a later Interlock: its id, its start and its namespace of process ids."""
     me = read_process(os.getpid())
@@ -74,8 +81,6 @@ def describe_owner() -> str:
 
 def build_tag_variables(tag: str, environ: Mapping[str, str]) -> dict[str, str]:
     """What goes into an agent's environment. The tags above come from our own one."""
-    if read_tag(tag) is None:
-        raise SourceError(f"{tag!r} is not a tag; write workspace:run:dispatch:nonce")
     above = f"{environ.get(PARENT_TAGS_VARIABLE, '')} {environ.get(TAG_VARIABLE, '')}".split()
     found = {TAG_VARIABLE: tag, OWNER_VARIABLE: describe_owner()}
     return found | ({PARENT_TAGS_VARIABLE: " ".join(above)} if above else {})

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from interlock.agents.cli.health import AgentHealth, HealthFacts, assess_health, collect_facts
-from interlock.agents.cli.ownership import TAGS, build_tag_variables
+from interlock.agents.cli.ownership import TAGS, build_tag_variables, parse_tag
 from interlock.agents.cli.timeouts import ClockName, LineReader, Timeouts, TimeoutWatch
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
