@@ -7,6 +7,7 @@ and its documentation are one. Whether a circuit is sound is not judged here: ve
 import difflib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -173,7 +174,13 @@ def read_circuit(
     text: str, file: str = "", shapes: Mapping[str, dict[str, Any]] | None = None
 ) -> CircuitSource:
     """The circuit written in `text`. `shapes` are the named answer types beside the built-in."""
-    return parse_circuit(read_yaml(text, file), shapes)
+    return parse_circuit(read_yaml(text, file), shapes) if shapes else _read_plain(text, file)
+
+
+@lru_cache(maxsize=32)
+def _read_plain(text: str, file: str) -> CircuitSource:
+    # A run reads its circuit to find the prompts, to prove it and to work; each takes as long.
+    return parse_circuit(read_yaml(text, file))
 
 
 def parse_circuit(

@@ -69,14 +69,21 @@ def check_prompt(template: str, known: Collection[str] = PROMPT_NAMES) -> str:
     parts = _split_places(template)
     if parts is not None and all(path[0] in known for path in parts[1]):
         return ""
-    from jinja2 import TemplateError, meta
+    from jinja2 import TemplateError
 
     try:
-        tree = _compile(template).environment.parse(template)
+        unknown = sorted(_list_names(template) - {*known})
     except TemplateError as error:
         return f"it is not a valid template: {error}"
-    unknown = sorted(meta.find_undeclared_variables(tree) - {*known})
     return f"it reads {', '.join(map(repr, unknown))}, which no prompt can" if unknown else ""
+
+
+@cache
+def _list_names(template: str) -> frozenset[str]:
+    """The names that a template reads from outside."""
+    from jinja2 import meta
+
+    return frozenset(meta.find_undeclared_variables(_compile(template).environment.parse(template)))
 
 
 def _fill_places(template: str, values: dict[str, Any]) -> str | None:
