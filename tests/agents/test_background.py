@@ -4,9 +4,9 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.world.crashes import boom, check_crash
 from tests.world.note import AGENTS, NOTE, PATIENCE, RAIN
 
 import interlock
@@ -36,10 +36,6 @@ from interlock.system.errors import StateError
 
 ASK = Ask(7, 1, "C7", "work", 1, "worker", "Work.", case_no=7)
 CLOCK = SystemClock()
-
-
-def boom(*_words: object) -> Any:
-    raise KeyError("story_id")
 
 
 class BrokenOwner(WorkspaceOwner, frozen=True):
@@ -203,21 +199,7 @@ def script(_folder: Path) -> Carrier:
 async def test_an_unexpected_error_ends_the_dispatch(
     tmp_path: Path, make: Callable[[Path], Carrier]
 ) -> None:
-    replies: asyncio.Queue[Reply] = asyncio.Queue()
-    notes: list[str] = []
-    guard = CarrierGuard(make(tmp_path))
-    with CrashReporter(tmp_path / "crashes", notes.append).install():
-        guard.start(replies.put_nowait)
-        guard.send([ASK])
-        reply = await asyncio.wait_for(replies.get(), 20)
-        guard.settle(7, reply.reason)
-        await guard.close()
-    [file] = (tmp_path / "crashes").iterdir()
-    reason = f"an internal error in Interlock: KeyError: 'story_id'; the traceback is in {file}"
-    assert reply == Reply(7, failure="crash", reason=reason)
-    assert notes[0].startswith(reason)
-    assert "in boom" in file.read_text()
-    assert replies.empty()
+    await check_crash(make(tmp_path), ASK, tmp_path)
 
 
 async def test_a_workers_call_that_fails_ends_the_dispatch_it_is_about(tmp_path: Path) -> None:

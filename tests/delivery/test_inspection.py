@@ -1,17 +1,27 @@
 """The ground of a delivery: ports that do not meet, the checks of a task, trees by step."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.world.crashes import boom, check_crash
 from tests.world.workspace_bench import Workbench
 
-from interlock.delivery.checks.records import Check, Environment
+from interlock.agents.carrier import Ask
+from interlock.agents.function import AsyncHandler
+from interlock.delivery import steps
+from interlock.delivery.checks.records import Check, CheckCell, Environment
 from interlock.delivery.config import DeliveryConfig, DeliverySettings
-from interlock.delivery.inspection import TaskEnvironment
+from interlock.delivery.handlers import CheckHandler, DeliveryHandlers
+from interlock.delivery.inspection import TaskEnvironment, TreeInspection
+from interlock.delivery.merging import MergeHandler
 from interlock.delivery.plan.plan import Plan, Task
+from interlock.delivery.worktrees.prepare import PrepareTarget
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
+from interlock.engine.case import Case
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError
 
 PLAN = Plan(
@@ -31,6 +41,38 @@ def ground(workspace: DeliveryWorkspace, work: DeliverySettings) -> TaskEnvironm
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> DeliveryWorkspace:
     return Workbench(tmp_path_factory.mktemp("bench")).open_workspace()
+
+
+class BrokenInspection(TreeInspection):
+    async def prepare(self, tree: PrepareTarget, ask: Ask) -> str:
+        return str(boom())
+
+    async def take_baseline(self, cells: tuple[CheckCell, ...], ask: Ask) -> str:
+        return str(boom())
+
+
+class BrokenMerging(MergeHandler):
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        return dict(boom())
+
+
+class BrokenChecking(CheckHandler):
+    async def __call__(self, ask: Ask, case: Case) -> dict[str, Any]:
+        return dict(boom())
+
+
+@pytest.mark.parametrize("step", [steps.PREPARE, steps.CHECK, steps.MERGE])
+async def test_an_unexpected_error_in_our_own_work_ends_the_dispatch(
+    workspace: DeliveryWorkspace, tmp_path: Path, step: str
+) -> None:
+    here, clock = ground(workspace, DeliverySettings()), SystemClock()
+    inspection = BrokenInspection(here, clock)
+    merging = BrokenMerging(here, inspection, boom, boom, boom)
+    checking = BrokenChecking(here, inspection, merging, boom, boom)
+    handlers = DeliveryHandlers(here, clock, merging, checking, inspection)
+    case = Case("one", step)
+    ask = Ask(7, 1, "one", step, 1, "interlock", "", case_no=1, case=case)
+    await check_crash(AsyncHandler(handlers), ask, tmp_path)
 
 
 @given(

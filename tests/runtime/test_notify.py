@@ -15,6 +15,7 @@ from tests.world.clock import START, FakeClock
 from tests.world.sample_circuit import GOOD_CREW, PAPER
 from tests.world.world import World
 
+from interlock.agents.background import CrashReporter
 from interlock.journal.events import Notification
 from interlock.journal.runs import NewCase
 from interlock.runtime.notify import (
@@ -194,6 +195,20 @@ async def test_a_notice_is_posted_once_and_signed() -> None:
     (told,) = server.told
     assert (told["schema_version"], told["event"], told["run_id"]) == (1, "over", 7)
     assert (told["text"], told["id"]) == ("run 7: done", f"7/over/done/{START}")
+
+
+async def test_an_unexpected_error_in_a_delivery_leaves_its_traceback(tmp_path: Path) -> None:
+    """Nobody waits for it, and the run goes on."""
+    notes: list[str] = []
+    with CrashReporter(tmp_path / "crashes", notes.append).install():
+        made, _, said = herald(command=("no such\0name",))
+        made.notify(OVER)
+        await made.close()
+    [file] = (tmp_path / "crashes").iterdir()
+    problem = "ValueError: embedded null byte"
+    assert notes == [f"an internal error in Interlock: {problem}; the traceback is in {file}"]
+    assert said == []
+    assert problem in file.read_text()
 
 
 async def test_without_a_secret_nothing_is_signed() -> None:

@@ -167,7 +167,11 @@ def find_dangling(connection: Connection) -> Iterator[str]:
 
 def explain_error(path: Path, error: Exception) -> str:
     """The driver's error, in words that say what to do."""
-    problem = str(getattr(error, "orig", error))
+    cause = getattr(error, "orig", error)
+    # The message tells the kind of error alone, its name which of several: "readonly" is said of a
+    # file without rights as well as of one that was moved away.
+    name = getattr(cause, "sqlite_errorname", "")
+    problem = f"{cause}, {name}" if name.count("_") > 1 else str(cause)
     for word, advice in _ADVICE.items():
         if word in problem.lower():
             return f"{path}: {advice} (SQLite says: {problem})"

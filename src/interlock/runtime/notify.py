@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask
 from interlock.engine.case import Case
 from interlock.journal.events import (
@@ -205,10 +206,9 @@ class Notifier:
 
     def _end(self, task: "asyncio.Task[None]") -> None:
         """A delivery is over. Its errors are handled where they arise; one that was not is a bug,
-        which is reported and does not touch the run."""
+        which is reported with its traceback and does not touch the run."""
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._report(f"notification not delivered: {type(error).__name__}: {error}")
+        report_failure(task)
 
     async def _run_command(self, body: bytes) -> None:
         """The command gets the notification on its stdin; what it prints is nobody's business."""

@@ -4,16 +4,18 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from tests.world.carrier_bench import Bench, ask
 from tests.world.clock import FakeClock
+from tests.world.crashes import boom, check_crash
 from tests.world.github import OWN, REPO, Github, a_github
 
 from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
 from interlock.epic.approval.comments import COMMANDS
 from interlock.epic.approval.github import GithubAddress, GithubRest
-from interlock.epic.approval.issues import Issues, format_request_marker
+from interlock.epic.approval.issues import GithubIssue, Issues, format_request_marker
 
 
 @pytest.fixture
@@ -56,6 +58,19 @@ class Sitting(Bench):
     def answers(self) -> list[tuple[str, str, str]]:
         said = [(json.loads(each.content), each.answered_by) for each in self.replies]
         return [(data["decision"], data["comment"], by) for data, by in said]
+
+
+class BrokenIssues(Issues):
+    def open(self, request_id: str, title: str, body: str, since: float) -> GithubIssue:
+        found: GithubIssue = boom()
+        return found
+
+
+async def test_an_unexpected_error_in_a_poll_ends_the_question(
+    github: Github, tmp_path: Path
+) -> None:
+    issues = BrokenIssues(GithubRest(github.address, timeout_s=5))
+    await check_crash(IssueCarrier(issues, FakeClock(), "w"), ask(1, step="gate"), tmp_path)
 
 
 async def test_the_issue_says_what_is_asked_and_how_to_answer(github: Github) -> None:

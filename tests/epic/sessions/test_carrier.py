@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from tests.world.carrier_bench import Bench, appears, gone
 from tests.world.cli_agent import Act, FakeCli, say
+from tests.world.crashes import boom, check_crash
 from tests.world.streams import Claude
 
 from interlock.agents.carrier import Ask, Reply
@@ -83,6 +84,17 @@ async def one(agent: SessionCarrier) -> Reply:
     async with Bench(agent) as bench:
         bench.carrier.send([asked()])
         return (await bench.until(1))[0]
+
+
+class BrokenUpdater(Updater):
+    def apply(self, ask: Ask, attempt: SessionAttempt) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = boom()
+        return found
+
+
+async def test_an_unexpected_error_after_a_session_ends_its_dispatch(tmp_path: Path) -> None:
+    agent = carrier(tmp_path, ExecDialect(("true",)), BrokenUpdater(tmp_path))
+    await check_crash(agent, asked(), tmp_path)
 
 
 def turn(*events: Any, last: str, **more: Any) -> list[Act]:
