@@ -186,3 +186,13 @@ def test_replay_refuses_other_words(world: World, word: str, problem: str) -> No
 def _aligned(text: str) -> str:
     """The expected table with its second and third columns as wide as their widest cell."""
     return text.replace("WAS                WOULD", "WAS                 WOULD")
+
+
+def test_what_a_command_left_running_is_told(world: World) -> None:
+    triage.lay_out(world)
+    world.cases("A")
+    agent = "setsid sleep 300 > /dev/null 2>&1 &\necho '{\"confidence\": 0.9}'\n"
+    world.write("agent.sh", f"#!/bin/sh\n{agent}").chmod(0o755)
+    run = ("run", "triage", "--cases", "cases.jsonl", "--agent", "exec:./agent.sh")
+    assert world.say(*run).code == 0
+    assert "note: 1 process had to be ended with it" in world.say("explain", "A").out

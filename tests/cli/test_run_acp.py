@@ -78,6 +78,7 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     assert world.say("answer", "1.1", "allow") == Said(1, "", late)
     refused = "refused (Stale): Question 1.1 is answered already by Ada."
     assert refused in world.say("explain", "A").out
+    assert "note: it asked for a permission: execute: make" in world.say("explain", "A").out
 
 
 def test_a_project_says_what_is_allowed_unasked(world: World) -> None:

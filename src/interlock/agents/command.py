@@ -16,18 +16,21 @@ from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
 from interlock.agents.cli.outcome import (
     PLAIN_LIMIT_TEXT,
+    describe_left,
     find_time_zone,
     parse_reset_time,
 )
 from interlock.agents.cli.ownership import NO_WORKSPACE, WorkspaceOwner
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_exit
 from interlock.agents.cli.timeouts import StreamSign, Timeouts
+from interlock.agents.cli.work_folder import write_attempt_notes
 from interlock.agents.function import unwrap_fence
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.system.clock import SystemClock
 from interlock.system.process_tree import OutputLine
 from interlock.system.text import strip_colours
 
+_NAME = "exec"
 _MAX_STDERR = 1_000
 _MAX_LINES = 8
 """Of stderr: what went wrong stands last."""
@@ -42,11 +45,14 @@ class CommandAgent(TaskCarrier):
         argv: Sequence[str],
         environment: Mapping[str, str],
         owner: WorkspaceOwner = NO_WORKSPACE,
+        root: Path | None = None,
     ) -> None:
+        """`root` is where what must be told of an attempt is noted."""
         super().__init__()
         self._argv = tuple(argv)
         self._environment = dict(environment)
         self._owner = owner
+        self._root = root
 
     async def prepare(self) -> None:
         await self._owner.cleanup_orphans(SystemClock(), _TIMEOUTS.grace)
@@ -70,6 +76,8 @@ class CommandAgent(TaskCarrier):
         )
         with self.stoppable(ask, process):
             ended = await process.run()
+        if ended.left and self._root is not None:
+            write_attempt_notes(self._root, ask, _NAME, [describe_left(len(ended.left))])
         return _build_reply(ask, bytes(output), ended)
 
     def _build_spec(self, ask: Ask) -> ProcessSpec:

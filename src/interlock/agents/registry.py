@@ -229,7 +229,8 @@ def build_command(spec: AgentSpec, context: AgentContext) -> Carrier:
 
     first, *others = split_command(spec)
     argv = (_absolute(first) if "/" in first else first, *map(_absolute, others))
-    return CommandAgent(argv, context.environment, workspace_owner(context.db))
+    owner, root = workspace_owner(context.db), agents_folder(context.db)
+    return CommandAgent(argv, context.environment, owner, root)
 
 
 def _absolute(word: str) -> str:

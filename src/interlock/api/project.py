@@ -232,7 +232,7 @@ class Project(ProjectBase):
     def explain(self, case: str, run: "Run | int | str | None" = None) -> inspect.CaseLife:
         """The life of a case: what was asked, what came back, what was decided and why; by default
         in the newest run that has the case."""
-        from interlock.agents.cli.carrier import read_attempt_notes
+        from interlock.agents.cli.work_folder import read_attempt_notes
 
         with self.read() as connection:
             life = inspect.explain_case(connection, case, self._find_number(connection, run))

@@ -9,7 +9,7 @@ from tests.world.carrier_bench import Bench, appears, ask
 from interlock.agents.acp.carrier import AcpAgent
 from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.carrier import Reply
-from interlock.agents.cli.carrier import Session, WorkFolder
+from interlock.agents.cli.work_folder import Session, WorkFolder
 
 GOOD = Reply(1, b'{"n":1}')
 

@@ -15,16 +15,10 @@ from tests.world.cli_agent import Act, FakeCli, say
 from tests.world.streams import Claude, Codex, Copilot
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.carrier import (
-    AgentHome,
-    ProcessAgent,
-    Session,
-    make_nonce,
-    make_work_folder,
-    read_attempt_notes,
-)
+from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
+from interlock.agents.cli.work_folder import Session, make_work_folder, read_attempt_notes
 from interlock.agents.status import read_agent_status
 from interlock.engine.case import Usage
 from interlock.system.clock import SystemClock
@@ -241,7 +235,7 @@ async def test_what_it_leaves_running_is_ended_and_noted(tmp_path: Path) -> None
     scene: list[Act] = [("leave", 0), *say(Claude.init(), Claude.result("No."))]
     found = await reply_of(tmp_path, scene)
     assert gone(int((tmp_path / "fake" / "left").read_text()))
-    assert found.reason.endswith("; 1 processes had to be ended with it")
+    assert found.reason.endswith("; 1 process had to be ended with it")
 
 
 @pytest.mark.parametrize("end", ["settled", "close"])

@@ -19,12 +19,19 @@ from interlock.agents.acp.conversation import Conversation, Host, list_offered_r
 from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Deliver, Reply
-from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
+from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.health import AgentHealth
+from interlock.agents.cli.outcome import describe_left
 from interlock.agents.cli.ownership import TAGS
 from interlock.agents.cli.process import NOT_STARTED, ProcessSpec, describe_exit
 from interlock.agents.cli.profiles import filter_environment
-from interlock.agents.cli.timeouts import ClockName, StreamSign, TimeoutWatch
+from interlock.agents.cli.timeouts import (
+    ClockName,
+    StreamSign,
+    TimeoutWatch,
+    WaitsForPermission,
+)
+from interlock.agents.cli.work_folder import WorkFolder, make_work_folder
 from interlock.agents.command import build_variables
 from interlock.agents.queries import PermissionBroker, PermissionDecision, PermissionRequest
 from interlock.agents.status import AgentStatusFile
@@ -37,6 +44,7 @@ _CANCEL_GRACE = 1.0
 """Seconds for an agent to stop by itself when its turn is cancelled."""
 _EXIT_GRACE = 1.0
 _MAX_REASON = 2_000
+_MAX_NOTES = 20
 _TIMEOUT_REASONS: dict[ClockName, str] = {
     "first_byte": "it produced no output",
     "silence": "it went silent",
@@ -70,6 +78,7 @@ class AcpDispatch:
         self._timer: Callable[[], None] = lambda: None
         self._outcome: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._is_needed = True
+        self._notes: list[str] = []
         self._process: AcpProcess | None = None
         files = OpenFolder(spec.cwd) if settings.files != "none" else None
         self._host = Host(
@@ -119,6 +128,12 @@ class AcpDispatch:
             self._timer()
             await connection.close()
             exit_code = await agent.end(self._clock, self._watch.timeouts.grace)
+        if agent.strays:
+            self._notes.append(describe_left(agent.strays))
+        if self._notes:
+            notes = list(dict.fromkeys(self._notes))[:_MAX_NOTES]
+            record = {"dispatch_id": self._ask.dispatch_id, "notes": notes}
+            self._folder.write_record(self._ask.attempt, record)
         if reply is None:
             reply = self._reply_to_hangup(agent, exit_code if by_itself else None)
         if reply.failure and self._is_needed:
@@ -166,6 +181,8 @@ class AcpDispatch:
         self._watch.note_stdout(self._clock.now())
 
     def _note_sign(self, sign: StreamSign) -> None:
+        if isinstance(sign, WaitsForPermission):
+            self._notes.append(f"it asked for a permission: {sign.what}"[:300])
         self._watch.note_sign(sign, self._clock.now())
 
     def _set_timer(self) -> None:

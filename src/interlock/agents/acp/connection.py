@@ -36,6 +36,8 @@ class AcpProcess:
     ) -> None:
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stderr = b""
+        self.strays = 0
+        """Processes outside its session that had to be ended with it."""
 
         def attach(child: "Popen[bytes]", undo: ExitStack) -> None:
             self._stderr_pipe = PipeReader(child.stderr, self._note_stderr)
@@ -58,6 +60,8 @@ class AcpProcess:
         members = self.family.select(await self.family.list_processes())
         if members:
             await self.family.kill(members, clock, grace)
+        leader = self.family.leader.pid
+        self.strays = sum(seen.session != leader for seen in members.values())
         self._close_pipes()
         return self.family.exit.reap()
 

@@ -37,7 +37,6 @@ from pydantic import ValidationError
 
 from interlock.agents.acp.settings import AcpSettings, Policy
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
-from interlock.agents.cli.carrier import Session, WorkFolder
 from interlock.agents.cli.outcome import LIMIT_TEXT, find_time_zone, parse_reset_time
 from interlock.agents.cli.timeouts import (
     Alive,
@@ -46,6 +45,7 @@ from interlock.agents.cli.timeouts import (
     ToolEnded,
     WaitsForPermission,
 )
+from interlock.agents.cli.work_folder import Session, WorkFolder
 from interlock.agents.queries import PermissionDecision, PermissionRequest
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE

@@ -322,7 +322,7 @@ class SessionMonitor:
         if ended.by == "after_result":
             notes.append("it did not exit after its result and was killed")
         if ended.left:
-            notes.append(f"{len(ended.left)} processes had to be ended with it")
+            notes.append(describe_left(len(ended.left)))
         return SessionReport(
             final=self._read_final_text(),
             said=self._last_error(ended),
@@ -421,6 +421,11 @@ _NOTICE_TEXTS = {
     "work-stopped": "work was stopped",
     "asks": "it asked for a permission",
 }
+
+
+def describe_left(count: int) -> str:
+    """That processes outlived their agent."""
+    return f"{count} process{'es' if count > 1 else ''} had to be ended with it"
 
 
 def _classify_exit(code: int | None) -> Literal["zero", "other", "signal", "unknown"]:

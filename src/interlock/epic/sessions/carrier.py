@@ -17,10 +17,11 @@ import msgspec
 
 from interlock.agents.background import TaskCarrier
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.cli.carrier import AgentHome, WorkFolder, make_work_folder
+from interlock.agents.cli.carrier import AgentHome
 from interlock.agents.cli.ownership import TAGS
 from interlock.agents.cli.process import AgentProcess, ProcessEnd, ProcessSpec, describe_end
 from interlock.agents.cli.timeouts import Timeouts
+from interlock.agents.cli.work_folder import WorkFolder, make_work_folder
 from interlock.agents.command import build_variables
 from interlock.agents.status import AgentStatusFile
 from interlock.engine.case import Usage
