@@ -636,3 +636,117 @@ def test_go_prints_messages_before_or_after_the_line_that_names_the_test() -> No
             ("TestLid", "got 1, want 2", "lid_test.go:12: got 1, want 2"),
             ("TestHinge/left", "creaks", "hinge_test.go:7: creaks"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "message"),
+    [
+        (
+            """\
+            === RUN   TestLid
+                lid_test.go:9: got shut, want open
+            --- FAIL: TestLid (0.00s)
+            FAIL""",
+            "TestLid",
+            "got shut, want open",
+        ),
+        (
+            """\
+            {"Action":"output","Test":"TestLid","Output":"=== RUN   TestLid\\n"}
+            {"Action":"output","Test":"TestHinge","Output":"=== RUN   TestHinge\\n"}
+            {"Action":"output","Test":"TestLid","Output":"    l_test.go:9: shut\\n"}
+            {"Action":"output","Test":"TestHinge","Output":"--- PASS: TestHinge (0.00s)\\n"}
+            {"Action":"output","Test":"TestLid","Output":"--- FAIL: TestLid (0.00s)\\n"}
+            {"Action":"fail","Package":"box","Test":"TestLid","Elapsed":0}
+            {"Action":"broken""",
+            "TestLid",
+            "shut",
+        ),
+        (
+            """\
+            [ RUN      ] Lid.Opens
+            lid_test.cc:9: Failure
+            Value of: lid.open
+            [  FAILED  ] Lid.Opens (0 ms)
+            [ RUN      ] Lid.Shuts""",
+            "Lid.Opens",
+            "Value of: lid.open",
+        ),
+        (
+            """\
+            [ERROR] Failures:
+            [ERROR]   LidTest.opens:9
+            expected: open
+             but was: shut
+            [ERROR] Tests run: 7, Failures: 1, Errors: 0, Skipped: 0""",
+            "LidTest.opens",
+            "expected: open, but was: shut",
+        ),
+        (
+            """\
+            1) Failed : Box.LidTest.Opens
+              Expected: open
+              But was:  shut
+            Test Count: 3, Passed: 2, Failed: 1, Warnings: 0, Inconclusive: 0, Skipped: 0""",
+            "Box.LidTest.Opens",
+            "Expected: open, But was:  shut",
+        ),
+        (
+            """\
+            FAIL in (opens) (lid_test.clj:9)
+            expected: open
+              actual: shut
+            Ran 2 tests containing 3 assertions.
+            1 failures, 0 errors.""",
+            "opens",
+            "expected: open, actual: shut",
+        ),
+        (
+            """\
+            /srv/LidTests.swift:9: error: -[BoxTests.LidTests testOpens] : it is shut
+            Test Case '-[BoxTests.LidTests testOpens]' failed (0.010 seconds).
+            Test Suite 'All tests' failed at 2020-01-01 10:00:00.""",
+            "BoxTests.LidTests.testOpens",
+            "it is shut",
+        ),
+        (
+            """\
+            Chrome Headless 90 (Linux x86_64) Lid opens FAILED
+            \tExpected lid to be open.
+            Chrome Headless 90 (Linux x86_64): Executed 2 of 2 (1 FAILED) (0.2 secs / 0.1 secs)""",
+            "Lid opens",
+            "Expected lid to be open.",
+        ),
+    ],
+)
+def test_messages_before_below_and_after_empty_lines(text: str, named: str, message: str) -> None:
+    (failure,) = read_log(textwrap.dedent(text).split("\n")).failures
+    assert (".".join(filter(None, (failure.class_name, failure.test_name)))) == named
+    assert failure.message == message
+
+
+def test_a_test_that_passed_when_it_was_tried_again_did_not_fail() -> None:
+    surefire = """\
+        [ERROR] box.LidTest.opens  Time elapsed: 0.01 s  <<< FAILURE!
+        java.lang.AssertionError: shut
+        [ERROR] box.LidTest.shuts  Time elapsed: 0.01 s  <<< FAILURE!
+        java.lang.AssertionError: open
+        [WARNING] Flakes:
+        [WARNING] box.LidTest.opens
+        [ERROR]   Run 1: LidTest.opens:9 shut
+        [INFO]   Run 2: PASS
+        [ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0, Flakes: 1"""
+    read = read_log(textwrap.dedent(surefire).split("\n"))
+    assert ([one.test_name for one in read.failures], read.tally.failed) == (["shuts"], 1)
+    gradle = [
+        "LidTest > opens() FAILED",
+        "    java.lang.AssertionError",
+        "LidTest > opens() PASSED",
+    ]
+    assert read_log(gradle).failures == []
+
+
+@pytest.mark.parametrize("word", ["end", "done", "failed", "errors"])
+def test_no_name_is_invented_to_fill_a_count(word: str) -> None:
+    read = read_log([f"  x {word}", f"    1) {word}", "2 tests, 1 failures, 0 errors"])
+    assert (read.failures, read.tally.failed) == ([], 1)

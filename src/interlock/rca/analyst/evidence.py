@@ -1,17 +1,24 @@
 """Evidence: the lines of a failing log that say why it failed, with the reason for each choice.
 
-A line counts when it complains, or goes on with a complaint; where logs of good runs are given,
-only what they do not say too, numbers and names aside. No project and no tool is known by name.
-One pass over the log, in memory that does not grow with it.
+Where logs of good runs are given, a line counts when it complains, or goes on with a complaint, and
+they do not say it too, numbers and names aside. Without them few lines are chosen: the block that
+decided it (`decisive_block`). No project is known by name. One pass over the log, in memory that
+does not grow with it.
 """
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterable
 
 import msgspec
 
-from interlock.rca.analyst.line_kinds import LineKind, classify_line
+from interlock.rca.analyst.decisive_block import BlockChooser
+from interlock.rca.analyst.line_kinds import (
+    LineKind,
+    classify_line,
+    is_advice,
+    is_consequence,
+    is_precise,
+)
 from interlock.rca.analyst.masking import mask_line
 from interlock.system.test_output.counts import strip_console
 from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
@@ -36,10 +43,8 @@ _GAP = "[… {} left out …]"
 _MOST = 20_000
 _SPARE = 500
 _LAST = 25
-_CONTINUATION_LINES = {True: 8, False: 3}
-"""How many lines may follow a complaint as part of it: with good logs to compare, and without."""
-_REPEATS = 5
-"""Without good logs, how often one complaint is shown."""
+_CONTINUATION_LINES = 8
+"""How many lines may follow a complaint as part of it."""
 
 _SCORES = {
     LineKind.ERROR: 0.8,
@@ -59,18 +64,6 @@ _WHY = {
     LineKind.QUIET: "near the end",
     LineKind.EMPTY: "between two chosen lines",
 }
-_PRECISE = re.compile(r"\w(?:Error|Exception)\b: ?\S|[\w/\\]\.\w{1,5}[:(\[]+\d+|^E {3}")
-_ADVICE = re.compile(
-    r"(?i)^\W*(?:\[\w+\]\W*)?(?:$|re-?run |for more information|to see the full|after correcting"
-    r"|see .{0,40}(?:report|log)|try |run with|\[?help|->)"
-)
-
-
-_CONSEQUENCE = re.compile(
-    r"(?i)\*\*\* .*\berror \d|returned \d+ exit status|due to (?:\d+ )?previous error"
-    r"|complete log of|^\W*found \d+ errors?\b|\bexit(?:ed)?(?: with)? (?:code|status)"
-)
-"""Something else failed before."""
 
 
 class _SeenLine(msgspec.Struct):
@@ -81,17 +74,17 @@ class _SeenLine(msgspec.Struct):
     fresh: bool
     repeats: int
 
-    def to_evidence(self, compared: bool) -> EvidenceLine:
+    def to_evidence(self) -> EvidenceLine:
         score = _SCORES[self.kind]
         if self.kind >= LineKind.WORD:
             text = strip_console(self.text)
             score += 0.1 if self.named else 0.0
-            score += 0.08 if _PRECISE.search(text[:_CUT]) else 0.0
-            score -= 0.5 if _ADVICE.match(text) else 0.0
-            score -= 0.2 if _CONSEQUENCE.search(text[:_CUT]) else 0.0
+            score += 0.08 if is_precise(text) else 0.0
+            score -= 0.5 if is_advice(text) else 0.0
+            score -= 0.2 if is_consequence(text) else 0.0
             score -= min(self.repeats, 3) * 0.03
         why = "names a failed test" if self.named else _WHY[self.kind]
-        suffix = ", not in the good logs" if compared and self.fresh else ""
+        suffix = ", not in the good logs" if self.fresh else ""
         return EvidenceLine(self.at, self.text, round(max(score, 0.01), 3), why + suffix)
 
 
@@ -104,10 +97,28 @@ def choose_evidence(
     lines: Iterable[str], against: Iterable[Iterable[str]] = ()
 ) -> list[EvidenceLine]:
     """The lines that say why, in their order; of a log that complains of nothing, the last ones."""
-    chooser = _EvidenceChooser(hash_known_lines(against))
+    known = hash_known_lines(against)
+    if not known:
+        return _choose_decisive(lines)
+    chooser = _EvidenceChooser(known)
     for line in lines:
         chooser.add_line(line)
     return chooser.finish()
+
+
+def _choose_decisive(lines: Iterable[str]) -> list[EvidenceLine]:
+    chooser = BlockChooser()
+    for line in lines:
+        chooser.add_line(line[:_CUT])
+    return [
+        EvidenceLine(
+            chosen.line.number,
+            chosen.line.text,
+            chosen.score,
+            "names a failed test" if chosen.line.named else _WHY[chosen.line.kind],
+        )
+        for chosen in chooser.finish()
+    ]
 
 
 def make_excerpt(text: str, most_chars: int) -> tuple[str, bool]:
@@ -143,17 +154,16 @@ def _format_gap(count: int) -> str:
 
 
 class _EvidenceChooser:
+    """Chooses what the good logs do not say."""
+
     def __init__(self, known: frozenset[int]) -> None:
         self.known = known
-        self.compared = bool(known)
         self.chosen: list[_SeenLine] = []
         self.spare: deque[_SeenLine] = deque(maxlen=_SPARE)
-        """Words of failure without an error: better than nothing."""
+        """Complaints that the good logs have too: better than nothing."""
         self.last: deque[_SeenLine] = deque(maxlen=_LAST)
         self.before_end: list[_SeenLine] = []
         """What stood directly above the line that says that all has failed."""
-        self.held: deque[_SeenLine] = deque(maxlen=_CONTINUATION_LINES[False])
-        """Words of failure just above: the error that follows may be about them."""
         self.repeated: Counter[int] = Counter()
         self.line_number = 0
         self.is_continuing = False
@@ -179,23 +189,16 @@ class _EvidenceChooser:
             self.before_end = above
         self.last.append(line)
         if self._is_wanted(line):
-            if not self.compared and line.kind == LineKind.ERROR and not line.named:
-                for held in self.held:
-                    self._choose(held)
             self._choose(line)
         else:
             self.is_continuing = False
             if line.kind >= LineKind.WORD:
                 self.spare.append(line)
-        if line.kind == LineKind.WORD and not self.is_continuing:
-            self.held.append(line)
-        else:
-            self.held.clear()
         self.gap = []
 
     def finish(self) -> list[EvidenceLine]:
         best = self.chosen or [*self.spare] or self.before_end or [*self.last]
-        return [line.to_evidence(self.compared) for line in best]
+        return [line.to_evidence() for line in best]
 
     def _find_lines_above(self) -> list[_SeenLine]:
         """The last lines without chatter between them."""
@@ -222,8 +225,6 @@ class _EvidenceChooser:
 
     def _compare_with_known(self, line: _SeenLine) -> None:
         """Whether good logs say it too, and how often it was said before."""
-        if not self.compared and line.kind < LineKind.WORD:
-            return
         masked = hash(mask_line(line.text))
         line.fresh = masked not in self.known
         if line.kind >= LineKind.WORD:
@@ -233,17 +234,12 @@ class _EvidenceChooser:
             self.repeated[masked] += 1
 
     def _is_wanted(self, line: _SeenLine) -> bool:
-        more = self.is_continuing and self.followed < _CONTINUATION_LINES[self.compared]
-        if self.compared:
-            if line.kind == LineKind.ERROR:
-                return line.fresh or self.is_continuing
-            return line.fresh and (
-                line.kind in (LineKind.WORD, LineKind.FRAME)
-                or (line.kind == LineKind.PLAIN and more)
-            )
         if line.kind == LineKind.ERROR:
-            return line.repeats < _REPEATS
-        return more and line.kind in (LineKind.WORD, LineKind.FRAME, LineKind.PLAIN)
+            return line.fresh or self.is_continuing
+        more = self.is_continuing and self.followed < _CONTINUATION_LINES
+        return line.fresh and (
+            line.kind in (LineKind.WORD, LineKind.FRAME) or (line.kind == LineKind.PLAIN and more)
+        )
 
     def _choose(self, line: _SeenLine) -> None:
         if len(self.chosen) >= _MOST:
@@ -251,6 +247,5 @@ class _EvidenceChooser:
         if self.is_continuing and len(self.gap) == 1:
             self.chosen.append(self.gap[0])
         self.chosen.append(line)
-        part = line.kind == LineKind.PLAIN or (line.kind < LineKind.ERROR and not self.compared)
-        self.followed = self.followed + 1 if part else 0
+        self.followed = self.followed + 1 if line.kind == LineKind.PLAIN else 0
         self.is_continuing = True

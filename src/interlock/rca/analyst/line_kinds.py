@@ -142,6 +142,53 @@ def _classify_complaint(text: str, low: str) -> LineKind:
     return LineKind.ERROR if _PLACE.match(text) else LineKind.WORD
 
 
+_FOUND_AT = re.compile(
+    r"(?!\w+://)(?:\W{1,4}(?=[\w/.]))?[\w./\\@-]{1,300}\.\w{1,5}"
+    r"(?:(?::\d+){1,2}|\(\d+(?:,\d+)?\)):? *(?!(?:note|info|warning|debug)\b)[^\s:\d]"
+)
+_BARE_WORD = re.compile(rf"(?<![\w./\\-])(?:{_WORD.pattern})(?![\w/\\-]|\.\w)")
+
+
+def is_finding(text: str) -> bool:
+    """Whether a line begins with a place in a file and says something about it."""
+    return bool(_FOUND_AT.match(text))
+
+
+def has_bare_word(text: str) -> bool:
+    """Whether some word of failure is a word of its own, and no part of a name or a path."""
+    return is_finding(text) or bool(_BARE_WORD.search(text.lower()))
+
+
+_PRECISE = re.compile(
+    r"\w(?:Error|Exception|Failure)\b: ?\S|[\w/\\]\.\w{1,5}[:(\[]+\d+|^E {3}"
+    r"|\berror(?:\[\w+\])?: \S"
+)
+_ADVICE = re.compile(
+    r"(?i)^\W*(?:\[\w+\]\W*)?(?:$|re-?run |for more information|to see the full|after correcting"
+    r"|see .{0,40}(?:report|log)|try |run with|\[?help|->)"
+)
+_CONSEQUENCE = re.compile(
+    r"(?i)returned \d+ exit status|due to (?:\d+ )?previous error|complete log of"
+    r"|^\W*(?:\w+:? )?\d+ \w+(?:\(s\))?\W*$|\bexit(?:ed)?(?: with| from)? (?:code|status)"
+    r"|\bcommand failed"
+)
+
+
+def is_precise(text: str) -> bool:
+    """Whether a complaint says what is wrong, or where."""
+    return bool(_PRECISE.search(text))
+
+
+def is_advice(text: str) -> bool:
+    """Whether a line only says what to do, or nothing."""
+    return bool(_ADVICE.match(text))
+
+
+def is_consequence(text: str) -> bool:
+    """Whether a line says that something else failed before."""
+    return bool(_CONSEQUENCE.search(text))
+
+
 def _read_level(text: str) -> str:
     """The level a line is marked with; of several, one inside the other, the gravest."""
     level, at = "", 0

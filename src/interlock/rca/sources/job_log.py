@@ -59,6 +59,8 @@ class JobVerdict(msgspec.Struct, frozen=True):
     """The statement that settles it."""
     cause: Statement | None = None
     """Of a failed job: the most precise statement about what failed."""
+    failed_step: Statement | None = None
+    """Of a failed job: where the CI system says that a step failed, the first time."""
     overruled: tuple[Statement, ...] = ()
     """What failed although the job succeeded: it was allowed to, or was tried again."""
 
@@ -340,7 +342,7 @@ _BEFORE, _AFTER, _LAST = 30, 80, 40
 
 def judge_job(lines: Iterable[str]) -> JobVerdict:
     """How the job ended whose console log this is."""
-    reader = _JobReader()
+    reader = JobReader()
     for line in lines:
         reader.add_line(line)
     return reader.finish()
@@ -359,7 +361,9 @@ def select_evidence(lines: Iterable[str], verdict: JobVerdict) -> list[str]:
     ]
 
 
-class _JobReader:
+class JobReader:
+    """Lines in, the verdict out. One pass, in memory that does not grow with the log."""
+
     def __init__(self) -> None:
         self._number = 0
         self._failed: list[Statement] = []
@@ -370,20 +374,22 @@ class _JobReader:
         """The last line of the log, blank lines and afterwords aside, if it says so."""
         self._has_runner = False
 
-    def add_line(self, raw: str) -> None:
+    def add_line(self, raw: str) -> Statement | None:
+        """What the line says about a failure, if it says anything."""
         self._number += 1
         # Progress and fold marks end with a return; what follows is the line itself.
         raw = strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2]
         line = strip_console(raw)
         if not line.strip():
-            return
+            return None
         self._has_runner = self._has_runner or bool(_RUNNER_START.match(line))
         before, self._succeeded = self._succeeded, None
         is_worth_reading = any(map(line.lower().__contains__, _STEMS)) or _PLACE.match(line)
         if is_worth_reading and (failed := self._find_failure(line)):
             if len(self._failed) < _MOST_STATEMENTS or failed.weight >= Weight.STEP:
                 self._failed.append(failed)
-        elif success := _JOB_SUCCEEDED.match(line, self._number):
+            return failed
+        if success := _JOB_SUCCEEDED.match(line, self._number):
             self._succeeded = success
         elif success := _TOOL_SUCCEEDED.match(line, self._number):
             self._succeeded = success
@@ -396,6 +402,7 @@ class _JobReader:
             self._failed = [one for one in self._failed if one.weight > Weight.TOOL]
         elif before and before.weight == Weight.TOOL and _AFTERWORD.match(raw):
             self._succeeded = before
+        return None
 
     def _find_failure(self, line: str) -> Statement | None:
         tables = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)
@@ -414,7 +421,9 @@ class _JobReader:
         if gravest:
             grave = [one for one in self._failed if one.weight == gravest]
             decisive = (red_tests if is_job_green else grave)[0]
-            return JobVerdict(FAILED, decisive, self._find_cause(decisive))
+            ends = [one for one in self._failed if one.weight >= Weight.STEP]
+            step = next((one for one in ends if not is_annotation(one)), ends[0] if ends else None)
+            return JobVerdict(FAILED, decisive, self._find_cause(decisive), failed_step=step)
         if self._succeeded and not any(one.weight == Weight.TOOL for one in open_statements):
             return JobVerdict(SUCCEEDED, self._succeeded, overruled=open_statements)
         return JobVerdict(UNKNOWN, overruled=open_statements)
@@ -429,6 +438,11 @@ class _JobReader:
         telling = [one for one in before if one.kind != "job"]
         near = [one for one in telling if end.line - one.line <= _REACH] or telling[-1:] or before
         return min(near, key=lambda one: (one.weight, one.kind == "build"))
+
+
+def is_annotation(failed: Statement) -> bool:
+    """Whether a runner repeats a complaint of a tool, and does not say how the step ended."""
+    return failed.text.startswith("##[error]") and "exit code" not in failed.text
 
 
 def _is_about_tests(failed: Statement) -> bool:

@@ -166,6 +166,17 @@ ROWS = (
         1,
         r"Executed \d+ out of (?P<tests>\d+) tests?: (?:.* and )?(?P<failed>\d+) fails?\b",
     ),
+    _row("clojure", 1, r"Ran (?P<tests>\d+) tests? containing \d+ assertions?\.$"),
+    _row("clojure", 1, r"(?P<failed>\d+) failures?, (?P<error>\d+) errors?\.$"),
+    _row(
+        "nunit",
+        1,
+        r" *Test Count: (?P<tests>\d+), Passed: \d+, Failed: (?P<failed>\d+)"
+        r"(?:.* Skipped: (?P<skipped>\d+))?",
+    ),
+    _row("busted", 1, r"\d+ success(?:es)? / \d+ failures? / \d+ errors? / \d+ pending"),
+    _row("tasty", 1, r"(?P<failed>\d+) out of (?P<tests>\d+) tests? failed"),
+    _row("tasty", 1, r"All (?P<tests>\d+) tests? passed \("),
     _row("scenarios", 1, r"\d+ scenarios? \((?:\d+ \w+(?:, )?)+\)$"),
     _row(
         "scenarios",

@@ -8,7 +8,7 @@ and whether the reason follows it. One pass, in memory that does not grow with t
 import hashlib
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -198,7 +198,8 @@ ROWS = (
     _row("examples", r"rspec (?P<file>\S+):\d+ # (?P<name>.*)$", block=False),
     _row(
         "minitest",
-        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*)(?: \[(?P<file>[^\]:]+):\d+\]:?)?",
+        r" *(?:\d+\) )?(?P<cls>[A-Z][\w:]*)#(?P<name>test\S*?)(?::$|(?= )|$)"
+        r"(?: \[(?P<file>[^\]:]+):\d+\]:?)?",
     ),
     _row("examples", r" +\d+\) test (?P<name>\S.*) \((?P<cls>[\w.]+)\)$"),
     _row(
@@ -223,11 +224,31 @@ ROWS = (
         section=r"^(?:Failing|Errored) scenarios",
         block=False,
     ),
+    _row(
+        "scenarios",
+        r"cucumber (?:-\S+ \S+ )*(?P<file>\S+\.feature):\d+ # (?:Scenario: )?(?P<name>\S.*)$",
+        block=False,
+    ),
     _row("minitest", r"(?:Failure|Error): (?P<name>test\S*?)\((?P<cls>[\w:]+)\)"),
     _row("xunit", r"FAIL: (?P<name>[\w./-]+)$", block=False, weak=True),
     _row("dotnet", r" +(?:Failed|X) (?P<path>[\w.+]+(?:\(.*\))?) \[[<\d].*\]$", split="."),
     _row("dotnet", r" *(?:\[xUnit.*?\] +)?(?P<path>[\w.+]+(?:\(.*\))?) \[FAIL\]$", split="."),
-    _row("xctest", r".*Test Case '-\[(?P<cls>\S+) (?P<name>\S+)\]' failed"),
+    _row(
+        "xctest",
+        r"\S+\.\w+:\d+: error: -\[(?P<cls>\S+) (?P<name>\w+)\] : (?P<message>.*)$",
+        block=False,
+    ),
+    _row(
+        "xctest",
+        r"\S+\.swift:\d+: error: (?P<cls>\w+)\.(?P<name>\w+) : (?P<message>.*)$",
+        block=False,
+    ),
+    _row("xctest", r".*Test Case '-\[(?P<cls>\S+) (?P<name>\S+)\]' failed", block=False),
+    _row("xctest", r".*Test Case '(?P<cls>[\w.]+)\.(?P<name>\w+)' failed", block=False),
+    _row("nunit", r"\d+\) (?:Failed|Error|Invalid) : (?P<path>\S.*)$", split="."),
+    _row("clojure", r"(?:FAIL|ERROR) in \((?P<name>[^)]+)\) \((?P<file>[^:)]+)(?::\d+)?\)$"),
+    _row("karma", r"\w+ [\w.]+[\w. ]* \([^)]+\) (?P<name>\S.*?) FAILED$"),
+    _row("tasty", r" +(?P<name>\S.*): +FAIL(?: \([\d.]+s\))?$", weak=True),
     _row("bazel", r"(?P<name>//\S+) +FAILED(?: in .*)?$", block=False),
     _row(
         "numbered",
@@ -237,19 +258,32 @@ ROWS = (
     ),
     _row(
         "marked",
-        rf" *[{MARKS}] (?:\[fail\]: )?(?P<name>\S.*?[^:])(?: \(?[\d.]+ ?m?s\)?)?$",
+        rf" *[{MARKS}] (?:\[fail\]: )?(?P<name>\S.*?[^:])(?: \(FAILED\))?(?: \(?[\d.]+ ?m?s\)?)?$",
         weak=True,
     ),
 )
 WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR|● Test suite failed to run)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
-    r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors|Pending"
+    r"|(?P<line>(?:Results|Failed tests|Tests in error|Failures|Errors|Flakes|Pending"
     r"|(?:Failing|Errored) scenarios) ?:.*"
     r"|There (?:was|were) \d+ .*|The following tests .*:| *\d+ failing)$"
 )
 _HINTS = (
-    *("FAIL", "ERROR", "ailed", "●", *MARKS, "not ok", "<<<", "#test", "::", "Testcase:", "==> X"),
+    *(
+        "FAIL",
+        "error: ",
+        "ERROR",
+        "ailed",
+        "●",
+        *MARKS,
+        "not ok",
+        "<<<",
+        "#test",
+        "::",
+        "Testcase:",
+        "==> X",
+    ),
     *("rspec ", "stdout ----", ".feature:"),
 )
 _START = re.compile(
@@ -303,6 +337,12 @@ def _split_path(path: str, row: NamePattern) -> tuple[str, str]:
     return path[:at], path[at + len(mark) :]
 
 
+_GRADLE = next(row for row in ROWS if row.tool == "gradle")
+_PASSED_AGAIN = re.compile(
+    r"(?:Gradle Test Run \S+ > )?(?:Gradle Test Executor \d+ > )?"
+    r"(?P<path>\w[^>]*(?: > .+?)+) PASSED(?: \([\d.]+m?s\))?$"
+)
+_FLAKE = re.compile(r"(?P<cls>[\w.$]+)\.(?P<name>\w+)$|(?P<test>\w+)\((?P<in>[\w.$]+)\)$")
 _MOST_FAILURES = 10_000
 _HEAD_LINES, _TAIL_LINES = 40, 60
 _BLOCK_LINES = 20_000
@@ -321,19 +361,24 @@ _LABELLED = re.compile(
 _END = re.compile(
     r"> Task |BUILD |\[=+\]|={20,}$|-{60,}$|\u23af{5}|(?:Testsuite|Testcase|Running)\b|Test run "
 )
-_FRAME = re.compile(r"\s*(?:at |File \"|[\w./]+:\d+: |thread '.*' .*panicked at )")
+_FRAME = re.compile(
+    r"\s*(?:# )?(?:at |File \"|[\w./\\-]+:\d+(?::|$|:in )|thread '.*' .*panicked at |Stack Trace:"
+    r"|Error Message:|stacktrace:|Traceback|\.\.\. |---$|\[gw\d|[\u2713\u2714])"
+)
 _WORDS = re.compile(r"[A-Za-z]{2}")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
-_GO_EVENT = re.compile(
+_RUN_EVENT = re.compile(
     r"=== (?:RUN|CONT|NAME|PAUSE) +(?P<running>\S+)$| *--- (?:PASS|SKIP): (?P<ended>\S+) \("
+    r"|\[ RUN +\] (?P<begun>\S+)|\[ +(?:OK|SKIPPED) +\] (?P<done>\S+)"
     r"|(?:FAIL|ok  |\?   )\t\S|(?:FAIL|PASS)$"
 )
+"""Who prints what follows, where a tool names a test before it runs."""
 _GROUP = re.compile(r" *\u25b6 (?P<name>\S.*)$")
 _LAST_WORD = frozenset({"pytest", "unittest"})
 """Tools that print the decisive exception last."""
-_FIRST_WORD = frozenset({"jest", "rust"})
-"""Tools that begin with the reason, whatever it looks like."""
+_EXPECTED = re.compile(r"(?i)\W*(?:expected|left)\b")
+_ACTUAL = re.compile(r"(?i)\W*(?:actual|got|but|right|received)\b")
 
 
 class TestLog(msgspec.Struct, frozen=True):
@@ -386,6 +431,12 @@ def read_log(lines: Iterable[str]) -> TestLog:
     return reader.finish()
 
 
+class _GoEvent(msgspec.Struct, rename="pascal"):
+    action: str
+    test: str = ""
+    output: str = ""
+
+
 class _Reader:
     def __init__(self) -> None:
         self.counting = CountReader()
@@ -399,17 +450,34 @@ class _Reader:
         self.depth = 0
         self.groups: set[str] = set()
         """What has begun: if it fails, then because a part of it did."""
-        self.go_test = ""
-        self.go_output: dict[str, list[str]] = {}
-        """Of tests that `go test -v` is running: what they printed."""
+        self.running = ""
+        self.outputs: dict[str, list[str]] = {}
+        """Of tests that are running, where a tool says which: what they printed."""
 
     def add_line(self, raw: str) -> None:
         line = strip_console(raw)
-        if event := _GO_EVENT.match(line):
-            self._follow_go(event)
+        if line.startswith("{") and '"Action":"' in line:
+            self._add_event(line)
+        else:
+            self._add_text(line)
+
+    def _add_event(self, line: str) -> None:
+        """One event of `go test -json`: what a test printed, beside the test."""
+        try:
+            event = msgspec.json.decode(line, type=_GoEvent)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            return
+        if event.test and event.test in self.outputs:
+            self.running = event.test
+        if event.output:
+            self._add_text(event.output.rstrip("\n"))
+
+    def _add_text(self, line: str) -> None:
+        if event := _RUN_EVENT.match(line):
+            self._follow_run(event)
         if self.counting.add_line(line):
             self._end_run(line)
-        elif not self._read_name(line):
+        elif not (self._read_retry(line) or self._read_name(line)):
             self._add_reason(line)
         if line.strip():
             self.before = line
@@ -427,18 +495,18 @@ class _Reader:
         )
         return TestLog(_list_failures(failures), tally)
 
-    def _follow_go(self, event: re.Match[str]) -> None:
-        """`go test -v` prints what a test says before the line that says that it failed."""
-        if self.open and self.open.tool == "go":
+    def _follow_run(self, event: re.Match[str]) -> None:
+        """Some tools print what a test says before the line that says that it failed."""
+        if self.open and self.open.tool in ("go", "gtest"):
             self.open = None
-        self.go_test = event["running"] or ""
-        if event["running"]:
-            if len(self.go_output) < _MOST_FAILURES:
-                self.go_output.setdefault(self.go_test, [])
-        elif event["ended"]:
-            self.go_output.pop(event["ended"], None)
+        self.running = event["running"] or event["begun"] or ""
+        if self.running:
+            if len(self.outputs) < _MOST_FAILURES:
+                self.outputs.setdefault(self.running, [])
+        elif ended := event["ended"] or event["done"]:
+            self.outputs.pop(ended, None)
         else:
-            self.go_output.clear()
+            self.outputs.clear()
 
     def _end_run(self, line: str) -> None:
         if self.open and self.open.weak and not self.open.size:
@@ -472,13 +540,31 @@ class _Reader:
             keys = {named.key, named.loose_key, named.class_key}
             for key in keys if named.cls.islower() else keys - {named.class_key}:
                 self.known.setdefault(key, []).append(failure)
-        if failure and row.tool == "go":
-            for output in self.go_output.pop(named.name, ()):
+        if failure and row.tool in ("go", "gtest"):
+            path = f"{named.cls}.{named.name}" if row.tool == "gtest" else named.name
+            for output in self.outputs.pop(path, ()):
                 failure.add(output)
+        # A summary whose message begins with an empty line goes on below.
+        is_explained = row.block or (row.loose and not named.message)
         if failure and row.block:
             failure.explained = True
-        self.open = failure if row.block else None
+        self.open = failure if is_explained else None
         return True
+
+    def _read_retry(self, line: str) -> bool:
+        """Whether the line says that a test which failed has passed when it was tried again."""
+        pattern = _FLAKE if self.section.startswith("Flakes") else _PASSED_AGAIN
+        if not self.failures or not (found := pattern.match(line)):
+            return False
+        if pattern is _FLAKE:
+            cls, name = found["cls"] or found["in"], found["name"] or found["test"]
+        else:
+            cls, name = _split_path(found["path"], _GRADLE)
+        passed = [one for one in self.known.get(NamedTest(name, cls).key, ()) if not one.whole]
+        for failure in passed:
+            self.known[failure.named.key].remove(failure)
+            self.failures = [one for one in self.failures if one is not failure]
+        return bool(passed)
 
     def _find_known(self, row: NamePattern, named: NamedTest) -> _OpenFailure | None:
         """The failure that is named once more. One without a file takes that of the later line."""
@@ -500,8 +586,8 @@ class _Reader:
     def _add_reason(self, line: str) -> None:
         self._update_place(line)
         failure = self.open
-        output = self.go_output.get(self.go_test)
-        if output is not None and len(output) < _HEAD_LINES and not _GO_EVENT.match(line):
+        output = self.outputs.get(self.running)
+        if output is not None and len(output) < _HEAD_LINES and not _RUN_EVENT.match(line):
             output.append(line)
         if not failure or (failure.size < 3 and _RULE.match(line)):
             return
@@ -531,9 +617,16 @@ class _Reader:
             self.depth = 0
 
 
+_NO_NAME = re.compile(
+    r"(?i)(?:[a-z]{1,3}|done|errors?|fail(?:ed|ing|ures?)?|skipped|summary|tests?|total|results?)$"
+)
+"""What merely looks like a failing test and says no more than that is none."""
+
+
 def _drop_doubtful(failures: list[_OpenFailure], failed: int) -> list[_OpenFailure]:
     """Without what merely looks like a failing test, unless the counts leave room for it."""
     sure = {failure.named.name: failure for failure in failures if not failure.weak}
+    failures = [one for one in failures if not (one.weak and _NO_NAME.match(one.named.name))]
     room = failed - sum(not (failure.weak or failure.whole) for failure in failures)
     weak: dict[str, dict[tuple[str, str], _OpenFailure]] = {}
     for failure in failures:
@@ -594,6 +687,14 @@ def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
         return best["type"], "" if _FRAME.match(message) else message.strip()
     messages = [match["message"] for line in lines if (match := _LABELLED.match(line))]
     messages = messages or [failure.named.message]
-    if not messages[0] and failure.tool in _FIRST_WORD:
-        messages = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    if not messages[0]:
+        messages = _find_telling(lines)
     return "", messages[0].strip() if messages else ""
+
+
+def _find_telling(lines: Sequence[str]) -> list[str]:
+    """The lines that say something, the first with what it is compared to."""
+    telling = [line for line in lines if _WORDS.search(line) and not _FRAME.match(line)]
+    if len(telling) > 1 and _EXPECTED.match(telling[0]) and _ACTUAL.match(telling[1]):
+        telling[0] = f"{telling[0].strip()}, {telling[1].strip()}"
+    return telling
