@@ -23,9 +23,10 @@ from interlock.rca.analyst.line_kinds import (
     is_precise,
 )
 from interlock.rca.analyst.masking import mask_line
-from interlock.system.test_output.counts import strip_clock, strip_colours, strip_console
+from interlock.rca.sources.job_log import JobReader, Statement, Weight, is_annotation
+from interlock.system.test_output.counts import strip_clock, strip_console
 from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
-from interlock.system.test_output.job import JobReader, Statement, Weight, is_annotation
+from interlock.system.text import strip_colours
 
 _BUDGET = 40
 """Lines in all, the names of further failed tests aside."""
