@@ -139,6 +139,7 @@ def test_every_name_and_every_block_is_shown_to_somebody() -> None:
 def test_an_agent_is_told_its_own_signals_in_the_catalogues_words(step: str) -> None:
     role = CIRCUIT.steps[step].role
     block = render_signal_block(role, task_id="1-2").replace("[request_id]", "r-7")
+    block = block.replace(".claude/agents/experts/[expert_name].md", RICH.expert_file)
     assert block in filled(case_at(step), RICH)
     strict = msgspec.structs.replace(RICH, nonce="n0nce")
     assert "Dispatch: n0nce" in filled(case_at(step), strict)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.delivery import steps
 from interlock.delivery.task_context import Point, TaskContext
 from interlock.engine.case import Case
 from interlock.runtime.fence import FencedText, PromptFence, clean_foreign_text, shorten_text
@@ -251,12 +252,17 @@ def _join_words(*words: str) -> str:
     return "; ".join(word for word in words if word)
 
 
+_USUAL_EXPERT_FILE: Final = ".claude/agents/experts/[expert_name].md"
+
+
 def _format_signals(case: Case, role: str, context: TaskContext) -> str:
     """The catalogue's own words on how to answer; nothing for humans and programs."""
     if not list_role_signals(role):
         return ""
     task_id = _legal_id(case.case_id)
     block = render_signal_block(role, task_id=task_id or None, nonce=context.nonce or None)
+    if context.expert_file:  # the form names a usual place, and this run may have another
+        block = block.replace(f"File: {_USUAL_EXPERT_FILE}", f"File: {context.expert_file}")
     return block.replace("[request_id]", _legal_id(context.request_id) or "[request_id]")
 
 
@@ -279,7 +285,7 @@ def _list_notes(case: Case, cut: Mapping[str, int]) -> list[str]:
     """What the reader must know about the data themselves, in our words."""
     parts = [f"{BLOCKS[name][0]} ({size:,} characters)" for name, size in cut.items() if size]
     notes = [f"Cut to fit: {', '.join(parts)}."] if parts else []
-    if case.context.get("override"):
+    if case.context.get("override") and case.step not in steps.REPAIR:
         notes.append(
             "A human decided to go on although the infrastructure is not healthy: "
             "do not report what was broken before."

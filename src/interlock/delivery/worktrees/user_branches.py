@@ -84,4 +84,4 @@ def describe_moves(workspace: Workspace, moves: Iterable[MovedBranch]) -> str:
             f"that was not you, an agent left its worktree. This puts the branch back and touches "
             f"no file:\n{back}"
         )
-    return "\n\n".join(lines) + "\n\nAnswer when the branch is as you want it."
+    return "\n\n".join(lines)
