@@ -63,8 +63,9 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "tune": ("calibrate", "Try other thresholds on recorded calibrations."),
     },
     "Test history": {
-        "ingest": ("history", "Remember the results of a CI job, passed ones too."),
+        "ingest": ("ingest", "Remember the results of a CI job, passed ones too."),
         "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
+        "last-green": ("ingest", "Between which commits each failing test broke."),
     },
     "Circuits": {
         "circuit": ("circuits", "Circuits: list, show, draw and verify them."),

@@ -41,7 +41,7 @@ from interlock.cli.output import (
 )
 from interlock.cli.run import exit_with, take_up
 from interlock.rca import analyze as analysis
-from interlock.rca.config import change_config
+from interlock.rca.config import AUTO, change_config
 from interlock.system.errors import StateError
 from interlock.system.text import plural
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from interlock.api.project import Project
     from interlock.api.work import RunResult
+    from interlock.rca.config import RcaConfig
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Findings, Launch
     from interlock.rca.sources.read import SourceLaunch
@@ -86,7 +87,9 @@ WorkspaceFile = Annotated[
 LastGreen = Annotated[
     list[str] | None,
     typer.Option(
-        "--last-green", metavar="[REPO=]REV", help="The revision that last passed; repeatable."
+        "--last-green",
+        metavar="[REPO=]REV",
+        help="The revision that last passed, or auto: of each test, as remembered; repeatable.",
     ),
 ]
 JobExit = Annotated[
@@ -146,6 +149,10 @@ PortalKey = Annotated[
     Path | None,
     typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
 ]
+MemoryFolder = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="DIR", help="The memory that --last-green auto asks."),
+]
 New = Annotated[bool, typer.Option("--new", help="Start a new suite of that name.")]
 _BY_HAND = 5
 
@@ -177,6 +184,7 @@ def analyze(
     new: New = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the review.")] = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
+    store: MemoryFolder = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -194,12 +202,12 @@ def analyze(
         if found is None and not any(intake.failures for intake in intakes):
             _report_no_failures(name, intakes, json=json)
             return
-        circuit, changes = project.prepare_circuit(
-            analysis.CIRCUIT, read_thresholds(sets or ()), prompt_dir
-        )
+        chosen = read_thresholds(sets or ())
+        circuit, changes = project.prepare_circuit(analysis.CIRCUIT, chosen, prompt_dir)
         files = read_file_flags(dispatch, root, watch, batch_size)
         before = analysis.find_config(project, connection, found, changes, files)
         config = change_config(analysis.read_config(before), repo, workspace, last_green, **flags)
+        config = _compare_with_history(config, intakes, store)
         merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
         options = analysis.assign_reviewer(merged, config)
         pool = project.build_pool(circuit.source.circuit, options)
@@ -210,6 +218,20 @@ def analyze(
         result = analysis.work_on_suite(project, connection, taken, pool, **waits)
         _show_suite(connection, taken, folder, result, json=json)
     exit_with(result)
+
+
+def _compare_with_history(
+    config: "RcaConfig", intakes: "Sequence[SourceLaunch]", store: Path | None
+) -> "RcaConfig":
+    """With `--last-green auto`, what the memory of results knows about each failing test."""
+    if AUTO not in config.last_green.values():
+        return config
+    from interlock.cli.ingest import open_store, read_history_settings
+    from interlock.rca.last_green import resolve_last_green
+
+    settings = read_history_settings()
+    memory = open_store(store, settings)
+    return resolve_last_green(config, intakes, memory, settings, os.environ, echo_note)
 
 
 def resume_run(

@@ -230,15 +230,8 @@ class BuiltinAnalyst:
         name = repos[min(done, len(repos) - 1)]["name"] if repos else ""
         repository = self._hooks.workspace.repositories.get(name)
         found = self._clues.find_leads(ask, failure, name)
-        count = (
-            len(
-                self._hooks.workspace.list_new_commits(
-                    repository, self._hooks.find_launch(ask.case_no)
-                )
-            )
-            if repository
-            else 0
-        )
+        count = len(self._clues.list_commits(ask, name))
+        span = self._clues.find_range(ask, name)
         commits = [lead.commit for lead in found[:5]] if repository else []
         urls = {each.hash: repository.build_commit_url(each.hash) for each in commits if repository}
         sizes = {
@@ -256,6 +249,7 @@ class BuiltinAnalyst:
             looked_at=count,
             urls=urls,
             sizes=sizes,
+            history=span.reason if span else "",
         )
 
     def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import msgspec
+
 from interlock.agents.carrier import Ask
 from interlock.journal.runs import load_decisions
 from interlock.rca.analyst.answers import FaultKind, RepoCandidate
@@ -29,7 +31,8 @@ from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, list_suite_rcas
 from interlock.rca.knowledge.suites import CaseView, find_position
-from interlock.rca.records import Failure, Repo
+from interlock.rca.records import Failure, Repo, TestRange
+from interlock.rca.sources.git.history import Commit
 from interlock.rca.steps import F3
 
 
@@ -104,7 +107,9 @@ class FailureClues:
             return kind
         repo, spot = innermost
         launch = self._hooks.find_launch(ask.case_no)
-        commit = self._hooks.workspace.find_new_writer(repo.name, launch, spot.path, spot.line)
+        commit = self._hooks.workspace.find_new_writer(
+            repo.name, launch, spot.path, spot.line, self.find_range(ask, repo.name)
+        )
         return judge_by_new_line(kind, spot, commit)
 
     @cached_property
@@ -160,15 +165,28 @@ class FailureClues:
         if key not in self._leads:
             repository = self._hooks.workspace.repositories.get(name)
             launch = self._hooks.find_launch(ask.case_no)
-            commits = (
-                self._hooks.workspace.list_new_commits(repository, launch) if repository else []
-            )
+            commits = self.list_commits(ask, name)
             tested = self._hooks.workspace.find_tested(name, launch)
             accused = self._count_accusations(ask) if ask.attempt > 1 else {}
-            self._leads[key] = (
+            leads = (
                 rank_commits(failure, repository, commits, tested, accused) if repository else []
             )
+            self._leads[key] = _add_only_commit(leads, commits, self.find_range(ask, name), name)
         return self._leads[key]
+
+    def find_range(self, ask: Ask, name: str) -> TestRange | None:
+        """The range in a repository that the history of its results gives a test."""
+        return self._hooks.find_ranges(ask.case.case_id).get(name) if ask.case else None
+
+    def list_commits(self, ask: Ask, name: str) -> list[Commit]:
+        """The commits of a repository that may have brought a failure."""
+        repository = self._hooks.workspace.repositories.get(name)
+        if repository is None:
+            return []
+        launch = self._hooks.find_launch(ask.case_no)
+        return self._hooks.workspace.list_new_commits(
+            repository, launch, self.find_range(ask, name)
+        )
 
     def _count_accusations(self, ask: Ask) -> dict[str, int]:
         """How many other sure causes of the suite suspect a commit first; only asked when a first
@@ -193,3 +211,27 @@ class FailureClues:
             if decision.step == F3 and "rca_message" in found
         ]
         return [each.commit for each in read_suspects(answers[-1])] if answers else []
+
+
+_ONLY = 0.85
+"""How sure the only commit of a sure range is: the memory may have missed a flip."""
+
+
+def _add_only_commit(
+    leads: Sequence[CulpritLead], commits: Sequence[Commit], found: TestRange | None, repo: str
+) -> list[CulpritLead]:
+    """Where a test passed before exactly one commit and failed on it, nothing else need speak
+    against that commit."""
+    if len(commits) != 1 or found is None or found.kind != "last-pass":
+        return list(leads)
+    only = commits[0]
+    lead = next(iter(leads), None) or CulpritLead(
+        repo, only, 0.0, (), only.files[0].path if only.files else ""
+    )
+    score = _ONLY if found.confidence == "high" else _ONLY - 0.15
+    why = "the only commit between its last pass and its first failure"
+    return [
+        msgspec.structs.replace(
+            lead, score=max(lead.score, score), why=(why, *lead.why), is_placed=True
+        )
+    ]

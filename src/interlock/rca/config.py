@@ -7,10 +7,12 @@ from typing import Any, Literal
 import msgspec
 
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.records import Repo
+from interlock.rca.records import Repo, TestRange
 from interlock.rca.sources.git.open import check_unique_names, parse_repo, read_workspace
 from interlock.system.errors import UsageError
 
+AUTO = "auto"
+"""As a last green revision: of each test its own, as the memory of results knows it."""
 Review = Literal["human", "auto", "dispatch"]
 
 
@@ -29,6 +31,9 @@ class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
     repos: tuple[Repo, ...] = ()
     last_green: Mapping[str, str] = {}
     """Of each repository the revision that last passed; under "" that of all others."""
+    ranges: Mapping[str, Mapping[str, TestRange]] = {}
+    """Of each repository and test, where to look for what broke it, as the history of its results
+    tells (`--last-green auto`)."""
     review: Review = "human"
     """Who answers F5: a human over the inbox, a rule above a threshold, or whoever is asked."""
     review_above: float = 0.85

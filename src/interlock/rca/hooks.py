@@ -22,6 +22,7 @@ from interlock.rca.check_answer import check_answer, list_selected_repos
 from interlock.rca.config import RcaConfig
 from interlock.rca.effects import check_effects, list_effects
 from interlock.rca.families import FamilyQueue
+from interlock.rca.history.names import name_failed_test
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.suites import (
     CasePosition,
@@ -32,7 +33,7 @@ from interlock.rca.knowledge.suites import (
 )
 from interlock.rca.knowledge.writer import bind_effect
 from interlock.rca.prompt_data.parameters import PromptDataReader
-from interlock.rca.records import Launch
+from interlock.rca.records import Launch, TestRange, unite_ranges
 from interlock.rca.steps import F2, F3, F5, F6, LINKED
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.rca.workspace import CheckoutSet
@@ -71,7 +72,12 @@ class RcaHooks(DefaultHooks):
         views = self.list_views()
         self.number_of = {view.case_id: view.case_no for view in views}
         self._family_of = {view.case_id: str(view.input.get("family", "")) for view in views}
+        self._shares_families = families
         self._sizes = Counter(self._family_of.values())
+        self._test_of = {
+            view.case_id: name_failed_test(decode_failure(view.case_id, view.input))
+            for view in (views if config.ranges else ())
+        }
         active = [
             view
             for view in views
@@ -88,6 +94,25 @@ class RcaHooks(DefaultHooks):
         self._only = only
         self._prompted = prompted
         self._fence = fence
+
+    def find_ranges(self, case_id: str) -> dict[str, TestRange]:
+        """Where to look for what broke a case, by repository: the tightest range that the steady
+        tests of its family agree on, else its own."""
+        found: dict[str, TestRange] = {}
+        for repo, ranges in self.config.ranges.items():
+            own = ranges.get(self._test_of.get(case_id, ""))
+            if own is not None:
+                found[repo] = self._find_family_range(case_id, own, ranges)
+        return found
+
+    def _find_family_range(
+        self, case_id: str, own: TestRange, ranges: Mapping[str, TestRange]
+    ) -> TestRange:
+        family = self._family_of.get(case_id, "")
+        if not family or not self._shares_families:
+            return own
+        tests = {self._test_of[name] for name, its in self._family_of.items() if its == family}
+        return unite_ranges([ranges[test] for test in sorted(tests) if test in ranges]) or own
 
     def list_views(self) -> list[CaseView]:
         """All cases of the suite, as they came."""
@@ -111,7 +136,8 @@ class RcaHooks(DefaultHooks):
             return {}
         current = msgspec.structs.replace(case, context=_add_current_repo(case.context))
         failure, place = decode_failure(case.case_id, case.input), self.find_position(case_no)
-        return self.prompt_data.read_parameters(current, failure, place, self._fence())
+        ranges = self.find_ranges(case.case_id)
+        return self.prompt_data.read_parameters(current, failure, place, self._fence(), ranges)
 
     def check_answer(self, case_no: int, case: Case, signal: Signal) -> Signal | RefusedAnswer:
         if signal.name == LINKED:

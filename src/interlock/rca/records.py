@@ -6,8 +6,8 @@ what the store knew already. Unknown parts are empty. Texts are what the source 
 where they come in and never cleaned: masking is for comparing, not keeping.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -307,3 +307,60 @@ class Sibling(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of its message is enough."""
     issue_type: str = ""
     rca_id: int = 0
+
+
+RangeKind = Literal[
+    "last-pass",
+    "other-variant",
+    "born-red",
+    "green-source",
+    "merge-base",
+    "previous",
+    "unsteady",
+    "none",
+]
+Confidence = Literal["high", "medium", "low", ""]
+
+
+class TestRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to look for what broke a test: in `good`..`bad`."""
+
+    __test__ = False
+
+    kind: RangeKind
+    reason: str
+    """A sentence for people."""
+    good: str = ""
+    bad: str = ""
+    good_at: int = -1
+    """How many first-parent commits `good` lies before the tested one; -1 if it lies elsewhere."""
+    bad_at: int = 0
+    confidence: Confidence = ""
+
+    @property
+    def is_accusing(self) -> bool:
+        """Whether a commit of the range may be accused."""
+        return bool(self.good)
+
+
+def unite_ranges(ranges: Sequence[TestRange]) -> TestRange | None:
+    """The tightest range that all of these agree on: from the newest pass to the oldest failure.
+    None if they do not agree. Of unsteady tests nothing is taken; weak answers only if there are no
+    better ones."""
+    steady = [each for each in ranges if each.is_accusing and each.good_at >= 0]
+    if not steady:
+        return None
+    rank = {"high": 0, "medium": 0, "low": 1, "": 2}
+    best = min(rank[each.confidence] for each in steady)
+    chosen = [each for each in steady if rank[each.confidence] == best]
+    good = min(chosen, key=lambda each: each.good_at)
+    bad = max(chosen, key=lambda each: each.bad_at)
+    if good.good_at <= bad.bad_at:
+        return None
+    reason = good.reason
+    if len(chosen) > 1 and (bad.bad, bad.bad_at) != (good.bad, good.bad_at):
+        reason = (
+            f"of {len(chosen)} tests with one cause, one still passed on {good.good[:12]} and one "
+            f"failed on {bad.bad[:12]} already"
+        )
+    return msgspec.structs.replace(good, bad=bad.bad, bad_at=bad.bad_at, reason=reason)

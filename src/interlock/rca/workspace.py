@@ -4,12 +4,13 @@ Finds which revision of each last passed and which was tested.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from interlock.rca.config import RcaConfig
-from interlock.rca.records import Checkout, Evidence, Launch
+from interlock.rca.records import Checkout, Evidence, Launch, TestRange
 from interlock.rca.sources.git.evidence import check_evidence
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
@@ -22,7 +23,7 @@ class CheckoutSet:
 
     def __init__(self, config: RcaConfig) -> None:
         self._config = config
-        self._commits: dict[tuple[str, str], list[Commit]] = {}
+        self._commits: dict[tuple[str, str, str], list[Commit]] = {}
         self._writers: dict[tuple[str, str, str, int], str] = {}
 
     @cached_property
@@ -45,13 +46,21 @@ class CheckoutSet:
         words = (*own, launch.commit, launch.branch)
         return next((word for word in words if repository.resolve_revision(word)), "")
 
-    def list_checkouts(self, launch: Launch | None) -> tuple[Checkout, ...]:
+    def list_checkouts(
+        self, launch: Launch | None, ranges: Mapping[str, TestRange] = MappingProxyType({})
+    ) -> tuple[Checkout, ...]:
         """The repositories as an agent should know them: where to browse them, which commit is
-        looked at and which last passed."""
-        return tuple(self._build_checkout(each, launch) for each in self.repositories.values())
+        looked at and which last passed; `ranges` are those of one test, by repository."""
+        return tuple(
+            self._build_checkout(each, launch, ranges.get(name))
+            for name, each in self.repositories.items()
+        )
 
-    def _build_checkout(self, repository: Repository, launch: Launch | None) -> Checkout:
+    def _build_checkout(
+        self, repository: Repository, launch: Launch | None, found: TestRange | None
+    ) -> Checkout:
         repo, page = repository.repo, repository.browse
+        green = found.good if found else self._find_last_green(repository.name)
         return Checkout(
             name=repo.name,
             path=repo.path,
@@ -59,38 +68,54 @@ class CheckoutSet:
             branch=repo.branch,
             url=page.home if page else repo.url,
             commit=repository.resolve_or_tip(self.find_tested(repository.name, launch)),
-            last_green=repository.resolve_revision(self._find_last_green(repository.name)),
+            last_green=repository.resolve_revision(green),
         )
 
     def _find_last_green(self, name: str) -> str:
         greens = self._config.last_green
         return greens.get(name) or greens.get("", "")
 
-    def list_new_commits(self, repository: Repository, launch: Launch | None) -> list[Commit]:
-        """What is new in it since it last passed, newest first."""
-        tip = self.find_tested(repository.name, launch)
-        if (repository.name, tip) not in self._commits:
-            green = self._find_last_green(repository.name)
+    def list_new_commits(
+        self, repository: Repository, launch: Launch | None, found: TestRange | None = None
+    ) -> list[Commit]:
+        """What is new in it since it last passed, newest first; of a test with a range of its own,
+        what lies in that. Of a test that flips nothing is accused, so there is nothing to list."""
+        if found is not None and found.kind == "unsteady":
+            return []
+        if found is not None and found.is_accusing:
+            return self._list_range(repository, found.good, found.bad)
+        return self._list_range(
+            repository,
+            self._find_last_green(repository.name),
+            self.find_tested(repository.name, launch),
+        )
+
+    def _list_range(self, repository: Repository, green: str, tip: str) -> list[Commit]:
+        key = (repository.name, green, tip)
+        if key not in self._commits:
             found = repository.list_commits_since(green, tip)
             if not found and repository.resolve_revision(green) != repository.resolve_or_tip(tip):
                 # What was tested is older than what last passed: then that tells nothing.
                 found = repository.list_commits_since(None, tip)
-            self._commits[repository.name, tip] = found
-        return self._commits[repository.name, tip]
+            self._commits[key] = found
+        return self._commits[key]
 
-    def find_new_writer(self, name: str, launch: Launch | None, path: str, line: int) -> str:
+    def find_new_writer(
+        self, name: str, launch: Launch | None, path: str, line: int, found: TestRange | None = None
+    ) -> str:
         """The commit that wrote a line since the last green run; "" if it is older, or if nobody
         knows what last passed."""
         repository = self.repositories[name]
-        if not line or not repository.resolve_revision(self._find_last_green(name)):
+        green = found.good if found else self._find_last_green(name)
+        if not line or not repository.resolve_revision(green):
             return ""
         tip = self.find_tested(name, launch)
         key = (name, tip, path, line)
         if key not in self._writers:
-            found = repository.blame_line(path, line, tip)
-            new = {commit.hash for commit in self.list_new_commits(repository, launch)}
-            self._writers[key] = found.commit if found and found.commit in new else ""
-        return self._writers[key]
+            blamed = repository.blame_line(path, line, tip)
+            self._writers[key] = blamed.commit if blamed else ""
+        new = {commit.hash for commit in self.list_new_commits(repository, launch, found)}
+        return self._writers[key] if self._writers[key] in new else ""
 
     def check_evidence(
         self, refs: Sequence[str], launch: Launch | None, log: str

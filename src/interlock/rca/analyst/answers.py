@@ -137,9 +137,10 @@ def build_investigate_answer(
     looked_at: int,
     urls: Mapping[str, str],
     sizes: Mapping[str, tuple[int, int]],
+    history: str = "",
 ) -> dict[str, Any]:
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
-    are lines put in and taken away."""
+    are lines put in and taken away, `history` is what the memory of results says about the test."""
     suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
@@ -149,7 +150,7 @@ def build_investigate_answer(
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _format_message(failure, repo, found, spot, looked_at),
+        "rca_message": _format_message(failure, repo, found, spot, looked_at, history),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
         "convergence_score": _compute_score(suspects) if best else _NO_LEAD,
@@ -186,6 +187,7 @@ def _format_message(
     found: Sequence[CulpritLead],
     spot: StackLocation | None,
     looked_at: int,
+    history: str,
 ) -> str:
     bare = f"{failure.test_name or failure.id} failed, and its report says no more"
     headline = " ".join((failure.message or failure.type or bare).split())[:_HEAD]
@@ -201,8 +203,10 @@ def _format_message(
         )
     elif looked_at:
         parts.append(_format_not_found(repo, found, looked_at))
-    else:
+    elif not history:
         parts.append("No history is known that could have brought it.")
+    if history:
+        parts.append(f"History: {history}.")
     return " ".join(parts)
 
 

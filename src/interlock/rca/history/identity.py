@@ -453,3 +453,15 @@ def parse_variant(text: str) -> tuple[tuple[str, str], ...]:
         if pairs.setdefault(name.strip(), value.strip()) != value.strip():
             raise UsageError(f"the variant names {name.strip()!r} twice")
     return tuple(sorted(pairs.items()))
+
+
+def refuse_claim(own: CiRun, run: CiRun) -> str:
+    """Why results are not taken over here. A job of a pull request can write whatever it likes
+    into what it hands on: that it speaks for the default branch is not believed."""
+    if own.scope != "pull-request" or run.scope == "pull-request":
+        return ""
+    whose = f"the {run.scope} history" if run.scope != "branch" else f"branch {run.branch}"
+    return (
+        f"results of run {run.run} claim to be of {whose}, but this job belongs to pull request "
+        f"{own.pr}"
+    )

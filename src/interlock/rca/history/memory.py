@@ -12,7 +12,7 @@ from typing import Final, cast
 import msgspec
 
 from interlock.rca.history import names, verdicts
-from interlock.rca.history.identity import Scope
+from interlock.rca.history.identity import CiRun, Scope
 from interlock.rca.history.index import (
     Column,
     HistoryIndex,
@@ -166,6 +166,16 @@ class History:
         results = self.read_results(lane, test, most=500)
         pairs = ((each.at, each.duration) for each in results if each.bits & PASS)
         return verdicts.compare_durations(pairs, self.settings, self.find_now([lane]))
+
+    def list_failing(self, run: CiRun) -> list[str]:
+        """The tests that failed, or flipped, on the source of a run, in any job."""
+        found: set[str] = set()
+        for lane in self.index.list_lanes():
+            for number, column in enumerate(self.list_columns(lane)):
+                if lane.project == run.project and column.source == run.source:
+                    rows = self.iterate_rows(lane)
+                    found.update(test for test, row in rows if row[number] & FAIL)
+        return sorted(found)
 
     def count_statuses(self, lane: Lane, column: Column) -> dict[str, int]:
         """How many tests passed, failed, did both and were skipped on one source."""

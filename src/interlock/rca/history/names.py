@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from interlock.rca.records import Failure
 from interlock.system.text import clean_text
 
 _LONGEST: Final = 500
@@ -29,6 +30,11 @@ _FEWEST_UNSTABLE: Final = 10
 def make_test_id(suite: str, class_name: str, name: str) -> str:
     """The id of a test, from what a report calls it."""
     return mask_parameters(join_names(suite, class_name, name))
+
+
+def name_failed_test(failure: Failure) -> str:
+    """The id of the test that failed."""
+    return make_test_id(failure.job, failure.class_name, failure.test_name)
 
 
 def join_names(suite: str, class_name: str, name: str) -> str:

@@ -6,6 +6,7 @@ was cut or is missing is said. No template is named here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +44,7 @@ from interlock.rca.records import (
     PriorKnowledge,
     Sibling,
     SymptomInfo,
+    TestRange,
 )
 from interlock.rca.steps import F0, F1, F3, F4, get_family
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
@@ -259,7 +261,12 @@ class PromptDataReader:
         self._members: dict[int, list[int]] = {}
 
     def read_parameters(
-        self, case: Case, failure: Failure, place: CasePosition | None, fence: str
+        self,
+        case: Case,
+        failure: Failure,
+        place: CasePosition | None,
+        fence: str,
+        ranges: Mapping[str, TestRange] = MappingProxyType({}),
     ) -> dict[str, Any]:
         """All groups of parameters for the step where the case stands."""
         members = self._list_cases(place) if place else []
@@ -267,7 +274,7 @@ class PromptDataReader:
         return build_parameters(
             failure=failure,
             launch=launch,
-            repos=self._workspace.list_checkouts(launch),
+            repos=self._workspace.list_checkouts(launch, ranges),
             siblings=self._read_siblings(members, case.case_id),
             siblings_total=max(0, len(members) - 1),
             case=case,
