@@ -20,7 +20,7 @@ from interlock.rca.history.index import (
     LaneIndex,
     name_attempt,
 )
-from interlock.rca.history.segment import FAIL, PASS, FailedTest, PackedSegment
+from interlock.rca.history.segment import FAIL, FLIP, PASS, SKIP, FailedTest, PackedSegment
 from interlock.rca.history.settings import HistorySettings
 from interlock.rca.history.store import HistoryStore
 from interlock.rca.history.verdicts import DurationTrend, TestSummary, Verdict
@@ -29,6 +29,8 @@ from interlock.system.errors import UsageError
 _MOST_COLUMNS: Final = 2_000
 """Older sources than these are kept, but statistics do not look at them."""
 _HARMLESS: Final = bytes(bits for bits in range(8) if not bits & FAIL)
+_NOT_RUN: Final = bytes((0, SKIP))
+_FLIPS: Final = tuple(bits for bits in range(8) if bits & FLIP == FLIP)
 
 
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,15 +139,18 @@ class History:
     def summarize_lane(
         self, lane: Lane, now: float | None = None, *, only_troubled: bool = True
     ) -> list[TestSummary]:
-        """What a lane says about each test that ever failed in it; about all, if asked."""
+        """What a lane says about each test that ever flipped, or failed on one of its two newest
+        sources; about all, if asked."""
         columns, tests, rows = self._read_lane(lane)
         at = self.find_now([lane]) if now is None else now
+        # Of a pull request only one of several sources counts: which is newest is not seen here.
+        is_troubled = _has_failed if lane.scope == "pull-request" else _needs_a_look
         return [
             verdicts.summarize(
                 test, lane.label, verdicts.list_verdicts(row, columns), self.settings, at
             )
             for test, row in zip(tests, rows, strict=True)
-            if (row.translate(None, _HARMLESS) if only_troubled else row.strip(b"\0"))
+            if (is_troubled(row) if only_troubled else row.strip(b"\0"))
         ]
 
     def read_results(self, lane: Lane, test: str, most: int = 100) -> list[TestResult]:
@@ -233,6 +238,16 @@ class History:
             name = aliases.get(test, test)
             joined[name] = _unite(joined[name], row) if name in joined else row
         return list(joined), list(joined.values())
+
+
+def _has_failed(row: bytes) -> bool:
+    return bool(row.translate(None, _HARMLESS))
+
+
+def _needs_a_look(row: bytes) -> bool:
+    """Told from bytes alone: of tens of thousands of tests, few need more."""
+    ran = row.translate(None, _NOT_RUN)
+    return any(bits in ran for bits in _FLIPS) or _has_failed(ran[-2:])
 
 
 def _unite(one: bytes, other: bytes) -> bytes:
