@@ -50,6 +50,7 @@ class Month:
         """The merges with results that teach something."""
         self.flips: dict[tuple[str, str], set[int]] = {}
         """Of each test and variant, the merges on which it passed and failed."""
+        self._seen: dict[tuple[str, str, int], set[str]] = {}
         self._run_pipelines()
 
     def _write_repository(self, merges: int) -> None:
@@ -58,7 +59,7 @@ class Month:
         parts, mark, tip = [b"reset refs/heads/main\n"], 0, 0
         marks: list[tuple[list[int], int]] = []
         for number in range(merges):
-            own = []
+            own: list[int] = []
             for at in range(self.chance.randint(1, 3)):
                 mark += 1
                 parent = own[-1] if own else tip
@@ -162,10 +163,6 @@ class Month:
         kept.update(tries)
         if kept >= {"P", "F"}:
             self.flips.setdefault((test, variant), set()).add(merge)
-
-    @property
-    def _seen(self) -> dict[tuple[str, str, int], set[str]]:
-        return self.__dict__.setdefault("_sightings", {})
 
 
 def hash_test(test: str) -> int:
