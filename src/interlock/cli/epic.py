@@ -1,8 +1,10 @@
 """The verbs epic run, resume and status, and epic story list and set."""
 
+import functools
+import inspect
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -103,11 +105,7 @@ _CODES = (
 _SHOWN_SESSIONS = 10
 
 
-@epic.command("run", epilog=_CODES)
-def run(
-    what: Annotated[
-        str, typer.Argument(metavar="FILE|ID", help="The epic's file, or the id of one.")
-    ],
+def read_session_flags(
     agent: SessionAgent = None,
     max_cycles: Cycles = None,
     session_timeout: SessionTimeout = None,
@@ -117,55 +115,66 @@ def run(
     budget: Limits = None,
     wait: Wait = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
+) -> EpicOptions:
+    """The flags that every verb has which works on an epic."""
+    return EpicOptions(
+        agents=_read_agents(agent),
+        budget=parse_pairs(budget or (), "--budget"),
+        max_cycles=max_cycles,
+        session_timeout=session_timeout,
+        idle_timeout=idle_timeout,
+        hitl=hitl,
+        hook=hook,
+        wait_for_humans=wait,
+        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+    )
+
+
+def _with_session_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """In the place of its parameter `options`, the verb gets all flags of `read_session_flags`.
+    Typer makes flags of what a signature says, so the two signatures are joined."""
+    flags = inspect.signature(read_session_flags).parameters
+
+    @functools.wraps(verb)
+    def call(**given: Any) -> None:
+        options = read_session_flags(**{name: given.pop(name) for name in flags})
+        verb(**given, options=options)
+
+    own = inspect.signature(verb).parameters.values()
+    joined = [
+        each
+        for parameter in own
+        for each in (flags.values() if parameter.name == "options" else (parameter,))
+    ]
+    call.__signature__ = inspect.Signature(joined)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in joined}
+    return call
+
+
+@epic.command("run", epilog=_CODES)
+@_with_session_flags
+def run(
+    what: Annotated[
+        str, typer.Argument(metavar="FILE|ID", help="The epic's file, or the id of one.")
+    ],
+    options: EpicOptions,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Work on an epic, session by session. Run it again to continue where it left off."""
     text, file = find_epic(what)
-    options = EpicOptions(
-        agents=_read_agents(agent),
-        budget=parse_pairs(budget or (), "--budget"),
-        max_cycles=max_cycles,
-        session_timeout=session_timeout,
-        idle_timeout=idle_timeout,
-        hitl=hitl,
-        hook=hook,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-    )
     _work(open_project(db), text.id if text else what, text, file, options, json=json)
 
 
 @epic.command("resume", epilog=_CODES)
+@_with_session_flags
 def resume(
-    epic_id: EpicArgument = None,
-    agent: SessionAgent = None,
-    max_cycles: Cycles = None,
-    session_timeout: SessionTimeout = None,
-    idle_timeout: IdleTimeout = None,
-    hitl: AskVia = None,
-    hook: Hook = None,
-    budget: Limits = None,
-    wait: Wait = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
-    db: Db = None,
-    json: Json = False,
+    options: EpicOptions, epic_id: EpicArgument = None, db: Db = None, json: Json = False
 ) -> None:
     """Resume an epic from its checkpoint. After a stop, a crash, a pause or an answer."""
     wanted = epic_id or open_checkpoints().find_active()
     if not wanted:
         _exit_without_checkpoint(json)
-    options = EpicOptions(
-        agents=_read_agents(agent),
-        budget=parse_pairs(budget or (), "--budget"),
-        max_cycles=max_cycles,
-        session_timeout=session_timeout,
-        idle_timeout=idle_timeout,
-        hitl=hitl,
-        hook=hook,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-    )
     _work(open_project(db), wanted, None, "", options, json=json)
 
 
