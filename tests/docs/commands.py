@@ -27,9 +27,13 @@ class Block(NamedTuple):
     text: str
     file: str
 
+    @property
+    def is_shell(self) -> bool:
+        return self.language in ("", "sh", "bash", "console") and not self.file
+
     def list_commands(self) -> list[str]:
         """Each command as it would be typed; a block of anything else has none."""
-        if self.language not in ("", "sh", "bash", "console") or self.file:
+        if not self.is_shell:
             return []
         lines = self.text.replace("\\\n", "").splitlines()
         return [line for line in lines if _COMMAND.match(line)]

@@ -5,7 +5,9 @@ way but as a wrong one: exit code 2 says that it, or what it names, does not exi
 the pages about Python have tests of their own, which also compare what is printed.
 """
 
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,44 @@ def test_there_is_a_command_for_each_reason_not_to_run_one() -> None:
         each for page in PAGES for block in list_blocks(page) for each in block.list_commands()
     ]
     assert [part for part in NOT_RUN if not any(part in each for each in shown)] == []
+
+
+def list_lines(program: str) -> list[str]:
+    """The lines of all pages that call this program, without what is said beside them."""
+    lines = [
+        line.split("  #")[0].strip()
+        for page in PAGES
+        for block in list_blocks(page)
+        if block.is_shell
+        for line in block.text.splitlines()
+    ]
+    return [line for line in lines if line.startswith(f"{program} ")]
+
+
+def test_what_make_and_pip_are_asked_for_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    rules = re.findall(r"^([a-z0-9]+):", makefile, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"])
+    made = [line.split()[1] for line in list_lines("make") if ">" not in line]
+    assert made
+    assert set(made) <= set(rules)
+    installed = [line.removeprefix("pip install ").strip("'") for line in list_lines("pip")]
+    named = [re.fullmatch(r"interlock\[([a-z,]+)\]|(\./[a-z]+|\.)", each) for each in installed]
+    assert installed
+    assert all(named), installed
+    assert {extra for each in named if each and each[1] for extra in each[1].split(",")} <= extras
+
+
+def test_what_git_is_asked_for_works_on_a_repository(tmp_path: Path) -> None:
+    """In one that holds the branch which a delivery of plan.md publishes."""
+    shell = Shell(tmp_path)
+    setup = "git init -q -b main && git config user.name A && git config user.email a@b"
+    commits = "git commit -q --allow-empty -m one && git branch interlock/plan"
+    assert shell.type(f"{setup} && {commits}").code == 0
+    lines = list_lines("git")
+    assert lines
+    assert [(line, shell.type(line).code) for line in lines] == [(line, 0) for line in lines]
 
 
 @pytest.mark.parametrize(
