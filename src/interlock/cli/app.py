@@ -65,6 +65,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Test history": {
         "ingest": ("ingest", "Remember the results of a CI job, passed ones too."),
         "history": ("history", "What is remembered: flaky, broken, failing since, last pass."),
+        "quarantine": ("quarantine", "Tests whose failures do not count for a while."),
         "last-green": ("ingest", "Between which commits each failing test broke."),
     },
     "Circuits": {

@@ -11,14 +11,17 @@ from interlock.cli.app import app
 from interlock.cli.ingest import (
     ProjectName,
     Store,
+    Today,
     echo_history,
     identify,
     open_history,
     open_store,
+    parse_day,
     read_history_settings,
 )
 from interlock.cli.output import Json, echo, echo_note, echo_table
 from interlock.rca.history.identity import refuse_claim
+from interlock.rca.history.quarantine import read_quarantine
 from interlock.rca.history.store import FolderStore, merge_stores
 from interlock.system.errors import UsageError
 from interlock.system.text import fit_columns, plural
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.rca.history.identity import Scope
     from interlock.rca.history.index import Lane
     from interlock.rca.history.memory import History, TestResult
+    from interlock.rca.history.quarantine import Entry
     from interlock.rca.history.verdicts import Moment, TestSummary
 
 history_app = typer.Typer(
@@ -71,6 +75,7 @@ def show_top(
         typer.Option("--state", metavar="STATE", help="Only these states; repeatable."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show.")] = 20,
+    on: Today = "",
     project: ProjectName = "",
     scope: ScopeOption = ScopeName.DEFAULT,
     branch: BranchOption = "",
@@ -92,6 +97,8 @@ def show_top(
         if each.state in wanted
     ]
     found.sort(key=_rank)
+    excused = read_quarantine(Path(memory.settings.quarantine))
+    today = parse_day(on)
     if json:
         echo_history({"now": format_timestamp(now), "total": len(found), "tests": found[:limit]})
         return
@@ -100,7 +107,7 @@ def show_top(
         ("STATE", "FLIPS", "NEWEST LAST", "SINCE", "TEST"),
         [
             (
-                f"{each.state}{' (new)' if each.is_new else ''}",
+                _format_state(each, excused.find(each.test, today, each.label)),
                 each.flips.text,
                 each.strip,
                 _format_since(each),
@@ -118,6 +125,11 @@ def show_top(
 
 
 _ORDER = ("flaky", "broken", "failing", "suspected", "fixed")
+
+
+def _format_state(each: "TestSummary", entry: "Entry | None") -> str:
+    words = [each.state, *(["new"] if each.is_new else []), *(["quarantined"] if entry else [])]
+    return f"{words[0]} ({', '.join(words[1:])})" if words[1:] else words[0]
 
 
 def _rank(each: "TestSummary") -> tuple[Any, ...]:

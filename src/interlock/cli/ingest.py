@@ -3,6 +3,7 @@
 import os
 import time
 from collections import Counter
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +60,11 @@ AtFlag = Annotated[
 ]
 
 
+Today = Annotated[
+    str, typer.Option("--on", metavar="DAY", help="As if it were this day: 2026-11-30.")
+]
+
+
 def read_history_settings() -> HistorySettings:
     """`[history]` of the project in this folder."""
     return check_settings(read_settings(Path()).read_tables(RcaTables).history)
@@ -100,6 +106,15 @@ def _format_moments(value: Any) -> Any:
             for name, each in value.items()
         }
     return value
+
+
+def parse_day(text: str) -> date:
+    if not text:
+        return datetime.fromtimestamp(time.time(), UTC).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--on {text!r}: write a day such as 2026-11-30") from None
 
 
 @app.command()

@@ -20,6 +20,8 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `master`."""
     aliases: dict[str, str] = {}
     """Renamed tests: the old id and the new one. Nothing is joined without being named here."""
+    quarantine: str = "interlock-quarantine.toml"
+    """The file with the quarantined tests; it belongs into the repository."""
     window_days: int = 14
     """How far back flips count. Two weeks see a test some dozens of times and forget what was
     mended last month."""
