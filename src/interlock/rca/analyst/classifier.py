@@ -1,7 +1,8 @@
 """A classifier for kinds of failures: logistic regression, and a check that neighbours are near.
 
-Plain Python; the same examples give the same result in any order. It predicts nothing where no
-example resembles what it is asked: a label it never saw is not guessed.
+Plain Python; the same examples give the same result in any order. Where no example is near it
+predicts only what is clear, and nothing where none resembles what it is asked: a label it never saw
+is not guessed.
 """
 
 import math
@@ -12,9 +13,12 @@ from hashlib import blake2b
 
 import msgspec
 
-MIN_NEAREST = 0.2
-"""Likeness to the nearest example below which nothing supports an answer."""
+NEAR = 0.2
+"""Likeness to the nearest example from which the likeliest label is given."""
+MIN_NEAREST = 0.1
+"""Below `NEAR` a label must be clear; below this nothing supports an answer."""
 MIN_CHANCE = 0.3
+CLEAR_CHANCE = 0.85
 MAX_VISITS = 24_000
 """How many examples are looked at in all while learning."""
 TRAINING_ROUNDS = (4, 60)
@@ -61,12 +65,15 @@ class Classifier:
         """What the features of a failure make it."""
         vector = self._vectorize(bag)
         near = self._measure_nearest(vector)
-        if not self._kinds or near < MIN_NEAREST:
+        least = NEAR if len(self._kinds) == 1 else MIN_NEAREST
+        if not self._kinds or near < least:
             return Prediction("", 0.0, ("nothing like it was taught",))
         if len(self._kinds) == 1:
             return Prediction(self._kinds[0], round(near, 4), self._find_reasons(vector, 0))
         chances = self._compute_chances(vector, self._score_label_words(bag))
         best = max(range(len(chances)), key=lambda kind: (chances[kind], -kind))
+        if near < NEAR and chances[best] < CLEAR_CHANCE:
+            return Prediction("", round(chances[best], 4), ("too little like it was taught",))
         if chances[best] < MIN_CHANCE:
             return Prediction("", round(chances[best], 4), ("the examples do not agree",))
         return Prediction(
