@@ -35,6 +35,20 @@ def test_what_was_not_taught_is_not_guessed(message: str) -> None:
     assert (said.label, said.confidence) == ("", 0.0)
 
 
+def test_a_clear_label_is_given_also_where_no_example_is_near() -> None:
+    def teach(thing: str) -> list[str]:
+        return [
+            f"{thing} {' '.join(f'{thing}{(at + n) % 40}x' for n in range(8))}" for at in range(40)
+        ]
+
+    examples = [(bag(text), thing) for thing in ("oven", "hinge") for text in teach(thing)]
+    classifier = Classifier(examples)
+    scattered = bag("\n".join(f"oven{number}x" for number in range(0, 40, 8)))
+    assert classifier.predict(scattered).label == "oven"
+    torn = [f"{thing}{number}x" for thing in ("oven", "hinge") for number in range(0, 40, 8)]
+    assert classifier.predict(bag("\n".join(torn))).label == ""
+
+
 def test_nothing_was_taught() -> None:
     assert Classifier([]).predict(bag("oven is cold")).label == ""
 

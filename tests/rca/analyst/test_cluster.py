@@ -22,7 +22,7 @@ from interlock.rca.analyst.cluster import (
     recall_failure,
     recall_stream,
 )
-from interlock.rca.analyst.similarity import compute_bands, extract_traits
+from interlock.rca.analyst.similarity import compare_failures, compute_bands, extract_traits
 from interlock.rca.records import Failure
 
 NAMES = ("cart", "ledger", "stock", "price", "parcel")
@@ -103,13 +103,8 @@ def test_a_stream() -> None:
         refused(2, "tea"),
     ]
     found = dict(recall_stream(stream))
-    assert [(said.verdict, said.match_id) for said in found.values()] == [
-        ("new", None),
-        ("new", None),
-        ("match", "shut-1"),
-        ("new", None),
-        ("match", "refused-1"),
-    ]
+    assert [said.verdict for said in found.values()] == ["new", "new", "match", "new", "match"]
+    assert [found[one].match_id for one in ("shut-2", "refused-2")] == ["shut-1", "refused-1"]
     assert found["shut-1"].score == 0
     assert found["shut-2"].score > 0.9
 
@@ -120,6 +115,35 @@ def test_what_is_near_but_not_near_enough_is_unsure() -> None:
     said = recall_failure(extract_traits(after), Drawer(before))
     assert (said.verdict, said.match_id) == ("unsure", "wrong-1")
     assert UNSURE_THRESHOLD <= said.score < MATCH_THRESHOLD
+
+
+@pytest.mark.parametrize("strangers", [1, 2 * MAX_CANDIDATES])
+def test_the_nearest_is_found_also_where_only_some_words_are_shared(strangers: int) -> None:
+    earlier = Failure(
+        id="earlier",
+        class_name="box.Base32InputStreamTest",
+        test_name="testSkipPastEnd",
+        message="expected:<0> but was:<3>",
+    )
+    later = Failure(
+        id="later",
+        class_name="box.Base64StreamTest",
+        test_name="testSkipBig",
+        message="skipped too far: 8",
+    )
+    bands = [set(compute_bands(extract_traits(one))) for one in (earlier, later)]
+    assert not bands[0] & bands[1]
+    others = [wrong(number, f"Cart{number}", f"tea {number}") for number in range(strangers)]
+    said = dict(recall_stream([*others, earlier, later]))["later"]
+    assert (said.verdict, said.match_id) == ("new", "earlier")
+
+
+def test_two_places_in_the_product_are_two_causes() -> None:
+    one = shut(1)
+    other = replace(one, id="2", stack=one.stack.replace("Lid.lift", "Hinge.turn"))
+    same = compare_failures(*map(extract_traits, (one, shut(3, line=13))))
+    apart = compare_failures(*map(extract_traits, (one, other)))
+    assert apart.score < same.score
 
 
 def test_of_equals_the_newest() -> None:

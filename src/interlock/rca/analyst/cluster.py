@@ -16,6 +16,7 @@ from interlock.rca.analyst.similarity import (
     compare_failures,
     compute_bands,
     extract_traits,
+    list_tokens,
     score_similarity,
 )
 from interlock.rca.records import Failure
@@ -144,6 +145,11 @@ CERTAIN_THRESHOLD = 0.999
 """Likeness from which no nearer one is looked for: the likeliest are compared first."""
 MAX_CANDIDATES = 200
 """No more are compared: those that share most bands, then the newest."""
+MAX_OTHERS = 50
+LEAST_SCORE = 0.001
+"""Two strangers have less in common."""
+OTHERS_DOUBT = 2.0
+"""By how much the odds fall of one that shares no band."""
 
 
 class KnownFailure(msgspec.Struct, frozen=True):
@@ -175,7 +181,10 @@ def recall_failure(asked: Traits, index: FailureIndex) -> RecallResult:
     return _find_nearest(asked, index.find_candidates(compute_bands(asked)))
 
 
-def _find_nearest(asked: Traits, candidates: Iterable[KnownFailure]) -> RecallResult:
+def _find_nearest(
+    asked: Traits, candidates: Iterable[KnownFailure], others: Iterable[KnownFailure] = ()
+) -> RecallResult:
+    """Of the candidates and of others, which share no band and are doubted a little for it."""
     nearest, best = None, 0.0
     for known in candidates:
         found = score_similarity(asked, known.traits)
@@ -183,6 +192,11 @@ def _find_nearest(asked: Traits, candidates: Iterable[KnownFailure]) -> RecallRe
             nearest, best = known, found
         if best >= CERTAIN_THRESHOLD:
             break
+    for known in others if best < MATCH_THRESHOLD else ():
+        found = score_similarity(asked, known.traits)
+        found = round(found / (found + (1 - found) * OTHERS_DOUBT), 6)
+        if found > max(best, LEAST_SCORE):
+            nearest, best = known, found
     if nearest is None:
         return RecallResult("new", None, 0.0, "nothing known is like it")
     why = compare_failures(asked, nearest.traits).why
@@ -201,10 +215,13 @@ class FailureMemory:
     def __init__(self) -> None:
         self._known: list[KnownFailure] = []
         self._by_band: dict[int, list[int]] = defaultdict(list)
+        self._by_token: dict[str, list[int]] = defaultdict(list)
 
     def add(self, known_id: str, known: Traits, bands: Sequence[int]) -> None:
         for band in bands:
             self._by_band[band].append(len(self._known))
+        for token in list_tokens(known):
+            self._by_token[token].append(len(self._known))
         self._known.append(KnownFailure(known_id, known))
 
     def find_candidates(self, bands: Sequence[int]) -> Iterable[KnownFailure]:
@@ -215,6 +232,21 @@ class FailureMemory:
         likely = sorted(shared, key=lambda at: (-shared[at], -at))[:MAX_CANDIDATES]
         return [self._known[at] for at in likely]
 
+    def find_others(self, asked: Traits, bands: Sequence[int]) -> Iterable[KnownFailure]:
+        """What shares no band: all while there is little, then what shares the rarest words."""
+        if asked.is_empty:
+            return []
+        near = {at for band in bands for at in self._by_band.get(band, ())[-MAX_CANDIDATES:]}
+        if len(self._known) <= MAX_CANDIDATES:
+            return [self._known[at] for at in range(len(self._known)) if at not in near]
+        shared: dict[int, float] = defaultdict(float)
+        for token in list_tokens(asked):
+            holders = self._by_token.get(token, ())
+            for at in holders[-MAX_OTHERS:]:
+                shared[at] += 1 / len(holders)
+        likely = sorted(shared.keys() - near, key=lambda at: (-shared[at], -at))[:MAX_OTHERS]
+        return [self._known[at] for at in likely]
+
 
 def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, RecallResult]]:
     """Each failure against those before it, in their order."""
@@ -222,5 +254,8 @@ def recall_stream(failures: Iterable[Failure]) -> Iterator[tuple[str, RecallResu
     for failure in failures:
         asked = extract_traits(failure)
         bands = compute_bands(asked)
-        yield failure.id, _find_nearest(asked, memory.find_candidates(bands))
+        yield (
+            failure.id,
+            _find_nearest(asked, memory.find_candidates(bands), memory.find_others(asked, bands)),
+        )
         memory.add(failure.id, asked, bands)

@@ -35,6 +35,7 @@ WEIGHTS = {
     "message": 1.5,  # one message, word for word
     "specific": 1.5,  # one masked message that says something of its own
     "alone": 1.5,  # and there are no frames: it is all there is to compare
+    "elsewhere": -1.0,  # both broke in the product, and in different functions or ways
 }
 """Logistic: what each feature adds to the log-odds."""
 
@@ -174,6 +175,7 @@ def _compute_features(one: Traits, other: Traits) -> dict[str, float]:
         "message": float(bool(one.message) and one.message == other.message),
         "specific": own_words,
         "alone": own_words if not one.places and not other.places else 0.0,
+        "elsewhere": float(_broke_elsewhere(one, other)),
     }
 
 
@@ -185,7 +187,18 @@ _FEATURE_TEXT = {
     "message": "message",
     "specific": "words of its own",
     "alone": "nothing but the message",
+    "elsewhere": "another place in the product",
 }
+
+
+def _broke_elsewhere(one: Traits, other: Traits) -> bool:
+    """Whether both broke in the product, in two functions, or at two lines with other types."""
+    if not one.innermost or not other.innermost or one.innermost == other.innermost:
+        return False
+    return (
+        one.type != other.type
+        or one.innermost.rpartition(":")[0] != other.innermost.rpartition(":")[0]
+    )
 
 
 def _weigh_text(one: Traits, other: Traits) -> float:
@@ -232,7 +245,7 @@ def compute_bands(known: Traits) -> tuple[int, ...]:
         return ()
     keys = list(_list_band_keys(known)) or [f"whole {known.text}"]
     found = {_hash_text(key) for key in keys}
-    found.update(_compute_minhash(_list_tokens(known)))
+    found.update(_compute_minhash(list_tokens(known)))
     return tuple(sorted(found))
 
 
@@ -250,7 +263,8 @@ def _list_band_keys(known: Traits) -> Iterator[str]:
         yield f"place {known.innermost.rpartition(':')[0]}"
 
 
-def _list_tokens(known: Traits) -> list[str]:
+def list_tokens(known: Traits) -> list[str]:
+    """The words and places by which failures are found that share no more than some of them."""
     tokens = {f"w {word}" for word in known.own_words}
     tokens.update(f"n {word}" for word in known.names if word not in ("test", "tests"))
     tokens.update(f"p {place}" for place in known.places[:12])
