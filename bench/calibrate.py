@@ -18,9 +18,9 @@ import msgspec
 from interlock.api.work import load_circuit
 from interlock.calibrate.campaign import FOLDER
 from interlock.calibrate.tune import TuningBench, parse_grid, read_recordings
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader
 from interlock.journal.runs import find_run
-from interlock.journal.sqlite import raw_connection
 from interlock.rca.calibration.benchmark import RcaBenchmark
 from interlock.rca.calibration.scenario import find_scenario
 

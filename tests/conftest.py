@@ -9,10 +9,16 @@ import compileall
 import inspect
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.world.postgres_server import make_database
+
+if TYPE_CHECKING:
+    from interlock.journal.address import DatabaseAddress, PostgresAddress
 
 # `python3` in a plan or a script is this interpreter, not a version manager's slow shell script.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -49,6 +55,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[DatabaseAddress]":
+    """An address for a journal: a test that asks for it holds on both databases."""
+    if request.param == "sqlite":
+        yield tmp_path / "interlock.db"
+        return
+    yield request.getfixturevalue("postgres")
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> "Iterator[PostgresAddress]":
+    """A new journal on a real server, which is started when the first test asks for it."""
+    with make_database(tmp_path / ".interlock") as address:
+        yield address
 
 
 @pytest.hookimpl(tryfirst=True)

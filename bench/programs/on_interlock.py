@@ -18,10 +18,10 @@ from workload import STEPS, opening, prompt
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Schedule
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal
 from interlock.journal.runs import NewCase, begin_run, load_cases, load_holds, load_open_dispatches
-from interlock.journal.sqlite import raw_connection
 from interlock.runtime.loop import RunLoop
 from interlock.system.clock import SystemClock
 from interlock.version import __version__

@@ -194,7 +194,7 @@ def test_cases_that_cannot_be_used_are_told(
         project.start("note", cases, agents=AGENTS)
     assert sentence in str(raised.value)
     assert "msgspec" not in str(raised.value)
-    assert not project.db.exists()
+    assert not project.has_database
 
 
 def test_values_that_json_has_a_form_for_are_taken(project: interlock.Project) -> None:
@@ -234,7 +234,7 @@ def test_a_circuit_that_is_not_there_or_not_sound_is_told(project: interlock.Pro
     with pytest.raises(UnsoundError, match="circuit note is not sound") as raised:
         project.start(broken, RAIN, agents=AGENTS)
     assert raised.value.findings
-    assert not project.db.exists()
+    assert not project.has_database
 
 
 def test_a_question_is_answered_once(project: interlock.Project) -> None:

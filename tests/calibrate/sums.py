@@ -12,9 +12,9 @@ from interlock.agents.function import build_answer
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
+from interlock.journal.connection import transaction
 from interlock.journal.history import list_cases, list_dispatches
 from interlock.journal.runs import NewCase, insert_cases, insert_run
-from interlock.journal.sqlite import transaction
 from interlock.runtime.benchmark import (
     BenchmarkTexts,
     CaptureMode,

@@ -44,7 +44,7 @@ LAST = "(select max(seq) from journal)"
 OPEN = "(select dispatch_id from cases where case_id = 'B')"
 FIRST_ANSWER = "(select answer from journal where seq = 1)"
 ANSWERED_FOR_C = (
-    "insert into journal select null, 3, dispatch_id, at, answer, 0, 0, decision"
+    "insert into journal select null, 3, dispatch_id, at, answer, 0, 0, decision, epoch"
     " from journal where seq = 1"
 )
 DAMAGE = {
@@ -63,7 +63,7 @@ DAMAGE = {
     ),
     "runs: circuit": ("update runs set text = 2 where run_id = 1", ["store.unreadable"]),
     "runs: options": ("update runs set options = '{' where run_id = 1", ["store.unreadable"]),
-    "runs: gone": ("delete from runs where run_id = 2", ["store.dangling"]),
+    "runs: gone": ("delete from runs where run_id = 2", ["store.dangling", "store.dangling"]),
     "cases: step": ("update cases set step = 'write' where case_id = 'B'", ["store.fold"]),
     "cases: status": ("update cases set status = 'stuck' where case_id = 'A'", ["store.fold"]),
     "cases: state": (
@@ -133,7 +133,15 @@ DAMAGE = {
     "journal: unreadable decision": ("update journal set decision = '{' where seq = 1", None),
     "journal: answered for another": (
         ANSWERED_FOR_C,
-        ["store.foreign", "store.fold"],
+        ["store.foreign", "store.epoch", "store.fold"],
+    ),
+    "journal: an epoch that was over": (
+        f"update journal set epoch = 0 where seq = {LAST}",
+        ["store.epoch"],
+    ),
+    "journal: an epoch to come": (
+        f"update journal set epoch = 9 where seq = {LAST}",
+        ["store.epoch"],
     ),
     "questions: gone": (
         f"delete from questions where question_id = {OPEN}",

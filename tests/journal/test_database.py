@@ -18,15 +18,16 @@ from pathlib import Path
 import pytest
 from tests.world.world import World
 
+from interlock.journal.connection import RawConnection, raw_connection, transaction
 from interlock.journal.database import (
     HEAD,
-    Writer,
     find_writer,
     hold_writer_lock,
     open_reader,
     open_writer,
 )
-from interlock.journal.sqlite import RawConnection, raw_connection, read_revision, transaction
+from interlock.journal.ownership import Writer
+from interlock.journal.sqlite import read_revision
 from interlock.system.errors import StoreError
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ import pytest
 from tests.world.world import World
 
 from interlock.engine.schedule import Budget
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.history import (
     OpenGate,
     RefusalRecord,
@@ -30,9 +31,9 @@ SENTENCE = (
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, db: DatabaseAddress) -> World:
     """A run in which A and B wait to be signed; B was refused once."""
-    made = World(tmp_path)
+    made = World(tmp_path, db=db)
     made.begin("A", "B")
     assert made.work(CREW, inbox=True) == "waiting"
     return made

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
+from sqlalchemy import Connection, exc
 from tests.engine.generated import circuits, signals
 from tests.world.world import World
 
@@ -21,6 +21,8 @@ from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import RawConnection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.history import list_cases
 from interlock.journal.journal import (
@@ -36,25 +38,25 @@ from interlock.journal.journal import (
     read_blob,
 )
 from interlock.journal.runs import NewCase, begin_run, load_cases
-from interlock.journal.sqlite import RawConnection, raw_connection
 from interlock.system.errors import StoreError
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
+REFUSED = (sqlite3.IntegrityError, exc.IntegrityError)
 DECISION = Decision("write", 1, "artifact", "open", "judge")
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
+def connection(tmp_path: Path, db: DatabaseAddress) -> Iterator[Connection]:
     """A run with the cases 1 and 2."""
-    world = World(tmp_path)
+    world = World(tmp_path, db=db)
     world.begin("A", "B")
-    with open_writer(world.db) as opened:
+    with open_writer(db) as opened:
         yield opened
 
 
 def everything(connection: Connection) -> dict[str, list[tuple[object, ...]]]:
     raw = raw_connection(connection)
-    return {name: raw.execute(f"select * from {name}").fetchall() for name in TABLES}
+    return {name: raw.execute(f"select * from {name} order by 1").fetchall() for name in TABLES}
 
 
 def dispatch(number: int, case_no: int = 1, *, human: bool = False) -> NewDispatch:
@@ -115,7 +117,7 @@ def test_a_batch_that_breaks_a_key_leaves_nothing(
     journal = Journal(connection, 1)
     journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     before = everything(connection)
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(REFUSED):
         journal.commit(batch)
     assert everything(connection) == before
     journal.commit(TurnWrites(at=7.0, dispatches=[dispatch(2, 2)], entries=[entry(2, 2, b"new")]))
@@ -145,7 +147,8 @@ def test_numbers_of_dispatches_rise_and_are_never_given_twice(connection: Connec
     numbers = [first.take_dispatch_id() for _ in range(3)]
     first.commit(TurnWrites(at=5.0, dispatches=[dispatch(number) for number in numbers]))
     assert numbers == [1, 2, 3]
-    assert [Journal(connection, 2).take_dispatch_id(), first.take_dispatch_id()] == [4, 4]
+    assert Journal(connection, 2).take_dispatch_id() > 3
+    assert first.take_dispatch_id() > 3
 
 
 def test_effects_are_carried_out_in_order_and_kept_with_the_batch(connection: Connection) -> None:
@@ -185,7 +188,7 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     assert everything(connection) == before
     assert not raw_connection(connection).in_transaction
     journal.apply_effect(half, 5.0)
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(REFUSED):
         journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
     assert everything(connection) == before
     journal.apply_effect(half, 5.0)
@@ -243,13 +246,13 @@ NOISE = random.Random(1).randbytes(600)
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Iterator[RawConnection]:
-    with open_writer(tmp_path / "i.db") as connection:
+def raw(db: DatabaseAddress) -> Iterator[RawConnection]:
+    with open_writer(db) as connection:
         yield raw_connection(connection)
 
 
 def rows(raw: RawConnection) -> list[tuple[int, int, int]]:
-    return raw.execute("select blob_id, packed, length(data) from blobs").fetchall()
+    return raw.execute("select blob_id, packed, length(data) from blobs order by 1").fetchall()
 
 
 def test_equal_contents_are_kept_once(raw: RawConnection) -> None:
@@ -284,7 +287,7 @@ def test_numbers_go_on_with_the_next_writer(raw: RawConnection) -> None:
     writer = BlobWriter(raw)
     writer.put(b"a")
     writer.flush(raw)
-    assert BlobWriter(raw).put(b"b") == 2
+    assert BlobWriter(raw).put(b"b") > 1
 
 
 def test_what_is_remembered_is_bounded(raw: RawConnection) -> None:
@@ -304,15 +307,11 @@ def test_what_is_remembered_is_bounded(raw: RawConnection) -> None:
             "blob 1 is missing: the database is damaged, restore a copy",
         ),
         (
-            "update blobs set data = x'0102'",
-            "blob 1 is damaged: restore a copy of the database",
-        ),
-        (
-            "update blobs set data = 'text'",
+            "update blobs set data = substr(data, 2)",
             "blob 1 is damaged: restore a copy of the database",
         ),
     ],
-    ids=["missing", "not packed", "a text"],
+    ids=["missing", "not packed"],
 )
 def test_damage_is_told(raw: RawConnection, damage: str, problem: str) -> None:
     writer = BlobWriter(raw)

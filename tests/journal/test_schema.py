@@ -17,8 +17,10 @@ from tests.world.world import World
 
 import interlock.journal
 from interlock.journal import schema as kernel
+from interlock.journal.connection import transaction
 from interlock.journal.database import HEAD, open_writer
-from interlock.journal.runs import NewCase, begin_run
+from interlock.journal.journal import BlobWriter
+from interlock.journal.runs import NewCase, insert_cases
 from interlock.journal.sqlite import read_revision, sqlite_connection
 from interlock.rca.knowledge import schema as rca
 from interlock.rca.knowledge.intake import OpenedSuite
@@ -93,23 +95,24 @@ def old_database(path: Path) -> None:
         command.upgrade(config(connection), "0001")
         connection.commit()
         sqlite_connection(connection).isolation_level = None
-        begin_run(
-            connection,
-            World(path.parent).circuit,
-            PAPER,
-            [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})],
-            source="old",
-            fingerprint="mark",
-            options={},
-            at=5.0,
-        )
+        with transaction(connection) as raw:
+            blobs = BlobWriter(raw)
+            text = blobs.put(PAPER.encode())
+            blobs.flush(raw)
+            raw.execute(
+                "insert into runs values"
+                " (1, 'paper', 1, ?, 'old', 'mark', '{}', 'running', 0, 5, 5)",
+                (text,),
+            )
+            cases = [NewCase("A", {"id": "A"}), NewCase("B", {"id": "B"})]
+            insert_cases(raw, World(path.parent).circuit, 1, cases)
     engine.dispose()
 
 
 def test_an_old_database_is_brought_up_to_date_with_all_it_has(tmp_path: Path) -> None:
     world = World(tmp_path)
     old_database(world.db)
-    with pytest.raises(StoreError, match="it has schema 0001, this Interlock knows 0005"):
+    with pytest.raises(StoreError, match="it has schema 0001, this Interlock knows 0006"):
         world.ends()
     assert world.work() == "done"
     assert world.ends() == {"A": "done", "B": "done"}

@@ -12,8 +12,8 @@ from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, Yard
 from tests.world.analysis_world import APPROVE, CAUSE, Caseroom, crew, launch, told
 from tests.world.git_repo import GitRepo
 
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
-from interlock.journal.sqlite import raw_connection
 from interlock.rca.builtin_answers import is_setup_failure
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.causes import DAY, set_rca_status, sweep_dormant

@@ -20,8 +20,8 @@ from tests.world.git_repo import GitRepo
 from interlock.agents.carrier import NO_CONTEXT
 from interlock.engine.case import Case
 from interlock.engine.schedule import Budget
+from interlock.journal.connection import raw_connection
 from interlock.journal.journal import read_blob
-from interlock.journal.sqlite import raw_connection
 from interlock.rca.config import RcaConfig
 from interlock.rca.records import Repo
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, LINKED, STEPS

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
-from tests.world.clock import FakeClock, drive
+from tests.world.clock import drive
 from tests.world.world import World
 
 from interlock.agents.carrier import Carrier
@@ -18,6 +18,7 @@ from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
 from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.database import open_writer
 from interlock.journal.runs import Run, RunStatus, find_run
 from interlock.journal.sqlite import sqlite_connection
@@ -38,7 +39,6 @@ from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6
 from interlock.runtime.application import RunSetup
 from interlock.runtime.budget import BudgetLimits, BudgetQuestion, BudgetUsage, RunBudget
 from interlock.runtime.circuits import Bundle, find_circuit
-from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import RunSession
 
 Answers = dict[str, Any]
@@ -97,18 +97,17 @@ def launch(*failures: Failure, launch_id: str = "L1", **more: Any) -> SourceLaun
 class Caseroom(World):
     """A database, the shipped circuit, a clock."""
 
-    def __init__(self, folder: Path, **thresholds: float) -> None:
-        self.db = folder / "interlock.db"
-        self.answers = folder / "answers"
+    def __init__(
+        self, folder: Path, db: DatabaseAddress | None = None, **thresholds: float
+    ) -> None:
+        super().__init__(folder, db=db)
         self.bundle = find_circuit("rca", folder)
         self.text = msgspec.json.encode(self.bundle).decode()
         self.thresholds = thresholds
         self.circuit = self.bundle.open().circuit.with_thresholds(thresholds)
-        self.clock = FakeClock()
-        self.tally = RunCounts()
 
     def take_in(self, *intakes: SourceLaunch, name: str = "suite") -> OpenedSuite:
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             return begin_suite(
                 *(connection, self.circuit, self.text, make_arrivals(intakes)),
                 name=name,
@@ -120,7 +119,7 @@ class Caseroom(World):
 
     def add(self, *intakes: SourceLaunch, suite_id: int = 1) -> list[int]:
         """What is new in these, for a suite that is there."""
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             known = [
                 KnownFailures(look.input["content"], look.features, look.input["family"])
                 for look in iterate_case_views(connection, suite_id)
@@ -178,7 +177,7 @@ class Caseroom(World):
             return await drive(found.run(), self.clock)
 
         try:
-            with open_writer(self.db) as connection:
+            with open_writer(self.address) as connection:
                 sqlite_connection(connection).set_trace_callback(statement)
                 return asyncio.run(sitting(connection))
         finally:

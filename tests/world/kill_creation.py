@@ -15,8 +15,8 @@ import msgspec
 from tests.world.kill_run import in_a_process_of_its_own
 
 from interlock.journal import database, sqlite
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader, open_writer
-from interlock.journal.sqlite import raw_connection
 
 TIMES = 40
 

@@ -7,9 +7,10 @@ from typing import Any
 from sqlalchemy import Connection
 from tests.world.world import World
 
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
-from interlock.journal.sqlite import raw_connection
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged
 from interlock.rca.knowledge.intake import Arrival, FailedCase, OpenedSuite, begin_suite
 from interlock.rca.knowledge.writer import bind_effect
@@ -82,12 +83,12 @@ def overturned(description: str = "it was the door", defect_type: str = "ab001")
 class Inquiry(World):
     """Suites on one database."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, db: DatabaseAddress | None = None) -> None:
+        super().__init__(folder, db=db)
         self.at = self.clock.time
 
     def open(self, *arrivals: Arrival, name: str = "suite") -> OpenedSuite:
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             return self.open_on(connection, arrivals, name)
 
     def open_on(
@@ -105,7 +106,7 @@ class Inquiry(World):
     def effect(self, case_no: int, *effects: Effect) -> None:
         """A second later, one batch."""
         self.at += 1.0
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             journal = Journal(connection, 1)
             for each in effects:
                 journal.apply_effect(bind_effect(case_no, each), self.at)
@@ -124,5 +125,5 @@ class Inquiry(World):
 
     def change(self, statement: str) -> None:
         """What nobody's code does: straight into the tables, foreign keys on."""
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             raw_connection(connection).execute(statement)

@@ -7,8 +7,8 @@ import ctypes
 import sys
 from pathlib import Path
 
+from interlock.journal.connection import transaction
 from interlock.journal.database import open_reader, open_writer
-from interlock.journal.sqlite import transaction
 from interlock.system.errors import StoreError
 
 _VERSION_3 = 0x20080522

@@ -17,11 +17,14 @@ from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget, Schedule
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.audit import Fault, audit
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
 from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals
 from interlock.journal.journal import Journal
+from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import (
     NewCase,
     Run,
@@ -62,8 +65,9 @@ def hours(at: float) -> Day:
 class World:
     """One database, one circuit, one clock."""
 
-    def __init__(self, folder: Path, text: str = PAPER) -> None:
+    def __init__(self, folder: Path, text: str = PAPER, db: DatabaseAddress | None = None) -> None:
         self.db = folder / "interlock.db"
+        self._address = db
         self.answers = folder / "answers"
         self.text = text
         self.circuit = read_circuit(text, "test.yaml").circuit
@@ -71,9 +75,14 @@ class World:
         self.tally = RunCounts()
         self.notices: list[Notification] = []
 
+    @property
+    def address(self) -> DatabaseAddress:
+        """Where the journal is: the SQLite file, unless another was given."""
+        return self._address or self.db
+
     def begin(self, *cases: NewCase | str) -> int:
         many = [NewCase(each, {"id": each}) if isinstance(each, str) else each for each in cases]
-        with open_writer(self.db) as connection:
+        with open_writer(self.address) as connection:
             return begin_run(
                 connection,
                 self.circuit,
@@ -114,10 +123,10 @@ class World:
             for name, role in self.circuit.roles.items()
         }
 
-        async def work(connection: Connection) -> RunStatus:
+        async def work(connection: Connection, owned: Ownership) -> RunStatus:
             found = find_run(connection, run_id)
             loop = RunLoop(
-                Journal(connection, run_id),
+                Journal(connection, run_id, ownership=owned),
                 self.circuit,
                 Schedule(roles, places),
                 crews,
@@ -138,11 +147,13 @@ class World:
             return await drive(loop.run(), self.clock, [partial(thing, loop) for thing in at_rest])
 
         try:
-            with open_writer(self.db) as connection:
-                sqlite_connection(connection).set_trace_callback(statement)
+            with open_writer(self.address) as connection:
+                if statement is not None:
+                    sqlite_connection(connection).set_trace_callback(statement)
                 if pages is not None:
                     sqlite_connection(connection).execute(f"pragma max_page_count={pages}")
-                return asyncio.run(work(connection))
+                with own_run(connection, run_id) as owned:
+                    return asyncio.run(work(connection, owned))
         finally:
             self.clock.forget_timers()
 
@@ -173,7 +184,7 @@ class World:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with open_reader(self.db) as connection:
+        with open_reader(self.address) as connection:
             yield connection
 
     def story(self, run_id: int = 1) -> list[str]:
@@ -210,7 +221,7 @@ class World:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         with self.reading() as connection:
-            return sqlite_connection(connection).execute(query).fetchall()
+            return raw_connection(connection).execute(query).fetchall()
 
     @staticmethod
     def circuit_of(run: Run) -> Circuit:

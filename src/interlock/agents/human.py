@@ -1,10 +1,10 @@
-"""The role `human`: a question stays open until somebody writes an answer into its file.
+"""The role `human`: a question stays open until somebody leaves an answer in the mailbox.
 
-Answers are files in a folder beside the database, one per question, written whole by `interlock
-answer`. So they can be given while the run works, while it waits, and while nothing runs at all.
-An answer counts for the question it names and no other; one that comes too late is handed over too,
-so that it is refused in the journal and not silently. Who answered is the file's owner; they may
-answer in another's name only if the policy says so.
+Answers are messages beside the database, one per question, written whole by `interlock answer`. So
+they can be given while the run works, while it waits, and while nothing runs at all. An answer
+counts for the question it names and no other; one that comes too late is handed over too, so that
+it is refused in the journal and not silently. Who answered is the message's owner; they may answer
+in another's name only if the policy says so.
 """
 
 import re
@@ -18,8 +18,10 @@ import msgspec
 from interlock.agents.background import report_error
 from interlock.agents.carrier import MAX_ANSWER, Ask, Deliver, Reply
 from interlock.engine.circuit import UNREADABLE
+from interlock.journal.mailbox import Mailbox, MessageName, as_mailbox
 from interlock.system.clock import Clock
-from interlock.system.files import create_file, make_private_folder
+from interlock.system.errors import StoreError
+from interlock.system.files import UnreadableFile
 
 
 class AnswerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,36 +73,43 @@ class HumanAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """Why it does not count: another came first, or the question was settled before."""
 
 
-def write_answer(folder: Path, answer: HumanAnswer) -> bool:
+def write_answer(place: Path | Mailbox, answer: HumanAnswer) -> bool:
     """Put an answer where the run will find it, whole or not at all. Only the first one to a
     question is saved; whether this is it."""
-    make_private_folder(folder)
-    return create_file(folder / f"{answer.question_id}.json", msgspec.json.encode(answer))
+    body = msgspec.json.encode(answer)
+    return as_mailbox(place).put(str(answer.question_id), body, answer.run_id or None)
 
 
-def write_refused_answer(folder: Path, answer: HumanAnswer) -> None:
+def write_refused_answer(place: Path | Mailbox, answer: HumanAnswer) -> None:
     """Leave an answer that does not count where the run will find it and journal it."""
-    make_private_folder(folder)
-    name = f"{answer.question_id}.refused-{secrets.token_hex(8)}.json"
-    create_file(folder / name, msgspec.json.encode(answer))
+    name = f"{answer.question_id}.refused-{secrets.token_hex(8)}"
+    as_mailbox(place).put(name, msgspec.json.encode(answer), answer.run_id or None)
 
 
-def find_saved_answer(folder: Path, question_id: int) -> HumanAnswer | None:
+def find_saved_answer(place: Path | Mailbox, question_id: int) -> HumanAnswer | None:
     """The answer that is saved and not yet taken by a run."""
-    found = _read_answer(folder / f"{question_id}.json", question_id)
+    found = _read_answer(as_mailbox(place), str(question_id), question_id)
     return found if isinstance(found, HumanAnswer) else None
+
+
+def list_answered(place: Path | Mailbox) -> set[int]:
+    """The questions to which an answer is saved that no run has taken yet."""
+    names = (each.name for each in as_mailbox(place).list_names())
+    return {int(name) for name in names if _NUMBER.fullmatch(name)}
 
 
 class HumanCarrier:
     """A carrier that looks for answers to the open questions."""
 
-    def __init__(self, folder: Path, clock: Clock, policy: AnswerPolicy = EVERYBODY) -> None:
-        self._folder = folder
+    def __init__(
+        self, place: Path | Mailbox, clock: Clock, policy: AnswerPolicy = EVERYBODY
+    ) -> None:
+        self._mail = as_mailbox(place)
         self._clock = clock
         self._policy = policy
         self._open: dict[int, Ask] = {}
         self._runs: set[int] = set()
-        self._seen_foreign: set[tuple[str, int]] = set()
+        self._seen_foreign: set[MessageName] = set()
         self._asked_at = 0.0
         self._cancel: Callable[[], None] | None = None
         self._deliver: Deliver
@@ -112,98 +121,99 @@ class HumanCarrier:
         self._open |= {ask.dispatch_id: ask for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
         self._asked_at = self._clock.now()
-        self._check_folder()
+        self._check_mail()
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._open.pop(dispatch_id, None)
-        (self._folder / f"{dispatch_id}.json").unlink(missing_ok=True)
+        self._mail.remove(str(dispatch_id))
 
     async def close(self) -> None:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
 
-    def _check_folder(self) -> None:
+    def _check_mail(self) -> None:
         if self._cancel is not None:
             self._cancel()
             self._cancel = None
-        for path in sorted(self._folder.glob("[1-9]*.json")) if self._folder.is_dir() else ():
-            number = _NUMBER.match(path.stem)
+        for message in self._list_mail():
+            number = _NUMBER.match(message.name)
             try:
-                if _NUMBER.fullmatch(path.stem) and path.is_file():
-                    self._read_file(path, int(path.stem))
-                elif (found := _REFUSED.fullmatch(path.stem)) and path.is_file():
-                    self._read_refused(path, int(found[1]))
+                if _NUMBER.fullmatch(message.name):
+                    self._read_message(message, int(message.name))
+                elif found := _REFUSED.fullmatch(message.name):
+                    self._read_refused(message.name, int(found[1]))
             except Exception as error:
                 report_error(error, int(number[0]) if number else 0)
         if self._open:
             now = self._clock.now()
             pause = min(max((now - self._asked_at) / _POLL_FRACTION, _POLL), _MAX_POLL)
-            self._cancel = self._clock.call_at(now + pause, self._check_folder)
+            self._cancel = self._clock.call_at(now + pause, self._check_mail)
 
-    def _read_file(self, path: Path, question_id: int) -> None:
-        """What a file says to one of our questions; files of others are left alone."""
+    def _list_mail(self) -> list[MessageName]:
+        """What is there; nothing while its place cannot be reached: the next look tells."""
+        try:
+            return self._mail.list_names()
+        except StoreError:
+            return []
+
+    def _read_message(self, message: MessageName, question_id: int) -> None:
+        """What a message says to one of our questions; those of others are left alone."""
         ask = self._open.get(question_id)
-        mark = (path.name, path.stat().st_mtime_ns)
-        if ask is None and mark in self._seen_foreign:
+        if ask is None and message in self._seen_foreign:
             return
-        found = _read_answer(path, question_id)
+        found = _read_answer(self._mail, message.name, question_id)
         if ask is None:
-            self._seen_foreign.add(mark)
+            self._seen_foreign.add(message)
             if isinstance(found, HumanAnswer) and found.run_id in self._runs:
                 self._deliver_answer(found)
-                path.unlink(missing_ok=True)
+                self._mail.remove(message.name)
             return
         if isinstance(found, Reply):
             del self._open[question_id]
             self._deliver(found)
             return
-        problem = self._policy.find_problem(ask.step, found.by or _SOMEBODY, find_owner(path))
+        owner = self._mail.find_owner(message.name)
+        problem = self._policy.find_problem(ask.step, found.by or _SOMEBODY, owner)
         if problem:
             content = msgspec.json.encode(found.data)
             reason = f"{problem[:1].upper()}{problem[1:]}."
-            path.unlink(missing_ok=True)
+            self._mail.remove(message.name)
             self._deliver(Reply(question_id, content, refused="WrongRole", reason=reason))
             return
         del self._open[question_id]
         self._deliver_answer(found)
 
-    def _read_refused(self, path: Path, question_id: int) -> None:
+    def _read_refused(self, name: str, question_id: int) -> None:
         """An answer that came too late is journaled by the run that it was for."""
-        found = _read_answer(path, question_id)
+        found = _read_answer(self._mail, name, question_id)
         if isinstance(found, HumanAnswer) and found.run_id in self._runs:
             content = encode_refused(found)
             self._deliver(Reply(question_id, content, refused="Stale", reason=found.refused))
-            path.unlink(missing_ok=True)
+            self._mail.remove(name)
 
     def _deliver_answer(self, answer: HumanAnswer) -> None:
         content = msgspec.json.encode(answer.data)
         self._deliver(Reply(answer.question_id, content, answered_by=answer.by or _SOMEBODY))
 
 
-def _read_answer(path: Path, question_id: int) -> HumanAnswer | Reply:
-    """The answer in a file, or the reply that says why there is none."""
+def _read_answer(mail: Mailbox, name: str, question_id: int) -> HumanAnswer | Reply:
+    """The answer in a message, or the reply that says why there is none."""
+    body = mail.read(name, MAX_ANSWER)
+    if isinstance(body, UnreadableFile):
+        return _build_unreadable(question_id, f"{name}.json: {body.reason}")
     try:
-        with path.open("rb") as file:
-            answer = msgspec.json.decode(file.read(MAX_ANSWER), type=HumanAnswer)
-    except (OSError, ValueError, RecursionError) as error:
-        return _build_unreadable(question_id, f"{path.name}: {error}")
+        answer = msgspec.json.decode(body, type=HumanAnswer)
+    except (ValueError, RecursionError) as error:
+        return _build_unreadable(question_id, f"{name}.json: {error}")
     if answer.question_id != question_id:
-        return _build_unreadable(question_id, f"{path.name} answers question {answer.question_id}")
+        return _build_unreadable(question_id, f"{name}.json answers question {answer.question_id}")
     return answer
 
 
 def encode_refused(answer: HumanAnswer) -> bytes:
     """What the journal keeps of an answer that does not count."""
     return msgspec.json.encode({**answer.data, "by": answer.by or _SOMEBODY})
-
-
-def find_owner(path: Path) -> str:
-    """Whose file it is, according to the system."""
-    try:
-        return path.owner()
-    except (KeyError, OSError):
-        return "somebody unknown"
 
 
 def _build_unreadable(question_id: int, reason: str) -> Reply:

@@ -1,10 +1,10 @@
 """Queries: what an agent asks a human while it works on a dispatch, and the human's reply.
 
-Two files per query in a folder beside the database, each written whole and never changed: a query
-can be asked while the run works and answered also while nothing runs. `QueryBroker` notifies people
-at once and checks who answers: a reply of somebody who may not answer is removed and journaled.
-`PermissionBroker` waits for the answer to a request for permission: only the very word `allow`
-allows, and no answer in time is a no.
+Two messages per query in a mailbox beside the database, each written whole and never changed: a
+query can be asked while the run works and answered also while nothing runs. `QueryBroker` notifies
+people at once and checks who answers: a reply of somebody who may not answer is removed and
+journaled. `PermissionBroker` waits for the answer to a request for permission: only the very word
+`allow` allows, and no answer in time is a no.
 """
 
 import asyncio
@@ -18,11 +18,12 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from interlock.agents.carrier import Ask, Reply
-from interlock.agents.human import EVERYBODY, AnswerPolicy, find_owner
+from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.journal.events import Notification, Tell, ignore_notification
+from interlock.journal.mailbox import Mailbox, as_mailbox
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
-from interlock.system.files import UnreadableFile, create_file, make_private_folder, read_file
+from interlock.system.files import UnreadableFile
 from interlock.system.text import format_line
 
 MAX_QUERIES: Final = 20
@@ -94,52 +95,61 @@ def check_question(question: str, options: Collection[str]) -> str:
     return ""
 
 
-def next_query_id(folder: Path, dispatch_id: int) -> str:
+def next_query_id(folder: Path | Mailbox, dispatch_id: int) -> str:
     """The id for the next query about a dispatch; none if it has asked too often."""
-    asked = len([path for path in folder.glob(f"{dispatch_id}.*.json") if is_query_id(path.stem)])
+    names = (each.name for each in as_mailbox(folder).list_names())
+    asked = len([name for name in names if is_query_id(name) and _about(name) == dispatch_id])
     return f"{dispatch_id}.{asked + 1}" if asked < MAX_QUERIES else ""
 
 
-def write_query(folder: Path, query: AgentQuery) -> None:
-    _write_record(folder / f"{query.query_id}.json", query)
+def write_query(folder: Path | Mailbox, query: AgentQuery) -> None:
+    _write_record(folder, query.query_id, query, query.run_id)
 
 
-def write_reply(folder: Path, reply: QueryReply) -> bool:
+def write_reply(folder: Path | Mailbox, reply: QueryReply) -> bool:
     """Answer it; False if it is answered already: the first answer counts."""
-    return _write_record(reply_path(folder, reply.query_id), reply)
+    return _write_record(folder, _name_reply(reply.query_id), reply)
 
 
-def reply_path(folder: Path, query_id: str) -> Path:
-    return folder / f"{query_id}.reply.json"
+def _name_reply(query_id: str) -> str:
+    return f"{query_id}.reply"
 
 
-def find_query(folder: Path, query_id: str) -> AgentQuery | None:
-    return _read_record(folder / f"{query_id}.json", AgentQuery) if is_query_id(query_id) else None
+def _about(query_id: str) -> int:
+    """The dispatch that a query is about."""
+    return int(query_id.partition(".")[0])
 
 
-def find_reply(folder: Path, query_id: str) -> QueryReply | None:
-    return _read_record(reply_path(folder, query_id), QueryReply) if is_query_id(query_id) else None
+def find_query(folder: Path | Mailbox, query_id: str) -> AgentQuery | None:
+    return _read_record(folder, query_id, AgentQuery) if is_query_id(query_id) else None
 
 
-def list_open_queries(folder: Path, dispatches: Collection[int]) -> list[AgentQuery]:
+def find_reply(folder: Path | Mailbox, query_id: str) -> QueryReply | None:
+    name = _name_reply(query_id)
+    return _read_record(folder, name, QueryReply) if is_query_id(query_id) else None
+
+
+def list_open_queries(folder: Path | Mailbox, dispatches: Collection[int]) -> list[AgentQuery]:
     """Those about these dispatches that nobody has answered, oldest first."""
-    ids = [path.stem for path in folder.glob("*.json") if is_query_id(path.stem)]
-    found = [find_query(folder, each) for each in ids if int(each.partition(".")[0]) in dispatches]
+    names = [each.name for each in as_mailbox(folder).list_names()]
+    ids = [name for name in names if is_query_id(name) and _about(name) in dispatches]
+    found = [find_query(folder, each) for each in ids]
     waiting = [each for each in found if each and find_reply(folder, each.query_id) is None]
     return sorted(waiting, key=lambda each: (each.asked_at, each.query_id))
 
 
-def _write_record(path: Path, record: msgspec.Struct) -> bool:
+def _write_record(
+    place: Path | Mailbox, name: str, record: msgspec.Struct, run_id: int | None = None
+) -> bool:
     """Whether it was written: a record that is there is never changed."""
     try:
-        make_private_folder(path.parent)
-        return create_file(path, msgspec.json.encode(record))
+        return as_mailbox(place).put(name, msgspec.json.encode(record), run_id)
     except OSError as error:
-        raise SourceError(f"{path} cannot be written: {error.strerror}") from None
+        raise SourceError(f"{error.filename or name} cannot be written: {error.strerror}") from None
 
 
-def _read_record(path: Path, kind: type[_T]) -> _T | None:
-    raw = read_file(path, _MAX_FILE)
+def _read_record(place: Path | Mailbox, name: str, kind: type[_T]) -> _T | None:
+    raw = as_mailbox(place).read(name, _MAX_FILE)
     if isinstance(raw, UnreadableFile):
         return None
     try:
@@ -154,8 +164,8 @@ _MAX_SHOWN = 80
 class QueryBroker:
     """Queries of all dispatches of one carrier. `notify` and `refuse` are set before it works."""
 
-    def __init__(self, folder: Path, policy: AnswerPolicy = EVERYBODY) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | Mailbox, policy: AnswerPolicy = EVERYBODY) -> None:
+        self.folder = as_mailbox(folder)
         self.notify: Tell = ignore_notification
         self.refuse: Callable[[Reply], None] = lambda _reply: None
         self._policy = policy
@@ -208,11 +218,12 @@ class QueryBroker:
         found = find_reply(self.folder, query_id)
         if query is None or found is None or found.query_id != query_id:
             return None
-        path = reply_path(self.folder, query_id)
-        problem = self._policy.find_problem(query.kind, found.by, find_owner(path))
+        name = _name_reply(query_id)
+        owner = self.folder.find_owner(name)
+        problem = self._policy.find_problem(query.kind, found.by, owner)
         if not problem:
             return found
-        path.unlink(missing_ok=True)
+        self.folder.remove(name)
         reason = f"{problem[:1].upper()}{problem[1:]}."
         content = msgspec.json.encode(found)
         self.refuse(Reply(query.dispatch_id, content, refused="WrongRole", reason=reason))

@@ -5,7 +5,6 @@
 same way as those of other packages. A factory takes an `AgentSpec` and an `AgentContext`.
 """
 
-import os
 import secrets
 import shlex
 import shutil
@@ -21,6 +20,7 @@ import msgspec
 from interlock.agents.carrier import Carrier
 from interlock.agents.files.case_folder import NameFiles, name_files
 from interlock.agents.queries import QueryBroker
+from interlock.journal.address import DatabaseAddress, beside, identify
 from interlock.signals.batch import Briefing, Phase, render_briefing
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError, SourceError
@@ -100,7 +100,7 @@ class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a factory may build on."""
 
     project: Path
-    db: Path
+    db: DatabaseAddress
     clock: Clock
     circuit: str = ""
     """The circuit's name; empty outside of a run."""
@@ -169,17 +169,17 @@ def explain_not_runnable(name: str) -> str:
     return f"there is no command {name!r} to run{near}"
 
 
-def agents_folder(db: Path) -> Path:
+def agents_folder(db: DatabaseAddress) -> Path:
     """Where the files and the own work folders of agents lie."""
-    return db.with_name(f"{db.name}.agents")
+    return beside(db, "agents")
 
 
-def workspace_id(db: Path) -> str:
+def workspace_id(db: DatabaseAddress) -> str:
     """What the tags of processes call this workspace: the same for the same database."""
-    return blake2b(os.fsencode(db.resolve()), digest_size=8).hexdigest()
+    return blake2b(identify(db), digest_size=8).hexdigest()
 
 
-def workspace_owner(db: Path) -> "WorkspaceOwner":
+def workspace_owner(db: DatabaseAddress) -> "WorkspaceOwner":
     """The processes of this database's runs; the database says which runs are over."""
     from interlock.agents.cli.ownership import ProcessTag, WorkspaceOwner
     from interlock.journal.database import open_reader
@@ -327,6 +327,6 @@ def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
     return McpCarrier(folder, context.queries, context.clock, context.gauge, nonce)
 
 
-def pull_folder(db: Path) -> Path:
+def pull_folder(db: DatabaseAddress) -> Path:
     """Where workers that fetch their work find the coordinator."""
-    return db.with_name(f"{db.name}.pull")
+    return beside(db, "pull")

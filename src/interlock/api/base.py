@@ -26,7 +26,8 @@ from interlock.api.work import (
     work_on_run,
 )
 from interlock.engine.circuit import Circuit as CircuitTable
-from interlock.journal.database import Writer, find_writer, open_reader, open_writer
+from interlock.journal.database import find_writer, has_database, open_reader, open_writer
+from interlock.journal.ownership import Ownership, Writer, check_free
 from interlock.journal.runs import (
     FINISHED,
     NewCase,
@@ -62,7 +63,7 @@ class ProjectBase:
         display: Display | None = None,
     ) -> None:
         self.path = Path(path)
-        self.db = find_database(self.path, Path(db) if db is not None else None)
+        self.db = find_database(self.path, db)
         self.clock = clock
         self.display = display or NoDisplay()
 
@@ -74,6 +75,11 @@ class ProjectBase:
     def writer(self) -> Writer | None:
         """The process that works on the database now, if one does."""
         return find_writer(self.db)
+
+    @property
+    def has_database(self) -> bool:
+        """Whether there is anything to read yet."""
+        return has_database(self.db)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -168,10 +174,15 @@ class ProjectBase:
             return work_on_run(connection, run, pool, display=self.display, **work)
 
     def reopen_run(
-        self, connection: Connection, run_id: int, change: Callable[[RunConfig], RunConfig]
+        self,
+        connection: Connection,
+        run_id: int,
+        change: Callable[[RunConfig], RunConfig],
+        claimed: Ownership | None = None,
     ) -> tuple[RunRecord, AgentPool]:
         """An unfinished run with its configuration changed, and who answers it now."""
         run = find_run(connection, run_id)
+        check_free(connection, run_id, claimed)
         if run.status in FINISHED:
             raise StateError(f"run {run.run_id} is over ({run.status}); there is nothing to do")
         config = change(msgspec.convert(run.options, RunConfig))
@@ -194,6 +205,7 @@ class ProjectBase:
         run = None if new else self.find_begun(connection, config)
         if run is not None:
             if run.status not in FINISHED:
+                check_free(connection, run.run_id)
                 kept = msgspec.convert(run.options, RunConfig).thresholds
                 now = msgspec.structs.replace(config, thresholds=kept)
                 set_options(connection, run.run_id, msgspec.to_builtins(now))
@@ -214,7 +226,7 @@ class ProjectBase:
     def recall_config(self, config: RunConfig) -> RunConfig:
         """What the same run was begun with, if it is unfinished; else this configuration. A run
         keeps its agents, slots and limits until somebody changes them."""
-        if not self.db.exists():
+        if not self.has_database:
             return config
         with self.read() as connection:
             run = self.find_begun(connection, config)

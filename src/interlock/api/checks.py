@@ -14,8 +14,15 @@ from interlock.agents.registry import explain_not_runnable, list_agents
 from interlock.api.base import ProjectBase
 from interlock.api.inbox import find_user
 from interlock.api.work import load_circuit
+from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.audit import audit
-from interlock.journal.database import HEAD, find_writer, open_reader
+from interlock.journal.database import (
+    HEAD,
+    describe_server,
+    find_writers,
+    has_database,
+    open_reader,
+)
 from interlock.journal.runs import list_runs
 from interlock.runtime.application import find_application, list_applications
 from interlock.runtime.settings import Notify, list_tables
@@ -101,29 +108,37 @@ def _check_skills(project: Path) -> Iterator[DoctorCheck]:
         yield DoctorCheck(f"skills.{agent}", True, message, note=old)
 
 
-def _check_database(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:
-    if not path.exists():
-        yield DoctorCheck("store.file", True, f"no database at {path} yet", note=True)
-        return
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    size = f"{path}, {path.stat().st_size:,} bytes"
-    advice = "; make the file and its folder writable, or use --db elsewhere"
-    yield DoctorCheck("store.file", writable, size if writable else f"{size}, read-only{advice}")
-    writer = find_writer(path)
-    yield DoctorCheck(
-        "store.writer", True, f"worked on by {writer}" if writer else "nobody writes to it"
-    )
+def _check_database(db: DatabaseAddress, *, deep: bool) -> Iterator[DoctorCheck]:
     try:
-        yield from _check_content(path, deep=deep)
+        if not has_database(db):
+            yield DoctorCheck("store.file", True, f"no database at {db} yet", note=True)
+            return
+        yield from _check_file(db) if isinstance(db, Path) else _check_server(db)
+        writers = list(find_writers(db).list_all())
+        working = "; ".join(f"worked on by {each}" for each in writers)
+        yield DoctorCheck("store.writer", True, working or "nobody writes to it")
+        yield from _check_content(db, deep=deep)
     except (InterlockError, msgspec.MsgspecError) as error:
         yield DoctorCheck("store.unreadable", False, str(error))
 
 
-def _check_sharing(path: Path, policy: AnswerPolicy) -> Iterator[DoctorCheck]:
+def _check_server(address: PostgresAddress) -> Iterator[DoctorCheck]:
+    for each in describe_server(address):
+        yield DoctorCheck(f"store.{each.name}", each.ok, each.message, note=each.note)
+
+
+def _check_file(path: Path) -> Iterator[DoctorCheck]:
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    size = f"{path}, {path.stat().st_size:,} bytes"
+    advice = "; make the file and its folder writable, or use --db elsewhere"
+    yield DoctorCheck("store.file", writable, size if writable else f"{size}, read-only{advice}")
+
+
+def _check_sharing(path: DatabaseAddress, policy: AnswerPolicy) -> Iterator[DoctorCheck]:
     """Whether other users who may answer can reach the database."""
     names = {*policy.answerers, *(name for names in policy.step.values() for name in names)}
     others = sorted(names - {find_user()})
-    if not others or not path.exists():
+    if not others or not isinstance(path, Path) or not path.exists():
         return
     shared = private_mode(path.parent) == path.stat().st_mode & 0o777 != 0o600
     group = f"{path.parent} and {path.name} are for one user alone; if {', '.join(others)} shall "
@@ -133,7 +148,7 @@ def _check_sharing(path: Path, policy: AnswerPolicy) -> Iterator[DoctorCheck]:
     yield DoctorCheck("store.shared", True, message, note=not shared)
 
 
-def _check_content(path: Path, *, deep: bool) -> Iterator[DoctorCheck]:
+def _check_content(path: DatabaseAddress, *, deep: bool) -> Iterator[DoctorCheck]:
     with open_reader(path) as connection:
         number = len(list_runs(connection))
         more = {name: find_application(name).audits for name in list_applications()} if deep else {}

@@ -18,6 +18,7 @@ from interlock.agents.human import (
     HumanAnswer,
     encode_refused,
     find_saved_answer,
+    list_answered,
     write_answer,
     write_refused_answer,
 )
@@ -32,6 +33,7 @@ from interlock.agents.queries import (
 )
 from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.database import explain_errors, find_writer, open_reader, open_writer
 from interlock.journal.history import (
     OpenGate,
@@ -41,11 +43,12 @@ from interlock.journal.history import (
     list_open_questions,
 )
 from interlock.journal.journal import Journal, Refusal, TurnWrites
+from interlock.journal.ownership import own_run
 from interlock.journal.runs import find_run, list_runs
 from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
-from interlock.runtime.settings import RunConfig, Settings, answers_folder, queries_folder
+from interlock.runtime.settings import RunConfig, Settings, open_answers, open_queries
 from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
 from interlock.system.strict_json import read_json
 from interlock.system.time import format_time
@@ -122,7 +125,7 @@ def find_user() -> str:
 
 
 def give_answer(
-    path: Path, settings: Settings, given: AnswerRequest, at: float | None = None
+    path: DatabaseAddress, settings: Settings, given: AnswerRequest, at: float | None = None
 ) -> SavedAnswer:
     """Save the answer where the run will find it; SourceError or StateError if it cannot be one.
     The first answer to a question counts: later ones are refused, and journaled."""
@@ -142,30 +145,32 @@ def give_answer(
 
 
 def _save_answer(
-    path: Path, given: AnswerRequest, found: PreparedAnswer
+    path: DatabaseAddress, given: AnswerRequest, found: PreparedAnswer
 ) -> SavedAnswer | LateAnswer:
-    folder = answers_folder(path)
+    folder = open_answers(path)
 
     def save(question_id: int) -> bool:
         return write_answer(folder, HumanAnswer(question_id, given.giver, found.data, found.run_id))
 
-    with explain_errors(folder):
+    with explain_errors(path):
         if not save(given.question_id):
             first = find_saved_answer(folder, given.question_id)
             by = f" by {first.by}" if first else ""
             sentence = f"question {given.question_id} is answered already{by}"
             return LateAnswer(found.run_id, found.case_no, found.data, sentence)
         also = [each for each in found.also if save(each)]
-    working = find_writer(path) is not None
+    working = find_writer(path, found.run_id) is not None
     then = f"'interlock resume {found.run_id}' continues with it"
     if working:
         then = "the running process takes it"
     return SavedAnswer(given.question_id, found.run_id, working, also, then)
 
 
-def _answer_query(path: Path, settings: Settings, given: AnswerRequest, at: float) -> SavedAnswer:
+def _answer_query(
+    path: DatabaseAddress, settings: Settings, given: AnswerRequest, at: float
+) -> SavedAnswer:
     """The agent that asked sees it when it asks again."""
-    folder, number = queries_folder(path), given.question
+    folder, number = open_queries(path), given.question
     with open_reader(path) as connection:
         found = [each for each in list_questions(connection, path) if each.question_id == number]
     if not found and find_reply(folder, number):
@@ -184,9 +189,9 @@ def _answer_query(path: Path, settings: Settings, given: AnswerRequest, at: floa
     return SavedAnswer(number, found[0].run_id, True, (), "the agent that asked gets it")
 
 
-def _refuse_query(path: Path, given: AnswerRequest, at: float) -> NoReturn:
+def _refuse_query(path: DatabaseAddress, given: AnswerRequest, at: float) -> NoReturn:
     """Somebody else answered it first."""
-    query, first = (find(queries_folder(path), given.question) for find in (find_query, find_reply))
+    query, first = (find(open_queries(path), given.question) for find in (find_query, find_reply))
     by = f" by {first.by}" if isinstance(first, QueryReply) else ""
     sentence = f"question {given.question} is answered already{by}"
     if isinstance(query, AgentQuery):
@@ -339,7 +344,11 @@ def _refuse_others(question: OpenGate, agents: Mapping[str, str]) -> None:
 
 
 def record_refusal(
-    path: Path, late: LateAnswer, given: AnswerRequest, at: float, dispatch_id: int | None = None
+    path: DatabaseAddress,
+    late: LateAnswer,
+    given: AnswerRequest,
+    at: float,
+    dispatch_id: int | None = None,
 ) -> None:
     """Journal that an answer did not count: at once or, while a process works on the database, by
     leaving it to that one."""
@@ -352,21 +361,24 @@ def record_refusal(
     give_up = time.monotonic() + _LOCK_SECONDS
     while True:
         try:
-            with open_writer(path) as connection:
-                Journal(connection, late.run_id).commit(TurnWrites(at, refusals=[refusal]))
+            with open_writer(path) as connection, own_run(connection, late.run_id) as owned:
+                journal = Journal(connection, late.run_id, ownership=owned)
+                journal.commit(TurnWrites(at, refusals=[refusal]))
                 return
         except StoreError:
             # Others who answer hold the lock for a moment, a run for long.
-            if _is_worked_on(path) or time.monotonic() > give_up:
+            if _is_worked_on(path, late.run_id) or time.monotonic() > give_up:
                 break
         time.sleep(_LOCK_POLL)
-    folder = answers_folder(path)
-    with explain_errors(folder):
+    folder = open_answers(path)
+    with explain_errors(path):
         write_refused_answer(folder, answer)
 
 
-def _is_worked_on(path: Path) -> bool:
-    """Whether a process works on a run of the database, or nobody may write to it."""
+def _is_worked_on(path: DatabaseAddress, run_id: int) -> bool:
+    """Whether a process works on the run, or on another of the same file, or we may not write."""
+    if not isinstance(path, Path):
+        return find_writer(path, run_id) is not None
     if find_writer(path) is None:
         return not os.access(path, os.W_OK)
     with open_reader(path) as connection:
@@ -423,19 +435,16 @@ def _is_fence(line: str) -> bool:
     return "--- data " in line or line.startswith("--- end ")
 
 
-def list_questions(connection: Connection, path: Path) -> list[Question]:
+def list_questions(connection: Connection, path: DatabaseAddress) -> list[Question]:
     """Everything that waits, in all runs, oldest first."""
     found = [
         *_list_gates(connection),
         *_list_inquiries(connection),
         *_list_queries(connection, path),
     ]
-    folder = answers_folder(path)
+    answered = list_answered(open_answers(path))
     saved = [
-        msgspec.structs.replace(
-            each, answer_saved=not each.is_query and (folder / f"{each.question_id}.json").exists()
-        )
-        for each in found
+        msgspec.structs.replace(each, answer_saved=each.question_id in answered) for each in found
     ]
     return sorted(saved, key=lambda each: (each.asked_at, str(each.question_id).zfill(20)))
 
@@ -498,7 +507,7 @@ def _list_inquiries(connection: Connection) -> list[Question]:
     ]
 
 
-def _list_queries(connection: Connection, path: Path) -> list[Question]:
+def _list_queries(connection: Connection, path: DatabaseAddress) -> list[Question]:
     return [
         Question(
             question_id=each.query_id,
@@ -510,11 +519,11 @@ def _list_queries(connection: Connection, path: Path) -> list[Question]:
             prompt=each.question,
             options=each.options,
         )
-        for each in list_open_queries(queries_folder(path), list_open_dispatch_ids(connection))
+        for each in list_open_queries(open_queries(path), list_open_dispatch_ids(connection))
     ]
 
 
-def read_inbox(path: Path) -> tuple[list[Question], list[QuestionGroup]]:
+def read_inbox(path: DatabaseAddress) -> tuple[list[Question], list[QuestionGroup]]:
     """Everything that waits, and which questions one answer settles together."""
     groups: list[QuestionGroup] = []
     with open_reader(path) as connection:

@@ -6,7 +6,6 @@ Reads what is committed and disturbs nobody.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +19,8 @@ from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
-from interlock.journal.database import Writer, find_writer, open_reader
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.database import find_writers, open_reader
 from interlock.journal.history import (
     CaseSummary,
     DispatchRecord,
@@ -35,6 +35,7 @@ from interlock.journal.history import (
     list_refusals,
 )
 from interlock.journal.journal import Pause
+from interlock.journal.ownership import Writer, Writers
 from interlock.journal.runs import (
     FINISHED,
     LoadedCase,
@@ -183,28 +184,32 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-def list_overviews(db: Path) -> list[RunOverview]:
+def list_overviews(db: DatabaseAddress) -> list[RunOverview]:
     """All runs of a database, oldest first."""
+    writers = find_writers(db)
     with open_reader(db) as connection:
         return [
-            RunOverview(run, read_run_status(run, db), count_ends(connection, run.run_id))
+            RunOverview(run, read_run_status(run, writers), count_ends(connection, run.run_id))
             for run in list_runs(connection)
         ]
 
 
-def read_standing(db: Path, run_id: int | None, explained: int, at: float) -> RunStanding:
+def read_standing(
+    db: DatabaseAddress, run_id: int | None, explained: int, at: float
+) -> RunStanding:
     """How a run stands, by default the newest; so many of its notable cases are explained."""
     with open_reader(db) as connection:
         run = find_run(connection, run_id)
         circuit, cases = load_circuit(run), list_cases(connection, run.run_id)
         notable = [case for case in cases if not circuit.ends.get(case.end)]
-        status = read_run_status(run, db)
+        writers = find_writers(db)
+        status = read_run_status(run, writers)
         agents = read_agent_status(agents_folder(db)) if status == "running" else []
         return RunStanding(
             run=run,
             status=status,
             ends=count_ends(connection, run.run_id),
-            writer=find_writer(db),
+            writer=writers.find(run.run_id),
             cases=cases,
             notable=notable,
             reasons=list(explain_standing(connection, circuit, run.run_id, notable[:explained])),
@@ -216,12 +221,13 @@ def read_standing(db: Path, run_id: int | None, explained: int, at: float) -> Ru
         )
 
 
-def read_run_status(run: Run, db: Path) -> str:
+def read_run_status(run: Run, writers: Writers) -> str:
     """The run's status. The journal cannot know that the process at work has died."""
-    return "interrupted" if run.status == "running" and find_writer(db) is None else run.status
+    is_dead = run.status == "running" and writers.find(run.run_id) is None
+    return "interrupted" if is_dead else run.status
 
 
-def read_digest(db: Path, run_id: int) -> str:
+def read_digest(db: DatabaseAddress, run_id: int) -> str:
     """One hash over all decisions and answers of a run: runs that decided alike have the same."""
     with open_reader(db) as connection:
         return compute_digest(connection, run_id)
@@ -230,7 +236,7 @@ def read_digest(db: Path, run_id: int) -> str:
 class JournalReader:
     """The journal of a run, or of one of its cases if it is named."""
 
-    def __init__(self, db: Path, run_id: int | None = None, case_id: str = "") -> None:
+    def __init__(self, db: DatabaseAddress, run_id: int | None = None, case_id: str = "") -> None:
         self._db = db
         self._case_id = case_id
         self._seq = self._refusal_id = 0
@@ -242,7 +248,7 @@ class JournalReader:
     def read_status(self) -> str:
         """How the run stands now."""
         with open_reader(self._db) as connection:
-            return read_run_status(find_run(connection, self.run_id), self._db)
+            return read_run_status(find_run(connection, self.run_id), find_writers(self._db))
 
     def read(self) -> list[JournalLine | RefusalRecord]:
         """What was written since the last call, at first everything: decisions, and answers that
@@ -367,12 +373,16 @@ def list_rate_limits(connection: Connection, run_id: int, at: float) -> dict[str
 class RunStatusReader:
     """The database, read anew each time: runs come and go while an agent's client stays open."""
 
-    def __init__(self, path: Path, find_store: Callable[[int], Path | None] | None = None) -> None:
+    def __init__(
+        self,
+        path: DatabaseAddress,
+        find_store: Callable[[int], DatabaseAddress | None] | None = None,
+    ) -> None:
         """`find_store` finds the database of a run that has one of its own."""
         self._path = path
         self._find_store = find_store
 
-    def _find_database(self, run_id: int | None) -> Path:
+    def _find_database(self, run_id: int | None) -> DatabaseAddress:
         own = self._find_store(run_id or 0) if self._find_store else None
         return own or self._path
 

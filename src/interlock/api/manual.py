@@ -13,6 +13,7 @@ from interlock.api.inbox import find_user
 from interlock.api.work import load_circuit
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN, Circuit, Step
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.database import open_reader
 from interlock.journal.history import CaseSummary, DispatchRecord, find_case, list_dispatches
 from interlock.journal.runs import find_run
@@ -37,7 +38,7 @@ class SavedArtifact(msgspec.Struct, frozen=True):
     artifact_path: str
 
 
-def save_answer(db: Path, case_id: str, run_id: int | None, file: Path) -> SavedArtifact:
+def save_answer(db: DatabaseAddress, case_id: str, run_id: int | None, file: Path) -> SavedArtifact:
     """Save a user's answer to a case's open step; by default in the newest run that has the
     case."""
     with open_reader(db) as connection:

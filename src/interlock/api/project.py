@@ -28,6 +28,7 @@ from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import ReplayedCase
+from interlock.journal.database import find_writers
 from interlock.journal.runs import FINISHED, find_run, list_runs, set_options
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool
@@ -188,19 +189,20 @@ class Project(ProjectBase):
 
     def runs(self, status: str | None = None) -> list[Run]:
         """All runs, oldest first; with `status`, only the runs that have it."""
-        if not self.db.exists():
+        if not self.has_database:
             return []
         with self.read() as connection:
             found = list_runs(connection)
         if status is not None:
-            found = [each for each in found if inspect.read_run_status(each, self.db) == status]
+            writers = find_writers(self.db)
+            found = [each for each in found if inspect.read_run_status(each, writers) == status]
         return [Run(self, each.run_id) for each in found]
 
     # Questions.
 
     def inbox(self, run: "Run | int | str | None" = None) -> list[Question]:
         """The questions that wait for a person, oldest first; with `run`, only those of one run."""
-        if not self.db.exists():
+        if not self.has_database:
             return []
         with self.read() as connection:
             wanted = self._find_number(connection, run)
@@ -316,7 +318,7 @@ class Project(ProjectBase):
         begin: Callable[[Connection], tuple[RunRecord, AgentPool]],
         agents: Mapping[str, AgentLike],
     ) -> Run:
-        work = RunWork(self.db, begin, self.display)
+        work = RunWork(self.db, lambda connection, _owned: begin(connection), self.display)
         number = work.wait_until_begun()
         self._works[number] = work
         self._given[number] = agents

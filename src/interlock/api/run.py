@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,8 +16,10 @@ from sqlalchemy import Connection
 
 from interlock.api.inspect import CaseLife, read_run_status
 from interlock.api.work import Display, RunResult, load_circuit, work_on_run
-from interlock.journal.database import open_writer
+from interlock.journal.address import DatabaseAddress, identify
+from interlock.journal.database import find_writers, open_writer
 from interlock.journal.history import CaseSummary, JournalLine, count_ends, list_cases, list_lines
+from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool
@@ -61,18 +63,24 @@ class RunWork:
 
     def __init__(
         self,
-        db: Path,
-        begin: Callable[[Connection], tuple[RunRecord, AgentPool]],
+        db: DatabaseAddress,
+        begin: Callable[[Connection, Ownership | None], tuple[RunRecord, AgentPool]],
         display: Display,
+        claimed: Ownership | None = None,
+        over: Callable[[], None] = lambda: None,
     ) -> None:
-        """`begin` writes the run down, or finds it, once the database is open for writing."""
+        """`begin` writes the run down, or finds it, once the database is open for writing; one that
+        was `claimed` before is owned from the start. `over` is called at the end, in the thread."""
         self._db = db
+        self._claimed = claimed
+        self._tell_over = over
         self._begin = begin
         self._display = display
         self._changed = threading.Condition()
         self._run_id: int | None = None
         self._session: RunSession | None = None
         self._stopping: bool | None = None
+        self._hand_over = False
         self._result: RunResult | None = None
         self._error: BaseException | None = None
         self._over = False
@@ -110,21 +118,26 @@ class RunWork:
         assert self._result is not None  # noqa: S101 - it is over and nothing was raised
         return self._result
 
-    def stop(self, *, now: bool) -> None:
-        """Let what is out come in and end; or end `now`. Nothing is lost either way."""
+    def stop(self, *, now: bool, hand_over: bool = False) -> None:
+        """Let what is out come in and end; or end `now`. Nothing is lost either way. A run that is
+        to be handed over stays one that others may take."""
         with self._changed:
             self._stopping = now or bool(self._stopping)
+            self._hand_over = hand_over
             session = self._session
         if session is not None:
-            session.stop_soon(now=now)
+            session.stop_soon(now=now, hand_over=hand_over)
 
     def join(self) -> None:
         self._thread.join()
 
     def _run_thread(self) -> None:
         try:
-            with open_writer(self._db) as connection:
-                run, pool = self._begin(connection)
+            with open_writer(self._db) as connection, ExitStack() as held:
+                owned = self._claimed
+                if owned is not None:
+                    held.enter_context(own_run(connection, owned.run_id, owned))
+                run, pool = self._begin(connection, owned)
                 with self._changed:
                     self._run_id = run.run_id
                     self._changed.notify_all()
@@ -136,6 +149,7 @@ class RunWork:
                         run,
                         pool,
                         display=self._display,
+                        ownership=owned,
                         started=self._take_session,
                         changed=self._notify_change,
                     )
@@ -145,13 +159,14 @@ class RunWork:
             with self._changed:
                 self._over = True
                 self._changed.notify_all()
+            self._tell_over()
 
     def _take_session(self, session: RunSession) -> None:
         with self._changed:
             self._session = session
             stopping = self._stopping
         if stopping is not None:
-            session.stop_soon(now=stopping)
+            session.stop_soon(now=stopping, hand_over=self._hand_over)
 
     def _notify_change(self) -> None:
         with self._changed:
@@ -178,8 +193,8 @@ class Run:
         return hash(self._key)
 
     @property
-    def _key(self) -> tuple[Path, int]:
-        return (self._project.db.resolve(), self.number)
+    def _key(self) -> tuple[bytes, int]:
+        return (identify(self._project.db), self.number)
 
     @property
     def _work(self) -> RunWork | None:
@@ -200,7 +215,7 @@ class Run:
     def status(self) -> str:
         """How the run stands: a status of `RunResult`, `running` while a process works on it, or
         `interrupted` if that process died."""
-        return read_run_status(self._read_record(), self._project.db)
+        return read_run_status(self._read_record(), find_writers(self._project.db))
 
     @property
     def counts(self) -> dict[str, int]:

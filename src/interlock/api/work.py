@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -17,6 +17,7 @@ from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
 from interlock.journal.events import Notification
 from interlock.journal.history import count_ends, list_cases
+from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import Run, RunStatus
 from interlock.journal.usage import find_last_inquiry, sum_day_usage, sum_role_usage
 from interlock.runtime.agent_pool import (
@@ -112,6 +113,7 @@ def work_on_run(
     pool: AgentPool,
     *,
     display: Display,
+    ownership: Ownership | None = None,
     wait_for_humans: bool = False,
     wait_for_limits: bool = True,
     only: Collection[int] | None = None,
@@ -122,19 +124,22 @@ def work_on_run(
 ) -> RunResult:
     """Work until the run ends or must wait; on `only` some of its cases, if they are named. With
     `once` each case gets one agent's turn. `started` is given the session when it is set up,
-    `changed` is called after every turn."""
+    `changed` is called after every turn. The run is owned meanwhile, unless the caller does;
+    StoreError if another works on it."""
     written = load_circuit(run)
     circuit = add_timeouts(written, pool.carriers)
     terms = msgspec.convert(run.options, RunConfig).terms
-    setup = find_application(run.circuit).set_up_run(
-        connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only
-    )
-    setup = change_setup(setup)
-    hooks = setup.hooks
-    if once:
-        hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
-    tell = _connect_carriers(pool, written, hooks, display)
-    with display.show_progress() as progress:
+    with ExitStack() as held:
+        ownership = ownership or held.enter_context(own_run(connection, run.run_id))
+        progress = held.enter_context(display.show_progress())
+        setup = find_application(run.circuit).set_up_run(
+            connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only
+        )
+        setup = change_setup(setup)
+        hooks = setup.hooks
+        if once:
+            hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
+        tell = _connect_carriers(pool, written, hooks, display)
 
         def watch(counts: RunCounts, spent: Spent) -> None:
             progress(counts, spent)
@@ -146,6 +151,7 @@ def work_on_run(
             pool,
             msgspec.structs.replace(setup, hooks=hooks),
             display,
+            ownership,
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
             tell=tell,
@@ -174,6 +180,7 @@ def _open_session(
     pool: AgentPool,
     setup: RunSetup,
     display: Display,
+    ownership: Ownership,
     *,
     wait_for_humans: bool,
     wait_for_limits: bool,
@@ -192,6 +199,7 @@ def _open_session(
         by_hand=roles_answered_later(pool.carriers),
         unplaced=setup.unplaced,
         after=msgspec.convert(run.options, RunConfig).after,
+        ownership=ownership,
         application=setup.hooks,
         wait_for_humans=wait_for_humans,
         wait_for_limits=wait_for_limits,

@@ -292,7 +292,7 @@ def report(
         echo(file)
 
 
-def _read_report(which: str | None, db: Path | None) -> "DeliveryReport":
+def _read_report(which: str | None, db: str | None) -> "DeliveryReport":
     project = open_project(db)
     with project.read() as connection:
         run_id = find_delivery(connection, which).run_id

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from interlock.cli.output import echo_note, escape_text
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
     from sqlalchemy import Connection
 
+    from interlock.api.records import DatabaseAddress
     from interlock.delivery.report.board import Board, BoardRow
     from interlock.runtime.loop import RunCounts
 
@@ -44,7 +44,7 @@ _OTHER_LINES: Final = 6
 
 @contextmanager
 def show_board(
-    connection: "Connection", run_id: int, db: Path, agents: Mapping[str, str]
+    connection: "Connection", run_id: int, db: "DatabaseAddress", agents: Mapping[str, str]
 ) -> Iterator[Progress]:
     """A function to call after every turn with how the run stands, while its board is shown."""
     if sys.stderr.isatty():
@@ -83,7 +83,7 @@ def _print_lines(connection: "Connection", run_id: int) -> Iterator[Progress]:
 
 @contextmanager
 def _draw_board(
-    console: "Console", run_id: int, db: Path, agents: Mapping[str, str]
+    console: "Console", run_id: int, db: "DatabaseAddress", agents: Mapping[str, str]
 ) -> Iterator[Progress]:
     from rich.live import Live
 

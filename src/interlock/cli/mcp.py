@@ -3,12 +3,12 @@
 import os
 import time
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from interlock.api.inspect import RunStatusReader
+from interlock.api.records import make_absolute, state_folder
 from interlock.cli.app import app
 from interlock.cli.output import Db, Json, echo_json, open_project
 from interlock.system.errors import SourceError
@@ -45,7 +45,7 @@ def mcp(
     _serve(transport, db, tuple(role or ()), since)
 
 
-def _serve(transport: Any, db: Path | None, roles: tuple[str, ...], since: float) -> None:
+def _serve(transport: Any, db: str | None, roles: tuple[str, ...], since: float) -> None:
     """All that takes its time to load, while the client is greeted."""
     import asyncio
     import secrets
@@ -55,16 +55,16 @@ def _serve(transport: Any, db: Path | None, roles: tuple[str, ...], since: float
     from interlock.agents.mcp.worker import Worker
     from interlock.agents.registry import pull_folder
     from interlock.calibrate.campaign import find_database
-    from interlock.runtime.settings import open_queries_folder
+    from interlock.runtime.settings import open_query_broker
 
     project = open_project(db)
-    path, policy = project.db.absolute(), project.settings.inbox
+    path, policy = make_absolute(project.db), project.settings.inbox
 
     async def work() -> None:
         client = CoordinatorClient(pull_folder(path), f"{os.getpid()}-{secrets.token_hex(8)}")
-        reader = RunStatusReader(path, partial(find_database, path.parent))
+        reader = RunStatusReader(path, partial(find_database, state_folder(path)))
         try:
-            queries = open_queries_folder(path, policy)
+            queries = open_query_broker(path, policy)
             await serve_stdio(Worker(client, queries, reader, roles, since), transport)
         finally:
             await client.close()

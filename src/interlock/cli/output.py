@@ -26,8 +26,12 @@ SCHEMA_VERSION = 1
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Db = Annotated[
-    Path | None,
-    typer.Option("--db", metavar="FILE", help="The database; default .interlock/interlock.db."),
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="FILE|URL",
+        help="The database: a file, by default .interlock/interlock.db, or postgresql://…",
+    ),
 ]
 RunId = Annotated[
     int | None, typer.Argument(metavar="RUN", help="The run's number; default the newest.")
@@ -110,7 +114,7 @@ _SHOWN_EVENTS = ("query", "rate-limit", "budget-low")
 _BELL = "\a"
 
 
-def open_project(db: Path | None = None) -> "Project":
+def open_project(db: str | None = None) -> "Project":
     """The project in this folder, as somebody at a terminal sees it."""
     from interlock.api.project import Project
 

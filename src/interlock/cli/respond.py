@@ -76,7 +76,7 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
 
     from interlock.agents.carrier import Carrier
     from interlock.agents.registry import AgentContext, ProgressGauge, build_agent
-    from interlock.runtime.settings import DATABASE, open_queries_folder, read_settings
+    from interlock.runtime.settings import DATABASE, open_query_broker, read_settings
     from interlock.system.clock import SystemClock
     from interlock.system.errors import UsageError
 
@@ -91,7 +91,7 @@ def _make_agent_factory(spec: str) -> "CreateAgent":
             clock=SystemClock(),
             settings=settings.written,
             environment={**os.environ, **named},
-            queries=open_queries_folder(DATABASE, settings.inbox),
+            queries=open_query_broker(DATABASE, settings.inbox),
             gauge=ProgressGauge(),
         )
         return build_agent(spec, context)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interlock.api.inspect import RunStatusReader
+from interlock.api.records import DatabaseAddress, make_absolute, state_folder
 from interlock.cli.app import app
 from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
@@ -71,7 +72,7 @@ def serve(
     from interlock.web.workers import MCP_PATH, build_mcp_app
 
     project = open_project(db)
-    path, policy = project.db.absolute(), project.settings.inbox
+    path, policy = make_absolute(project.db), project.settings.inbox
     listening = open_socket(host, port)
 
     def ready() -> None:
@@ -120,7 +121,7 @@ def _read_token(path: Path) -> str:
     return text
 
 
-def _make_worker_factory(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
+def _make_worker_factory(path: DatabaseAddress, policy: "AnswerPolicy") -> "MakeWorker":
     """What makes a worker for each that comes."""
     import secrets
 
@@ -128,13 +129,13 @@ def _make_worker_factory(path: Path, policy: "AnswerPolicy") -> "MakeWorker":
     from interlock.agents.mcp.worker import Worker
     from interlock.agents.registry import pull_folder
     from interlock.calibrate.campaign import find_database
-    from interlock.runtime.settings import open_queries_folder
+    from interlock.runtime.settings import open_query_broker
 
-    records = RunStatusReader(path, partial(find_database, path.parent))
+    records = RunStatusReader(path, partial(find_database, state_folder(path)))
 
     def make_worker(age: float) -> Worker:
         link = CoordinatorClient(pull_folder(path), f"http-{os.getpid()}-{secrets.token_hex(8)}")
-        queries = open_queries_folder(path, policy)
+        queries = open_query_broker(path, policy)
         return Worker(link, queries, records, since=time.time() - age)
 
     return make_worker

@@ -131,7 +131,7 @@ def _inspect_repository(options: DeliveryOptions) -> tuple[str, tuple[str, ...],
 
 
 def _find_earlier_run_id(options: DeliveryOptions, project: Project) -> int | None:
-    if not project.db.exists():
+    if not project.has_database:
         return None
     with project.read() as connection:
         earlier = find_earlier_run(connection, options)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from interlock.journal.address import DatabaseAddress, state_folder
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.text import transliterate
@@ -107,7 +108,7 @@ def require_agents(circuit: "Circuit", config: RunConfig) -> None:
 
 
 def build_config(
-    options: DeliveryOptions, settings: "Settings", db: Path, slug: str
+    options: DeliveryOptions, settings: "Settings", db: DatabaseAddress, slug: str
 ) -> "DeliveryConfig":
     from interlock.agents.registry import workspace_id
     from interlock.delivery.config import DeliveryConfig, DeliveryTables
@@ -135,7 +136,7 @@ def build_config(
     )
 
 
-def choose_slug(options: DeliveryOptions, db: Path) -> str:
+def choose_slug(options: DeliveryOptions, db: DatabaseAddress) -> str:
     """A name for the work that no other delivery has: no folder and no branch is called that."""
     from interlock.delivery.worktrees.names import published_ref
     from interlock.system.git import Git, read_safe_folders
@@ -154,8 +155,8 @@ def choose_slug(options: DeliveryOptions, db: Path) -> str:
     return slug
 
 
-def _list_homes(db: Path) -> Path:
-    return db.resolve().parent / "delivery"
+def _list_homes(db: DatabaseAddress) -> Path:
+    return state_folder(db) / "delivery"
 
 
 def begin_delivery(
@@ -196,7 +197,7 @@ def find_earlier_run(connection: "Connection", options: DeliveryOptions) -> "Run
 
 
 def has_earlier_run(project: "Project", options: DeliveryOptions) -> bool:
-    if not project.db.exists():
+    if not project.has_database:
         return False
     with project.read() as connection:
         return find_earlier_run(connection, options) is not None

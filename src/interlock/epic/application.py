@@ -38,6 +38,7 @@ from interlock.epic.hooks import GATES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
+from interlock.journal.database import find_address
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup
 from interlock.runtime.settings import read_settings
@@ -67,7 +68,7 @@ class Epic(Application):
         """The carrier of the sessions, the driver, and whoever is asked at a gate."""
         config = msgspec.convert(terms, EpicConfig)
         notes: list[str] = []
-        db, settings = Path(config.db), config.settings
+        db, settings = find_address(connection), config.settings
         checkpoints = Checkpoints(find_state_folder(Path(config.root)))
         log = agents_folder(db) / str(run.run_id) / "signals.jsonl"
         signals = SignalLog(log, _show_line, clock.now)

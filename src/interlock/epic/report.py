@@ -109,7 +109,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
 def describe_newest_run(project: Project, epic_id: str) -> dict[str, Any]:
     """What the database knows of the epic's newest run; `run_id` is 0 if it knows of none."""
     unknown = {"run_id": 0, "outcome": "", "step": "", "sessions": [], "questions": []}
-    if not project.db.exists():
+    if not project.has_database:
         return unknown
     with project.read() as connection:
         try:

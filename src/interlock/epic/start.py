@@ -22,6 +22,7 @@ from interlock.epic.config import EpicConfig, EpicSettings, EpicTables, check_se
 from interlock.epic.epic_file import EpicText, read_epic
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
+from interlock.journal.address import make_absolute
 from interlock.journal.runs import (
     NewCase,
     Run,
@@ -83,7 +84,7 @@ def work_on_epic(
     config = EpicConfig(
         epic_id=epic_id,
         root=str(place.root),
-        db=str(project.db.resolve()),
+        db=str(make_absolute(project.db)),
         fresh=text is not None,
         title=text.title if text else "",
         file=file,

@@ -7,27 +7,23 @@ their own tables. Reads only, and reports what it cannot read instead of stoppin
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, select
 
 from interlock.engine.circuit import Circuit
-from interlock.journal import schema
+from interlock.journal import schema, sqlite
+from interlock.journal.connection import ERRORS, RawConnection, raw_connection
 from interlock.journal.history import list_cases
 from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
-from interlock.journal.sqlite import (
-    ERRORS,
-    JSON_FIELD,
-    RawConnection,
-    find_damage,
-    find_dangling,
-    raw_connection,
-)
 from interlock.system.errors import InterlockError
 
-AuditRules = Mapping[str, tuple[str, str]]
-"""By the id of a fault: a query for the subjects that have it, and what is wrong with them."""
+FindSubjects = Callable[[RawConnection], Iterable[str]]
+AuditRules = Mapping[str, tuple[str | FindSubjects, str]]
+"""By the id of a fault: a query, or a function, for the subjects that have it, and what is wrong
+with them."""
 _READ_ERRORS = (
     InterlockError,
     msgspec.MsgspecError,
@@ -36,15 +32,40 @@ _READ_ERRORS = (
     KeyError,
     *ERRORS,
 )
+
+
+class _Place(msgspec.Struct):
+    step: str = ""
+    attempt: int = -1
+
+
+_decode_place = msgspec.json.Decoder(_Place).decode
+
+
+def _find_foreign(raw: RawConnection) -> Iterator[str]:
+    rows = raw.execute(
+        "select j.seq, j.case_no, d.case_no, j.decision, d.step, d.attempt from journal j"
+        " join dispatches d on d.dispatch_id = j.dispatch_id order by j.seq"
+    )
+    for seq, case_no, asked_no, decision, step, attempt in rows:
+        place = _decode_place(decision)
+        if (case_no, place.step, place.attempt) != (asked_no, step, attempt):
+            yield f"journal {seq}"
+
+
 _RULES: AuditRules = {
     "store.foreign": (
-        (
-            "select 'journal ' || j.seq from journal j join dispatches d"  # noqa: S608
-            " on d.dispatch_id = j.dispatch_id where j.case_no != d.case_no"
-            f" or coalesce({JSON_FIELD.format('j.decision', 'step')}, '') != d.step"
-            f" or coalesce({JSON_FIELD.format('j.decision', 'attempt')}, -1) != d.attempt"
-        ),
+        _find_foreign,
         "its decision is about another case, step or attempt than its dispatch",
+    ),
+    "store.epoch": (
+        (
+            "select 'journal ' || e.seq from (select j.seq, j.epoch, o.epoch as newest,"
+            " lag(j.epoch) over (partition by c.run_id order by j.seq) as before from journal j"
+            " join cases c on c.case_no = j.case_no join owners o on o.run_id = c.run_id) e"
+            " where e.epoch > e.newest or e.epoch < e.before"
+        ),
+        "it was written under an epoch that was over, or that never was",
     ),
     "store.missing": (
         (
@@ -84,11 +105,11 @@ def audit(
         "database": partial(_check_integrity, connection),
         "blobs": partial(_check_blobs, connection),
         "dispatches": partial(_check_dispatches, connection),
-        "journal": partial(_check_rules, connection, _RULES),
+        "journal": partial(check_rules, connection, _RULES),
         "refusals": partial(_check_refusals, connection),
     }
     for subject, rules in (more or {}).items():
-        checks[subject] = partial(_check_rules, connection, rules)
+        checks[subject] = partial(check_rules, connection, rules)
     for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
         checks[f"run {run_id}"] = partial(_check_folds, connection, run_id, circuit_of)
     return [fault for subject, check in checks.items() for fault in _run_check(subject, check)]
@@ -102,10 +123,17 @@ def _run_check(subject: str, check: Callable[[], Iterable[Fault]]) -> Iterator[F
 
 
 def _check_integrity(connection: Connection) -> Iterator[Fault]:
-    for line in find_damage(connection):
+    own = sqlite if connection.dialect.name == "sqlite" else _import_postgres()
+    for line in own.find_damage(connection):
         yield Fault("store.damaged", "database", line)
-    for row in find_dangling(connection):
+    for row in own.find_dangling(connection):
         yield Fault("store.dangling", row, "it refers to a row that is not there")
+
+
+def _import_postgres() -> Any:
+    from interlock.journal import postgres
+
+    return postgres
 
 
 def _check_blobs(connection: Connection) -> Iterator[Fault]:
@@ -139,9 +167,12 @@ def _check_dispatches(connection: Connection) -> Iterator[Fault]:
             yield Fault("store.lost", f"dispatch {dispatch_id}", message)
 
 
-def _check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
-    for fault_id, (query, message) in rules.items():
-        for (subject,) in raw_connection(connection).execute(query):
+def check_rules(connection: Connection, rules: AuditRules) -> Iterator[Fault]:
+    """What breaks these rules."""
+    raw = raw_connection(connection)
+    for fault_id, (find, message) in rules.items():
+        found = [row[0] for row in raw.execute(find)] if isinstance(find, str) else find(raw)
+        for subject in found:
             yield Fault(fault_id, subject, message)
 
 

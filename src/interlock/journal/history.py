@@ -16,8 +16,8 @@ from sqlalchemy import Connection, select
 
 from interlock.engine.case import Decision, Usage
 from interlock.journal import schema
+from interlock.journal.connection import RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
-from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection
 from interlock.journal.usage import list_pauses
 from interlock.system.errors import StoreError
 

@@ -18,7 +18,14 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, Usage
-from interlock.journal.sqlite import MERGE_OPTIONS, RawConnection, begin, raw_connection
+from interlock.journal.connection import (
+    NumberSource,
+    RawConnection,
+    begin,
+    raw_connection,
+    write_many,
+)
+from interlock.journal.ownership import Ownership
 from interlock.system.errors import StoreError
 
 _PACK_FROM = 512
@@ -28,8 +35,8 @@ _encode = msgspec.json.Encoder().encode
 
 _DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
 _JOURNAL = (
-    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision)"
-    " values (?, ?, ?, ?, ?, ?, ?)"
+    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision, epoch)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _CASE = "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?"
 _REFUSAL = (
@@ -55,11 +62,7 @@ _INQUIRY_ANSWERED = (
 )
 _WORKED = (
     "insert into worked (day, run_id, role, seconds) values (?, ?, ?, ?)"
-    " on conflict (day, run_id, role) do update set seconds = seconds + excluded.seconds"
-)
-_NEWEST = (
-    "select coalesce(max(number), 0) from (select max(dispatch_id) as number from dispatches"
-    " union all select max(question_id) from inquiries) as given"
+    " on conflict (day, run_id, role) do update set seconds = worked.seconds + excluded.seconds"
 )
 BlobRow = tuple[int, bytes, int, bytes]
 
@@ -72,7 +75,7 @@ class BlobWriter:
     """Gives each content a number and collects the rows that are not yet in the database."""
 
     def __init__(self, raw: RawConnection) -> None:
-        self._next = (raw.execute("select max(blob_id) from blobs").fetchone()[0] or 0) + 1
+        self._numbers = NumberSource(raw, "blob")
         self._known: dict[bytes, int] = {}
         self.rows: list[BlobRow] = []
 
@@ -81,8 +84,7 @@ class BlobWriter:
         number = self._known.get(digest)
         if number is not None:
             return number
-        number = self._next
-        self._next += 1
+        number = self._numbers.take()
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
         self._known[digest] = number
@@ -93,9 +95,12 @@ class BlobWriter:
 
     def flush(self, raw: RawConnection) -> None:
         """Write the collected rows; belongs inside the transaction that refers to them."""
-        if self.rows:
-            raw.executemany("insert into blobs values (?, ?, ?, ?)", self.rows)
-            self.rows = []
+        write_many(raw, self.take_rows())
+
+    def take_rows(self) -> list[tuple[str, list[BlobRow]]]:
+        """The statement that writes the collected rows, for whoever writes more with it."""
+        rows, self.rows = self.rows, []
+        return [("insert into blobs values (?, ?, ?, ?)", rows)] if rows else []
 
 
 def read_blob(raw: RawConnection, number: int) -> bytes:
@@ -230,25 +235,43 @@ class TurnWrites(msgspec.Struct):
 
 
 class Journal:
-    """The writer's end of one run's journal."""
+    """The writer's end of one run's journal. What is written names the epoch under which its writer
+    owns the run, if several could."""
 
-    def __init__(self, connection: Connection, run_id: int, after: int = 0) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        run_id: int,
+        after: int = 0,
+        ownership: Ownership | None = None,
+    ) -> None:
         self.run_id = run_id
+        self._ownership = ownership
+        self._epoch = ownership.epoch if ownership else 0
         self._raw = raw = raw_connection(connection)
         self.blobs = BlobWriter(raw)
         """Gives texts their numbers; whoever else writes some while this is open uses it."""
-        self._last_dispatch_id = max(after, int(raw.execute(_NEWEST).fetchone()[0]))
+        self._numbers = NumberSource(raw, "dispatch", after)
+
+    @property
+    def may_start(self) -> bool:
+        """Whether new work may be begun: the run is ours, for certain."""
+        return self._ownership is None or self._ownership.is_sure
+
+    def check_owned(self) -> None:
+        """StaleEpochError if another has taken the run, as far as is known."""
+        if self._ownership is not None:
+            self._ownership.raise_if_lost()
 
     def take_dispatch_id(self) -> int:
         """Unique and rising over the whole workspace; a number is never given out twice."""
-        self._last_dispatch_id += 1
-        return self._last_dispatch_id
+        return self._numbers.take()
 
     def apply_effect(self, effect: Effect, at: float) -> None:
         """Write what a decision of the batch to come changes elsewhere. It can be read back at once
         over the same connection, and is kept with that batch or not at all."""
         try:
-            begin(self._raw)
+            self._begin()
             effect(self._raw, at)
         except BaseException:
             self._raw.rollback()
@@ -259,15 +282,23 @@ class Journal:
         raw = self._raw
         try:
             rows = self._build_rows(batch)
-            begin(raw)
-            self.blobs.flush(raw)
-            for statement, many in rows:
-                raw.executemany(statement, many)
+            self._begin()
+            write_many(raw, [*self.blobs.take_rows(), *rows])
+            for answered in batch.inquiry_answers:
+                if answered.new_options:
+                    _merge_options(raw, self.run_id, answered.new_options)
             raw.commit()
         except BaseException:
             raw.rollback()
             self.blobs = BlobWriter(raw)
             raise
+
+    def _begin(self) -> None:
+        """Begin the batch's transaction, unless an effect has; only while the run is ours."""
+        if not self._raw.in_transaction:
+            begin(self._raw)
+            if self._ownership is not None:
+                self._ownership.check(self._raw)
 
     def _build_rows(self, batch: TurnWrites) -> list[tuple[str, list[Any]]]:
         """The statements of a batch, in the order in which they refer to each other."""
@@ -279,7 +310,7 @@ class Journal:
             if asked := [(d.dispatch_id, d.case_no) for d in batch.dispatches if d.human]:
                 rows.append((_ASKED, asked))
         if batch.entries:
-            rows.append((_JOURNAL, [_build_entry(e, put, at) for e in batch.entries]))
+            rows.append((_JOURNAL, [_build_entry(e, put, at, self._epoch) for e in batch.entries]))
             if named := [
                 (at, e.answered_by, e.dispatch_id) for e in batch.entries if e.answered_by
             ]:
@@ -304,14 +335,6 @@ class Journal:
                 _INQUIRY_ANSWERED,
                 [(at, t.by, t.answer.decode(), t.question_id) for t in batch.inquiry_answers],
             ),
-            (
-                MERGE_OPTIONS,
-                [
-                    (_encode(t.new_options).decode(), run_id)
-                    for t in batch.inquiry_answers
-                    if t.new_options
-                ],
-            ),
             (_WORKED, [(w.day, run_id, w.role, w.seconds) for w in batch.worked]),
         ]
         return [(statement, many) for statement, many in found if many]
@@ -330,15 +353,38 @@ class Journal:
         )
 
 
+def _merge_options(raw: RawConnection, run_id: int, new: Mapping[str, Any]) -> None:
+    """Change the run's options as a JSON merge patch does (RFC 7396)."""
+    query = "select options from runs where run_id = ?"
+    before = msgspec.json.decode(raw.execute(query, (run_id,)).fetchone()[0])
+    after = _encode(_apply_merge_patch(before, new)).decode()
+    raw.execute("update runs set options = ? where run_id = ?", (after, run_id))
+
+
+def _apply_merge_patch(before: Any, patch: Any) -> Any:
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(before) if isinstance(before, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _apply_merge_patch(merged.get(name), value)
+    return merged
+
+
 def _build_dispatch(new: NewDispatch, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
     prompt = put(new.prompt.encode())
     return (new.dispatch_id, new.case_no, new.step, new.attempt, new.role, prompt, at)
 
 
-def _build_entry(entry: JournalEntry, put: Callable[[bytes], int], at: float) -> tuple[Any, ...]:
+def _build_entry(
+    entry: JournalEntry, put: Callable[[bytes], int], at: float, epoch: int
+) -> tuple[Any, ...]:
     usage, decision = entry.usage, _encode(entry.decision).decode()
     answer = put(entry.answer)
-    return (entry.case_no, entry.dispatch_id, at, answer, usage.tokens, usage.money, decision)
+    tokens, money = usage.tokens, usage.money
+    return (entry.case_no, entry.dispatch_id, at, answer, tokens, money, decision, epoch)
 
 
 def _build_pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:

@@ -16,6 +16,13 @@ from interlock.engine.case import OPEN, Case, Decision
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
 from interlock.journal import schema
+from interlock.journal.connection import (
+    NumberSource,
+    RawConnection,
+    is_row_id,
+    raw_connection,
+    transaction,
+)
 from interlock.journal.journal import (
     BlobWriter,
     build_state,
@@ -23,7 +30,7 @@ from interlock.journal.journal import (
     decode_state,
     read_blob,
 )
-from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection, transaction
+from interlock.journal.ownership import insert_owner
 from interlock.journal.usage import sum_run_usage
 from interlock.system.errors import StoreError
 
@@ -137,8 +144,10 @@ def insert_run(
     blobs = BlobWriter(raw)
     text_blob = blobs.put(text.encode())
     blobs.flush(raw)
-    next_number = "select coalesce(max(run_id), 0) + 1 from runs"
-    run_id = int(number or raw.execute(next_number).fetchone()[0])
+    numbers = NumberSource(raw, "run", after=number or 0)
+    run_id = number or numbers.take()
+    if number:
+        numbers.take()  # on a server, nobody else gets this one
     raw.execute(
         "insert into runs (run_id, circuit, version, text, source, fingerprint, options, status,"
         " seconds, created_at, changed_at) values (?, ?, ?, ?, ?, ?, ?, 'running', 0.0, ?, ?)",
@@ -154,6 +163,7 @@ def insert_run(
             at,
         ),
     )
+    insert_owner(raw, run_id)
     return run_id
 
 
@@ -169,9 +179,10 @@ def insert_cases(
     write what belongs to it. Belongs inside a transaction; while a journal is open, with its
     `blobs`."""
     blobs = blobs or BlobWriter(raw)
-    first = raw.execute("select coalesce(max(case_no), 0) + 1 from cases").fetchone()[0]
-    numbered = enumerate(cases, first)
-    while some := list(islice(numbered, _BATCH_SIZE)):
+    numbers = NumberSource(raw, "case")
+    left = iter(cases)
+    while batch := list(islice(left, _BATCH_SIZE)):
+        some = list(zip(numbers.take_many(len(batch)), batch, strict=True))
         rows = [_build_case_row(circuit, blobs, run_id, number, new) for number, new in some]
         blobs.flush(raw)
         raw.executemany("insert into cases values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)

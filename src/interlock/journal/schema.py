@@ -6,6 +6,7 @@ Applications declare their own tables.
 """
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     Float,
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Sequence,
     Table,
     Text,
     UniqueConstraint,
@@ -20,21 +22,27 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+Number = BigInteger().with_variant(Integer(), "sqlite")
+"""A whole number of 64 bits, in either database."""
+for _kind in ("blob", "run", "case", "dispatch"):
+    # Where several processes write, each takes its numbers from here; a SQLite file has none.
+    Sequence(f"{_kind}_numbers", metadata=metadata)
+
 blobs = Table(
     "blobs",
     metadata,
-    Column("blob_id", Integer, primary_key=True),
+    Column("blob_id", Number, primary_key=True, autoincrement=False),
     Column("hash", LargeBinary, nullable=False),
-    Column("packed", Integer, nullable=False),
+    Column("packed", Number, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
 
 runs = Table(
     "runs",
     metadata,
-    Column("run_id", Integer, primary_key=True),
+    Column("run_id", Number, primary_key=True, autoincrement=False),
     Column("circuit", Text, nullable=False),
-    Column("version", Integer, nullable=False),
+    Column("version", Number, nullable=False),
     Column("text", ForeignKey("blobs.blob_id"), nullable=False),
     Column("source", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
@@ -53,15 +61,15 @@ runs = Table(
 cases = Table(
     "cases",
     metadata,
-    Column("case_no", Integer, primary_key=True),
+    Column("case_no", Number, primary_key=True, autoincrement=False),
     Column("run_id", ForeignKey("runs.run_id"), nullable=False),
     Column("case_id", Text, nullable=False),
     Column("input", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("priority", Integer, nullable=False),
+    Column("priority", Number, nullable=False),
     Column("needs", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("step", Text, nullable=False),
-    Column("dispatch_id", Integer),
+    Column("dispatch_id", Number),
     Column("state", Text, nullable=False),
     UniqueConstraint("run_id", "case_id"),
     CheckConstraint("status in ('open', 'ended', 'stuck')", name="case_status"),
@@ -70,10 +78,10 @@ cases = Table(
 dispatches = Table(
     "dispatches",
     metadata,
-    Column("dispatch_id", Integer, primary_key=True),
+    Column("dispatch_id", Number, primary_key=True, autoincrement=False),
     Column("case_no", ForeignKey("cases.case_no"), nullable=False),
     Column("step", Text, nullable=False),
-    Column("attempt", Integer, nullable=False),
+    Column("attempt", Number, nullable=False),
     Column("role", Text, nullable=False),
     Column("prompt", ForeignKey("blobs.blob_id"), nullable=False),
     Column("at", Float, nullable=False),
@@ -82,24 +90,25 @@ dispatches = Table(
 journal = Table(
     "journal",
     metadata,
-    Column("seq", Integer, primary_key=True),
+    Column("seq", Number, primary_key=True),
     Column("case_no", ForeignKey("cases.case_no"), nullable=False),
     Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
     Column("at", Float, nullable=False),
     Column("answer", ForeignKey("blobs.blob_id"), nullable=False),
-    Column("tokens", Integer, nullable=False),
+    Column("tokens", Number, nullable=False),
     Column("money", Float, nullable=False),
     Column("decision", Text, nullable=False),
+    Column("epoch", Number, nullable=False, server_default="0"),
     UniqueConstraint("case_no", "dispatch_id", name="one_answer_per_dispatch"),
 )
 
 refusals = Table(
     "refusals",
     metadata,
-    Column("refusal_id", Integer, primary_key=True),
+    Column("refusal_id", Number, primary_key=True),
     Column("run_id", ForeignKey("runs.run_id"), nullable=False),
-    Column("case_no", Integer),
-    Column("dispatch_id", Integer),
+    Column("case_no", Number),
+    Column("dispatch_id", Number),
     Column("at", Float, nullable=False),
     Column("reason", Text, nullable=False),
     Column("sentence", Text, nullable=False),
@@ -120,7 +129,7 @@ questions = Table(
 inquiries = Table(
     "inquiries",
     metadata,
-    Column("question_id", Integer, primary_key=True),
+    Column("question_id", Number, primary_key=True, autoincrement=False),
     Column("run_id", ForeignKey("runs.run_id"), nullable=False),
     Column("kind", Text, nullable=False),
     Column("about", Text, nullable=False),
@@ -135,14 +144,14 @@ numbers are of the same row as those of dispatches."""
 pauses = Table(
     "pauses",
     metadata,
-    Column("pause_id", Integer, primary_key=True),
+    Column("pause_id", Number, primary_key=True),
     Column("run_id", ForeignKey("runs.run_id"), nullable=False),
     Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
     Column("account", Text, nullable=False),
     Column("at", Float, nullable=False),
     Column("until", Float, nullable=False),
-    Column("guesses", Integer, nullable=False),
-    Column("tokens", Integer, nullable=False),
+    Column("guesses", Number, nullable=False),
+    Column("tokens", Number, nullable=False),
     Column("money", Float, nullable=False),
     Column("reason", Text, nullable=False),
 )
@@ -159,3 +168,32 @@ worked = Table(
 )
 """For how long a run was worked on on a day, and for how long agents of a role were out; under ''
 the run's own time."""
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("run_id", ForeignKey("runs.run_id"), primary_key=True),
+    Column("epoch", Number, nullable=False),
+    Column("owner", Text),
+    Column("name", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", Number, nullable=False),
+    Column("command", Text, nullable=False),
+    Column("since", Float, nullable=False),
+    Column("lease_until", Float, nullable=False),
+    postgresql_with={"fillfactor": "70"},
+)
+"""Who works on a run, or did last. Each time a run is taken its epoch rises; what is written under
+an older one is refused. Times are the database's own. `owner` is null once a run is given back."""
+
+mail = Table(
+    "mail",
+    metadata,
+    Column("box", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("run_id", Number),
+    Column("written_by", Text, nullable=False, server_default=""),
+    Column("at", Float, nullable=False),
+)
+"""What people leave for a run, where that is no folder: answers, and replies to agents."""

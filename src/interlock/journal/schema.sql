@@ -1,4 +1,4 @@
--- The tables of a new database, as the migrations up to revision 0005 leave them. Migrations are
+-- The tables of a new database, as the migrations up to revision 0006 leave them. Migrations are
 -- history and stay; this file is what they come to, so that a new database need not live through
 -- it. A test compares both with the tables that the code declares.
 
@@ -67,6 +67,7 @@ CREATE TABLE journal (
     tokens INTEGER NOT NULL,
     money FLOAT NOT NULL,
     decision TEXT NOT NULL,
+    epoch INTEGER DEFAULT '0' NOT NULL,
     PRIMARY KEY (seq),
     CONSTRAINT one_answer_per_dispatch UNIQUE (case_no, dispatch_id),
     FOREIGN KEY(case_no) REFERENCES cases (case_no),
@@ -395,5 +396,29 @@ CREATE TABLE analyst_models (
 );
 CREATE UNIQUE INDEX one_active_model ON analyst_models (status) WHERE status = 'active';
 
+CREATE TABLE owners (
+    run_id INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    owner TEXT,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    command TEXT NOT NULL,
+    since FLOAT NOT NULL,
+    lease_until FLOAT NOT NULL,
+    PRIMARY KEY (run_id),
+    FOREIGN KEY(run_id) REFERENCES runs (run_id)
+);
+
+CREATE TABLE mail (
+    box TEXT NOT NULL,
+    name TEXT NOT NULL,
+    body BLOB NOT NULL,
+    run_id INTEGER,
+    written_by TEXT DEFAULT '' NOT NULL,
+    at FLOAT NOT NULL,
+    PRIMARY KEY (box, name)
+);
+
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);
-INSERT INTO alembic_version VALUES ('0005');
+INSERT INTO alembic_version VALUES ('0006');

@@ -1,59 +1,17 @@
-"""What only SQLite needs: its file, its settings, its transactions, its JSON, its error messages.
-
-The rest of the journal knows a `RawConnection`, for the statements that must be fast, and
-SQLAlchemy's connection for all others. Statements for the first are plain SQL with `?` for each
-parameter, in order; a driver that marks parameters differently translates them here.
+"""What only SQLite needs: its file, its settings, its checks, its error messages. The twin of
+`postgres.py`; what both have in common is in `connection.py`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
 
-from sqlalchemy import Connection, create_engine, exc, pool, text
+from sqlalchemy import Connection, create_engine, pool, text
 
+from interlock.journal.connection import raw_connection, transaction
 from interlock.system.errors import StoreError
 
-
-class RawCursor(Protocol):
-    """The rows of a statement."""
-
-    @property
-    def rowcount(self) -> int: ...
-
-    def fetchone(self) -> Any: ...
-
-    def fetchall(self) -> list[Any]: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    def __next__(self) -> Any: ...
-
-
-class RawConnection(Protocol):
-    """The driver's own connection, as far as the journal uses it."""
-
-    @property
-    def in_transaction(self) -> bool: ...
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> RawCursor: ...
-
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> RawCursor: ...
-
-    def commit(self) -> None: ...
-
-    def rollback(self) -> None: ...
-
-
-ERRORS = (sqlite3.DatabaseError, exc.DBAPIError)
-"""What the driver raises, bare or wrapped by SQLAlchemy."""
-MERGE_OPTIONS = "update runs set options = json_patch(options, ?) where run_id = ?"
-IS_JSON = "json_valid({})"
-"""Whether the text of a column is JSON."""
-JSON_FIELD = "json_extract({}, '$.{}')"
-"""A field of the JSON object in a column, null where it has none."""
-_LARGEST = 2**63 - 1
 _ADVICE = {
     "readonly": "it is read-only: make the file and its folder writable, or use --db elsewhere",
     "locked": "another program holds it locked: close that program and try again",
@@ -89,36 +47,12 @@ def make_durable(connection: Connection) -> None:
     connection.exec_driver_sql("pragma synchronous=full")
 
 
-def raw_connection(connection: Connection) -> RawConnection:
-    """The driver's own connection, for the few statements that must be fast."""
-    return sqlite_connection(connection)
-
-
 def sqlite_connection(connection: Connection) -> sqlite3.Connection:
-    """The same with all that only SQLite's has."""
+    """The driver's own connection, with all that only SQLite's has."""
     raw = connection.connection.driver_connection
     if not isinstance(raw, sqlite3.Connection):
         raise StoreError(f"expected a SQLite connection, not {type(raw).__name__}")
     return raw
-
-
-def begin(raw: RawConnection) -> None:
-    """Begin to write, unless that has begun: SQLite then waits for nobody until the commit."""
-    if not raw.in_transaction:
-        raw.execute("begin immediate")
-
-
-@contextmanager
-def transaction(connection: Connection) -> Iterator[RawConnection]:
-    """All of it is committed at the end, or nothing is."""
-    raw = raw_connection(connection)
-    raw.execute("begin immediate")
-    try:
-        yield raw
-        raw.commit()
-    except BaseException:
-        raw.rollback()
-        raise
 
 
 @contextmanager
@@ -145,11 +79,6 @@ def read_revision(connection: Connection) -> str | None:
         return None
     row = connection.execute(text("select version_num from alembic_version")).first()
     return row[0] if row else None
-
-
-def is_row_id(number: int) -> bool:
-    """Whether SQLite knows such a number; people and agents name others too."""
-    return -_LARGEST - 1 <= number <= _LARGEST
 
 
 def find_damage(connection: Connection) -> Iterator[str]:

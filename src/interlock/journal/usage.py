@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from interlock.engine.case import Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
+from interlock.journal.connection import RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause
-from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"
 _USED = (

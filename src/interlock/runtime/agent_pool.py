@@ -22,12 +22,13 @@ from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
 from interlock.engine.circuit_file import NAMED_SHAPES, is_valid_name
 from interlock.engine.shape import read_shape
+from interlock.journal.address import DatabaseAddress, beside
 from interlock.journal.events import Tell
 from interlock.runtime.answers import decode_answer
 from interlock.runtime.application import CaseHooks, DefaultHooks, find_application
 from interlock.runtime.budget import BudgetLimits, read_limits
 from interlock.runtime.notify import Notifier, build_notifier
-from interlock.runtime.settings import RunConfig, Settings, answers_folder, open_queries_folder
+from interlock.runtime.settings import RunConfig, Settings, open_answers, open_query_broker
 from interlock.signals.batch import Phase
 from interlock.system.clock import Clock, SystemClock
 from interlock.system.errors import SourceError
@@ -61,7 +62,7 @@ def build_agent_pool(
     *,
     settings: Settings,
     project: Path,
-    db: Path,
+    db: DatabaseAddress,
     complain: Callable[[str], None],
     given: Mapping[str, Carrier] | None = None,
     clock: Clock | None = None,
@@ -74,7 +75,7 @@ def build_agent_pool(
     limits = read_limits(config.budget, {each.role for each in circuit.steps.values()} - {HUMAN})
     own = {*application.own_roles, *given}
     words = assign_agents(circuit, config.agents, str(config.files.get("dispatch", "")), own)
-    inbox = HumanCarrier(answers_folder(db), clock, settings.inbox)
+    inbox = HumanCarrier(open_answers(db), clock, settings.inbox)
     carriers: dict[str, Carrier] = {HUMAN: inbox, **given}
     for each in given.values():
         if isinstance(each, TakesClock):
@@ -104,7 +105,7 @@ def build_agent_pool(
         bell=settings.notify.bell,
         clock=clock,
         gauge=gauge,
-        crash_folder=db.with_name(f"{db.name}.crashes"),
+        crash_folder=beside(db, "crashes"),
     )
 
 
@@ -113,7 +114,7 @@ def build_agent_context(
     config: RunConfig,
     settings: Settings,
     project: Path,
-    db: Path,
+    db: DatabaseAddress,
     *,
     clock: Clock | None = None,
     gauge: ProgressGauge | None = None,
@@ -129,7 +130,7 @@ def build_agent_context(
         circuit=circuit.name,
         settings=settings.written,
         environment=os.environ,
-        queries=open_queries_folder(db, settings.inbox),
+        queries=open_query_broker(db, settings.inbox),
         files=files,
         file_names=application.file_names(Path(files.root)),
         phase_of=application.phase_of,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from interlock.journal.audit import AuditRules
     from interlock.runtime.benchmark import AnyBenchmark
     from interlock.runtime.settings import Settings
 
@@ -163,7 +165,7 @@ class Application:
     """The version of this interface that the application was written for."""
     own_roles: tuple[str, ...] = ()
     """The roles that the application's own code plays: nobody is asked for an agent for them."""
-    audits: Mapping[str, tuple[str, str]] = {}
+    audits: "AuditRules" = MappingProxyType({})
     """Checks of the application's own tables for `doctor --deep`: by name, an SQL query that
     answers with the subjects that are wrong, and the sentence about them."""
     prompt_names: tuple[str, ...] = ()

@@ -234,6 +234,8 @@ class RunLoop:
         self._awake = asyncio.Event()
         self._yielded_at = 0.0
         self._stops = 0
+        self.is_handed_over = False
+        """Whether others go on with the run at once when this one stops."""
 
     @property
     def counts(self) -> RunCounts:
@@ -313,6 +315,7 @@ class RunLoop:
 
     def _turn(self) -> None:
         """One turn, in ten steps."""
+        self._journal.check_owned()
         writes = TurnWrites(self._clock.now())
         # 1. Take all replies.
         replies, self._inbox = self._inbox, []
@@ -333,19 +336,22 @@ class RunLoop:
         self._cases.release(self._application.released_cases())
         self._cases.join(self._application.new_cases(), writes)
         # 8. Open a dispatch for every case that may have one; ask for a budget if that is missing.
-        if not self._is_stopping():
+        if self._may_send_more():
             self._outbox.resume_paused(writes.at)
             self._open_dispatches(writes)
             self._ask_for_budget(writes)
         # 9. Commit; 10. only now carriers, people and watchers are told.
         self._commit(writes)
         # Carriers that take only so many may have room again, now that they know what is settled.
-        while self._outbox.has_rationed_carriers and not self._is_stopping():
+        while self._outbox.has_rationed_carriers and self._may_send_more():
             more = TurnWrites(self._clock.now())
             self._open_dispatches(more)
             if not more:
                 break
             self._commit(more)
+
+    def _may_send_more(self) -> bool:
+        return not self._is_stopping() and self._journal.may_start
 
     def _find_asked(self, reply: Reply, writes: TurnWrites) -> Ask | None:
         """The open dispatch that a reply answers; None if it decides nothing, which is noted."""
@@ -556,7 +562,7 @@ class RunLoop:
 
     def _final_status(self) -> RunStatus:
         if self._is_stopping() and (self._outbox.paused or not self._schedule.is_idle()):
-            return "stopped"
+            return "running" if self.is_handed_over else "stopped"
         if self._is_rate_limited():
             return "rate-limited"
         if ready(self._schedule):

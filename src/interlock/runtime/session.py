@@ -20,6 +20,7 @@ from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, ignore_notification
 from interlock.journal.journal import Journal
+from interlock.journal.ownership import Ownership
 from interlock.journal.runs import (
     Run,
     RunStatus,
@@ -54,6 +55,7 @@ class RunSession:
         by_hand: Collection[str] = frozenset({HUMAN}),
         unplaced: Collection[str] = frozenset(),
         after: int = 0,
+        ownership: Ownership | None = None,
         application: CaseHooks | None = None,
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
@@ -71,10 +73,11 @@ class RunSession:
         self._early_stops = 0
         self._starting = threading.Lock()
         self._connection = connection
+        self._ownership = ownership
         self._circuit = circuit
         self._run_id = run.run_id
         self._loop = RunLoop(
-            Journal(connection, run.run_id, after),
+            Journal(connection, run.run_id, after, ownership),
             circuit,
             Schedule(roles, parallel, by_hand, unplaced),
             carriers,
@@ -108,6 +111,8 @@ class RunSession:
         running = asyncio.get_running_loop()
         with self._starting:
             self._running = running
+        if self._ownership is not None:
+            self._ownership.changed = self._wake_up
         for _ in range(self._early_stops):
             self._stop(signal.SIGTERM)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -116,10 +121,18 @@ class RunSession:
         with self._crashes.install():
             return await self._loop.run()
 
-    def stop_soon(self, *, now: bool) -> None:
+    def _wake_up(self) -> None:
+        """From another thread: see whether the run is still ours."""
+        with suppress(RuntimeError):  # it has ended by itself meanwhile
+            if self._running is not None:
+                self._running.call_soon_threadsafe(self._loop.wake_up)
+
+    def stop_soon(self, *, now: bool, hand_over: bool = False) -> None:
         """Stop from another thread: as the first signal does or, `now`, as the second. A session
-        that has not begun yet stops when it does."""
+        that has not begun yet stops when it does. To `hand_over` leaves the run as one that others
+        may go on with."""
         times = 2 if now else 1
+        self._loop.is_handed_over = hand_over
         with self._starting:
             if self._running is None:
                 self._early_stops += times

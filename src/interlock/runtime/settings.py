@@ -17,6 +17,8 @@ from interlock.agents.acp.settings import AcpSettings
 from interlock.agents.human import EVERYBODY, AnswerPolicy
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import check_agent_tables
+from interlock.journal.address import DatabaseAddress, parse_address
+from interlock.journal.mailbox import Mailbox, open_mailbox
 from interlock.runtime.budget import flatten_limits
 from interlock.system.errors import SourceError
 from interlock.system.files import read_text
@@ -58,7 +60,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a project may set in interlock.toml; environment and flags go before it."""
 
     db: str | None = None
-    """The database; `.interlock/interlock.db` if absent."""
+    """The database: a path, or `postgresql://USER@HOST/NAME`; `.interlock/interlock.db` if
+    absent."""
     parallel: int | None = None
     """How many dispatches of all roles run at once."""
     agents: dict[str, str] = {}
@@ -155,25 +158,28 @@ def _check_parallel(given: str | int | None) -> int | None:
     return int(given)
 
 
-def find_database(project: Path, flag: Path | None) -> Path:
-    """Where the project's database is, or will be."""
+def find_database(project: Path, flag: str | Path | None) -> DatabaseAddress:
+    """Where the project's database is, or will be: a file, or a database on a server."""
     named = read_settings(project).db
-    path = flag or (project / named if named else project / DATABASE)
+    found = parse_address(flag or named or DATABASE, project)
+    if not isinstance(found, Path):
+        return found
+    path = found if flag else project / found
     if path.is_dir():
         raise SourceError(f"the database {path} is a folder; name a file, for example {DATABASE}")
     return path
 
 
-def answers_folder(db: Path) -> Path:
+def open_answers(db: DatabaseAddress) -> Mailbox:
     """Where `interlock answer` leaves what a human said."""
-    return db.with_name(f"{db.name}.answers")
+    return open_mailbox(db, "answers")
 
 
-def queries_folder(db: Path) -> Path:
+def open_queries(db: DatabaseAddress) -> Mailbox:
     """Where agents leave their questions to a human."""
-    return db.with_name(f"{db.name}.queries")
+    return open_mailbox(db, "queries")
 
 
-def open_queries_folder(db: Path, policy: AnswerPolicy = EVERYBODY) -> QueryBroker:
+def open_query_broker(db: DatabaseAddress, policy: AnswerPolicy = EVERYBODY) -> QueryBroker:
     """Where agents ask a human, and who may answer there."""
-    return QueryBroker(queries_folder(db), policy)
+    return QueryBroker(open_queries(db), policy)

@@ -25,6 +25,7 @@ from interlock.delivery.steps import COMPLETE, SKIPPED
 from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
+from interlock.journal.address import DatabaseAddress
 from interlock.journal.database import open_reader
 from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
 from interlock.journal.runs import find_run, load_inputs
@@ -283,7 +284,9 @@ class BoardReader:
 
 
 @contextmanager
-def open_board(db: Path, run_id: int, agents: Mapping[str, str]) -> Iterator[BoardReader]:
+def open_board(
+    db: DatabaseAddress, run_id: int, agents: Mapping[str, str]
+) -> Iterator[BoardReader]:
     with open_reader(db) as connection:
         yield BoardReader(connection, run_id, agents, agents_folder(db))
 

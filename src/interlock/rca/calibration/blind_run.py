@@ -16,9 +16,9 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import raw_connection
 from interlock.journal.journal import read_blob
 from interlock.journal.runs import find_run
-from interlock.journal.sqlite import raw_connection
 from interlock.rca.calibration.scenario import ExpectedInvest, LabelledCase, RootCause, Scenario
 from interlock.rca.config import RcaConfig
 from interlock.rca.intake import make_arrivals

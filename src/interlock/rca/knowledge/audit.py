@@ -1,10 +1,15 @@
 """The audit of RCA's tables: what no constraint of one table can promise.
 
-A table of queries, each answering with the subjects that break its rule. The foreign keys among
-these tables are checked with all others.
+A table of queries and functions, each answering with the subjects that break its rule. The foreign
+keys among these tables are checked with all others.
 """
 
-from interlock.journal.sqlite import IS_JSON
+from collections.abc import Iterator
+
+import msgspec
+
+from interlock.journal.audit import AuditRules
+from interlock.journal.connection import RawConnection
 
 _JSON_COLUMNS = (
     ("case", "case_no", "rca_cases", ("bands", "notes", "draft")),
@@ -12,7 +17,20 @@ _JSON_COLUMNS = (
     ("root cause", "rca_id", "rcas", ("affected_versions", "evidence")),
     ("launch", "launch_id", "launches", ("env_attributes", "payload")),
 )
-KNOWLEDGE_RULES = {
+
+
+def _find_unreadable(raw: RawConnection) -> Iterator[str]:
+    for subject, key, table, columns in _JSON_COLUMNS:
+        rows = raw.execute(f"select {key}, {', '.join(columns)} from {table} order by 1")  # noqa: S608
+        for number, *texts in rows:
+            try:
+                for text in texts:
+                    msgspec.json.decode(text)
+            except (msgspec.DecodeError, TypeError, RecursionError):
+                yield f"{subject} {number}"
+
+
+KNOWLEDGE_RULES: AuditRules = {
     "rca.suite": (
         (
             "select 'case ' || r.case_no from rca_cases r join cases e on e.case_no = r.case_no"
@@ -84,14 +102,5 @@ KNOWLEDGE_RULES = {
         ),
         "it was seen more often than it says",
     ),
-    "rca.unreadable": (
-        (
-            " union all ".join(
-                f"select '{subject} ' || {key} from {table} where not {IS_JSON.format(column)}"  # noqa: S608
-                for subject, key, table, columns in _JSON_COLUMNS
-                for column in columns
-            )
-        ),
-        "a part of it cannot be read",
-    ),
+    "rca.unreadable": (_find_unreadable, "a part of it cannot be read"),
 }

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from interlock.journal.sqlite import RawConnection, is_row_id
+from interlock.journal.connection import RawConnection, is_row_id
 from interlock.system.errors import StoreError
 from interlock.system.text import shorten
 

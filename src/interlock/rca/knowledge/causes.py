@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.sqlite import RawConnection, is_row_id, raw_connection, transaction
+from interlock.journal.connection import RawConnection, is_row_id, raw_connection, transaction
 from interlock.rca.knowledge.cause_writer import change_status
 from interlock.system.errors import StateError, StoreError
 

@@ -11,8 +11,8 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import RawConnection, is_row_id, transaction
 from interlock.journal.runs import NewCase, insert_cases, insert_run, reopen_run
-from interlock.journal.sqlite import RawConnection, is_row_id, transaction
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError
 from interlock.system.test_output import TestCounts

@@ -13,7 +13,6 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     MetaData,
     Table,
     Text,
@@ -21,17 +20,21 @@ from sqlalchemy import (
     text,
 )
 
-from interlock.journal.schema import cases, runs
+from interlock.journal.schema import Number, cases, runs
 
 metadata = MetaData()
 
 CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 """Where a cause lives. The words of triages and of root causes."""
 
+_OPEN = text("status = 'open'")
+_ACTIVE = text("status = 'active'")
+_NOT_CLOSED = text("status != 'closed'")
+
 symptoms = Table(
     "symptoms",
     metadata,
-    Column("symptom_id", Integer, primary_key=True),
+    Column("symptom_id", Number, primary_key=True),
     Column("fingerprint", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("error_pattern", Text, nullable=False),
@@ -41,7 +44,7 @@ symptoms = Table(
     Column("severity", Text, nullable=False),
     Column("first_seen_at", Float, nullable=False),
     Column("last_seen_at", Float, nullable=False),
-    Column("occurrence_count", Integer, nullable=False),
+    Column("occurrence_count", Number, nullable=False),
     Column("status", Text, nullable=False),
     UniqueConstraint("fingerprint", name="one_symptom_per_fingerprint"),
     CheckConstraint("fingerprint != ''", name="symptom_fingerprint"),
@@ -53,7 +56,7 @@ symptoms = Table(
 symptom_bands = Table(
     "symptom_bands",
     metadata,
-    Column("band", Integer, primary_key=True, autoincrement=False),
+    Column("band", Number, primary_key=True, autoincrement=False),
     Column("symptom_id", ForeignKey("symptoms.symptom_id"), primary_key=True),
     sqlite_with_rowid=False,
 )
@@ -70,9 +73,9 @@ sightings = Table(
 rcas = Table(
     "rcas",
     metadata,
-    Column("rca_id", Integer, primary_key=True),
+    Column("rca_id", Number, primary_key=True),
     Column("case_no", ForeignKey(cases.c.case_no), nullable=False),
-    Column("attempt", Integer, nullable=False),
+    Column("attempt", Number, nullable=False),
     Column("title", Text, nullable=False),
     Column("description", Text, nullable=False),
     Column("defect_type", Text, nullable=False),
@@ -107,7 +110,9 @@ rcas = Table(
         " and resolved_at <= archived_at and verified_at <= archived_at",
         name="rca_times",
     ),
-    Index("one_open_rca_per_case", "case_no", unique=True, sqlite_where=text("status = 'open'")),
+    Index(
+        "one_open_rca_per_case", "case_no", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN
+    ),
 )
 
 symptom_rca = Table(
@@ -127,7 +132,7 @@ symptom_rca = Table(
 suites = Table(
     "suites",
     metadata,
-    Column("suite_id", Integer, primary_key=True),
+    Column("suite_id", Number, primary_key=True, autoincrement=False),
     Column("run_id", ForeignKey(runs.c.run_id), nullable=False),
     Column("name", Text, nullable=False),
     Column("description", Text, nullable=False),
@@ -143,7 +148,7 @@ suites = Table(
 versions = Table(
     "versions",
     metadata,
-    Column("version_id", Integer, primary_key=True),
+    Column("version_id", Number, primary_key=True),
     Column("label", Text, nullable=False),
     UniqueConstraint("label", name="one_version_per_label"),
 )
@@ -151,7 +156,7 @@ versions = Table(
 circuits = Table(
     "circuits",
     metadata,
-    Column("circuit_id", Integer, primary_key=True),
+    Column("circuit_id", Number, primary_key=True),
     Column("suite_id", ForeignKey("suites.suite_id"), nullable=False),
     Column("version_id", ForeignKey("versions.version_id"), nullable=False),
     Column("name", Text, nullable=False),
@@ -164,10 +169,10 @@ circuits = Table(
 launches = Table(
     "launches",
     metadata,
-    Column("launch_id", Integer, primary_key=True),
+    Column("launch_id", Number, primary_key=True),
     Column("circuit_id", ForeignKey("circuits.circuit_id"), nullable=False),
     Column("launch_key", Text, nullable=False),
-    Column("rp_launch_id", Integer),
+    Column("rp_launch_id", Number),
     Column("uuid", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -180,9 +185,9 @@ launches = Table(
     Column("url", Text, nullable=False),
     Column("ci_url", Text, nullable=False),
     Column("project", Text, nullable=False),
-    Column("tests", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("skipped", Integer, nullable=False),
+    Column("tests", Number, nullable=False),
+    Column("failed", Number, nullable=False),
+    Column("skipped", Number, nullable=False),
     Column("payload", Text, nullable=False),
     UniqueConstraint("circuit_id", "launch_key", name="one_launch_per_key"),
 )
@@ -190,15 +195,15 @@ launches = Table(
 jobs = Table(
     "jobs",
     metadata,
-    Column("job_id", Integer, primary_key=True),
+    Column("job_id", Number, primary_key=True),
     Column("launch_id", ForeignKey("launches.launch_id"), nullable=False),
-    Column("rp_item_id", Integer),
+    Column("rp_item_id", Number),
     Column("name", Text, nullable=False),
     Column("clock_type", Text, nullable=False),
     Column("status", Text, nullable=False),
-    Column("tests", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("skipped", Integer, nullable=False),
+    Column("tests", Number, nullable=False),
+    Column("failed", Number, nullable=False),
+    Column("skipped", Number, nullable=False),
     Column("started_at", Float),
     Column("ended_at", Float),
     UniqueConstraint("launch_id", "name", name="one_job_per_name"),
@@ -209,10 +214,10 @@ rca_cases = Table(
     "rca_cases",
     metadata,
     Column("case_no", ForeignKey(cases.c.case_no), primary_key=True),
-    Column("job_id", Integer, nullable=False),
-    Column("launch_id", Integer, nullable=False),
+    Column("job_id", Number, nullable=False),
+    Column("launch_id", Number, nullable=False),
     Column("failure_id", Text, nullable=False),
-    Column("rp_item_id", Integer),
+    Column("rp_item_id", Number),
     Column("name", Text, nullable=False),
     Column("class_name", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -223,7 +228,7 @@ rca_cases = Table(
     Column("test_name_pattern", Text, nullable=False),
     Column("features", Text, nullable=False),
     Column("log_snippet", Text, nullable=False),
-    Column("log_truncated", Integer, nullable=False),
+    Column("log_truncated", Number, nullable=False),
     Column("fingerprint", Text, nullable=False),
     Column("bands", Text, nullable=False),
     Column("started_at", Float),
@@ -232,8 +237,8 @@ rca_cases = Table(
     Column("updated_at", Float, nullable=False),
     Column("decision", Text, nullable=False),
     Column("reviewed_by", Text, nullable=False),
-    Column("is_regression", Integer, nullable=False),
-    Column("recalled", Integer, nullable=False),
+    Column("is_regression", Number, nullable=False),
+    Column("recalled", Number, nullable=False),
     Column("notes", Text, nullable=False),
     Column("draft", Text, nullable=False),
     ForeignKeyConstraint(["launch_id", "job_id"], ["jobs.launch_id", "jobs.job_id"]),
@@ -249,7 +254,7 @@ rca_cases = Table(
     CheckConstraint("status != 'reviewed' or decision != ''", name="rca_case_reviewed"),
     Index("cases_of_symptom", "symptom_id", "rca_id"),
     Index("cases_of_rca", "rca_id", "status"),
-    Index("cases_not_closed", "launch_id", sqlite_where=text("status != 'closed'")),
+    Index("cases_not_closed", "launch_id", sqlite_where=_NOT_CLOSED, postgresql_where=_NOT_CLOSED),
 )
 
 triages = Table(
@@ -260,9 +265,9 @@ triages = Table(
     Column("severity", Text, nullable=False),
     Column("hypothesis", Text, nullable=False),
     Column("candidate_repos", Text, nullable=False),
-    Column("skip", Integer, nullable=False),
-    Column("clock_skew", Integer, nullable=False),
-    Column("cascade", Integer, nullable=False),
+    Column("skip", Number, nullable=False),
+    Column("clock_skew", Number, nullable=False),
+    Column("cascade", Number, nullable=False),
     Column("notes", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     CheckConstraint(f"category in {CATEGORIES}", name="triage_category"),
@@ -272,7 +277,7 @@ reproduction_runs = Table(
     "reproduction_runs",
     metadata,
     Column("key", Text, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", Number, primary_key=True, autoincrement=False),
     Column("record", Text, nullable=False),
     Column("at", Float, nullable=False),
     CheckConstraint("attempt >= 1", name="reproduction_attempt"),
@@ -293,11 +298,13 @@ reproductions = Table(
 analyst_models = Table(
     "analyst_models",
     metadata,
-    Column("model_id", Integer, primary_key=True),
+    Column("model_id", Number, primary_key=True),
     Column("status", Text, nullable=False),
     Column("evaluation", Text, nullable=False),
     Column("examples", Text, nullable=False),
     Column("made_at", Float, nullable=False),
     CheckConstraint("status in ('active', 'retired', 'refused')", name="model_status"),
-    Index("one_active_model", "status", unique=True, sqlite_where=text("status = 'active'")),
+    Index(
+        "one_active_model", "status", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE
+    ),
 )

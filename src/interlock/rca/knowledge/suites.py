@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.journal.connection import is_row_id, raw_connection
 from interlock.journal.journal import State, read_blob
-from interlock.journal.sqlite import is_row_id, raw_connection
 from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from interlock.journal import journal
-from interlock.journal.sqlite import RawConnection
+from interlock.journal.connection import RawConnection, lock_until_commit
 from interlock.rca.effects import (
     Closed,
     Correlated,
@@ -68,7 +68,9 @@ def bind_effect(case_no: int, effect: RcaEffect) -> journal.Effect:
 
 
 def apply_effect(case_no: int, effect: RcaEffect, raw: RawConnection, at: float) -> None:
-    """Change what the effect says; belongs inside a transaction."""
+    """Change what the effect says; belongs inside a transaction. Knowledge is of all runs: those
+    that learn at the same time do so one after the other."""
+    lock_until_commit(raw, "knowledge")
     _WRITERS[type(effect)](raw, read_case(raw, case_no), effect, at)
 
 

@@ -1,0 +1,176 @@
+"""A connection to the journal's database, whichever it is.
+
+SQLAlchemy's connection is for most statements; `raw_connection` gives the driver's own, for those
+that must be fast. Statements for it are plain SQL with `?` for each parameter, in order, that both
+databases understand; `postgres.py` translates the marks. What only one of them knows is in
+`sqlite.py` or `postgres.py`.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol
+
+from sqlalchemy import Connection, exc
+
+_LARGEST = 2**63 - 1
+ERRORS = (sqlite3.DatabaseError, exc.DBAPIError)
+"""What drivers raise, bare or wrapped by SQLAlchemy."""
+RAW = "interlock"
+"""Where the raw connection to a server is kept, in the connection's `info`."""
+
+
+class RawCursor(Protocol):
+    """The rows of a statement."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __next__(self) -> Any: ...
+
+
+class RawConnection(Protocol):
+    """The driver's own connection, as far as the journal uses it."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> RawCursor: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> RawCursor: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class ServerConnection(RawConnection, Protocol):
+    """One to a server, which other processes write to at the same time."""
+
+    def begin(self) -> None: ...
+
+    def lock(self, name: str) -> None: ...
+
+    def take_numbers(self, kind: str, count: int, after: int) -> list[int]: ...
+
+    def write_many(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None: ...
+
+
+def raw_connection(connection: Connection) -> RawConnection:
+    """The driver's own connection, for the few statements that must be fast."""
+    found: Any = connection.connection.driver_connection
+    raw: RawConnection = found if isinstance(found, sqlite3.Connection) else connection.info[RAW]
+    return raw
+
+
+def find_server(raw: RawConnection) -> ServerConnection | None:
+    """The connection as one to a server; None if it is to a file."""
+    return None if isinstance(raw, sqlite3.Connection) else raw  # type: ignore[return-value]
+
+
+def begin(raw: RawConnection) -> None:
+    """Begin to write, unless that has begun. In a SQLite file nothing waits until the commit."""
+    if not raw.in_transaction:
+        _begin(raw)
+
+
+def _begin(raw: RawConnection) -> None:
+    if server := find_server(raw):
+        server.begin()
+    else:
+        raw.execute("begin immediate")
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[RawConnection]:
+    """All of it is committed at the end, or nothing is."""
+    raw = raw_connection(connection)
+    _begin(raw)
+    try:
+        yield raw
+        raw.commit()
+    except BaseException:
+        raw.rollback()
+        raise
+
+
+def write_many(
+    raw: RawConnection, statements: Sequence[tuple[str, Sequence[Sequence[Any]]]]
+) -> None:
+    """Statements with their rows, in order; belongs inside a transaction."""
+    if server := find_server(raw):
+        server.write_many(statements)
+    else:
+        for sql, rows in statements:
+            raw.executemany(sql, rows)
+
+
+def lock_until_commit(raw: RawConnection, name: str) -> None:
+    """Let nobody else do what this names until the transaction is over. In a SQLite file nobody
+    could."""
+    if server := find_server(raw):
+        server.lock(name)
+
+
+NumberKind = Literal["blob", "run", "case", "dispatch"]
+_NEWEST: dict[NumberKind, str] = {
+    "blob": "select max(blob_id) from blobs",
+    "run": "select max(run_id) from runs",
+    "case": "select max(case_no) from cases",
+    # Questions about a run are numbered among the dispatches.
+    "dispatch": (
+        "select max(number) from (select max(dispatch_id) as number from dispatches"
+        " union all select max(question_id) from inquiries) as given"
+    ),
+}
+_MOST_RESERVED = 256
+
+
+class NumberSource:
+    """Gives out numbers that nobody else gives out; each is larger than those before.
+
+    A SQLite file has one writer, who counts on from the largest number in it. On a server several
+    write at once: a sequence gives numbers out, some at a time, more the more are needed. What a
+    process does not use of them is never used.
+    """
+
+    def __init__(self, raw: RawConnection, kind: NumberKind, after: int = 0) -> None:
+        self._raw = raw
+        self._kind = kind
+        self._server = find_server(raw)
+        self._after = after
+        self._reserve = 1
+        self._reserved: Iterator[int] = iter(())
+        if self._server is None:
+            newest = raw.execute(_NEWEST[kind]).fetchone()[0] or 0
+            self._after = max(after, int(newest))
+
+    def take(self) -> int:
+        """The next number."""
+        if self._server is None:
+            self._after += 1
+            return self._after
+        number = next(self._reserved, None)
+        if number is None:
+            self._reserved = iter(self.take_many(self._reserve))
+            self._reserve = min(2 * self._reserve, _MOST_RESERVED)
+            number = next(self._reserved)
+        return number
+
+    def take_many(self, count: int) -> list[int]:
+        """So many numbers, none of which is left over."""
+        if self._server is None:
+            self._after += count
+            return list(range(self._after - count + 1, self._after + 1))
+        return self._server.take_numbers(self._kind, count, self._after)
+
+
+def is_row_id(number: int) -> bool:
+    """Whether the databases know such a number; people and agents name others too."""
+    return -_LARGEST - 1 <= number <= _LARGEST

@@ -1,0 +1,401 @@
+"""What only PostgreSQL needs: its connections, transactions, sequences, error messages.
+
+The twin of `sqlite.py`. Every connection works without a state of its session, so that a pooler may
+give each transaction to another backend: no session locks, no settings outside a transaction, and
+no prepared statements where a pooler is noticed. psycopg is loaded when an address asks for it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, create_engine, exc, pool
+
+from interlock.journal.address import PostgresAddress
+from interlock.journal.connection import RAW, RawCursor
+from interlock.system.errors import StoreError
+
+if TYPE_CHECKING:
+    import psycopg
+
+_OLDEST = 130_000
+_CONNECT_SECONDS = "10"
+_CREATION_LOCK = 0x696E7465726C
+"""The number of the advisory lock under which tables are made; held by a transaction only."""
+_BEGIN = (
+    "begin isolation level read committed read write;"
+    " set local idle_in_transaction_session_timeout to '5s'"
+)
+_FLUSH = "set local synchronous_commit to on"
+_FACTS = (
+    "select pg_backend_pid(), current_setting('synchronous_commit'),"
+    " current_setting('server_encoding'), current_setting('server_version_num')::int,"
+    " pg_is_in_recovery() or current_setting('transaction_read_only') = 'on', session_user::text"
+)
+_NUMBERS = "select nextval(?::regclass) from generate_series(1, ?)"
+_PARAMETERS = {
+    "application_name": "interlock",
+    "client_encoding": "utf8",
+    "connect_timeout": _CONNECT_SECONDS,
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+"""A server that went away without a word is noticed. What the address says goes before."""
+_ADVICE_BY_STATE = {
+    "28": "the server does not let this user in: check the user, its password (PGPASSFILE or "
+    "PGPASSWORD keep it out of the address) and pg_hba.conf",
+    "3D000": "there is no such database on the server: create it with "
+    "'createdb --encoding=UTF8 NAME', or name another with --db",
+    "42501": "this database user lacks the rights: let the owner run 'interlock init-db', or use "
+    "another user",
+    "25006": "it can only be read: name the primary server, not a replica",
+    "53100": "the server's disk is full: free some space, then 'interlock resume'; nothing is lost",
+    "53300": "the server takes no more connections: raise max_connections or use a pooler",
+    "57P03": "the server is starting or shutting down: try again in a moment",
+    "57": "the server ended the connection: when it is back, 'interlock resume'; nothing is lost",
+    "08": "the server cannot be reached: when it is back, 'interlock resume'; nothing is lost",
+    "26000": "a pooler mixes prepared statements: add prepare_threshold=none to the address",
+    "42P05": "a pooler mixes prepared statements: add prepare_threshold=none to the address",
+    "42P01": "tables are missing: it is half made, or another user's; use an empty database",
+    "22P05": "its encoding cannot hold the text: create the database with ENCODING 'UTF8'",
+}
+"""What to do, by the beginning of the error's SQLSTATE; the longest that fits counts."""
+_ADVICE_BY_WORD = {
+    "password authentication failed": _ADVICE_BY_STATE["28"],
+    "no password supplied": _ADVICE_BY_STATE["28"],
+    "no pg_hba.conf entry": _ADVICE_BY_STATE["28"],
+    "certificate": "its certificate cannot be trusted: name the right root certificate with "
+    "sslrootcert=FILE and the host by the name in its certificate",
+    "ssl": "it does not speak TLS as the address demands: check sslmode, or the server's settings",
+    "session is read-only": _ADVICE_BY_STATE["25006"],
+    "in recovery": _ADVICE_BY_STATE["25006"],
+    "does not exist": _ADVICE_BY_STATE["3D000"],
+    "too many clients": _ADVICE_BY_STATE["53300"],
+    "starting up": _ADVICE_BY_STATE["57P03"],
+    "translate host name": "no server has this name: check the host in the address",
+    "connection refused": "no server answers there: check host and port, and that it runs",
+    "no such file": "no server answers there: check host and port, and that it runs",
+    "timeout": _ADVICE_BY_STATE["08"],
+    "closed": _ADVICE_BY_STATE["08"],
+    "terminat": _ADVICE_BY_STATE["08"],
+    "lost": _ADVICE_BY_STATE["08"],
+}
+"""The same for connections that fail, where there is no SQLSTATE: by a word in the message."""
+
+
+class ServerFacts(msgspec.Struct, frozen=True):
+    """What a server says about itself and about whoever connects."""
+
+    backend: int
+    synchronous_commit: str
+    encoding: str
+    version: int
+    read_only: bool
+    user: str
+
+
+class PostgresConnection:
+    """psycopg's connection, speaking as the journal does: `?` marks, explicit transactions,
+    SQLAlchemy's exceptions."""
+
+    def __init__(
+        self, address: PostgresAddress, driver: "psycopg.Connection[Any]", facts: ServerFacts
+    ) -> None:
+        self.address = address
+        self.driver = driver
+        self.facts = facts
+        self.is_pooled = driver.info.backend_pid != facts.backend
+        """A pooler gives out backend numbers of its own; it may change backends at each commit."""
+        flush = facts.synchronous_commit in ("off", "local")
+        self._begin = f"{_BEGIN}; {_FLUSH}" if flush else _BEGIN
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.driver.info.transaction_status.value != 0
+
+    def begin(self) -> None:
+        """Begin; what is committed is on the server's disk, whatever its default is. A process
+        that is stopped in between does not keep others waiting for its locks."""
+        with _translate_errors():
+            self.driver.execute(self._begin, prepare=False)
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> RawCursor:
+        with _translate_errors():
+            return self.driver.execute(_translate(sql), _clean(parameters))
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> RawCursor:
+        with _translate_errors():
+            cursor = self.driver.cursor()
+            cursor.executemany(_translate(sql), map(_clean, parameters))
+            return cursor
+
+    def write_many(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
+        """All of them in one conversation with the server, without waiting for each answer."""
+        with _translate_errors(), self.driver.pipeline():
+            for sql, rows in statements:
+                self.driver.cursor().executemany(_translate(sql), map(_clean, rows))
+
+    def take_numbers(self, kind: str, count: int, after: int) -> list[int]:
+        """The next numbers of that kind, all beyond `after`."""
+        while True:
+            rows = self.execute(_NUMBERS, (f"{kind}_numbers", count)).fetchall()
+            found = sorted(int(number) for (number,) in rows)
+            if found[0] > after:
+                return found
+            self.execute("select setval(?, ?)", (f"{kind}_numbers", max(after, found[-1])))
+
+    def commit(self) -> None:
+        with _translate_errors():
+            self.driver.commit()
+
+    def rollback(self) -> None:
+        """Nothing of the transaction remains; where the server is gone, it has seen to that."""
+        with suppress(exc.DBAPIError), _translate_errors():
+            self.driver.rollback()
+
+    def lock(self, name: str) -> None:
+        """Wait until no other transaction holds this name, and hold it until ours is over."""
+        self.execute("select pg_advisory_xact_lock(hashtextextended(?, 0))", (name,))
+
+    def listen(self, channel: str, seconds: float) -> Iterator[None]:
+        """Once at the beginning, then whenever something is said there, and now and then."""
+        with _translate_errors():
+            self.driver.execute(f"listen {channel}")
+            yield
+            while True:
+                for _ in self.driver.notifies(timeout=seconds, stop_after=1):
+                    pass
+                yield
+
+    def close(self) -> None:
+        self.driver.close()
+
+
+@lru_cache(maxsize=1024)
+def _translate(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _clean(row: Sequence[Any]) -> Sequence[Any]:
+    """PostgreSQL keeps no NUL in a text; a program's output may hold some."""
+    if any(isinstance(each, str) and "\0" in each for each in row):
+        return [each.replace("\0", "\ufffd") if isinstance(each, str) else each for each in row]
+    return row
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """The driver's errors as SQLAlchemy wraps them, without statement and parameters."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.IntegrityError as error:
+        raise exc.IntegrityError(None, None, error) from error
+    except psycopg.OperationalError as error:
+        raise exc.OperationalError(None, None, error) from error
+    except psycopg.Error as error:
+        raise exc.DBAPIError(None, None, error) from error
+
+
+def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnection:
+    """A connection of its own, outside of SQLAlchemy, in autocommit; `mode` is "ro" or "rw"."""
+    psycopg = _import_psycopg()
+    with _translate_errors():
+        url, prepare = _take_option(address.url, "prepare_threshold")
+        given = psycopg.conninfo.conninfo_to_dict(url)
+        driver = psycopg.connect(
+            url,
+            autocommit=True,
+            **{name: value for name, value in _PARAMETERS.items() if name not in given},
+        )
+        try:
+            row = driver.execute(_FACTS).fetchone()
+            facts = ServerFacts(*row)
+            _check_facts(address, facts, mode)
+            opened = PostgresConnection(address, driver, facts)
+            if opened.is_pooled or prepare.lower() in ("none", "off"):
+                driver.prepare_threshold = None
+            driver.adapters.register_loader("numeric", _make_number_loader())
+        except BaseException:
+            driver.close()
+            raise
+    return opened
+
+
+def _check_facts(address: PostgresAddress, facts: ServerFacts, mode: str) -> None:
+    if facts.version < _OLDEST:
+        raise StoreError(
+            f"{address}: PostgreSQL {facts.version // 10_000} is too old; Interlock needs "
+            f"{_OLDEST // 10_000} or newer"
+        )
+    if facts.encoding != "UTF8":
+        raise StoreError(
+            f"{address}: its encoding is {facts.encoding}; create the database with "
+            "'createdb --encoding=UTF8 --template=template0 NAME'"
+        )
+    if mode == "rw" and facts.read_only:
+        raise StoreError(f"{address}: {_ADVICE_BY_STATE['25006']}")
+
+
+def _import_psycopg() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise StoreError(
+            f"PostgreSQL needs more packages: pip install 'interlock[postgres]' ({error})"
+        ) from None
+    return psycopg
+
+
+@lru_cache(maxsize=1)
+def _make_number_loader() -> Any:
+    from psycopg.adapt import Loader
+
+    class NumberLoader(Loader):
+        """A sum of whole numbers is a whole number, as in SQLite."""
+
+        def load(self, data: Any) -> int | float:
+            text = bytes(data).decode()
+            return int(text) if text.lstrip("-").isdecimal() else float(text)
+
+    return NumberLoader
+
+
+def _take_option(url: str, name: str) -> tuple[str, str]:
+    """The address without an option that libpq does not know, and the option's value."""
+    found = re.search(rf"([?&]){name}=([^&]*)(&?)", url)
+    if found is None:
+        return url, ""
+    kept = found[1] if found[3] else ""
+    return url[: found.start()] + kept + url[found.end() :], found[2]
+
+
+@lru_cache(maxsize=8)
+def _make_engine(address: PostgresAddress, mode: str) -> Engine:
+    """SQLAlchemy asks a server about itself once per engine, so it is kept."""
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=lambda connection_record: _open_for_engine(address, mode, connection_record),
+        poolclass=pool.NullPool,
+        isolation_level="AUTOCOMMIT",
+        use_native_hstore=False,
+    )
+
+
+def _open_for_engine(address: PostgresAddress, mode: str, record: Any) -> Any:
+    """The driver's connection; ours stays where `raw_connection` finds it."""
+    opened = record.info[RAW] = open_driver(address, mode)
+    return opened.driver
+
+
+@contextmanager
+def connect(address: PostgresAddress, mode: str) -> Iterator[Connection]:
+    """A connection to the server; `mode` is "ro" or "rw"."""
+    _import_psycopg()
+    with _make_engine(address, mode).connect() as connection:
+        yield connection
+
+
+def server_connection(connection: Connection) -> PostgresConnection:
+    """The raw connection with all that only PostgreSQL's has."""
+    found: Any = connection.info.get(RAW)
+    if not isinstance(found, PostgresConnection):
+        raise StoreError("expected a connection to PostgreSQL")
+    return found
+
+
+@contextmanager
+def schema_transaction(connection: Connection) -> Iterator[None]:
+    """A transaction that makes or changes tables; whoever else wants to waits."""
+    raw = server_connection(connection)
+    raw.begin()
+    try:
+        raw.execute("select pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
+        yield
+        raw.commit()
+    except BaseException:
+        raw.rollback()
+        raise
+
+
+def run_script(connection: Connection, script: str) -> None:
+    """All statements of a script; belongs inside a transaction."""
+    with _translate_errors():
+        server_connection(connection).driver.execute(script)
+
+
+def read_revision(connection: Connection) -> str | None:
+    """The schema revision of the database, or None if it has none."""
+    raw = server_connection(connection)
+    if raw.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
+        return None
+    row = raw.execute("select version_num from alembic_version").fetchone()
+    return row[0] if row else None
+
+
+def read_size(connection: Connection) -> int:
+    """How large the database is, in bytes."""
+    query = "select pg_database_size(current_database())"
+    return int(server_connection(connection).execute(query).fetchone()[0])
+
+
+def read_safety(connection: Connection) -> tuple[bool, bool]:
+    """Whether the server writes to disk for certain, and whether what we say to it is encrypted, or
+    stays on this machine."""
+    raw = server_connection(connection)
+    query = (
+        "select current_setting('fsync') = 'on', coalesce((select ssl from pg_stat_ssl"
+        " where pid = pg_backend_pid()), false) or inet_client_addr() is null"
+        " or inet_client_addr() = inet_server_addr()"
+    )
+    fsync, encrypted = raw.execute(query).fetchone()
+    return fsync, encrypted
+
+
+def find_tables(connection: Connection) -> list[str]:
+    """The tables that are in the way of a new journal: those of the schema it would be made in."""
+    rows = server_connection(connection).execute(
+        "select tablename::text from pg_tables where schemaname = current_schema() order by 1"
+    )
+    return [name for (name,) in rows]
+
+
+def find_damage(connection: Connection) -> Iterator[str]:
+    """What the server has noticed itself: pages whose checksum is wrong, if it keeps checksums."""
+    query = (
+        "select checksum_failures from pg_stat_database where datname = current_database()"
+        " and checksum_failures > 0"
+    )
+    for (count,) in server_connection(connection).execute(query):
+        yield f"{count} pages had a wrong checksum: restore a copy"
+
+
+def find_dangling(connection: Connection) -> Iterator[str]:
+    """Constraints that the server does not enforce: it lets no row refer to one that is missing."""
+    query = (
+        "select conrelid::regclass::text || ' ' || conname from pg_constraint"
+        " where contype = 'f' and not convalidated order by 1"
+    )
+    for (name,) in server_connection(connection).execute(query):
+        yield str(name)
+
+
+def explain_error(address: PostgresAddress, error: Exception) -> str:
+    """The driver's error, in words that say what to do."""
+    cause = getattr(error, "orig", error)
+    problem = " ".join(str(cause).split())
+    state = getattr(cause, "sqlstate", None) or ""
+    fitting = [each for each in _ADVICE_BY_STATE if state.startswith(each)] if state else []
+    if fitting:
+        return f"{address}: {_ADVICE_BY_STATE[max(fitting, key=len)]} (PostgreSQL says: {problem})"
+    for word, advice in _ADVICE_BY_WORD.items():
+        if not state and word in problem.lower():
+            return f"{address}: {advice} (PostgreSQL says: {problem})"
+    return f"{address}: PostgreSQL says: {problem}"
