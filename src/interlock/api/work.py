@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypedDict
 
@@ -140,11 +141,6 @@ def work_on_run(
         if once:
             hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
         tell = _connect_carriers(pool, written, hooks, display)
-
-        def watch(counts: RunCounts, spent: Spent) -> None:
-            progress(counts, spent)
-            changed()
-
         session = _open_session(
             connection,
             run,
@@ -155,7 +151,7 @@ def work_on_run(
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
             tell=tell,
-            watch=watch,
+            watch=partial(_watch, progress, changed),
         )
         _connect_gauge(pool.gauge, session, setup)
         started(session)
@@ -172,6 +168,13 @@ def work_on_run(
         notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
         hooks=setup.hooks,
     )
+
+
+def _watch(
+    progress: Progress, changed: Callable[[], None], counts: RunCounts, spent: Spent
+) -> None:
+    progress(counts, spent)
+    changed()
 
 
 def _open_session(
