@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from interlock.epic.approval.github import GithubAddress
+from interlock.system.github import GithubAddress
 
 TOKEN = "ghp_of_the_tests"
 REPO = "harbour/boats"

@@ -28,7 +28,6 @@ from interlock.agents.registry import (
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.epic import parameters
 from interlock.epic.approval.carrier import REVIEW, CheckpointedGate, IssueCarrier
-from interlock.epic.approval.github import GithubRest, github_address
 from interlock.epic.approval.issues import GithubIssue, Issues
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.store import Checkpoints
@@ -44,6 +43,7 @@ from interlock.runtime.application import Application, RunSetup
 from interlock.runtime.settings import read_settings
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
+from interlock.system.github import GithubRest, github_address
 
 _SESSION: Final = "session"
 

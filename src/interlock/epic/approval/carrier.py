@@ -14,7 +14,6 @@ import msgspec
 from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.engine.circuit import CRASH
-from interlock.epic.approval.github import GithubBusyError
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
     CLOSED,
@@ -30,6 +29,7 @@ from interlock.epic.approval.thread import (
 from interlock.epic.progress import CheckpointUpdater
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
+from interlock.system.github import GithubBusyError
 
 _LONGEST_QUESTION: Final = 60_000
 _COMMANDS: Final = """\

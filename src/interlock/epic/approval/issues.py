@@ -9,13 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.epic.approval.github import (
-    MOST_PAGES,
-    GithubAuthError,
-    GithubError,
-    GithubResponse,
-    GithubRest,
-)
 from interlock.epic.approval.thread import (
     APPROVED_LABEL,
     UNKNOWN_EDITOR,
@@ -23,6 +16,13 @@ from interlock.epic.approval.thread import (
     Comment,
     LabelEvent,
     Thread,
+)
+from interlock.system.github import (
+    MOST_PAGES,
+    GithubAuthError,
+    GithubError,
+    GithubResponse,
+    GithubRest,
 )
 from interlock.system.time import format_timestamp, parse_timestamp
 

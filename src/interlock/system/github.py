@@ -147,6 +147,9 @@ class GithubRest:
     def post(self, path: str, what: str, body: Any) -> Any:
         return self._send("POST", path, what, body=body).data
 
+    def patch(self, path: str, what: str, body: Any) -> Any:
+        return self._send("PATCH", path, what, body=body).data
+
     def pages(self, first: GithubResponse, what: str) -> Iterator[GithubResponse]:
         """The first page and all that follow it."""
         yield first
@@ -211,7 +214,7 @@ class GithubRest:
             return GithubAuthError(f"make a new token and set {TOKENS[0]} to it.", status)
         if status == 403:
             return GithubAuthError(
-                f"the token may not use {what} in {repo} ({reason}); let it read and write issues.",
+                f"the token may not use {what} in {repo} ({reason}); grant it that permission.",
                 status,
             )
         if response.is_redirect:

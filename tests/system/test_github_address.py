@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.epic.approval.github import PUBLIC, github_address
 from interlock.system.errors import SourceError
+from interlock.system.github import PUBLIC, github_address
 
 ENV = {"GITHUB_TOKEN": "t0", "GITHUB_REPOSITORY": "harbour/boats"}
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from tests.world.github import REPO, TOKEN, Github, a_github
 
-from interlock.epic.approval.github import (
+from interlock.system.errors import SourceError
+from interlock.system.github import (
     GithubAddress,
     GithubAuthError,
     GithubBusyError,
     GithubError,
     GithubRest,
 )
-from interlock.system.errors import SourceError
 
 PATH = f"/repos/{REPO}/issues"
 
