@@ -21,6 +21,7 @@ from interlock.system.github import GithubAddress
 TOKEN = "ghp_of_the_tests"
 REPO = "harbour/boats"
 OWN = "interlock-user"
+LONGEST_COMMENT = 65_536
 _START = 1_790_000_000
 
 
@@ -34,6 +35,7 @@ class Github:
         self.comments: dict[int, list[dict[str, Any]]] = {}
         self.events: dict[int, list[dict[str, Any]]] = {}
         self.labels: list[str] = []
+        self.checks: list[dict[str, Any]] = []
         self.permissions = {"ann": "write", "bob": "admin", "eve": "read", OWN: "admin"}
         self.heeds_since = True
         self.log: list[tuple[str, str, int]] = []
@@ -156,8 +158,28 @@ class Github:
             self.labels.append(body["name"])
             return 201, body
         if found := re.fullmatch(rf"{here}/issues/(\d+)/comments", path):
+            if len(body["body"]) > LONGEST_COMMENT:
+                return 422, {"message": "Body is too long (maximum is 65536 characters)"}
             return 201, self.comment(int(found[1]), body["body"], OWN)
+        if path == f"{here}/check-runs":
+            output = body["output"]
+            if len(output["summary"]) > 65_535 or len(output["annotations"]) > 50:
+                return 422, {"message": "Invalid request"}
+            self.checks.append(body)
+            return 201, {"id": len(self.checks)}
         return 404, {"message": "Not Found"}
+
+    def change(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        """What a PATCH does: edits a comment, whoever wrote it."""
+        number = int(path.rpartition("/")[2])
+        all_comments = (each for comments in self.comments.values() for each in comments)
+        found = next((each for each in all_comments if each["id"] == number), None)
+        if found is None or "/issues/comments/" not in path:
+            return 404, {"message": "Not Found"}
+        if len(body["body"]) > LONGEST_COMMENT:
+            return 422, {"message": "Body is too long (maximum is 65536 characters)"}
+        self.edit(found, body["body"])
+        return 200, found
 
 
 def _user(login: str) -> dict[str, str]:
@@ -197,6 +219,12 @@ class _Handler(BaseHTTPRequestHandler):
             return shown, {}
         more = urlencode({**query, "page": number + 1})
         return shown, {"Link": f'<{self.github.url}{path}?{more}>; rel="next"'}
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self._met_fault() and self._may_enter():
+            status, answer = self.github.change(self.path, body)
+            self._write(status, json.dumps(answer).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

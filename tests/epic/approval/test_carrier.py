@@ -14,8 +14,8 @@ from tests.world.github import OWN, REPO, Github, a_github
 
 from interlock.epic.approval.carrier import LONGEST_S, POLL_S, IssueCarrier
 from interlock.epic.approval.comments import COMMANDS
-from interlock.system.github import GithubAddress, GithubRest
 from interlock.epic.approval.issues import GithubIssue, Issues, format_request_marker
+from interlock.system.github import GithubAddress, GithubRest
 
 
 @pytest.fixture

@@ -1,0 +1,378 @@
+"""Put the digest where people look: summaries, comments, annotations, outputs and files.
+
+Each place is a function that may fail alone: what goes wrong is said and never turns a build red.
+Limits of the places are respected here; what the texts say is decided in `render`. Tokens come from
+the environment only.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from interlock.rca.ci.digest import Digest
+from interlock.rca.ci.render import SUMMARY_LIMIT, make_marker
+from interlock.rca.history.names import make_test_id
+from interlock.system.errors import SourceError
+from interlock.system.files import write_file
+from interlock.system.github import GithubError, GithubRest, github_address
+from interlock.system.http import HttpClient, decode_json, find_token
+from interlock.system.retry import TransientError
+from interlock.system.text import clean_text, format_line
+
+SUMMARY_FILE: Final = "ci-summary.md"
+COMMENT_FILE: Final = "ci-comment.md"
+QUALITY_FILE: Final = "gl-code-quality-report.json"
+CONTEXT: Final = "interlock"
+_GITLAB_TOKENS: Final = ("INTERLOCK_GITLAB_TOKEN", "GITLAB_TOKEN")
+_LARGEST: Final = 32 * 1024 * 1024
+_GITLAB_NOTE: Final = 1_000_000
+_ANNOTATE_S: Final = 60
+_PLACES: Final = (
+    re.compile(r'File "(?P<path>[^"\n]{1,300})", line (?P<line>\d{1,7})'),
+    re.compile(r"(?P<path>[\w./@+-]{1,300}\.\w{1,8}):(?P<line>\d{1,7})\b"),
+)
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure at a line of the checkout."""
+
+    path: str
+    line: int
+    title: str
+    text: str
+    is_new: bool
+    fingerprint: str
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """What is published, in all its forms."""
+
+    digest: Digest
+    title: str
+    comment: str
+    summary: str
+    annotations: tuple[Annotation, ...]
+    outputs: Mapping[str, str]
+    folder: Path
+
+
+def find_annotations(digest: Digest, checkout: Path, most: int) -> Iterator[Annotation]:
+    """For each failure that is not excused, the last place in its stack that names a file of the
+    checkout. Nothing outside of it is ever named."""
+    stacks = {
+        make_test_id(suite, case.class_name, case.test_name): (case.error, case.stack)
+        for each in digest.causes
+        for case in each.cause.cases
+        for suite in ("", case.job)
+    }
+    for each in digest.failures:
+        if most <= 0 or each.word not in ("new", "still failing"):
+            continue
+        message, stack = stacks.get(each.test, ("", ""))
+        place = _find_place(stack or each.excerpt, checkout)
+        if place is not None:
+            most -= 1
+            yield Annotation(
+                path=place[0],
+                line=place[1],
+                title=format_line(f"{each.word}: {each.test}", 200),
+                text=clean_text(message or each.excerpt or each.test)[:2000],
+                is_new=each.word == "new",
+                fingerprint=each.fingerprint,
+            )
+
+
+def _find_place(text: str, checkout: Path) -> tuple[str, int] | None:
+    root = checkout.resolve()
+    for pattern in _PLACES:
+        for found in reversed(list(pattern.finditer(text))):
+            path = Path(found["path"])
+            try:
+                real = (path if path.is_absolute() else root / path).resolve()
+                if real.is_relative_to(root) and real.is_file():
+                    return str(PurePosixPath(real.relative_to(root))), int(found["line"])
+            except (OSError, ValueError):
+                continue
+    return None
+
+
+def publish(
+    publication: Publication,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+    *,
+    provider: str,
+    comment: bool,
+    check: str = "",
+) -> list[str]:
+    """Publish everywhere this CI system has a place for; the sentences say what failed. `say`
+    prints a line that the CI system obeys."""
+    places: list[Callable[[], None]] = [lambda: _write_files(publication)]
+    if provider == "github":
+        places += [
+            lambda: _add_summary(publication, environ),
+            lambda: _print_annotations(publication, say),
+            lambda: write_outputs(publication.outputs, environ),
+        ]
+        if comment and publication.digest.run.pr:
+            places.append(lambda: _comment_on_github(publication, environ))
+        if check:
+            places.append(lambda: _create_check(publication, environ, check))
+    elif provider == "gitlab" and comment and publication.digest.run.pr:
+        places.append(lambda: _comment_on_gitlab(publication, environ))
+    elif provider == "azure":
+        places.append(lambda: _tell_azure(publication, say))
+    elif provider == "buildkite":
+        places.append(lambda: _annotate_buildkite(publication, environ))
+    problems = []
+    for place in places:
+        try:
+            place()
+        except (SourceError, OSError) as error:
+            problems.append(format_line(str(error), 400))
+        except TransientError as error:
+            problems.append(f"the server {error.reason}")
+    return problems
+
+
+def _write_files(publication: Publication) -> None:
+    folder = publication.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    quality = msgspec.json.encode(
+        [
+            {
+                "description": format_line(f"{each.title}: {each.text}", 1000),
+                "check_name": CONTEXT,
+                "fingerprint": each.fingerprint or f"{each.path}:{each.line}:{each.title}",
+                "severity": "major" if each.is_new else "minor",
+                "location": {"path": each.path, "lines": {"begin": each.line}},
+            }
+            for each in publication.annotations
+        ]
+    )
+    for name, raw in (
+        (SUMMARY_FILE, publication.summary.encode()),
+        (COMMENT_FILE, publication.comment.encode()),
+        (QUALITY_FILE, quality),
+    ):
+        write_file(folder / name, raw, sync=False, mode=0o666)
+
+
+def _add_summary(publication: Publication, environ: Mapping[str, str]) -> None:
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    raw = publication.summary.encode()
+    with Path(path).open("ab") as file:
+        if file.tell() + len(raw) > SUMMARY_LIMIT:
+            raise SourceError(
+                "the job summary is full: GitHub shows 1 MiB of a step; the text is in "
+                f"{publication.folder / SUMMARY_FILE}"
+            )
+        file.write(raw + b"\n")
+
+
+def _print_annotations(publication: Publication, say: Callable[[str], None]) -> None:
+    for each in publication.annotations:
+        kind = "error" if each.is_new else "warning"
+        properties = {"file": each.path, "line": str(each.line), "title": each.title}
+        words = ",".join(f"{name}={_escape_property(text)}" for name, text in properties.items())
+        say(f"::{kind} {words}::{_escape_command(each.text)}")
+
+
+def _escape_command(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape_command(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def write_outputs(outputs: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """For the steps that follow. The delimiter is random: no value can end it."""
+    path = environ.get("GITHUB_OUTPUT")
+    if not path:
+        return
+    lines = []
+    for name, value in outputs.items():
+        end = f"end-{secrets.token_hex(16)}"
+        lines += [f"{name}<<{end}", value, end]
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def _comment_on_github(publication: Publication, environ: Mapping[str, str]) -> None:
+    """Create, edit or leave the one comment. Only a comment of ours is ever edited: anybody can
+    copy its marker."""
+    run = publication.digest.run
+    address = github_address(environ, repo=run.project)
+    rest = GithubRest(address)
+    try:
+        here = f"/repos/{address.repo}/issues/{run.pr}/comments"
+        own = _find_login(rest)
+        first = rest.get(here, "comments", {"per_page": 100})
+        found = next(
+            (
+                each
+                for page in rest.pages(first, "comments")
+                for each in page.data
+                if _is_ours(each, own) and make_marker(publication.title) in each["body"]
+            ),
+            None,
+        )
+        if found is None and publication.digest.is_green:
+            return
+        if found is None:
+            rest.post(here, "comments", {"body": publication.comment})
+        elif found["body"].replace("\r\n", "\n").strip() != publication.comment.strip():
+            path = f"/repos/{address.repo}/issues/comments/{int(found['id'])}"
+            rest.patch(path, "comments", {"body": publication.comment})
+    finally:
+        rest.close()
+
+
+def _find_login(rest: GithubRest) -> str:
+    """Whose token it is; a workflow's own token is nobody's and may not ask."""
+    try:
+        return str(rest.get("/user", "the token's user").data["login"])
+    except (GithubError, KeyError, TypeError):
+        return ""
+
+
+def _is_ours(comment: Any, own: str) -> bool:
+    if not isinstance(comment, dict) or not isinstance(comment.get("body"), str):
+        return False
+    user = comment.get("user") or {}
+    return user.get("login") == own if own else user.get("login") == "github-actions[bot]"
+
+
+def _create_check(publication: Publication, environ: Mapping[str, str], name: str) -> None:
+    run = publication.digest.run
+    address = github_address(environ, repo=run.project)
+    rest = GithubRest(address)
+    digest = publication.digest
+    failed = digest.is_refused("unquarantined")
+    conclusion = "success" if digest.is_green else "failure" if failed else "neutral"
+    try:
+        made = rest.post(
+            f"/repos/{address.repo}/check-runs",
+            "check runs",
+            {
+                "name": name,
+                "head_sha": run.head or run.commit,
+                "status": "completed",
+                "conclusion": conclusion,
+                "output": {
+                    "title": format_line(publication.title, 200),
+                    "summary": publication.comment[:65_535],
+                    "annotations": [
+                        {
+                            "path": each.path,
+                            "start_line": each.line,
+                            "end_line": each.line,
+                            "annotation_level": "failure" if each.is_new else "warning",
+                            "title": each.title,
+                            "message": each.text or each.title,
+                        }
+                        for each in publication.annotations[:50]
+                    ],
+                },
+            },
+        )
+    finally:
+        rest.close()
+    if not isinstance(made, dict) or "id" not in made:
+        raise SourceError("GitHub gave no id for the check run")
+
+
+def _comment_on_gitlab(publication: Publication, environ: Mapping[str, str]) -> None:
+    """The one note of a merge request. A job's own token may not write notes, so one with the scope
+    `api` is needed."""
+    token = find_token("GitLab", environ, _GITLAB_TOKENS, ".gitlab-token")
+    url = environ.get("CI_API_V4_URL", "https://gitlab.com/api/v4")
+    client = HttpClient(
+        url, {"PRIVATE-TOKEN": token}, setting="CI_API_V4_URL", timeout_s=15.0, largest=_LARGEST
+    )
+    run = publication.digest.run
+    project = quote(environ.get("CI_PROJECT_ID") or run.project, safe="")
+    here = f"{url.rstrip('/')}/projects/{project}/merge_requests/{int(run.pr)}/notes"
+    body = {"body": publication.comment[:_GITLAB_NOTE]}
+    try:
+        own = _ask_gitlab(client, "GET", f"{url.rstrip('/')}/user", "the token's user")["id"]
+        marker, page, found = make_marker(publication.title), 1, None
+        while found is None:
+            notes = _ask_gitlab(client, "GET", f"{here}?per_page=100&page={page}", "notes")
+            mine = (each for each in notes if each["author"]["id"] == own)
+            found = next((each for each in mine if marker in each["body"]), None)
+            if len(notes) < 100:
+                break
+            page += 1
+        if found is None and not publication.digest.is_green:
+            _ask_gitlab(client, "POST", here, "notes", body)
+        elif found is not None and found["body"].strip() != publication.comment.strip():
+            _ask_gitlab(client, "PUT", f"{here}/{int(found['id'])}", "notes", body)
+    except (KeyError, TypeError, ValueError):
+        raise SourceError("GitLab's answer about notes is not understood") from None
+    finally:
+        client.close()
+
+
+def _ask_gitlab(client: HttpClient, method: str, path: str, what: str, body: Any = None) -> Any:
+    response, raw = client.send(method, path, body=body)
+    if response.status_code in (401, 403):
+        raise SourceError(
+            f"GitLab does not let the token use {what}: make one with the scope api and set "
+            f"{_GITLAB_TOKENS[0]}"
+        )
+    if not response.is_success:
+        raise SourceError(f"GitLab refuses {what} ({response.status_code})")
+    return decode_json(raw) if raw else None
+
+
+def _tell_azure(publication: Publication, say: Callable[[str], None]) -> None:
+    for each in publication.annotations:
+        kind = "error" if each.is_new else "warning"
+        words = f"type={kind};sourcepath={_escape_azure(each.path)};linenumber={each.line}"
+        say(f"##vso[task.logissue {words}]{format_line(f'{each.title}: {each.text}', 500)}")
+    say(f"##vso[task.uploadsummary]{(publication.folder / SUMMARY_FILE).resolve()}")
+
+
+def _escape_azure(text: str) -> str:
+    for sign, escaped in (
+        ("%", "%AZP25"),
+        (";", "%3B"),
+        ("\r", "%0D"),
+        ("\n", "%0A"),
+        ("]", "%5D"),
+    ):
+        text = text.replace(sign, escaped)
+    return text
+
+
+def _annotate_buildkite(publication: Publication, environ: Mapping[str, str]) -> None:
+    agent = shutil.which("buildkite-agent", path=environ.get("PATH", os.defpath))
+    if agent is None:
+        raise SourceError("buildkite-agent is not on the PATH: no annotation was made")
+    digest = publication.digest
+    style = "success" if digest.is_green else "error" if digest.count("new") else "warning"
+    try:
+        done = subprocess.run(  # noqa: S603 - found on the PATH, and no shell
+            [agent, "annotate", "--context", CONTEXT, "--style", style],
+            input=publication.summary.encode()[:SUMMARY_LIMIT],
+            capture_output=True,
+            timeout=_ANNOTATE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SourceError(f"buildkite-agent did not answer within {_ANNOTATE_S} s") from None
+    if done.returncode:
+        said = format_line(done.stderr.decode(errors="replace"))
+        raise SourceError(f"buildkite-agent refused the annotation: {said}")
