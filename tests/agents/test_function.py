@@ -327,7 +327,7 @@ async def test_whatever_gives_something_to_await_is_awaited() -> None:
 
 async def test_plain_functions_run_at_the_same_time_and_never_on_the_loop() -> None:
     """Each waits for all the others: with one thread too few nobody would ever answer."""
-    together = threading.Barrier(40, timeout=20)
+    together = threading.Barrier(40, timeout=120)
 
     def plain(_dispatch: Dispatch) -> dict[str, Any]:
         together.wait()
@@ -402,5 +402,5 @@ def test_a_thread_that_outlives_its_loop_is_harmless() -> None:
     asyncio.run(sitting())
     release.set()
     (thread,) = threads
-    thread.join(20)
+    thread.join(120)
     assert not thread.is_alive()

@@ -17,7 +17,7 @@ WATCHERS = Path(__file__).parents[1] / "testing" / "conform" / "watchers"
 GOOD = (sys.executable, str(WATCHERS / "single.py"))
 BAD = (sys.executable, str(WATCHERS / "faulty.py"), "string_id")
 INTERLOCK = (sys.executable, "-m", "interlock", "conform")
-LIMIT = 60.0
+LIMIT = 180.0
 
 
 def conform(*words: str) -> "subprocess.CompletedProcess[str]":

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from interlock.cli.app import asterisk, main
 
 COMMAND = (sys.executable, "-m", "interlock")
-LIMIT = 60.0
+LIMIT = 180.0
 
 
 class Said(NamedTuple):

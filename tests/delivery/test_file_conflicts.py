@@ -84,9 +84,9 @@ def test_a_file_that_is_being_changed_has_a_holder(tmp_path: Path) -> None:
         if ask.case_id == "sub":
             (folder / "shared.py").write_text("one = 1\n")
             written.set()
-            assert reported.wait(30)
+            assert reported.wait(120)
         elif ask.attempt == 1:
-            assert written.wait(30)
+            assert written.wait(120)
             return messages.conflict("shared.py")
         return own_file(ask, folder)
 
@@ -113,9 +113,9 @@ def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -
     def developer(ask: Ask, folder: Path) -> str:
         if ask.case_id == "sub":
             begun.set()
-            assert reported.wait(30)
+            assert reported.wait(120)
         elif ask.attempt == 1:
-            assert begun.wait(30)
+            assert begun.wait(120)
             return messages.conflict("shared.py", "NO")
         reported.set()
         return own_file(ask, folder)
@@ -152,12 +152,12 @@ def test_a_task_that_is_held_back_waits_for_the_new_holder_of_its_file(tmp_path:
 
     def developer(ask: Ask, folder: Path) -> str:
         if ask.case_id == "one":
-            assert reported.wait(30)
+            assert reported.wait(120)
         if ask.case_id == "dif" and ask.attempt == 1:
             threading.Timer(0.3, reported.set).start()
             return messages.conflict("shared.py", "NO")
         if ask.case_id == "dif":
-            assert go.wait(30)
+            assert go.wait(120)
         return own_file(ask, folder)
 
     def auditor(ask: Ask, folder: Path) -> str:

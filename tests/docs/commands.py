@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
 _COMMAND = re.compile(r"(?:interlock|asterisk) \S|.*; interlock ")
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 class Block(NamedTuple):

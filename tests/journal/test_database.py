@@ -225,7 +225,7 @@ def powerless(how: str, db: Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=120,
     )
     return done.stdout
 
@@ -316,7 +316,7 @@ def holder(path: Path) -> Iterator["subprocess.Popen[str]"]:
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_the_lock_of_a_killed_writer_is_free(tmp_path: Path) -> None:
     path = tmp_path / "i.db"
     with holder(path) as process:
         process.kill()
-        process.wait(timeout=20)
+        process.wait(timeout=120)
         assert find_writer(path) is None
         with open_writer(path):
             found = find_writer(path)

@@ -65,7 +65,7 @@ def in_environment(folder: Path, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=120,
     )
     return done.stdout.strip()
 

@@ -54,7 +54,7 @@ def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
     with holder(path) as process:
         assert lock_owner(path) == b"me"
         process.send_signal(signal.SIGKILL)
-        process.wait(30)
+        process.wait(120)
         assert path.read_bytes() == b"me"
         assert lock_owner(path) is None
         with hold_lock(path, b"you"):
@@ -89,7 +89,7 @@ def test_a_child_that_inherits_it_keeps_it(tmp_path: Path) -> None:
         assert take_lock(path) is None
         assert child.stdin is not None
         child.stdin.close()
-        child.wait(30)
+        child.wait(120)
     assert take_lock(path) is not None
 
 

@@ -142,7 +142,7 @@ async def test_exit(handles: bool, command: str, code: int) -> None:
     assert not exits.has_exited
     assert child.stdin is not None
     child.stdin.close()
-    await asyncio.wait_for(told.wait(), 20)
+    await asyncio.wait_for(told.wait(), 120)
     assert exits.has_exited
     assert exits.reap() == code
 
@@ -151,7 +151,7 @@ async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
     told = asyncio.Event()
     child = born("true")
     exits = ProcessExit(child, told.set, handles=True)
-    await asyncio.wait_for(told.wait(), 20)
+    await asyncio.wait_for(told.wait(), 120)
     assert child.returncode is None
     exits.reap()
     assert child.returncode == 0
@@ -247,4 +247,4 @@ async def test_a_group_that_forks_away_from_every_look_ends_at_one_stroke() -> N
         return {seen.process: seen for seen in looks}
 
     await kill_tree({GHOST.process: GHOST}, find, HastyClock(), grace=0, group=process.pid)
-    assert CHILDREN.pop(process.pid).wait(timeout=5) == -9
+    assert CHILDREN.pop(process.pid).wait(timeout=120) == -9

@@ -19,7 +19,7 @@ from tests.world.models.server import Model
 
 INSTALLED = Path(__file__).parents[2] / "build" / "agents"
 BIN = INSTALLED / "node_modules" / ".bin"
-GIVE_UP = 60.0
+GIVE_UP = 180.0
 MOMENT = 2.0
 QUIET = {
     "DISABLE_TELEMETRY": "1",

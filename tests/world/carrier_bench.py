@@ -26,7 +26,7 @@ class Bench(CarrierBench):
 
 async def appears(path: Path, *, whole: bool = True) -> str:
     """What another process is about to write in a file; a `whole` one is a line."""
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 120
     while not (noted(path) if whole else os.access(path, os.F_OK)):
         assert time.monotonic() < give_up, f"{path} never appeared"
         await asyncio.sleep(0)
@@ -41,7 +41,7 @@ def noted(path: Path) -> str:
 
 def gone(pid: int) -> bool:
     """Whether a process that was ended is no more; one that nobody buried counts as gone."""
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 60
     while _lives(pid):
         if time.monotonic() > give_up:
             return False

@@ -20,7 +20,7 @@ async def check_crash(carrier: Carrier, ask: Ask, folder: Path) -> None:
     with CrashReporter(folder / "crashes", notes.append).install():
         guard.start(replies.put_nowait)
         guard.send([ask])
-        reply = await asyncio.wait_for(replies.get(), 20)
+        reply = await asyncio.wait_for(replies.get(), 120)
         guard.settle(ask.dispatch_id, reply.reason)
         await guard.close()
     [file] = (folder / "crashes").iterdir()

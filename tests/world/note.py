@@ -32,7 +32,7 @@ rules:
   - {at: send, to: sent}
 otherwise: {to: dropped, why: Nothing good came of it.}
 """
-PATIENCE = 60
+PATIENCE = 180
 """Seconds after which a run that does not settle has failed."""
 RAIN = [{"id": "C1", "topic": "rain"}]
 

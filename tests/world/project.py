@@ -30,7 +30,7 @@ rules:
 otherwise: lost
 """
 WATCHER = Path(__file__).with_name("watcher.py")
-GIVE_UP = 60.0
+GIVE_UP = 180.0
 
 
 class Project:

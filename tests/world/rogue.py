@@ -225,7 +225,7 @@ class Ear:
 
     async def hears(self, word: bytes) -> None:
         """Until that line has come."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while word not in self.words:
                 self._more.clear()
                 await self._more.wait()

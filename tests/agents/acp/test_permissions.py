@@ -50,7 +50,7 @@ def chose(option: str) -> Reply:
 
 async def waiting(folder: Path) -> AgentQuery:
     """The one question that waits in the folder, as soon as it is there."""
-    give_up = time.monotonic() + 20
+    give_up = time.monotonic() + 120
     while not (found := list_open_queries(folder / "queries", {1})):
         assert time.monotonic() < give_up, "nobody asked"
         await asyncio.sleep(0)

@@ -307,7 +307,7 @@ async def test_who_comes_when_all_is_over_is_told(world: World) -> None:
     async with worker(world) as one, worker(world) as two:
         assert (await submit(one, await take(one), SURE))["accepted"]
         assert ended(run).code == 0
-        late = await asyncio.wait_for(use(two, "next", wait=30), 20)
+        late = await asyncio.wait_for(use(two, "next", wait=30), 120)
         assert (late["available"], late["done"]) == (False, True)
     async with worker(world) as three:
         older = await use(three, "next", wait=0)

@@ -41,7 +41,7 @@ class Sitting(Bench):
         """Until the look under way is over."""
         tasks = [each.task for each in self.desk._open.values() if each.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=20)
+            await asyncio.wait(tasks, timeout=120)
 
     async def asks(self, number: int = 1) -> None:
         self.carrier.send([ask(number, prompt="Is the plan good?", step="gate")])

@@ -179,7 +179,7 @@ def test_a_killed_owner_holds_nothing(tree: OpenFolder, signal_path: Path) -> No
         assert owner.stdout.readline() == "True\n"
         assert take_claim(tree, signal_path, "7") is None
         owner.kill()
-        owner.wait(30)
+        owner.wait(120)
         assert take_claim(tree, signal_path, "7") is not None
 
 

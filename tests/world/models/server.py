@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tests.world.models.script import Answer, Asked, Fault, Line, Refuses, Says, Script
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 class Dialect(Protocol):
