@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from tests.world.acp_agents import crew
+from tests.world.acp_agents import make_acp_agent
 from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.background import TaskCarrier
@@ -69,7 +69,7 @@ def async_function(_folder: Path, _clock: ManualClock) -> Carrier:
 
 
 def acp(folder: Path, _clock: ManualClock) -> Carrier:
-    return crew(folder, "answers")
+    return make_acp_agent(folder, "answers")
 
 
 def human(folder: Path, clock: ManualClock) -> Carrier:
@@ -143,8 +143,8 @@ class Pulled:
             work = await self._desk.answer_call("w", NextCall())
             if work["available"]:
                 number = work["dispatch_id"]
-                said = SubmitCall(number, work["lease"], {"n": number})
-                self._tasks.append(asyncio.create_task(self._desk.answer_call("w", said)))
+                result = SubmitCall(number, work["lease"], {"n": number})
+                self._tasks.append(asyncio.create_task(self._desk.answer_call("w", result)))
 
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:

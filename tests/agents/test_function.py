@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.world.carrier_bench import Bench, ask
-from tests.world.sample_circuit import GOOD_CREW
+from tests.world.sample_circuit import GOOD_SCRIPT
 from tests.world.world import World
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
@@ -39,7 +39,7 @@ class Listed(ScriptAgent):
     """A good crew that remembers what it was sent together."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(read_script(GOOD_CREW, "crew.yaml"), world.clock)
+        super().__init__(read_script(GOOD_SCRIPT, "crew.yaml"), world.clock)
         self.sent: list[str] = []
 
     def send(self, asks: Sequence[Ask]) -> None:
@@ -58,10 +58,10 @@ def writes(ask: Ask) -> Reply | None:
 
 def test_a_program_answers_what_it_can_and_leaves_the_rest_together(world: World) -> None:
     world.begin("A", "B", "C")
-    crew = Listed(world)
-    desk = Handler(writes, crew)
+    helpers = Listed(world)
+    desk = Handler(writes, helpers)
     assert world.work(carriers=dict.fromkeys(world.circuit.roles, desk)) == "done"
-    assert crew.sent == ["B:write", "A:judge C:judge B:judge", "A:sign C:sign B:sign"]
+    assert helpers.sent == ["B:write", "A:judge C:judge B:judge", "A:sign C:sign B:sign"]
     assert world.faults() == []
 
 
@@ -103,9 +103,9 @@ def test_room_is_that_of_the_carrier_behind(world: World) -> None:
             super().settle(dispatch_id, error)
 
     world.begin("A", "B")
-    crew = Narrow(world)
-    assert world.work(carriers=dict.fromkeys(world.circuit.roles, Handler(writes, crew)))
-    assert all(" " not in each for each in crew.sent)
+    helpers = Narrow(world)
+    assert world.work(carriers=dict.fromkeys(world.circuit.roles, Handler(writes, helpers)))
+    assert all(" " not in each for each in helpers.sent)
 
 
 async def test_the_answer_comes_when_the_work_is_done() -> None:
@@ -385,7 +385,7 @@ def test_a_thread_that_outlives_its_loop_is_harmless() -> None:
     release = threading.Event()
     threads: list[threading.Thread] = []
 
-    async def sitting() -> None:
+    async def session() -> None:
         begun = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -399,7 +399,7 @@ def test_a_thread_that_outlives_its_loop_is_harmless() -> None:
             bench.carrier.send([ask()])
             await begun.wait()
 
-    asyncio.run(sitting())
+    asyncio.run(session())
     release.set()
     (thread,) = threads
     thread.join(120)

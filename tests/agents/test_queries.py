@@ -101,11 +101,11 @@ ME = getpass.getuser()
 
 def test_people_are_told_at_once(tmp_path: Path) -> None:
     told: list[Notification] = []
-    desk = QueryBroker(tmp_path)
-    desk.notify = told.append
-    desk.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
-    desk.ask(ask(7), "x" * 200, (), 6.0)
-    assert not desk.ask(ask(7), " ", (), 7.0).asked
+    bench = QueryBroker(tmp_path)
+    bench.notify = told.append
+    bench.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
+    bench.ask(ask(7), "x" * 200, (), 6.0)
+    assert not bench.ask(ask(7), " ", (), 7.0).asked
     assert [each.questions for each in told] == [("7.1",), ("7.2",)]
     assert told[0].event == "query"
     assert told[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
@@ -128,11 +128,11 @@ def test_people_are_told_at_once(tmp_path: Path) -> None:
 )
 def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: str) -> None:
     refused: list[Reply] = []
-    desk = QueryBroker(tmp_path, policy)
-    desk.refuse = refused.append
-    desk.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
+    bench = QueryBroker(tmp_path, policy)
+    bench.refuse = refused.append
+    bench.ask(ask(7), "May it?", ("allow", "reject"), 5.0, PERMISSION)
     write_reply(tmp_path, QueryReply("7.1", "allow", "", by, 6.0))
-    assert desk.poll("7.1").answered is (not reason)
+    assert bench.poll("7.1").answered is (not reason)
     assert [(each.dispatch_id, each.refused) for each in refused] == (
         [(7, "WrongRole")] if reason else []
     )
@@ -141,9 +141,9 @@ def test_who_may_answer(tmp_path: Path, policy: AnswerPolicy, by: str, reason: s
 
 
 def test_a_reply_under_another_id_is_none(tmp_path: Path) -> None:
-    desk = QueryBroker(tmp_path)
-    desk.ask(ask(7), "May it?", (), 5.0)
+    bench = QueryBroker(tmp_path)
+    bench.ask(ask(7), "May it?", (), 5.0)
     write_reply(tmp_path, QueryReply("8.1", "allow", "", ME, 6.0))
     (tmp_path / "8.1.reply.json").rename(tmp_path / "7.1.reply.json")
-    assert desk.find_reply("7.1") is None
-    assert desk.find_reply("../7.1") is None
+    assert bench.find_reply("7.1") is None
+    assert bench.find_reply("../7.1") is None

@@ -11,7 +11,7 @@ from bench.results import Results, Sample
 def test_a_short_long_history(tmp_path: Path) -> None:
     repository = tmp_path / "long.git"
     make(repository, commits=60)
-    samples = [Sample(*said[:2], 1, said[2]) for said in one_round(repository, 1, commits=60)]
+    samples = [Sample(*result[:2], 1, result[2]) for result in one_round(repository, 1, commits=60)]
     assert [(one.program, one.measure) for one in samples] == [
         ("git", FIRST),
         ("interlock", FIRST),

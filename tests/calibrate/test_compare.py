@@ -18,7 +18,7 @@ SHOP = find_scenario("web-shop").scenario
 GOOD, BAD = perfect(SHOP), mistaken(SHOP, 0.5)
 
 
-def told(*runs: Results, rules: ScoringRules | None = None) -> Calibration:
+def calibrate_runs(*runs: Results, rules: ScoringRules | None = None) -> Calibration:
     return score_runs(RCA, SHOP, runs, rules=rules, times=10)
 
 
@@ -31,13 +31,16 @@ def verdicts(found: Comparison) -> dict[str, str]:
 
 
 def test_the_same_run_differs_in_nothing() -> None:
-    found = against(told(BAD), told(BAD))
+    found = against(calibrate_runs(BAD), calibrate_runs(BAD))
     assert set(verdicts(found).values()) <= {"same", "unmeasured"}
     assert (found.fixed, found.broken) == ((), ())
 
 
 def test_a_run_that_is_half_wrong_is_worse_and_the_other_way_better() -> None:
-    there, back = against(told(GOOD), told(BAD)), against(told(BAD), told(GOOD))
+    there, back = (
+        against(calibrate_runs(GOOD), calibrate_runs(BAD)),
+        against(calibrate_runs(BAD), calibrate_runs(GOOD)),
+    )
     for metric in ("M1", "M2", "M15", "M16", "M19"):
         assert verdicts(there)[metric] == "worse"
         assert verdicts(back)[metric] == "better"
@@ -50,7 +53,7 @@ def test_a_run_that_is_half_wrong_is_worse_and_the_other_way_better() -> None:
 def test_a_few_cases_never_tell() -> None:
     few = (*GOOD[: MIN_DIFFERING - 1],)
     wrong = tuple(msgspec.structs.replace(each, actual_defect_type="ti001") for each in few)
-    found = against(told(GOOD), told((*wrong, *GOOD[MIN_DIFFERING - 1 :])))
+    found = against(calibrate_runs(GOOD), calibrate_runs((*wrong, *GOOD[MIN_DIFFERING - 1 :])))
     assert (
         next(each.differing for each in found.differences if each.id == "M1") == MIN_DIFFERING - 1
     )
@@ -60,32 +63,34 @@ def test_a_few_cases_never_tell() -> None:
 def test_lower_is_better_where_it_is() -> None:
     hits = tuple(msgspec.structs.replace(each, actual_recall_hit=True) for each in GOOD)
     cheap = tuple(msgspec.structs.replace(each, prompt_tokens_total=1) for each in GOOD)
-    assert verdicts(against(told(GOOD), told(hits)))["M4"] == "worse"
-    assert verdicts(against(told(GOOD), told(cheap)))["M18"] == "better"
+    assert verdicts(against(calibrate_runs(GOOD), calibrate_runs(hits)))["M4"] == "worse"
+    assert verdicts(against(calibrate_runs(GOOD), calibrate_runs(cheap)))["M18"] == "better"
 
 
 def test_runs_may_be_more_on_one_side() -> None:
-    found = against(told(GOOD), told(GOOD, BAD))
+    found = against(calibrate_runs(GOOD), calibrate_runs(GOOD, BAD))
     first = found.differences[0]
-    alone = against(told(GOOD), told(BAD)).differences[0]
+    alone = against(calibrate_runs(GOOD), calibrate_runs(BAD)).differences[0]
     assert first.difference == pytest.approx((alone.difference or 0) / 2)
-    assert against(told(GOOD), told(GOOD, GOOD)).differences[0].verdict == "same"
+    assert (
+        against(calibrate_runs(GOOD), calibrate_runs(GOOD, GOOD)).differences[0].verdict == "same"
+    )
 
 
 def test_strangers_are_not_compared() -> None:
     other = built(small())
     stranger = score_runs(RCA, other, [perfect(other)], times=10)
     with pytest.raises(UsageError, match="compare runs of the same scenario"):
-        against(told(GOOD), stranger)
+        against(calibrate_runs(GOOD), stranger)
     with pytest.raises(UsageError, match="different rules"):
-        against(told(GOOD), told(GOOD, rules=ScoringRules(RCA.metrics, "v2")))
-    one = told(GOOD)
+        against(calibrate_runs(GOOD), calibrate_runs(GOOD, rules=ScoringRules(RCA.metrics, "v2")))
+    one = calibrate_runs(GOOD)
     with pytest.raises(UsageError, match="same cases"):
         compare(one, msgspec.structs.replace(one, records=one.records[1:]), RCA.metrics)
 
 
 def test_the_text_names_what_is_clear_and_which_cases_flipped() -> None:
-    lines = render_comparison_text(against(told(BAD), told(GOOD)))
+    lines = render_comparison_text(against(calibrate_runs(BAD), calibrate_runs(GOOD)))
     clear = next(line for line in lines if line.startswith("more than noise: "))
     assert "M1," in clear
     assert "M6" not in clear

@@ -189,12 +189,12 @@ def test_the_truth_is_perfect_whatever_its_groups_are_called(groups: list[int]) 
 
 @given(some.lists(some.tuples(some.integers(0, 4), some.integers(0, 4)), min_size=1, max_size=25))
 def test_order_does_not_matter_and_sides_swap(pairs: list[tuple[int, int]]) -> None:
-    truth, said = named([one for one, _ in pairs]), named([other for _, other in pairs])
-    there, back = compare_groups(truth, said), compare_groups(said, truth)
+    truth, result = named([one for one, _ in pairs]), named([other for _, other in pairs])
+    there, back = compare_groups(truth, result), compare_groups(result, truth)
     assert there is not None
     assert back is not None
     assert (there.precision, there.recall) == pytest.approx((back.recall, back.precision))
     assert there.rand == pytest.approx(back.rand)
-    turned = compare_groups(dict(reversed(truth.items())), said)
+    turned = compare_groups(dict(reversed(truth.items())), result)
     assert turned is not None
     assert turned.f == pytest.approx(there.f)

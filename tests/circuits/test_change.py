@@ -15,13 +15,13 @@ def test_a_run_ends_every_case_as_the_table_says(tmp_path: Path) -> None:
     world = World(tmp_path)
     played = [each for each in behaviours("change") if not _has_timeout(each)]
     world.cases(*(f"T{number}" for number in range(len(played))))
-    crew = {f"T{number}": _behaviours(each) for number, each in enumerate(played)}
-    world.write("crew.yaml", json.dumps(crew))
+    helpers = {f"T{number}": _behaviours(each) for number, each in enumerate(played)}
+    world.write("crew.yaml", json.dumps(helpers))
     agents = ("--agent", "script:crew.yaml", "--agent", "human=script:crew.yaml")
 
-    said = world.say("run", "change", "--cases", "cases.jsonl", *agents, "--json")
+    result = world.say("run", "change", "--cases", "cases.jsonl", *agents, "--json")
 
-    assert said.code == 3
+    assert result.code == 3
     found = world.say("status", "--json").json["cases"]
     ends = {each.name: each.end for each in played}
     assert {played[int(row["case_id"][1:])].name: row["end"] for row in found} == ends
@@ -36,9 +36,9 @@ def test_the_author_sees_the_remarks_and_the_human_the_warning(tmp_path: Path) -
     world.write("crew.yaml", json.dumps({"*": _behaviours(_named("a risk is remembered"))}))
     agents = ("--agent", "script:crew.yaml", "--agent", "human=script:crew.yaml")
 
-    said = world.say("run", "change", "--cases", "cases.jsonl", *agents)
+    result = world.say("run", "change", "--cases", "cases.jsonl", *agents)
 
-    assert said.code == 0, said
+    assert result.code == 0, result
     asked = world.say("explain", "login", "--json").json["dispatches"]
     prompts = {(each["step"], each["attempt"]): each["prompt"] for each in asked}
     assert prompts["draft", 1] == (

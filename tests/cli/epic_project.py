@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 from tests.world.git_repo import GitRepo
 
 SESSION = Path(__file__).parents[1] / "world" / "epic_session.py"
@@ -62,12 +62,12 @@ class Project:
     def words(self) -> tuple[str, ...]:
         return ("--agent", self.agent, "--json")
 
-    def run(self, *sessions: list[Act], more: tuple[str, ...] = ()) -> Said:
+    def run(self, *sessions: list[Act], more: tuple[str, ...] = ()) -> CliResult:
         if sessions:
             self.sessions(*sessions)
         return self.world.say("epic", "run", "epic.md", *self.words, *more)
 
-    def resume(self, *sessions: list[Act], more: tuple[str, ...] = ()) -> Said:
+    def resume(self, *sessions: list[Act], more: tuple[str, ...] = ()) -> CliResult:
         if sessions:
             self.sessions(*sessions)
         return self.world.say("epic", "resume", *self.words, *more)

@@ -46,29 +46,29 @@ class Journey:
             step = to
         return walked
 
-    def f0(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if not said["match"]:
+    def f0(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        if not result["match"]:
             return "H2", F1
-        if said["confidence"] >= self.limits["recall_hit"]:
+        if result["confidence"] >= self.limits["recall_hit"]:
             return "H1", F5
-        return ("H3" if said["confidence"] >= self.limits["recall_uncertain"] else "H2-weak"), F1
+        return ("H3" if result["confidence"] >= self.limits["recall_uncertain"] else "H2-weak"), F1
 
-    def f1(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if said["symptom_category"] in ("infra", "flake"):
-            return {"infra": "H4", "flake": "H5"}[said["symptom_category"]], F5
-        if said["skip_investigation"]:
+    def f1(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        if result["symptom_category"] in ("infra", "flake"):
+            return {"infra": "H4", "flake": "H5"}[result["symptom_category"]], F5
+        if result["skip_investigation"]:
             return "H18", F5
-        self.places, self.found = said["candidate_repos"], []
-        return ("H7", F3) if len(said["candidate_repos"]) == 1 else ("H6", F2)
+        self.places, self.found = result["candidate_repos"], []
+        return ("H7", F3) if len(result["candidate_repos"]) == 1 else ("H6", F2)
 
-    def f2(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        self.places, self.found = [each["name"] for each in said["selected_repos"]], []
+    def f2(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        self.places, self.found = [each["name"] for each in result["selected_repos"]], []
         return "H8", F3
 
-    def f3(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        refs = said["evidence_refs"]
+    def f3(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        refs = result["evidence_refs"]
         proved = any(ref != NOT_THERE for ref in refs)
-        score = said["convergence_score"] if proved else min(0.5, said["convergence_score"])
+        score = result["convergence_score"] if proved else min(0.5, result["convergence_score"])
         self.found.append((score, refs))
         if len(self.found) < len(self.places) and self.loops["repos"] < 8:
             self.loops["repos"] += 1
@@ -82,17 +82,17 @@ class Journey:
             return "H10", F2
         return "H11", F5
 
-    def f4(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        same = said["is_duplicate"] and said["confidence"] >= self.limits["correlate_dup"]
+    def f4(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        same = result["is_duplicate"] and result["confidence"] >= self.limits["correlate_dup"]
         return ("H15" if same else "H15b"), F5
 
-    def f5(self, said: Mapping[str, Any]) -> tuple[str, str]:
-        if said["decision"] != "reassess":
-            return {"approve": "H12", "overturn": "H14"}[said["decision"]], F6
+    def f5(self, result: Mapping[str, Any]) -> tuple[str, str]:
+        if result["decision"] != "reassess":
+            return {"approve": "H12", "overturn": "H14"}[result["decision"]], F6
         if self.loops["reassess"] == self.limits["max_reassess"]:
             return "H13-spent", "UNRESOLVED"
         self.loops["reassess"] += 1
-        target = said.get("loop_target") or F2
+        target = result.get("loop_target") or F2
         self.found = [] if target == F3 else self.found
         return ("H13" if target == F2 else f"H13-{target[:2]}"), target
 

@@ -31,8 +31,8 @@ def red(name: str, message: str, place: str = "shop.Cart") -> str:
     """A failed test."""
     file = place.replace(".", "/")
     stack = f'Traceback:\n  File "{file}.py", line 7, in {name}\n{message}'
-    said = f"<failure message={quoteattr(message)}>{stack}</failure>"
-    return f"<testcase classname={quoteattr(place)} name={quoteattr(name)}>{said}</testcase>"
+    result = f"<failure message={quoteattr(message)}>{stack}</failure>"
+    return f"<testcase classname={quoteattr(place)} name={quoteattr(name)}>{result}</testcase>"
 
 
 def junit(*cases: str, name: str = "nightly") -> str:

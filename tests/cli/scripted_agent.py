@@ -46,8 +46,8 @@ def main() -> None:
     line = "\t".join([os.environ["INTERLOCK_DISPATCH_ID"], CASE, STEP, str(ATTEMPT)])
     with Path(os.environ["CREW_LOG"]).open("a", encoding="utf-8") as log:
         log.write(f"{line}\n")
-    said = {"draft": draft, "review": review, "approve": approve, "publish": publish}[STEP]()
-    sys.stdout.write(said if isinstance(said, str) else json.dumps(said))
+    result = {"draft": draft, "review": review, "approve": approve, "publish": publish}[STEP]()
+    sys.stdout.write(result if isinstance(result, str) else json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -38,20 +38,20 @@ def program(world: World, name: str, version: str, text: str) -> dict[str, str]:
     return {"PATH": f"{path.parent}:/usr/bin:/bin", "HOME": str(world.folder)}
 
 
-def agents(said: Any) -> dict[str, Any]:
-    return {each["name"]: each for each in said.json["agents"]}
+def agents(outcome: Any) -> dict[str, Any]:
+    return {each["name"]: each for each in outcome.json["agents"]}
 
 
 def test_what_is_installed(world: World) -> None:
     env = program(world, "claude", "2.1.197 (Claude Code)", "")
-    said = world.type("agents", env={**env, "ANTHROPIC_API_KEY": "secret"})
-    assert (said.code, said.err) == (0, "")
-    lines = said.out.splitlines()
+    outcome = world.type("agents", env={**env, "ANTHROPIC_API_KEY": "secret"})
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"]
     assert [line.split()[0] for line in lines[1:]] == list(PROFILE_NAMES)
     assert "2.1.197  ANTHROPIC_API_KEY" in lines[1]
     assert lines[2].endswith("not installed")
-    assert "secret" not in said.out
+    assert "secret" not in outcome.out
 
 
 def test_what_is_installed_as_json(world: World) -> None:
@@ -73,8 +73,8 @@ def test_what_is_installed_as_json(world: World) -> None:
 
 def test_what_a_user_dared_is_said(world: World) -> None:
     world.write("interlock.toml", '[agent.codex]\npermission_mode = "danger-full-access"\n')
-    said = world.say("agents")
-    assert "codex asks for no permission, because interlock.toml says so" in said.out
+    outcome = world.say("agents")
+    assert "codex asks for no permission, because interlock.toml says so" in outcome.out
     assert agents(world.say("agents", "--json"))["codex"]["skips_permissions"] is True
 
 
@@ -88,40 +88,40 @@ def test_what_a_user_dared_is_said(world: World) -> None:
 )
 def test_settings_that_are_wrong(world: World, text: str, words: str) -> None:
     world.write("interlock.toml", text)
-    said = world.say("agents")
-    assert said.code == 2
-    assert words in said.err
+    outcome = world.say("agents")
+    assert outcome.code == 2
+    assert words in outcome.err
 
 
 def test_probe_finds_what_is_known(world: World) -> None:
     env = program(world, "claude", "2.1.197", HELP)
-    said = world.type("agents", "probe", "claude", env=env)
-    assert said.code == 0, said
-    assert "ok    agent.version: version 2.1.197" in said.out
-    assert "ok    agent.flags: its help mentions all 9 flags that Interlock uses" in said.out
+    outcome = world.type("agents", "probe", "claude", env=env)
+    assert outcome.code == 0, outcome
+    assert "ok    agent.version: version 2.1.197" in outcome.out
+    assert "ok    agent.flags: its help mentions all 9 flags that Interlock uses" in outcome.out
 
 
 def test_probe_finds_what_is_missing(world: World) -> None:
     env = program(world, "claude", "none", HELP.replace("--verbose", ""))
-    said = world.type("agents", "probe", "claude", "--json", env=env)
-    assert said.code == 6
-    assert not said.json["ok"]
-    assert [(each["id"], each["message"]) for each in said.json["checks"]] == [
+    outcome = world.type("agents", "probe", "claude", "--json", env=env)
+    assert outcome.code == 6
+    assert not outcome.json["ok"]
+    assert [(each["id"], each["message"]) for each in outcome.json["checks"]] == [
         ("agent.version", "it does not report a version"),
         ("agent.flag", "its help does not mention --verbose"),
     ]
 
 
 def test_probe_of_what_is_not_installed(world: World) -> None:
-    said = world.type("agents", "probe", "aider", env={"PATH": "/usr/bin:/bin"})
-    assert said.code == 6
-    assert "BAD   agent.installed: there is no command aider; install Aider" in said.out
+    outcome = world.type("agents", "probe", "aider", env={"PATH": "/usr/bin:/bin"})
+    assert outcome.code == 6
+    assert "BAD   agent.installed: there is no command aider; install Aider" in outcome.out
 
 
 def test_probe_of_nobody(world: World) -> None:
-    said = world.say("agents", "probe", "gpt")
-    assert (said.code, said.out) == (2, "")
-    assert "'gpt' is not a known agent CLI; use one of claude, codex" in said.err
+    outcome = world.say("agents", "probe", "gpt")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "'gpt' is not a known agent CLI; use one of claude, codex" in outcome.err
 
 
 def hired(world: World, *scenes: Any) -> FakeCli:
@@ -134,8 +134,8 @@ def hired(world: World, *scenes: Any) -> FakeCli:
 
 def test_a_run_with_an_agent_cli(world: World) -> None:
     fake = hired(world, say(Claude.init(), Claude.result('{"n": 1}', total_cost_usd=0.25)))
-    said = world.type("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "claude:opus")
-    assert said.code == 0, said
+    outcome = world.type("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "claude:opus")
+    assert outcome.code == 0, outcome
     assert fake.calls()[0]["argv"][-4:-2] == ["--model", "opus"]
     assert world.say("status", "--json").json["spent"]["money"] == 0.25
     papers = world.folder / ".interlock" / "interlock.db.agents" / "1" / "1" / "work"
@@ -146,9 +146,9 @@ def test_an_agent_that_is_not_installed_stops_before_anything_begins(world: Worl
     world.write("try.yaml", CIRCUIT)
     world.cases("C1")
     words = ("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "codex")
-    said = world.type(*words, env={"PATH": "/usr/bin:/bin"})
-    assert said.code == 2
-    assert "Codex CLI is not installed: there is no command codex" in said.err
+    outcome = world.type(*words, env={"PATH": "/usr/bin:/bin"})
+    assert outcome.code == 2
+    assert "Codex CLI is not installed: there is no command codex" in outcome.err
     assert not world.db.exists()
 
 
@@ -165,12 +165,12 @@ def test_status_shows_how_agents_stand(world: World) -> None:
     papers = Path(f"{world.db}.agents")
     try:
         until(lambda: list(papers.glob("standing-*.json")), "an agent at work")
-        said = world.say("status")
+        outcome = world.say("status")
         [found] = world.say("status", "--json").json["agents"]
     finally:
         until(lambda: has_gone(running), "its end: asked twice, it ends at once")
         ended(running)
-    assert "1         C1    work  claude  working  its last byte came" in said.out
+    assert "1         C1    work  claude  working  its last byte came" in outcome.out
     assert (found["dispatch_id"], found["agent"], found["word"]) == (1, "claude", "working")
     assert not list(papers.glob("standing-*.json"))
     assert not Path(f"/proc/{found['pid']}").exists()

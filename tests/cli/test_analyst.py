@@ -4,12 +4,12 @@ import json
 import subprocess
 
 import pytest
-from tests.cli.world import COMMAND, LIMIT, Said, World
+from tests.cli.world import COMMAND, LIMIT, CliResult, World
 
 
-def rows(said: Said) -> list[dict[str, object]]:
-    assert (said.code, said.err) == (0, "")
-    return [json.loads(line) for line in said.out.splitlines()]
+def rows(result: CliResult) -> list[dict[str, object]]:
+    assert (result.code, result.err) == (0, "")
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def test_templates(world: World) -> None:
@@ -43,9 +43,9 @@ def test_an_empty_log_has_nothing(world: World, verb: str) -> None:
 @pytest.mark.parametrize("verb", ["templates", "evidence"])
 def test_a_log_that_is_not_there(world: World, verb: str) -> None:
     problem = "interlock: no.log does not exist; name a log file, or - for stdin\n"
-    assert world.say("analyst", verb, "no.log") == Said(2, "", problem)
+    assert world.say("analyst", verb, "no.log") == CliResult(2, "", problem)
     problem = "interlock: . is no regular file; name a log file, or - for stdin\n"
-    assert world.say("analyst", verb, ".") == Said(2, "", problem)
+    assert world.say("analyst", verb, ".") == CliResult(2, "", problem)
 
 
 def test_evidence_against_good_logs(world: World) -> None:
@@ -64,4 +64,4 @@ def test_evidence_against_good_logs(world: World) -> None:
 def test_two_failing_logs_are_one_too_many(world: World) -> None:
     world.write("bad.log", "ERROR\n")
     problem = "interlock: one failing log at a time; logs of good runs follow --against\n"
-    assert world.say("analyst", "evidence", "bad.log", "bad.log") == Said(2, "", problem)
+    assert world.say("analyst", "evidence", "bad.log", "bad.log") == CliResult(2, "", problem)

@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 
-def rows(said: Said) -> list[dict[str, Any]]:
-    assert (said.code, said.err) == (0, "")
-    return [json.loads(line) for line in said.out.splitlines()]
+def rows(result: CliResult) -> list[dict[str, Any]]:
+    assert (result.code, result.err) == (0, "")
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 def write(world: World, name: str, *failures: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ def test_suspect(lids: World) -> None:
 VERBS = ("cluster", "recall", "triage", "suspect")
 
 
-def asked(world: World, verb: str, file: str) -> Said:
+def asked(world: World, verb: str, file: str) -> CliResult:
     world.write("none.jsonl", "")
     more = ("--candidates", "none.jsonl") if verb == "suspect" else ()
     return world.say("analyst", verb, file, *more)
@@ -98,37 +98,37 @@ def asked(world: World, verb: str, file: str) -> Said:
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_failures(world: World, verb: str) -> None:
     world.write("empty.jsonl", "\n \n")
-    assert asked(world, verb, "empty.jsonl") == Said(0, "", "")
+    assert asked(world, verb, "empty.jsonl") == CliResult(0, "", "")
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_line_that_cannot_be_used(world: World, verb: str) -> None:
     world.write("bad.jsonl", '{"id": "1"}\n{"id": \n')
-    said = asked(world, verb, "bad.jsonl")
-    assert said.code == 2
-    assert said.err == "interlock: bad.jsonl, line 2: is not JSON; write one object per line\n"
+    result = asked(world, verb, "bad.jsonl")
+    assert result.code == 2
+    assert result.err == "interlock: bad.jsonl, line 2: is not JSON; write one object per line\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_file_that_is_not_there(world: World, verb: str) -> None:
     problem = "interlock: no.jsonl does not exist; name a JSONL file, or - for stdin\n"
-    assert asked(world, verb, "no.jsonl") == Said(2, "", problem)
+    assert asked(world, verb, "no.jsonl") == CliResult(2, "", problem)
 
 
 def test_examples_without_labels(lids: World) -> None:
-    said = lids.say("analyst", "triage", "failures.jsonl", "--learn", "failures.jsonl")
+    result = lids.say("analyst", "triage", "failures.jsonl", "--learn", "failures.jsonl")
     problem = "failures.jsonl, line 1: a failure to learn from needs a `label`"
-    assert said == Said(2, "", f"interlock: {problem}\n")
+    assert result == CliResult(2, "", f"interlock: {problem}\n")
 
 
 @pytest.mark.parametrize(("verb", "option"), [("triage", "--learn"), ("suspect", "--candidates")])
 def test_two_files_from_one_stdin(world: World, verb: str, option: str) -> None:
     problem = "interlock: only one of two files can be stdin; name the other\n"
-    assert world.type("analyst", verb, "-", option, "-") == Said(2, "", problem)
+    assert world.type("analyst", verb, "-", option, "-") == CliResult(2, "", problem)
 
 
 def test_text_that_a_terminal_could_obey(world: World) -> None:
     write(world, "f.jsonl", {"id": "\x1b[2J", "message": "x"})
-    said = world.say("analyst", "cluster", "f.jsonl")
-    assert "\x1b" not in said.out
-    assert rows(said)[0]["id"] == "\x1b[2J"
+    result = world.say("analyst", "cluster", "f.jsonl")
+    assert "\x1b" not in result.out
+    assert rows(result)[0]["id"] == "\x1b[2J"

@@ -50,7 +50,7 @@ def test_a_broken_report_gives_what_stands_in_it_and_a_notice(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "result"),
     [
         (b"<project/>", "is not JUnit XML"),
         (b"<!DOCTYPE a [<!ENTITY a 'x'>]><testsuite/>", "declares XML entities"),
@@ -59,7 +59,7 @@ def test_a_broken_report_gives_what_stands_in_it_and_a_notice(tmp_path: Path) ->
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence(
-    tmp_path: Path, content: bytes | None, said: str
+    tmp_path: Path, content: bytes | None, result: str
 ) -> None:
     path = tmp_path / "f"
     if content is not None:
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
     code, rows, errors = read(path)
     assert (code, rows) == (2, [])
     assert errors.startswith("interlock: ")
-    assert said in errors
+    assert result in errors
     assert errors.count("\n") == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.rca_oracle import PLAIN, walks
 from tests.cli.reds import CAUSE, DISK, F0, F1, F3, F5, KEY, KEY_TOO, TRIAGE, TYPE, junit
 from tests.cli.test_run import decisions
-from tests.cli.world import COMMAND, LIMIT, Said, World, until
+from tests.cli.world import COMMAND, LIMIT, CliResult, World, until
 from tests.world.reportportal import PROJECT, TOKEN, a_portal, an_item
 
 from interlock.cli.rca import shorten_waiting_lines
@@ -26,11 +26,11 @@ REPORT = ("report.html", "report.md", "report.json", "regression-report.md")
 NO_REPOS = "No history is known"
 
 
-def told(world: World, *words: str, code: int = 4) -> dict[str, Any]:
+def analyze_json(world: World, *words: str, code: int = 4) -> dict[str, Any]:
     """The one object analyze prints with --json."""
-    said = world.say("analyze", *words, "--json")
-    assert said.code == code, said.err
-    return dict(said.json)
+    result = world.say("analyze", *words, "--json")
+    assert result.code == code, result.err
+    return dict(result.json)
 
 
 def settings(demo: Demo) -> str:
@@ -45,16 +45,16 @@ def settings(demo: Demo) -> str:
 def script(world: World, **steps: Any) -> tuple[str, ...]:
     """The words for an agent that answers these steps so, and all others plainly."""
     answers = {**PLAIN, F3: [CAUSE], **steps}
-    crew = {"*": {step: [{"answer": one} for one in many] for step, many in answers.items()}}
-    world.write("crew.json", json.dumps(crew))
+    agents = {"*": {step: [{"answer": one} for one in many] for step, many in answers.items()}}
+    world.write("crew.json", json.dumps(agents))
     return ("--agent", "script:crew.json")
 
 
 def test_a_red_run_with_repositories_of_the_project(world: World, demo: Demo) -> None:
     world.write("interlock.toml", settings(demo))
-    said = world.say("analyze", str(demo.today), "--suite", "nightly")
-    assert said.code == 4
-    assert said.out.startswith("nightly\n37 failures, ")
+    result = world.say("analyze", str(demo.today), "--suite", "nightly")
+    assert result.code == 4
+    assert result.out.startswith("nightly\n37 failures, ")
     folder = world.folder / "interlock-report" / "nightly"
     assert {path.name for path in folder.iterdir()} == {*REPORT, "jira-drafts"}
     found = json.loads((folder / "report.json").read_text())["findings"]
@@ -77,11 +77,11 @@ def test_the_same_repositories_by_flags_find_the_same(world: World, demo: Demo) 
     flags += [
         word for name, rev in demo.last_green.items() for word in ("--last-green", f"{name}={rev}")
     ]
-    first = told(world, str(demo.today), *flags)
+    first = analyze_json(world, str(demo.today), *flags)
     workspace = {"repos": [{"name": each.name, "path": each.path} for each in demo.repos]}
     world.write("workspace.yaml", json.dumps(workspace))
     greens = flags[flags.index("--last-green") :]
-    again = told(world, str(demo.today), "--new", "--workspace", "workspace.yaml", *greens)
+    again = analyze_json(world, str(demo.today), "--new", "--workspace", "workspace.yaml", *greens)
     suspects = [[each["suspect"] for each in one["summary"]["families"]] for one in (first, again)]
     assert suspects[0] == suspects[1]
     assert any(suspects[0])
@@ -89,9 +89,11 @@ def test_the_same_repositories_by_flags_find_the_same(world: World, demo: Demo) 
 
 def test_what_was_seen_in_an_earlier_run_is_known(world: World, demo: Demo) -> None:
     world.write("interlock.toml", settings(demo))
-    earlier = told(world, str(demo.earlier), "--review", "auto", "--review-above", "0.0", code=0)
+    earlier = analyze_json(
+        world, str(demo.earlier), "--review", "auto", "--review-above", "0.0", code=0
+    )
     assert earlier["summary"]["by_state"] == {"closed": earlier["summary"]["failures"]}
-    today = told(world, str(demo.today))
+    today = analyze_json(world, str(demo.today))
     seen = [each for each in today["summary"]["families"] if each["seen_before"]]
     columns = next(each for each in demo.truth if each.seen_before)
     assert [each["failures"] for each in seen] == [len(columns.tests)]
@@ -107,7 +109,7 @@ def test_killed_at_random_moments_the_same_command_finds_the_same(
     for each in (calm, killed):
         each.folder.mkdir()
         each.write("interlock.toml", settings(demo))
-    wanted = told(calm, str(demo.today))
+    wanted = analyze_json(calm, str(demo.today))
     total, chance = decisions(calm), random.Random(7)
     for number in range(4):
         process = subprocess.Popen(
@@ -120,7 +122,7 @@ def test_killed_at_random_moments_the_same_command_finds_the_same(
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
         process.communicate(timeout=LIMIT)
-    found = told(killed, str(demo.today))
+    found = analyze_json(killed, str(demo.today))
     assert found["summary"] == {**wanted["summary"], "families": found["summary"]["families"]}
     digests = [each.say("status", "--json").json["digest"] for each in (calm, killed)]
     assert digests[0] == digests[1]
@@ -167,19 +169,19 @@ def test_what_can_be_given(pile: World, words: tuple[str, ...], name: str, failu
     with zipfile.ZipFile(pile.folder / "out.zip", "w") as archive:
         for path in (pile.folder / "out").rglob("*.xml"):
             archive.write(path, path.relative_to(pile.folder))
-    found = told(pile, *words)
+    found = analyze_json(pile, *words)
     assert found["summary"]["failures"] == failures
     assert pile.say("report").out.splitlines()[0] == name
     assert all((pile.folder / file).exists() for file in found["files"])
 
 
 def test_the_folder_one_stands_in_gives_the_suite_its_name(pile: World) -> None:
-    assert told(pile, ".")["summary"]["failures"] == 3
+    assert analyze_json(pile, ".")["summary"]["failures"] == 3
     assert pile.say("report").out.splitlines()[0] == pile.folder.name
 
 
 def test_what_analyze_prints_as_json_is_a_report(pile: World) -> None:
-    found = told(pile, ".")
+    found = analyze_json(pile, ".")
     written = json.loads(
         (pile.folder / "interlock-report" / pile.folder.name / "report.json").read_text()
     )
@@ -192,7 +194,7 @@ def test_what_analyze_prints_as_json_is_a_report(pile: World) -> None:
 
 def test_where_nothing_failed_the_json_is_a_report_too(world: World) -> None:
     world.write("green.xml", '<testsuite tests="1"><testcase name="a" classname="b"/></testsuite>')
-    found = told(world, "green.xml", code=0)
+    found = analyze_json(world, "green.xml", code=0)
     assert (found["suite_id"], found["tests"], found["failures"]) == (None, 1, 0)
     report = msgspec.convert(found | {"schema_version": 1}, Document, strict=True)
     assert (report.summary.verdict, report.findings.cases) == (
@@ -208,8 +210,8 @@ def test_an_envelope(world: World) -> None:
     ]
     envelope = {"run_id": "33", "name": "night", "failure_list": failures}
     world.write("launch.json", json.dumps(envelope))
-    assert told(world, "launch.json")["summary"]["failures"] == 2
-    assert told(world, "launch.json")["summary"]["failures"] == 2
+    assert analyze_json(world, "launch.json")["summary"]["failures"] == 2
+    assert analyze_json(world, "launch.json")["summary"]["failures"] == 2
 
 
 def test_a_launch_of_reportportal(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,10 +222,10 @@ def test_a_launch_of_reportportal(world: World, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv("ASTERISK_RP_PROJECT", PROJECT)
         portal.add(an_item(501, "one"), ("ERROR", "KeyError: no total"))
         portal.add(an_item(502, "pays"), ("ERROR", "TypeError: a card is no number"))
-        found = told(world, "rp:7001", "--rp-key", "rp.key")
+        found = analyze_json(world, "rp:7001", "--rp-key", "rp.key")
         assert found["summary"]["failures"] == 2
         portal.add(an_item(503, "boots"), ("ERROR", "OSError: disk is full"))
-        said = world.say(
+        result = world.say(
             "analyze",
             f"{portal.url}/ui/#{PROJECT}/launches/all/7001",
             "--suite",
@@ -231,7 +233,7 @@ def test_a_launch_of_reportportal(world: World, monkeypatch: pytest.MonkeyPatch)
             "--rp-key",
             "rp.key",
         )
-        assert said.err == "suite 1 (rp:7001) goes on with 1 new failure\n"
+        assert result.err == "suite 1 (rp:7001) goes on with 1 new failure\n"
         portal.fault("401", times=9)
         refused = world.say("analyze", "rp:7001", "--rp-key", "rp.key")
         assert (refused.code, refused.out) == (2, "")
@@ -239,7 +241,7 @@ def test_a_launch_of_reportportal(world: World, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_run_twice_nothing_is_new_and_a_larger_folder_brings_only_the_new(pile: World) -> None:
-    first = told(pile, "out")
+    first = analyze_json(pile, "out")
     before = decisions(pile)
     again = pile.say("analyze", "out", "--json")
     assert again.err == "suite 1 (out) goes on with 0 new failures\n"
@@ -259,22 +261,22 @@ def test_run_twice_nothing_is_new_and_a_larger_folder_brings_only_the_new(pile: 
 
 def test_another_suite_begins_by_name_or_when_told_so(pile: World) -> None:
     ids = [
-        told(pile, "out")["suite_id"],
-        told(pile, "out", "--suite", "other")["suite_id"],
-        told(pile, "out", "--new")["suite_id"],
-        told(pile, "out")["suite_id"],
+        analyze_json(pile, "out")["suite_id"],
+        analyze_json(pile, "out", "--suite", "other")["suite_id"],
+        analyze_json(pile, "out", "--new")["suite_id"],
+        analyze_json(pile, "out")["suite_id"],
     ]
     assert ids == [1, 2, 3, 3]
 
 
 def test_a_closed_suite_is_closed_and_reports_again(pile: World) -> None:
-    done = told(pile, "out", *script(pile), "--review", "auto", code=0)
+    done = analyze_json(pile, "out", *script(pile), "--review", "auto", code=0)
     assert done["status"] == "done"
     assert done["summary"]["by_state"] == {"closed": 3}
-    again = told(pile, "out", code=0)
+    again = analyze_json(pile, "out", code=0)
     assert (again["suite_id"], again["summary"]) == (done["suite_id"], done["summary"])
     pile.write("out/node.xml", junit(DISK))
-    after = told(pile, "out", code=0)
+    after = analyze_json(pile, "out", code=0)
     assert (after["suite_id"], after["summary"]["failures"]) == (1, 4)
 
 
@@ -288,7 +290,7 @@ def test_review_by_rule_at_above_and_below_its_threshold(
     world.write("red.xml", junit(KEY))
     words = script(world, **{F3: [{**CAUSE, "convergence_score": score}]})
     review = ("--review", "auto", "--review-above", "0.9")
-    found = told(world, "red.xml", *words, *review, code=code)
+    found = analyze_json(world, "red.xml", *words, *review, code=code)
     assert found["summary"]["by_state"] == states
     told_why = world.say("explain", "C1").out
     assert ("approved by rule: 0.9" in told_why) == (code == 0)
@@ -301,11 +303,11 @@ def test_who_reviews_can_change_when_it_goes_on(world: World) -> None:
     world.write("red.xml", junit(KEY, TYPE))
     words = script(world, **{F5: [{"decision": "reassess", "loop_target": F3}]})
     spent = ("--review", "dispatch", "--budget", "dispatches=9")
-    told(world, "red.xml", *words, *spent, code=5)
-    waiting = told(world, "red.xml", "--review", "human", "--budget", "dispatches=99")
+    analyze_json(world, "red.xml", *words, *spent, code=5)
+    waiting = analyze_json(world, "red.xml", "--review", "human", "--budget", "dispatches=99")
     assert waiting["summary"]["by_state"] == {"waiting": 2}
     assert len(world.say("inbox", "--json").json["questions"]) == 2
-    done = told(world, "red.xml", "--review", "auto", code=0)
+    done = analyze_json(world, "red.xml", "--review", "auto", code=0)
     assert done["summary"]["by_state"] == {"closed": 2}
 
 
@@ -322,14 +324,14 @@ def test_review_by_rule_never_approves_what_nothing_supports(
     world: World, steps: dict[str, Any]
 ) -> None:
     world.write("red.xml", junit(KEY))
-    found = told(world, "red.xml", *script(world, **steps), "--review", "auto")
+    found = analyze_json(world, "red.xml", *script(world, **steps), "--review", "auto")
     assert found["summary"]["by_state"] == {"waiting": 1}
 
 
 def test_a_case_that_ends_unhealthy_says_so_by_its_code(world: World) -> None:
     world.write("red.xml", junit(KEY))
     world.write("crew.json", json.dumps({"*": {"F0_RECALL": {"crash": "no memory left"}}}))
-    found = told(world, "red.xml", "--agent", "script:crew.json", "--recall-asked", code=3)
+    found = analyze_json(world, "red.xml", "--agent", "script:crew.json", "--recall-asked", code=3)
     assert found["status"] == "unhealthy"
 
 
@@ -348,8 +350,8 @@ def test_thresholds_come_from_flags_and_from_the_project(
 ) -> None:
     world.write("interlock.toml", f"[thresholds]\n{project}\n")
     world.write("red.xml", junit(KEY))
-    crew = script(world, **{F3: [{**CAUSE, "convergence_score": 0.3}]})
-    told(world, "red.xml", *crew, *flags)
+    agents = script(world, **{F3: [{**CAUSE, "convergence_score": 0.3}]})
+    analyze_json(world, "red.xml", *agents, *flags)
     (walked,) = walks(world.say("logs", "--json").json["entries"]).values()
     assert sum(step == F3 for step, _, _ in walked) == looks
     again = world.say("analyze", "red.xml", *flags)
@@ -363,9 +365,9 @@ def test_ones_own_template_is_used_in_the_place_of_ours(world: World) -> None:
     world.write("red.xml", junit(KEY))
     world.write("mine/triage/classify-symptoms.md", "Say what {{ failure.name }} is. ÆØ")
     world.write("mine/triage/classify.md", "never read")
-    said = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
+    result = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
     unused = "rca has no template triage/classify.md; it is not used"
-    assert (said.code, said.err) == (4, f"note: --prompt-dir mine: {unused}\n")
+    assert (result.code, result.err) == (4, f"note: --prompt-dir mine: {unused}\n")
     prompts = world.say("explain", "C1", "--prompts").out
     assert "Say what one is. ÆØ" in prompts
     assert "# F2" in prompts
@@ -390,11 +392,11 @@ def test_a_template_that_cannot_be_used_stops_before_anything_begins(
 ) -> None:
     world.write("red.xml", junit(KEY))
     world.write(f"mine/{file}", text)
-    said = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
-    assert (said.code, said.out) == (2, "")
+    result = world.say("analyze", "red.xml", *script(world), "--prompt-dir", "mine")
+    assert (result.code, result.out) == (2, "")
     place = f"mine/{file}: " if "unknown" not in file else "--prompt-dir "
-    assert said.err.startswith(f"interlock: {place}{problem}")
-    assert said.err.count("\n") == 1
+    assert result.err.startswith(f"interlock: {place}{problem}")
+    assert result.err.count("\n") == 1
     assert world.say("runs", "--json").json["runs"] == []
 
 
@@ -403,9 +405,9 @@ def test_a_folder_with_other_things_is_not_written_into_and_nothing_is_analysed(
 ) -> None:
     world.write("red.xml", junit(KEY))
     world.write("mine/notes.txt", "dear diary")
-    said = world.say("analyze", "red.xml", "--out", "mine")
+    result = world.say("analyze", "red.xml", "--out", "mine")
     problem = "interlock: mine holds other things; name an empty folder with --out\n"
-    assert said == Said(1, "", problem)
+    assert result == CliResult(1, "", problem)
     assert not world.db.exists()
     assert world.say("analyze", "red.xml", "--out", "mine/notes.txt").code == 2
     assert world.say("analyze", "red.xml", "--out", "theirs").code == 4
@@ -426,11 +428,11 @@ def test_a_report_that_was_killed_while_it_was_written_is_written_anew(world: Wo
 
 def test_two_analyses_at_once_on_one_store(world: World) -> None:
     world.write("red.xml", junit(KEY))
-    told(world, "red.xml")
+    analyze_json(world, "red.xml")
     with hold_writer_lock(world.db):
-        said = world.say("analyze", "red.xml")
-        assert (said.code, said.out) == (1, "")
-        assert "is in use by process PID on HOST" in said.err
+        result = world.say("analyze", "red.xml")
+        assert (result.code, result.out) == (1, "")
+        assert "is in use by process PID on HOST" in result.err
         assert world.say("report", "--json").code == 0
         assert world.say("inbox").code == 0
 
@@ -458,22 +460,22 @@ def test_words_that_are_wrong_begin_nothing(
 ) -> None:
     monkeypatch.delenv("ASTERISK_RP_URL", raising=False)
     world.write("red.xml", junit(KEY))
-    said = world.say("analyze", *words, "--json")
-    assert (said.code, said.out) == (2, "")
-    assert problem in said.err
-    assert "Traceback" not in said.err
+    result = world.say("analyze", *words, "--json")
+    assert (result.code, result.out) == (2, "")
+    assert problem in result.err
+    assert "Traceback" not in result.err
     assert world.say("runs", "--json").json["runs"] == [] if world.db.exists() else True
 
 
 def test_nothing_failed(world: World) -> None:
     world.write("green.xml", junit())
-    said = world.say("analyze", "green.xml")
-    assert said == Said(
+    result = world.say("analyze", "green.xml")
+    assert result == CliResult(
         0,
         "nothing failed: 1 test and no failure, so nothing to analyse\n",
         "note: there are no failures in there\n",
     )
-    found = told(world, "green.xml", code=0)
+    found = analyze_json(world, "green.xml", code=0)
     assert (found["suite_id"], found["tests"], found["failures"]) == (None, 1, 0)
 
 
@@ -494,10 +496,10 @@ def test_a_green_log_is_no_proof_unless_it_says_how_the_job_ended(world: World) 
 
 def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World) -> None:
     world.write("half.xml", junit(KEY, TYPE)[:-60])
-    said = world.say("analyze", "half.xml", "--json")
-    assert said.code == 4
-    assert "note: half.xml: it ends too early" in said.err
-    assert said.json["summary"]["failures"] == 2
+    result = world.say("analyze", "half.xml", "--json")
+    assert result.code == 4
+    assert "note: half.xml: it ends too early" in result.err
+    assert result.json["summary"]["failures"] == 2
     world.write("junk.xml", "this is no report at all")
     junk = world.say("analyze", "junk.xml")
     assert junk.code in (0, 2)
@@ -506,29 +508,29 @@ def test_a_report_that_ends_in_the_middle_is_read_as_far_as_it_goes(world: World
 
 def test_without_a_repository_it_says_what_is_missing(world: World) -> None:
     world.write("red.xml", junit(KEY))
-    said = world.say("analyze", "red.xml")
-    assert "No commit is suspected, because no repository was named." in said.out
+    result = world.say("analyze", "red.xml")
+    assert "No commit is suspected, because no repository was named." in result.out
 
 
 def test_a_repository_that_is_not_there_is_said_and_the_rest_goes_on(world: World) -> None:
     world.write("red.xml", junit(KEY))
-    said = world.say("analyze", "red.xml", "--repo", "app=/nowhere:the product")
-    assert said.code == 4
-    assert said.err == (
+    result = world.say("analyze", "red.xml", "--repo", "app=/nowhere:the product")
+    assert result.code == 4
+    assert result.err == (
         "note: repository app: /nowhere does not exist; correct the path, or clone it there\n"
     )
 
 
 def test_report_writes_the_newest_or_the_one_that_is_named(pile: World) -> None:
-    told(pile, "out/cart.xml")
-    told(pile, "out/deep/card.xml")
+    analyze_json(pile, "out/cart.xml")
+    analyze_json(pile, "out/deep/card.xml")
     shutil.rmtree(pile.folder / "interlock-report")
     assert pile.say("report").out.splitlines()[0] == "card"
     one = pile.say("report", "1", "--json")
     assert (one.code, one.json["suite_id"], one.json["status"]) == (0, 1, "waiting")
     assert [Path(file).name for file in one.json["files"]] == [*REPORT, "jira-drafts"]
     none = pile.say("report", "9")
-    assert none == Said(
+    assert none == CliResult(
         1, "", "interlock: there is no suite 9; 'interlock analyze SOURCE' makes one\n"
     )
 

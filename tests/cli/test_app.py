@@ -26,18 +26,18 @@ ANY = "'interlock run', 'analyze', 'deliver' or 'epic run'"
 def test_with_json_an_error_is_an_object_too(
     world: World, words: tuple[str, ...], code: int, problem: str
 ) -> None:
-    said = world.say_all(*words, "--json")
-    assert said.code == code
-    assert said.json["exit_code"] == code
-    assert problem in said.json["error"]
-    assert problem in said.err
+    result = world.say_all(*words, "--json")
+    assert result.code == code
+    assert result.json["exit_code"] == code
+    assert problem in result.json["error"]
+    assert problem in result.err
     without = world.say_all(*words)
     assert (without.code, without.out) == (code, "")
 
 
 def test_json_of_another_command_is_not_ours(world: World) -> None:
-    said = world.say_all("conform", "--timeout", "x", "--", "watch", "--json")
-    assert (said.code, said.out) == (2, "")
+    result = world.say_all("conform", "--timeout", "x", "--", "watch", "--json")
+    assert (result.code, result.out) == (2, "")
 
 
 @pytest.mark.parametrize(

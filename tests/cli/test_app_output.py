@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import COMMAND, LIMIT, Said, World
+from tests.cli.world import COMMAND, LIMIT, CliResult, World
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -124,21 +124,21 @@ def test_help_of_the_manual_flow_and_of_the_analyst(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert world.hand("--help") == Said(0, ASTERISK, "")
-    assert world.say("analyst", "--help") == Said(0, ANALYST, "")
+    assert world.hand("--help") == CliResult(0, ASTERISK, "")
+    assert world.say("analyst", "--help") == CliResult(0, ANALYST, "")
 
 
 @pytest.mark.parametrize("verb", BY_HAND)
 def test_every_verb_of_the_manual_flow_speaks_json(world: World, verb: str) -> None:
-    said = world.hand(verb, "--help")
-    assert said.code == 0
-    assert "  --json " in said.out
+    result = world.hand(verb, "--help")
+    assert result.code == 0
+    assert "  --json " in result.out
 
 
 def test_help_shows_the_verbs_as_a_user_meets_them(world: World) -> None:
-    said = world.type("--help", env={"COLUMNS": "80"})
-    assert (said.code, said.err) == (0, "")
-    assert said.out == HELP
+    result = world.type("--help", env={"COLUMNS": "80"})
+    assert (result.code, result.err) == (0, "")
+    assert result.out == HELP
 
 
 def verbs(group: TyperGroup | None = None, above: tuple[str, ...] = ()) -> Iterator[list[str]]:
@@ -155,13 +155,13 @@ def verbs(group: TyperGroup | None = None, above: tuple[str, ...] = ()) -> Itera
 
 @pytest.mark.parametrize("words", [*verbs()], ids=" ".join)
 def test_every_verb_speaks_json(world: World, words: list[str]) -> None:
-    said = world.say(*words, "--help")
-    assert said.code == 0
-    assert "  --json " in said.out
+    result = world.say(*words, "--help")
+    assert result.code == 0
+    assert "  --json " in result.out
 
 
 def test_version(world: World) -> None:
-    assert world.say("--version") == Said(0, "interlock 0.1.0\n", "")
+    assert world.say("--version") == CliResult(0, "interlock 0.1.0\n", "")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_version(world: World) -> None:
 )
 def test_wrong_words_are_a_usage_error_and_touch_nothing(world: World, words: list[str]) -> None:
     triage.lay_out(world)
-    said = world.say(*words)
-    assert said.code == 2
-    assert "Traceback" not in said.err
+    result = world.say(*words)
+    assert result.code == 2
+    assert "Traceback" not in result.err
     assert not world.db.parent.exists()
 
 
@@ -211,9 +211,9 @@ def test_text_that_the_terminal_cannot_show_is_escaped(world: World) -> None:
     triage.lay_out(world).cases("A")
     world.write("scout.yaml", '"*": {look: {answer: {confidence: 1, note: "größer …"}}}')
     world.say(*triage.RUN)
-    said = world.type("explain", "A", env={"PYTHONIOENCODING": "ascii"})
-    assert (said.code, said.err) == (0, "")
-    assert '"note":"gr\\xf6\\xdfer \\u2026"' in said.out
+    result = world.type("explain", "A", env={"PYTHONIOENCODING": "ascii"})
+    assert (result.code, result.err) == (0, "")
+    assert '"note":"gr\\xf6\\xdfer \\u2026"' in result.out
 
 
 def test_flags_go_before_the_environment_and_that_before_the_project(world: World) -> None:
@@ -233,7 +233,7 @@ def test_flags_go_before_the_environment_and_that_before_the_project(world: Worl
         env={"INTERLOCK_DB": "env.db", "INTERLOCK_PARALLEL": "4"},
     )
 
-    assert [said.code for said in (project, environment, flags)] == [3, 3, 0]
+    assert [result.code for result in (project, environment, flags)] == [3, 3, 0]
     options = [
         world.say("runs", "--json", "--db", f"{name}.db").json["runs"][0]["options"]
         for name in ("project", "env", "flag")
@@ -281,7 +281,7 @@ BEHIND = "alone or after 'role.ROLE.' or 'day.'"
 def test_a_project_file_that_is_wrong(world: World, toml: str, problem: str) -> None:
     triage.lay_out(world)
     world.write("interlock.toml", toml)
-    assert world.say(*triage.RUN, "--json") == Said(2, "", f"interlock: {problem}\n")
+    assert world.say(*triage.RUN, "--json") == CliResult(2, "", f"interlock: {problem}\n")
     assert not world.db.parent.exists()
 
 
@@ -292,7 +292,7 @@ def test_an_environment_that_is_wrong(
     triage.lay_out(world)
     monkeypatch.setenv("INTERLOCK_PARALLEL", value)
     problem = f"interlock: parallel (INTERLOCK_PARALLEL) must be a number from 1, not {value!r}\n"
-    assert world.say(*triage.RUN) == Said(2, "", problem)
+    assert world.say(*triage.RUN) == CliResult(2, "", problem)
 
 
 def test_help_loads_no_verb() -> None:
@@ -310,10 +310,10 @@ def test_help_loads_no_verb() -> None:
 def test_each_verb_says_of_itself_what_help_says_of_it() -> None:
     root = get_group(app)
     for group in VERBS.values():
-        for name, (_, said) in group.items():
+        for name, (_, result) in group.items():
             command = root.get_command(None, name)  # type: ignore[arg-type]
             assert command is not None
-            assert command.get_short_help_str(200).startswith(said.removesuffix(".")), name
+            assert command.get_short_help_str(200).startswith(result.removesuffix(".")), name
 
 
 def test_both_commands_say_their_version(world: World) -> None:

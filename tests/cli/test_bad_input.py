@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 CASES = "cases.jsonl"
 ID_RULE = "letters, digits, '.', '_', '#' and '-', at most 128, starting with a letter or digit"
@@ -99,9 +99,9 @@ def test_a_hostile_circuit(world: World, name: str) -> None:
     text, problem = CIRCUITS[name]
     world.write("bad.yaml", text)
     sentence = f"interlock: bad.yaml:{problem}\n"
-    assert _run(world, "bad.yaml") == Said(2, "", sentence)
-    assert world.say("circuit", "show", "bad.yaml", "--json") == Said(2, "", sentence)
-    assert world.say("simulate", "bad.yaml") == Said(2, "", sentence)
+    assert _run(world, "bad.yaml") == CliResult(2, "", sentence)
+    assert world.say("circuit", "show", "bad.yaml", "--json") == CliResult(2, "", sentence)
+    assert world.say("simulate", "bad.yaml") == CliResult(2, "", sentence)
     found = world.say("circuit", "verify", "bad.yaml", "--json")
     assert (found.code, found.err) == (6, "")
     assert [each["id"] for each in found.json["findings"]] == ["circuit.unreadable"]
@@ -111,17 +111,17 @@ def test_a_hostile_circuit(world: World, name: str) -> None:
 def test_a_circuit_of_ten_megabytes(world: World) -> None:
     triage.lay_out(world)
     world.write("bad.yaml", triage.CIRCUIT + "#" * 10_000_000)
-    said = _run(world, "bad.yaml")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("interlock: bad.yaml has ")
-    assert "4,000,000" in said.err
+    result = _run(world, "bad.yaml")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("interlock: bad.yaml has ")
+    assert "4,000,000" in result.err
 
 
 def test_a_prompt_file_that_is_missing(world: World) -> None:
     triage.lay_out(world)
     world.write("bad.yaml", _with("Look at {{ case.topic }}.", "look.md"))
     missing = world.folder / "look.md"
-    assert _run(world, "bad.yaml") == Said(
+    assert _run(world, "bad.yaml") == CliResult(
         2,
         "",
         f"interlock: bad.yaml: prompt 'look.md': {missing} cannot be read: "
@@ -135,7 +135,7 @@ def test_a_prompt_file_that_is_missing(world: World) -> None:
 def test_a_hostile_id(world: World, case_id: str) -> None:
     triage.lay_out(world).cases(case_id)
     sentence = f"interlock: cases.jsonl:1: {case_id[:60]!r} is no case id: {ID_RULE}\n"
-    assert _run(world) == Said(2, "", sentence)
+    assert _run(world) == CliResult(2, "", sentence)
     assert not world.db.parent.exists()
     assert world.say("explain", case_id).code in (1, 2)
 
@@ -155,7 +155,7 @@ def test_a_hostile_id(world: World, case_id: str) -> None:
 )
 def test_cases_that_do_not_go_together(world: World, text: str, problem: str) -> None:
     triage.lay_out(world).write(CASES, text)
-    assert _run(world) == Said(2, "", f"interlock: cases.jsonl{problem}\n")
+    assert _run(world) == CliResult(2, "", f"interlock: cases.jsonl{problem}\n")
     assert not world.db.parent.exists()
 
 
@@ -178,22 +178,22 @@ def test_cases_that_do_not_go_together(world: World, text: str, problem: str) ->
 )
 def test_a_line_that_is_no_case(world: World, line: str) -> None:
     triage.lay_out(world).write(CASES, f'{{"id": "first"}}\n{line}\n')
-    said = _run(world)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("interlock: cases.jsonl:2: ")
-    assert said.err.endswith(f"; {EXAMPLE}\n")
+    result = _run(world)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("interlock: cases.jsonl:2: ")
+    assert result.err.endswith(f"; {EXAMPLE}\n")
     assert not world.db.parent.exists()
 
 
 def test_cases_that_cannot_be_read(world: World) -> None:
     triage.lay_out(world)
     (world.folder / CASES).write_bytes(b'{"id": "A", "x": "\xff"}\n')
-    said = _run(world)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("interlock: cases.jsonl:1: ")
+    result = _run(world)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("interlock: cases.jsonl:1: ")
     (world.folder / CASES).unlink()
     missing = "interlock: cases.jsonl cannot be read: No such file or directory\n"
-    assert _run(world) == Said(2, "", missing)
+    assert _run(world) == CliResult(2, "", missing)
 
 
 NO_DATABASE = "this is not an Interlock database: move it away or name another with --db"
@@ -229,9 +229,9 @@ def test_a_database_that_cannot_be_used_is_left_as_it_is(world: World, name: str
     spoil(world)
     before = world.db.read_bytes()
     for words in (triage.RUN, ["resume"], ["status"], ["explain", "A"], ["answer", "1", "approve"]):
-        said = world.say(*words)
-        assert (said.code, said.out) == (1, "")
-        assert said.err.startswith(f"interlock: .interlock/interlock.db: {problem}")
+        result = world.say(*words)
+        assert (result.code, result.out) == (1, "")
+        assert result.err.startswith(f"interlock: .interlock/interlock.db: {problem}")
     assert world.db.read_bytes() == before
     assert world.say("doctor").code == 6
 
@@ -243,8 +243,8 @@ def test_a_database_that_is_a_folder(world: World) -> None:
             f"interlock: the database {flag} is a folder; name a file, "
             "for example .interlock/interlock.db\n"
         )
-        assert world.say(*triage.RUN, "--db", flag) == Said(2, "", folder)
-        assert world.say("status", "--db", flag) == Said(2, "", folder)
+        assert world.say(*triage.RUN, "--db", flag) == CliResult(2, "", folder)
+        assert world.say("status", "--db", flag) == CliResult(2, "", folder)
 
 
 def test_a_database_that_another_program_has_locked(world: World) -> None:
@@ -252,9 +252,9 @@ def test_a_database_that_another_program_has_locked(world: World) -> None:
     other = sqlite3.connect(world.db, isolation_level=None)
     other.execute("begin exclusive")
     try:
-        said = world.say(*triage.RUN)
-        assert (said.code, said.out) == (1, "")
-        assert said.err.startswith(
+        result = world.say(*triage.RUN)
+        assert (result.code, result.out) == (1, "")
+        assert result.err.startswith(
             "interlock: .interlock/interlock.db: another program holds it locked: "
             "close that program and try again"
         )
@@ -270,17 +270,17 @@ def test_a_database_that_is_read_only(world: World) -> None:
     world.db.parent.chmod(0o555)
     try:
         for words in (triage.RUN, ("resume",)):
-            said = _bound(world, *words)
-            assert (said.code, said.out) == (1, "")
-            assert said.err.startswith(
+            result = _bound(world, *words)
+            assert (result.code, result.out) == (1, "")
+            assert result.err.startswith(
                 "interlock: .interlock/interlock.db: it is read-only: make the file and its folder "
                 "writable, or use --db elsewhere"
             )
         found = _bound(world, "doctor")
         assert found.code == 6
         assert "read-only; make the file and its folder writable, or use --db" in found.out
-        said = _bound(world, "explain", "B")
-        assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+        result = _bound(world, "explain", "B")
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     finally:
         world.db.parent.chmod(0o755)
 
@@ -289,8 +289,8 @@ def test_an_agent_that_prints_a_hundred_megabytes(world: World) -> None:
     triage.lay_out(world).cases("A")
     flood = "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)"
     agent = world.write("flood.py", flood)
-    said = world.say(*triage.RUN[:-1], f"exec:{sys.executable} {agent}")
-    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
+    result = world.say(*triage.RUN[:-1], f"exec:{sys.executable} {agent}")
+    assert result.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
     assert "unreadable: the answer is longer than 1,048,576 bytes" in world.say("status").out
     assert world.db.stat().st_size < 1_000_000
 
@@ -313,14 +313,14 @@ def test_an_answer_that_cannot_be_used_is_refused_and_kept(
 ) -> None:
     triage.lay_out(world).cases("A")
     world.write("answer.txt", answer)
-    said = world.say(*triage.RUN[:-1], "exec:cat answer.txt")
-    assert said.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
+    result = world.say(*triage.RUN[:-1], "exec:cat answer.txt")
+    assert result.out.startswith("run 1: unhealthy; 1 dropped; 1 dispatch\n")
     refused = world.say("explain", "A", "--json").json["dispatches"][0]["refused"]
     assert [each["reason"] for each in refused] == [word]
     assert answer.startswith(refused[0]["content"])
 
 
-def _bound(world: World, *words: str) -> Said:
+def _bound(world: World, *words: str) -> CliResult:
     """The command, bound by the rights of files even for root."""
     bound = ("setpriv", "--bounding-set", "-dac_override", "--")
     return world.type(*words, before=bound if os.getuid() == 0 else ())
@@ -333,5 +333,5 @@ def _execute(world: World, statement: str) -> None:
     connection.close()
 
 
-def _run(world: World, circuit: str = "triage") -> Said:
+def _run(world: World, circuit: str = "triage") -> CliResult:
     return world.say("run", circuit, "--cases", CASES, "--agent", "script:scout.yaml")

@@ -32,7 +32,7 @@ from tests.cli.reds import (
     TYPE,
     junit,
 )
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 from interlock.journal.database import hold_writer_lock
 
@@ -72,12 +72,12 @@ def reviewable(world: World, at_review: Path) -> World:
 
 def begin(world: World) -> World:
     world.write("red.xml", junit(KEY, TYPE, DISK))
-    said = world.hand("cursor", "--launch", "red.xml", "--recall-asked")
-    assert (said.code, said.err) == (0, "suite 1 (red): 3 new cases\n")
+    result = world.hand("cursor", "--launch", "red.xml", "--recall-asked")
+    assert (result.code, result.err) == (0, "suite 1 (red): 3 new cases\n")
     return world
 
 
-def save(world: World, answer: Any, case: str = "C1", *more: str) -> Said:
+def save(world: World, answer: Any, case: str = "C1", *more: str) -> CliResult:
     world.write("answer.json", json.dumps(answer))
     return world.hand("save", "-f", "answer.json", "--case-id", case, *more)
 
@@ -85,8 +85,8 @@ def save(world: World, answer: Any, case: str = "C1", *more: str) -> Said:
 def go(world: World, *answers: Any, case: str = "C1") -> dict[str, Any]:
     """Save these, one after the other; how the case stands then."""
     for answer in answers:
-        said = save(world, answer, case)
-        assert (said.code, said.err) == (0, "")
+        result = save(world, answer, case)
+        assert (result.code, result.err) == (0, "")
     return state(world, case)
 
 
@@ -220,9 +220,9 @@ def test_a_case_sent_back_too_often_ends_in_error(begun: World) -> None:
     found = go(begun, MISS, TRIAGE, PLACE, *([CAUSE, ALONE, back] * 4))
     assert (found["status"], found["current_step"]) == ("error", "UNRESOLVED")
     assert rules(found)[-1] == "H13-spent"
-    said = save(begun, CAUSE)
+    result = save(begun, CAUSE)
     told = "asterisk: case C1 of run 1 waits for no answer: it is UNRESOLVED\n"
-    assert said == Said(1, "", told)
+    assert result == CliResult(1, "", told)
 
 
 def test_overturn_writes_the_humans_words(reviewable: World) -> None:
@@ -263,8 +263,8 @@ def test_an_answer_that_cannot_be_is_refused_and_nothing_is_lost(
 ) -> None:
     before = state(reviewable)
     papers = files(reviewable)
-    said = save(reviewable, answer)
-    assert said == Said(2, "", f"asterisk: answer.json: {problem} Nothing was saved\n")
+    result = save(reviewable, answer)
+    assert result == CliResult(2, "", f"asterisk: answer.json: {problem} Nothing was saved\n")
     assert (state(reviewable), files(reviewable)) == (before, papers)
     assert reviewable.hand("cursor").code == 0
     assert go(reviewable, APPROVE)["current_step"] == F6
@@ -272,9 +272,11 @@ def test_an_answer_that_cannot_be_is_refused_and_nothing_is_lost(
 
 def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: World) -> None:
     go(begun, MISS)
-    said = save(begun, {**TRIAGE, "defect_type_hypothesis": "zz999"})
-    assert said.code == 0
-    assert "the last answer could not be used. 'zz999' is not a defect code; use one of" in said.out
+    result = save(begun, {**TRIAGE, "defect_type_hypothesis": "zz999"})
+    assert result.code == 0
+    assert (
+        "the last answer could not be used. 'zz999' is not a defect code; use one of" in result.out
+    )
     assert state(begun)["current_step"] == F1
     again = (home(begun) / "prompt-f1-loop-2.md").read_text()
     assert "'zz999' is not a defect code" in again
@@ -305,10 +307,10 @@ def test_wrong_words_change_nothing(
     begun.write("other.json", json.dumps({"dispatch_id": 99, "data": MISS}))
     begun.write("green.xml", junit())
     before = (state(begun), files(begun), rows(begun, "select count(*) from suites"))
-    said = begun.hand(*words, "--json")
-    assert (said.code, said.out) == (code, "")
-    assert problem in said.err
-    assert said.err.count("\n") <= 2
+    result = begun.hand(*words, "--json")
+    assert (result.code, result.out) == (code, "")
+    assert problem in result.err
+    assert result.err.count("\n") <= 2
     assert (state(begun), files(begun), rows(begun, "select count(*) from suites")) == before
 
 
@@ -319,8 +321,8 @@ def test_a_wrapper_with_the_right_number_is_taken(begun: World) -> None:
 
 def test_a_batch_writes_out_every_open_case(begun: World) -> None:
     go(begun, *PLAIN.values())
-    said = begun.hand("cursor", "--batch", "--json")
-    told = said.json["cases"]
+    result = begun.hand("cursor", "--batch", "--json")
+    told = result.json["cases"]
     assert [(each["case_id"], each["step"]) for each in told] == [("C2", F0), ("C3", F0)]
     assert all(Path(each["prompt_path"]).is_file() for each in told)
     for case in ("C2", "C3"):
@@ -328,15 +330,17 @@ def test_a_batch_writes_out_every_open_case(begun: World) -> None:
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
     go(begun, infra, APPROVE, DRAFT, case="C3")
     go(begun, *list(PLAIN.values())[1:], case="C2")
-    assert begun.hand("cursor", "--batch") == Said(1, "", "asterisk: suite 1 has no open case\n")
+    assert begun.hand("cursor", "--batch") == CliResult(
+        1, "", "asterisk: suite 1 has no open case\n"
+    )
     assert rows(begun, "select status from suites") == [("closed",)]
 
 
 def test_saving_while_another_process_works_leaves_the_answer_for_it(begun: World) -> None:
     with hold_writer_lock(begun.db):
-        said = save(begun, MISS)
+        result = save(begun, MISS)
         told = "saved the answer of C1 to step F0_RECALL; the running process takes it\n"
-        assert said == Said(0, told, "")
+        assert result == CliResult(0, told, "")
         kept = save(begun, MISS, "C1", "--json").json
         assert kept == {
             "run_id": 1,
@@ -399,17 +403,17 @@ def test_killed_in_the_middle_of_saving_a_case_goes_the_same_way(begun: World) -
 def test_cursor_on_a_suite_that_an_agent_answers_says_who_is_asked(world: World) -> None:
     world.write("red.xml", junit(KEY))
     assert world.say("analyze", "red.xml").code == 4
-    said = world.hand("cursor", "--case-id", "C1")
+    result = world.hand("cursor", "--case-id", "C1")
     waits = world.say("inbox", "--json").json["questions"][0]["question_id"]
     told = f"open at F5_REVIEW: 'interlock answer {waits} approve', see 'interlock inbox'\n"
-    assert said == Said(0, f"case C1 (number 1) is {told}", "")
+    assert result == CliResult(0, f"case C1 (number 1) is {told}", "")
 
 
 def test_a_review_by_hand_is_not_answered_at_the_inbox(reviewable: World) -> None:
     asked = reviewable.say("inbox", "--json").json["questions"][0]["question_id"]
-    said = reviewable.say("answer", str(asked), "approve")
+    result = reviewable.say("answer", str(asked), "approve")
     hint = "'interlock save C1 --run 1 -f FILE'"
-    assert said == Said(1, "", f"interlock: question {asked} is answered by hand: {hint}\n")
+    assert result == CliResult(1, "", f"interlock: question {asked} is answered by hand: {hint}\n")
 
 
 def test_status_reads_well(begun: World) -> None:
@@ -442,11 +446,11 @@ def test_the_files_are_a_projection_and_losing_them_loses_nothing(reviewable: Wo
 
 def test_by_analyze_the_steps_are_written_out_too_and_the_review_with_them(world: World) -> None:
     world.write("red.xml", junit(DISK))
-    said = world.say("analyze", "red.xml", "--dispatch", "manual")
+    result = world.say("analyze", "red.xml", "--dispatch", "manual")
     place = ".asterisk/investigations/1/1"
     verbs = "'interlock save C1 -f FILE' and 'interlock resume 1'"
     told = f"case C1 waits for an answer to {place}/prompt-f1.md: {verbs}"
-    assert (said.code, said.out.splitlines()[-1]) == (4, told)
+    assert (result.code, result.out.splitlines()[-1]) == (4, told)
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
     world.write("answer.json", json.dumps(infra))
     assert world.say("save", "C1", "-f", "answer.json").code == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.cli.reds import APPROVE, CAUSE, DRAFT, F3, MISS, TRIAGE
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 ITEM = 1697136
 FAILURES = [
@@ -23,15 +23,15 @@ def begun(world: World) -> World:
     return world
 
 
-def save(world: World, answer: dict[str, Any], case: str = "1") -> Said:
+def save(world: World, answer: dict[str, Any], case: str = "1") -> CliResult:
     world.write("answer.json", json.dumps(answer))
     return world.hand("save", "-f", "answer.json", "--case-id", case)
 
 
 def test_each_call_tells_what_was_decided_and_by_which_values(begun: World) -> None:
-    said = save(begun, {**MISS, "confidence": 0.25})
+    result = save(begun, {**MISS, "confidence": 0.25})
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
-    assert said.out == (
+    assert result.out == (
         "C1 F0_RECALL H2: It has not been seen before. (match = false)\n"
         f"case C1 (number 1) is at F1_TRIAGE: answer {where / 'prompt-f1.md'}\n"
         "  then: asterisk save -f ARTIFACT.json --case-id 1 --suite-id 1\n"
@@ -42,9 +42,9 @@ def test_each_call_tells_what_was_decided_and_by_which_values(begun: World) -> N
 def test_a_case_that_is_over_says_where_its_papers_are(begun: World) -> None:
     for answer in (MISS, {**TRIAGE, "symptom_category": "infra"}, APPROVE):
         assert save(begun, answer).code == 0
-    said = save(begun, DRAFT)
+    result = save(begun, DRAFT)
     where = begun.folder / ".asterisk" / "investigations" / "1" / "1"
-    assert said.out.splitlines() == [
+    assert result.out.splitlines() == [
         "C1 F6_REPORT H16: Reported.",
         f"case C1 (number 1) is ended at DONE; its files are in {where}",
     ]
@@ -61,20 +61,20 @@ def test_a_case_is_named_by_number_by_name_or_by_its_item(
 
 @pytest.mark.parametrize("word", ["3", "C3", "1697137", "9" * 5000, "-1", "0", "²", "", "x"])
 def test_a_case_that_is_not_there_is_named(begun: World, word: str) -> None:
-    said = begun.hand("status", "--case-id", word)
+    result = begun.hand("status", "--case-id", word)
     if word:
-        assert (said.code, said.out) == (1, "")
-        assert said.err == f"asterisk: suite 1 has no case {word[:80]!r}; it has C1, C2\n"
+        assert (result.code, result.out) == (1, "")
+        assert result.err == f"asterisk: suite 1 has no case {word[:80]!r}; it has C1, C2\n"
     else:
-        assert said.out.startswith("case C1 "), "the first open one"
+        assert result.out.startswith("case C1 "), "the first open one"
 
 
 def test_other_thresholds_begin_another_suite(begun: World) -> None:
-    said = begun.hand("cursor", "--launch", "launch.json", "--set", "recall_hit=0.9")
-    assert "a suite keeps the thresholds it began with; --new begins another" in said.err
+    result = begun.hand("cursor", "--launch", "launch.json", "--set", "recall_hit=0.9")
+    assert "a suite keeps the thresholds it began with; --new begins another" in result.err
     again = ("cursor", "--launch", "launch.json", "--set", "recall_hit=0.9", "--new")
-    said = begun.hand(*again, "--recall-asked", "--json")
-    assert said.json["cases"][0]["suite_id"] == 2
+    result = begun.hand(*again, "--recall-asked", "--json")
+    assert result.json["cases"][0]["suite_id"] == 2
     hit = {"match": True, "confidence": 0.85, "reasoning": "alike"}
     out = save(begun, hit, "3").out
     assert out.startswith("C1 F0_RECALL H3: ")
@@ -83,9 +83,9 @@ def test_other_thresholds_begin_another_suite(begun: World) -> None:
 
 @pytest.mark.parametrize("words", [("--set", "recall_hit=0.3"), ("--new",), ("--recall-asked",)])
 def test_what_would_change_nothing_is_refused(begun: World, words: tuple[str, ...]) -> None:
-    said = begun.hand("cursor", *words)
-    assert (said.code, said.out) == (2, "")
-    assert "add --launch SOURCE" in said.err
+    result = begun.hand("cursor", *words)
+    assert (result.code, result.out) == (2, "")
+    assert "add --launch SOURCE" in result.err
 
 
 def test_an_artifact_that_names_its_item_is_for_that_case(begun: World) -> None:
@@ -93,8 +93,8 @@ def test_an_artifact_that_names_its_item_is_for_that_case(begun: World) -> None:
     for answer in (MISS, {**TRIAGE, "candidate_repos": ["a"]}):
         assert save(begun, answer, "1").code == save(begun, answer, "2").code == 0
     begun.write("own.json", json.dumps({**CAUSE, "case_ids": [1]}))
-    said = begun.hand("save", "-f", "own.json")
-    assert "case C2 (number 2) is at F4_CORRELATE" in said.out
+    result = begun.hand("save", "-f", "own.json")
+    assert "case C2 (number 2) is at F4_CORRELATE" in result.out
     assert begun.hand("status", "--case-id", "1", "--json").json["current_step"] == F3
 
 
@@ -111,16 +111,16 @@ def test_an_artifact_that_names_no_case_of_ours_is_for_the_first_open_one(
     begun: World, items: Any, told: str
 ) -> None:
     begun.write("own.json", json.dumps({**CAUSE, "case_ids": items}))
-    said = begun.hand("save", "-f", "own.json")
-    assert said.code == 2
-    assert told in said.err
+    result = begun.hand("save", "-f", "own.json")
+    assert result.code == 2
+    assert told in result.err
 
 
 def test_cursor_takes_an_answer_that_lies_in_its_place(begun: World) -> None:
     folder = begun.folder / ".asterisk" / "investigations" / "1" / "1"
     (folder / "recall-result.json").write_text(json.dumps(MISS))
-    said = begun.hand("cursor")
-    assert said.out.startswith("C1 F0_RECALL H2: ")
+    result = begun.hand("cursor")
+    assert result.out.startswith("C1 F0_RECALL H2: ")
     assert json.loads((folder / "recall-result.json").read_text()) == MISS
     assert not [*folder.glob("*replaced*")]
 
@@ -138,11 +138,11 @@ def test_cursor_says_why_what_lies_there_is_not_taken(
 ) -> None:
     place = begun.folder / ".asterisk" / "investigations" / "1" / "1" / "recall-result.json"
     place.write_text(content)
-    said = begun.hand("cursor")
-    assert said.code == 0
-    assert said.err.startswith(f"note: {place}: ")
-    assert told in said.err
-    assert "is at F0_RECALL" in said.out
+    result = begun.hand("cursor")
+    assert result.code == 0
+    assert result.err.startswith(f"note: {place}: ")
+    assert told in result.err
+    assert "is at F0_RECALL" in result.out
     assert place.read_text() == content
 
 
@@ -152,7 +152,7 @@ def test_an_earlier_answer_is_none_to_an_asking_that_was_not_written_out(begun: 
     signal = json.loads((folder / "signal.json").read_text())
     (folder / "signal.json").write_text(json.dumps({**signal, "dispatch_id": 99}))
     (folder / "recall-result.json").write_text(json.dumps(MISS))
-    said = begun.hand("cursor")
-    assert (said.code, said.err) == (0, "")
-    assert "is at F0_RECALL" in said.out
+    result = begun.hand("cursor")
+    assert (result.code, result.err) == (0, "")
+    assert "is at F0_RECALL" in result.out
     assert not (folder / "recall-result.json").exists()

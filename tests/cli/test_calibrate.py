@@ -13,9 +13,9 @@ from interlock.rca.calibration.scenario import find_scenario
 
 
 def test_scenarios_are_listed(world: World) -> None:
-    said = world.say("calibrate", "scenarios")
-    assert (said.code, said.err) == (0, "")
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
+    result = world.say("calibrate", "scenarios")
+    assert (result.code, result.err) == (0, "")
+    assert [line.split()[:2] for line in result.out.splitlines()[1:]] == [
         ["data-pipeline", "30"],
         ["mobile-backend", "16"],
         ["network-daemon", "24"],
@@ -33,10 +33,10 @@ def test_a_sound_scenario_passes_and_a_broken_one_is_told(world: World) -> None:
     plain["cases"][0]["rca_id"] = "R9"
     plain["cases"][0]["symptom_id"] = ""
     world.write("bad.json", json.dumps(plain))
-    said = world.say("calibrate", "check", "bad.json")
-    assert said.code == 6
-    assert "error: C1: rca_id names 'R9', which does not exist [unknown-id]" in said.out
-    assert said.out.endswith("not sound\n")
+    result = world.say("calibrate", "check", "bad.json")
+    assert result.code == 6
+    assert "error: C1: rca_id names 'R9', which does not exist [unknown-id]" in result.out
+    assert result.out.endswith("not sound\n")
     found = world.say("calibrate", "check", "bad.json", "--json")
     assert found.code == 6
     assert not found.json["sound"]
@@ -47,9 +47,9 @@ def test_check_takes_a_shipped_name_and_refuses_what_is_no_scenario(world: World
     assert world.say("calibrate", "check", "mobile-backend").code == 0
     world.write("odd.json", "{")
     for name in ("odd.json", "nowhere.json", "."):
-        said = world.say("calibrate", "check", name)
-        assert (said.code, said.out) == (2, "")
-        assert said.err.count("\n") == 1
+        result = world.say("calibrate", "check", name)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.count("\n") == 1
 
 
 def results(folder: Path) -> None:
@@ -63,10 +63,10 @@ def results(folder: Path) -> None:
 
 def test_two_results_are_compared(world: World) -> None:
     results(world.folder)
-    said = world.say("calibrate", "compare", "a.json", "b.json")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("web-shop, 60 cases: A agent a, B agent b\n")
-    assert "more than noise: M1" in said.out
+    result = world.say("calibrate", "compare", "a.json", "b.json")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("web-shop, 60 cases: A agent a, B agent b\n")
+    assert "more than noise: M1" in result.out
     found = world.say("calibrate", "compare", "a.json", "b.json", "--json").json
     first = found["differences"][0]
     assert (first["id"], first["b"], first["verdict"]) == ("M1", 1.0, "better")
@@ -76,7 +76,7 @@ def test_what_cannot_be_compared_is_a_usage_error(world: World) -> None:
     results(world.folder)
     world.write("odd.json", "[]")
     for words in (("a.json", "odd.json"), ("gone.json", "a.json"), ("a.json", ".")):
-        said = world.type("calibrate", "compare", *words)
-        assert (said.code, said.out) == (2, "")
-        assert "Traceback" not in said.err
-        assert said.err.count("\n") == 1
+        result = world.type("calibrate", "compare", *words)
+        assert (result.code, result.out) == (2, "")
+        assert "Traceback" not in result.err
+        assert result.err.count("\n") == 1

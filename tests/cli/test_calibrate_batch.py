@@ -10,7 +10,7 @@ import pytest
 from tests.cli.rca_oracle import Answers
 from tests.cli.test_calibrate_run import put, rows
 from tests.cli.test_watched import noted, watched
-from tests.cli.world import Said, World, until
+from tests.cli.world import CliResult, World, until
 from tests.rca.calibration.seeds_form import scenario
 
 from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
@@ -46,13 +46,13 @@ TABLE: dict[str, Answers] = {
 }
 
 
-def calibrated(world: World, *words: str) -> Said:
+def calibrated(world: World, *words: str) -> CliResult:
     return world.say("calibrate", "--scenario", put(world), *BATCH, *words)
 
 
-def told(said: Said) -> list[dict[str, Any]]:
+def read_reports(outcome: CliResult) -> list[dict[str, Any]]:
     """What was found, without times."""
-    results = [each["result"] for each in said.json["records"]]
+    results = [each["result"] for each in outcome.json["records"]]
     for result in results:
         result.pop("wall_clock_ms")
         result["steps"] = [{**step, "wall_clock_ms": 0} for step in result["steps"]]
@@ -82,14 +82,14 @@ def calm(tmp_path: Path) -> list[dict[str, Any]]:
     folder.mkdir()
     world = World(folder)
     with watched(world, TABLE, "batch"):
-        return told(calibrated(world))
+        return read_reports(calibrated(world))
 
 
 def test_a_batched_calibration_works_as_the_seeds_say(world: World) -> None:
     with watched(world, TABLE, "batch"):
-        said = calibrated(world, "--batch-size", "3", "--token-budget", "9000000")
-    assert said.code == 0
-    assert said.json["scorecard"]["failed"] == 2  # C4 and C8 never say anything usable
+        outcome = calibrated(world, "--batch-size", "3", "--token-budget", "9000000")
+    assert outcome.code == 0
+    assert outcome.json["scorecard"]["failed"] == 2  # C4 and C8 never say anything usable
     suite = world.folder / ".asterisk" / "calibrate" / "1001"
     batches = [line for line in noted(world) if "batch" in line]
     assert [line["batch"] for line in batches] == list(range(1, len(batches) + 1))
@@ -107,10 +107,13 @@ def test_a_batched_calibration_works_as_the_seeds_say(world: World) -> None:
     assert manifest["status"] == "done"
     assert {each["status"] for each in manifest["signals"]} == {"done"}
     budget = json.loads((suite / "budget-status.json").read_text())
-    spent = sum(each["prompt_tokens_total"] + each["artifact_tokens_total"] for each in told(said))
+    spent = sum(
+        each["prompt_tokens_total"] + each["artifact_tokens_total"]
+        for each in read_reports(outcome)
+    )
     assert budget["total_budget"] == 9_000_000
     assert budget["used"] >= spent > 0
-    results = {each["case_id"]: each for each in told(said)}
+    results = {each["case_id"]: each for each in read_reports(outcome)}
     assert results["C2"]["actual_rca_id"] == results["C1"]["actual_rca_id"] != 0
     asked = {(line["case"], line["step"]) for line in noted(world) if "case" in line}
     assert ("C1", "F3_INVESTIGATE") in asked
@@ -120,9 +123,9 @@ def test_a_batched_calibration_works_as_the_seeds_say(world: World) -> None:
 def test_one_case_after_another_where_files_are_single(world: World) -> None:
     with watched(world, TABLE):
         words = ("--scenario", put(world), "--dispatch", "file", "--runs", "2", "--json")
-        said = world.say("calibrate", *words)
-    assert said.code == 0
-    both = told(said)
+        outcome = world.say("calibrate", *words)
+    assert outcome.code == 0
+    both = read_reports(outcome)
     assert both[:12] == both[12:]
     answers = noted(world)
     assert len({line["id"] for line in answers}) == len(answers)
@@ -131,13 +134,13 @@ def test_one_case_after_another_where_files_are_single(world: World) -> None:
     assert order == sorted(order, key=lambda name: int(name[1:]))
     folder = world.folder / ".asterisk" / "calibrate" / "1001" / "1"
     assert {path.name for path in folder.iterdir()} >= {"signal.json", "prompt-recall.md"}
-    assert rows(said)["M18"] == sum(each["prompt_tokens_total"] for each in both[:12])
+    assert rows(outcome)["M18"] == sum(each["prompt_tokens_total"] for each in both[:12])
     papers = [
         path.read_text().partition("\n## Where to write\n") for path in folder.glob("prompt-*")
     ]
     assert all(where for _, where, _ in papers)
     counted = sum(len(prompt.encode()) // 4 for prompt, _, _ in papers)
-    assert told(said)[0]["prompt_tokens_total"] == counted
+    assert read_reports(outcome)[0]["prompt_tokens_total"] == counted
 
 
 @pytest.mark.soak
@@ -153,9 +156,9 @@ def test_killed_in_a_batch_it_goes_on_and_finds_the_same(
             until(lambda: log.exists() and len(noted(world)) > goal, "it works")  # noqa: B023
             process.send_signal(signal.SIGKILL)
             process.communicate()
-        said = world.say(*words, "--resume")
-    assert said.code == 0
-    assert apart(told(said), calm) == {}
+        outcome = world.say(*words, "--resume")
+    assert outcome.code == 0
+    assert apart(read_reports(outcome), calm) == {}
     again = world.say(*words, "--resume")
     assert (again.code, again.out) == (1, "")
     assert "no unfinished calibration of this scenario" in again.err
@@ -165,11 +168,11 @@ def test_a_spent_budget_ends_it_with_what_is_there(
     world: World, calm: list[dict[str, Any]]
 ) -> None:
     with watched(world, TABLE, "batch"):
-        said = calibrated(world, "--token-budget", "40000")
-        assert said.code == 5
-        note = said.json["scorecard"]["about"]["note"]
+        outcome = calibrated(world, "--token-budget", "40000")
+        assert outcome.code == 5
+        note = outcome.json["scorecard"]["about"]["note"]
         assert note.startswith("PARTIAL (the token budget is spent): ")
-        assert 0 < said.json["scorecard"]["failed"] <= 12
+        assert 0 < outcome.json["scorecard"]["failed"] <= 12
         suite = world.folder / ".asterisk" / "calibrate" / "1001"
         budget = json.loads((suite / "budget-status.json").read_text())
         assert budget["used"] >= 40_000
@@ -180,7 +183,7 @@ def test_a_spent_budget_ends_it_with_what_is_there(
         more = calibrated(world, "--resume", "--token-budget", "9000000")
     assert more.code == 0
     assert more.json["scorecard"]["about"]["note"] == ""
-    assert apart(told(more), calm) == {}
+    assert apart(read_reports(more), calm) == {}
 
 
 def test_budgets_of_nothing_of_one_and_just_enough(
@@ -201,7 +204,7 @@ def test_budgets_of_nothing_of_one_and_just_enough(
         enough = calibrated(world, "--token-budget", str(used + used // 20))
         assert (whole.code, enough.code) == (0, 0)
         assert calibrated(world, "--token-budget", str(used // 2)).code == 5
-    assert apart(told(whole), calm) == {}
+    assert apart(read_reports(whole), calm) == {}
 
 
 CANARY = "zqxj"
@@ -243,9 +246,9 @@ def test_no_label_of_a_shipped_scenario_is_ever_written_for_an_agent(
     few = known.cases[:14]
     put(world, msgspec.to_builtins(msgspec.structs.replace(known, cases=few, candidates=())))
     with watched(world, {"*": TABLE["*"]}, "batch"):
-        said = calibrated(world, "--check-leaks")
-    assert said.code == 0
-    assert said.err.endswith("0 leaks in what agents were shown\n")
+        outcome = calibrated(world, "--check-leaks")
+    assert outcome.code == 0
+    assert outcome.err.endswith("0 leaks in what agents were shown\n")
     seen = 0
     for path in sorted((world.folder / ".asterisk").rglob("*")):
         assert CANARY not in str(path)
@@ -267,6 +270,6 @@ def test_a_leak_is_found_and_told(world: World) -> None:
     )
     words = ("--scenario", "lab.json", *BATCH, "--check-leaks", "--prompt-dir", "prompts")
     with watched(world, {"*": TABLE["*"]}, "batch"):
-        said = world.say("calibrate", *words)
-    assert said.code == 6
-    assert "message of C1: 'only the oracle knows this sentence'" in said.err
+        outcome = world.say("calibrate", *words)
+    assert outcome.code == 6
+    assert "message of C1: 'only the oracle knows this sentence'" in outcome.err

@@ -76,9 +76,9 @@ def results(world: World, *words: str) -> dict[str, dict[str, Any]]:
     repos = [{"name": "a"}, {"name": "b"}]
     put(world, {"name": "table", "cases": cases, "workspace": {"repos": repos}})
     agent = "script:table.json"
-    said = world.say("calibrate", "--scenario", "lab.json", "--agent", agent, *words, "--json")
-    assert said.code == 0
-    return {each["result"]["case_id"]: each["result"] for each in said.json["records"]}
+    result = world.say("calibrate", "--scenario", "lab.json", "--agent", agent, *words, "--json")
+    assert result.code == 0
+    return {each["result"]["case_id"]: each["result"] for each in result.json["records"]}
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 from tests.rca.calibration.seeds_form import scenario
 from tests.rca.calibration.worlds import small
 
@@ -17,13 +17,13 @@ def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json
     return name
 
 
-def rows(said: Said) -> dict[str, float]:
+def rows(outcome: CliResult) -> dict[str, float]:
     """Every metric, to the third decimal."""
-    told = said.json["scorecard"]["parts"][0]["rows"]
+    told = outcome.json["scorecard"]["parts"][0]["rows"]
     return {row["id"]: round(row["value"], 3) for row in told}
 
 
-def calibrated(world: World, *words: str) -> Said:
+def calibrated(world: World, *words: str) -> CliResult:
     return world.say("calibrate", "--scenario", put(world), *words, "--json")
 
 
@@ -37,13 +37,13 @@ PERFECT = {
 
 
 def test_the_stub_scores_as_the_ancestor_s_did(world: World) -> None:
-    said = calibrated(world, "--agent", "stub")
-    assert (said.code, said.err) == (0, "")
-    found = rows(said)
+    outcome = calibrated(world, "--agent", "stub")
+    assert (outcome.code, outcome.err) == (0, "")
+    found = rows(outcome)
     assert found.pop("M19") == round(0.85 + 0.15 * 10 / 11, 3)
     steps = sum(len(case["expected_path"]) for case in scenario()["cases"])
     assert found == {**PERFECT, "M18": 1000.0 * steps}
-    results = {each["result"]["case_id"]: each["result"] for each in said.json["records"]}
+    results = {each["result"]["case_id"]: each["result"] for each in outcome.json["records"]}
     assert results["C8"]["actual_defect_type"] == "en001"
     assert results["C8"]["actual_category"] == "environment"
     assert (results["C8"]["actual_rca_id"], results["C8"]["actual_rca_message"]) == (0, "")
@@ -55,13 +55,13 @@ def test_the_stub_scores_as_the_ancestor_s_did(world: World) -> None:
 
 @pytest.mark.parametrize("name", list_shipped_scenarios())
 def test_the_stub_goes_every_expected_way(world: World, name: str) -> None:
-    said = world.say("calibrate", "--scenario", name, "--agent", "stub", "--json")
-    found = rows(said)
-    assert said.code == 0
+    outcome = world.say("calibrate", "--scenario", name, "--agent", "stub", "--json")
+    found = rows(outcome)
+    assert outcome.code == 0
     assert {metric: found[metric] for metric in ("M1", "M2", "M3", "M12", "M16", "M17")} == (
         dict.fromkeys(("M1", "M2", "M3", "M12", "M16", "M17"), 1.0)
     )
-    assert said.json["scorecard"]["failed"] == 0
+    assert outcome.json["scorecard"]["failed"] == 0
 
 
 def test_in_families_one_case_is_investigated_for_the_others(world: World) -> None:
@@ -71,8 +71,8 @@ def test_in_families_one_case_is_investigated_for_the_others(world: World) -> No
         case.setdefault("expected_triage", plain["cases"][0]["expected_triage"])
     put(world, plain)
     words = ("--agent", "stub", "--parallel", "4", "--json")
-    said = world.say("calibrate", "--scenario", "lab.json", *words)
-    results = {each["result"]["case_id"]: each["result"] for each in said.json["records"]}
+    outcome = world.say("calibrate", "--scenario", "lab.json", *words)
+    results = {each["result"]["case_id"]: each["result"] for each in outcome.json["records"]}
     first, member = results["C1"], results["C2"]
     assert member["actual_rca_id"] == first["actual_rca_id"] != 0
     assert member["actual_path"] == ["F0", "F1", "F5", "F6"]
@@ -84,41 +84,45 @@ def test_in_families_one_case_is_investigated_for_the_others(world: World) -> No
 
 
 def test_runs_are_independent_of_each_other(world: World) -> None:
-    said = calibrated(world, "--agent", "stub", "--runs", "3")
-    assert said.json["scorecard"]["runs"] == 3
-    assert rows(said)["M20"] == 0.0
-    stores = said.json["scorecard"]["about"]["stores"]
+    outcome = calibrated(world, "--agent", "stub", "--runs", "3")
+    assert outcome.json["scorecard"]["runs"] == 3
+    assert rows(outcome)["M20"] == 0.0
+    stores = outcome.json["scorecard"]["about"]["stores"]
     assert [Path(store).parent.name for store in stores] == ["1001", "1002", "1003"]
     for run in (2, 3):
         ours = [
-            each["result"]["actual_rca_id"] for each in said.json["records"] if each["run"] == 1
+            each["result"]["actual_rca_id"] for each in outcome.json["records"] if each["run"] == 1
         ]
         other = [
-            each["result"]["actual_rca_id"] for each in said.json["records"] if each["run"] == run
+            each["result"]["actual_rca_id"]
+            for each in outcome.json["records"]
+            if each["run"] == run
         ]
         assert other == ours
 
 
 def test_a_gate_is_missed_with_exit_3(world: World) -> None:
     assert calibrated(world, "--agent", "stub", "--fail-under", "0.9").code == 0
-    said = calibrated(world, "--agent", "stub", "--fail-under", "0.99", "--fail-under", "M15=0.95")
-    assert said.code == 3
-    assert said.err == "M19 is 0.986, below 0.99\nM15 is 0.909, below 0.95\n"
+    outcome = calibrated(
+        world, "--agent", "stub", "--fail-under", "0.99", "--fail-under", "M15=0.95"
+    )
+    assert outcome.code == 3
+    assert outcome.err == "M19 is 0.986, below 0.99\nM15 is 0.909, below 0.95\n"
     plain = scenario()
     plain["cases"] = [case for case in plain["cases"] if not case.get("expect_cascade")]
     put(world, plain)
     words = ("--scenario", "lab.json", "--agent", "stub", "--fail-under", "M7=0")
-    said = world.say("calibrate", *words)
-    assert (said.code, said.err) == (3, "M7 is not measured, below 0\n")
+    outcome = world.say("calibrate", *words)
+    assert (outcome.code, outcome.err) == (3, "M7 is not measured, below 0\n")
 
 
 def test_the_scorecard_is_written_in_every_form(world: World) -> None:
     world.write("interlock.toml", '[calibrate.prices]\ninput = 1.0\ncurrency = "EUR"\n')
     files = ("--html", "out/card.html", "--markdown", "bill.md", "--out", "card.json")
-    said = world.say("calibrate", "--scenario", put(world), "--agent", "stub", *files)
-    assert said.code == 0
-    assert said.out.startswith("clock-lab: stub, ")
-    assert "RESULT PASS" in said.out
+    outcome = world.say("calibrate", "--scenario", put(world), "--agent", "stub", *files)
+    assert outcome.code == 0
+    assert outcome.out.startswith("clock-lab: stub, ")
+    assert "RESULT PASS" in outcome.out
     assert "<svg" in (world.folder / "out" / "card.html").read_text()
     assert (world.folder / "bill.md").read_text().startswith("# Cost bill: clock-lab\n")
     assert json.loads((world.folder / "card.json").read_text())["kind"] == "calibration"
@@ -127,7 +131,7 @@ def test_the_scorecard_is_written_in_every_form(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "outcome"),
     [
         (("--agent", "nobody"), "'nobody' names no agent"),
         (("--agent", "stub", "--dispatch", "file"), "give one of them"),
@@ -147,18 +151,18 @@ def test_the_scorecard_is_written_in_every_form(world: World) -> None:
     ],
 )
 def test_wrong_words_are_told_in_one_sentence(
-    world: World, words: tuple[str, ...], said: str
+    world: World, words: tuple[str, ...], outcome: str
 ) -> None:
     found = world.say("calibrate", "--scenario", put(world), *words)
     assert (found.code, found.out) == (2, "")
-    assert said in found.err
+    assert outcome in found.err
     assert found.err.count("\n") == 1
 
 
 def test_what_no_store_can_hold_is_refused(world: World) -> None:
     plain = small()
     plain["cases"][1]["id"] = "C1"
-    for cases, said in (
+    for cases, outcome in (
         ([], "has no cases to run"),
         (plain["cases"], "two cases have the id 'C1'"),
         ([{**plain["cases"][0], "id": "../up"}], "'../up' is not a valid case id"),
@@ -166,16 +170,16 @@ def test_what_no_store_can_hold_is_refused(world: World) -> None:
         put(world, {**small(), "cases": cases})
         found = world.say("calibrate", "--scenario", "lab.json", "--agent", "stub")
         assert found.code == 2
-        assert said in found.err
+        assert outcome in found.err
 
 
 def test_faulty_labels_are_noted_and_scored_all_the_same(world: World) -> None:
     plain = small()
     plain["cases"][1]["rca_id"] = "R9"
     put(world, plain)
-    said = world.say("calibrate", "--scenario", "lab.json", "--agent", "stub")
-    assert said.code == 0
-    assert "make scores wrong: 'interlock calibrate check lab.json'" in said.err
+    outcome = world.say("calibrate", "--scenario", "lab.json", "--agent", "stub")
+    assert outcome.code == 0
+    assert "make scores wrong: 'interlock calibrate check lab.json'" in outcome.err
 
 
 def program(world: World, text: str) -> str:
@@ -185,13 +189,13 @@ def program(world: World, text: str) -> str:
 
 
 def test_an_agent_of_garbage_fails_every_case(world: World) -> None:
-    said = calibrated(world, "--agent", program(world, "print('{]')"))
-    assert said.code == 0
-    assert said.json["scorecard"]["failed"] == 12
-    first = said.json["records"][0]["result"]
+    outcome = calibrated(world, "--agent", program(world, "print('{]')"))
+    assert outcome.code == 0
+    assert outcome.json["scorecard"]["failed"] == 12
+    first = outcome.json["records"][0]["result"]
     assert first["pipeline_error"].startswith("FAILED: ")
     assert (first["actual_path"], first["actual_defect_type"]) == ([], "")
-    assert rows(said)["M1"] == 0.0
+    assert rows(outcome)["M1"] == 0.0
 
 
 HALF = """
@@ -214,26 +218,26 @@ if case % 2:
 
 
 def test_an_agent_that_answers_half_of_the_cases_is_scored_on_all(world: World) -> None:
-    said = calibrated(world, "--agent", program(world, HALF))
-    assert said.json["scorecard"]["failed"] == 6
-    found = rows(said)
+    outcome = calibrated(world, "--agent", program(world, HALF))
+    assert outcome.json["scorecard"]["failed"] == 6
+    found = rows(outcome)
     # C1, C3, C9 are of R1; C5 and C7 of R2; C11 has no cause.
     assert found["M1"] == round(3 / 11, 3)
     assert found["M14"] == round((3 * 1 + 2 * 0) / 5, 3)
     assert found["M9"] == round(3 / 5, 3)
-    done = {r["result"]["case_id"]: r["result"] for r in said.json["records"]}["C1"]
+    done = {r["result"]["case_id"]: r["result"] for r in outcome.json["records"]}["C1"]
     assert done["actual_path"] == ["F0", "F1", "F3", "F4", "F5", "F6"]
     assert done["actual_convergence"] == 0.8  # as claimed, though no evidence lowers it for us
     assert done["prompt_tokens_total"] == sum(step["prompt_tokens"] for step in done["steps"]) > 0
-    assert found["M18"] == sum(r["result"]["prompt_tokens_total"] for r in said.json["records"])
+    assert found["M18"] == sum(r["result"]["prompt_tokens_total"] for r in outcome.json["records"])
 
 
 @pytest.mark.soak
 def test_a_budget_holds_for_agents_that_tell_no_bill(world: World) -> None:
     agent = program(world, HALF.replace("case % 2", "True"))
-    said = calibrated(world, "--agent", agent, "--token-budget", "5000")
-    assert said.code == 5
-    done = [each["result"] for each in said.json["records"]]
+    outcome = calibrated(world, "--agent", agent, "--token-budget", "5000")
+    assert outcome.code == 5
+    done = [each["result"] for each in outcome.json["records"]]
     assert sum(not result["pipeline_error"] for result in done) < 3
     used = sum(each["prompt_tokens_total"] + each["artifact_tokens_total"] for each in done)
     assert used >= 5_000
@@ -245,8 +249,8 @@ def test_a_budget_holds_for_agents_that_tell_no_bill(world: World) -> None:
 def test_the_truth_s_own_words_win_nothing_by_themselves(world: World) -> None:
     words = "R1 pb001 expected_invest smoking_gun servo enters holdover without timeout"
     agent = program(world, f"print({words!r})")
-    said = calibrated(world, "--agent", agent)
-    assert said.json["scorecard"]["failed"] == 12
-    assert rows(said)["M14b"] == 1.0  # nothing to measure, in the ancestor's way
-    told = said.json["scorecard"]["parts"][0]["rows"]
+    outcome = calibrated(world, "--agent", agent)
+    assert outcome.json["scorecard"]["failed"] == 12
+    assert rows(outcome)["M14b"] == 1.0  # nothing to measure, in the ancestor's way
+    told = outcome.json["scorecard"]["parts"][0]["rows"]
     assert next(row for row in told if row["id"] == "M14b")["honest"] is None

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli.reds import KEY, junit
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def test_nothing_is_known_at_first(world: World) -> None:
     world.cases("one")
     world.say("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
     line = "no root cause is known yet; 'interlock analyze' finds some\n"
-    assert world.say("causes") == Said(0, line, "")
+    assert world.say("causes") == CliResult(0, line, "")
 
 
 def test_causes_are_listed_with_their_cases(known: World) -> None:
@@ -31,12 +31,12 @@ def test_causes_are_listed_with_their_cases(known: World) -> None:
 
 
 def test_a_resolved_cause_that_comes_back_is_a_regression(known: World) -> None:
-    said = known.say(
+    result = known.say(
         "cause", "1", "resolved", "--ticket", "SHOP-1", "--link", "https://x.example/1"
     )
-    assert (said.code, said.err) == (0, "")
-    assert said.out.startswith("root cause 1 is resolved: ")
-    assert "ticket SHOP-1" in said.out
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("root cause 1 is resolved: ")
+    assert "ticket SHOP-1" in result.out
     known.write("friday.xml", junit(KEY))
     assert known.say("analyze", "friday.xml", "--suite", "friday").code == 4
     found = known.say("report", "--json").json["summary"]
@@ -48,11 +48,11 @@ def test_a_resolved_cause_that_comes_back_is_a_regression(known: World) -> None:
 
 
 def test_a_cause_only_becomes_what_can_follow(known: World) -> None:
-    said = known.say("cause", "1", "verified")
+    result = known.say("cause", "1", "verified")
     problem = "interlock: root cause 1 is open: next it can be resolved or archived\n"
-    assert said == Said(1, "", problem)
+    assert result == CliResult(1, "", problem)
     assert known.say("cause", "7", "resolved").code == 1
-    assert known.say("cause", "7") == Said(
+    assert known.say("cause", "7") == CliResult(
         2, "", "interlock: there is no root cause 7; 'interlock causes' lists them\n"
     )
     assert known.say("cause", "1", "--ticket", "A", "--link", "javascript:x").code == 2

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.circuits.behaviour_tables import SHIPPED
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 LIST = """\
 CIRCUIT   VERSION  STEPS  WHERE
@@ -64,7 +64,7 @@ def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: W
         text = prompt.read_text(encoding="utf-8")
         world.write(f"circuits/house/prompts/{prompt.name}", text)
     world.write("circuits/broken.yaml", "circuit: broken\n")
-    assert world.say("circuit", "list") == Said(0, LIST, "")
+    assert world.say("circuit", "list") == CliResult(0, LIST, "")
     rows = world.say("circuit", "list", "--json").json["circuits"]
     assert [row["name"] for row in rows] == [
         "broken",
@@ -80,8 +80,8 @@ def test_list_shows_the_projects_own_and_the_built_in_and_what_is_wrong(world: W
 
 def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:
     triage.lay_out(world)
-    assert world.say("circuit", "show", "triage") == Said(0, SHOW, "")
-    assert world.say("circuit", "show", "circuits/triage.yaml") == Said(0, SHOW, "")
+    assert world.say("circuit", "show", "triage") == CliResult(0, SHOW, "")
+    assert world.say("circuit", "show", "circuits/triage.yaml") == CliResult(0, SHOW, "")
     shown = world.say("circuit", "show", "triage", "--json").json
     assert shown == {"file": "circuits/triage.yaml", "circuit": yaml.safe_load(_true_yaml())}
 
@@ -93,14 +93,14 @@ def test_a_projects_circuit_goes_before_the_built_in_of_that_name(world: World) 
 
 def test_draw(world: World) -> None:
     triage.lay_out(world)
-    assert world.say("circuit", "draw", "triage") == Said(0, DRAWN, "")
+    assert world.say("circuit", "draw", "triage") == CliResult(0, DRAWN, "")
     assert world.say("circuit", "draw", "triage", "--json").json == {"mermaid": DRAWN}
 
 
 def test_verify_of_a_sound_circuit(world: World) -> None:
     triage.lay_out(world)
     sound = "triage v3: at most 2 dispatches per case\nsound\n"
-    assert world.say("circuit", "verify", "triage") == Said(0, sound, "")
+    assert world.say("circuit", "verify", "triage") == CliResult(0, sound, "")
     found = world.say("circuit", "verify", "triage", "--json").json
     hop = {"step": "look", "signal": "artifact", "rule": "look-again", "to": "look"}
     assert found == {
@@ -114,9 +114,9 @@ def test_verify_of_a_sound_circuit(world: World) -> None:
 
 def test_verify_of_a_broken_circuit_shows_findings_and_an_example(world: World) -> None:
     world.write("bad.yaml", triage.CIRCUIT.replace(WITHOUT_A_WAY_OUT, ""))
-    said = world.say("circuit", "verify", "bad.yaml", "--json")
-    assert (said.code, said.err) == (6, "")
-    found = said.json
+    result = world.say("circuit", "verify", "bad.yaml", "--json")
+    assert (result.code, result.err) == (6, "")
+    found = result.json
     assert found["sound"] is False
     ids = {(each["level"], each["id"]) for each in found["findings"]}
     assert ("error", "circuit.loop-without-exit") in ids
@@ -131,17 +131,17 @@ def test_verify_of_a_broken_circuit_shows_findings_and_an_example(world: World) 
 
 def test_verify_of_a_text_that_is_no_circuit_is_a_finding(world: World) -> None:
     world.write("bad.yaml", "circuit: [\n")
-    said = world.say("circuit", "verify", "bad.yaml", "--json")
-    assert (said.code, said.err) == (6, "")
-    (finding,) = said.json["findings"]
+    result = world.say("circuit", "verify", "bad.yaml", "--json")
+    assert (result.code, result.err) == (6, "")
+    (finding,) = result.json["findings"]
     assert (finding["id"], finding["file"]) == ("circuit.unreadable", "bad.yaml")
 
 
 def test_verify_with_another_threshold(world: World) -> None:
     triage.lay_out(world)
-    said = world.say("circuit", "verify", "triage", "--set", "sure=2")
-    assert said.code == 6
-    assert "error circuit." in said.out or "warning circuit." in said.out
+    result = world.say("circuit", "verify", "triage", "--set", "sure=2")
+    assert result.code == 6
+    assert "error circuit." in result.out or "warning circuit." in result.out
     wrong = world.say("circuit", "verify", "triage", "--set", "sure=[", "--json")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.err.startswith("interlock: --set takes a plain value, not '['")
@@ -154,15 +154,15 @@ def test_an_unknown_circuit(world: World, verb: str) -> None:
         "interlock: there is no circuit 'nothing'; known are change, delivery, epic, rca, triage; "
         "your own go into circuits, or give a path ending in .yaml\n"
     )
-    assert world.say("circuit", verb, "nothing", "--json") == Said(2, "", known)
+    assert world.say("circuit", verb, "nothing", "--json") == CliResult(2, "", known)
     missing = "interlock: no.yaml cannot be read: No such file or directory\n"
-    assert world.say("circuit", verb, "no.yaml") == Said(2, "", missing)
+    assert world.say("circuit", verb, "no.yaml") == CliResult(2, "", missing)
 
 
 def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
-    said = world.say("circuit", "schema")
-    assert (said.code, said.err) == (0, "")
-    schema = json.loads(said.out)
+    result = world.say("circuit", "schema")
+    assert (result.code, result.err) == (0, "")
+    schema = json.loads(result.out)
     assert world.say("circuit", "schema", "--json").json == {"schema": schema}
     jsonschema.Draft202012Validator.check_schema(schema)
     for name in (*SHIPPED, "circuits/triage.yaml"):
@@ -176,11 +176,11 @@ def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
 def test_simulate_is_the_same_for_the_same_seed(world: World) -> None:
     triage.lay_out(world)
     words = ("simulate", "triage", "--cases", "200", "--seed", "1")
-    said = world.say(*words)
-    assert said == world.say(*words)
-    assert said.out != world.say(*words[:-1], "2").out
+    result = world.say(*words)
+    assert result == world.say(*words)
+    assert result.out != world.say(*words[:-1], "2").out
     found = world.say(*words, "--json").json
-    assert said == Said(0, _simulated(found), "")
+    assert result == CliResult(0, _simulated(found), "")
     assert (found["cases"], found["seed"], found["stuck"]) == (200, 1, {})
     assert sum(found["ends"].values()) == sum(path["cases"] for path in found["paths"]) == 200
     paths = {(*path["steps"], path["end"]) for path in found["paths"]}
@@ -193,9 +193,9 @@ def test_simulate_is_the_same_for_the_same_seed(world: World) -> None:
 
 
 def test_simulate_shows_ten_paths_and_rules_never_taken(world: World) -> None:
-    said = world.say("simulate", "change", "--cases", "60", "--seed", "3")
+    result = world.say("simulate", "change", "--cases", "60", "--seed", "3")
     found = world.say("simulate", "change", "--cases", "60", "--seed", "3", "--json").json
-    lines = said.out.splitlines()
+    lines = result.out.splitlines()
     head = lines.index("CASES  PATH")
     shown = lines[head + 1 : head + 11]
     assert [int(line.split()[0]) for line in shown] == [
@@ -207,9 +207,9 @@ def test_simulate_shows_ten_paths_and_rules_never_taken(world: World) -> None:
 
 def test_simulate_refuses_an_unsound_circuit(world: World) -> None:
     world.write("bad.yaml", triage.CIRCUIT.replace(WITHOUT_A_WAY_OUT, ""))
-    said = world.say("simulate", "bad.yaml")
-    assert (said.code, said.out) == (6, "")
-    assert said.err.startswith("circuit triage is not sound, so nothing was started:\nbad.yaml:")
+    result = world.say("simulate", "bad.yaml")
+    assert (result.code, result.out) == (6, "")
+    assert result.err.startswith("circuit triage is not sound, so nothing was started:\nbad.yaml:")
 
 
 def _last(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 NO_TEMPLATE = """\
 circuit triage is not sound, so nothing was started:
@@ -15,9 +15,9 @@ step, attempt, case, answers, context, loops, thresholds, complaint
 def test_a_run_of_an_unsound_circuit_shows_the_findings(world: World) -> None:
     triage.lay_out(world)
     world.write("bad.yaml", triage.CIRCUIT.replace("to: kept", "to: keept"))
-    said = _run(world)
-    assert (said.code, said.out) == (6, "")
-    lines = said.err.splitlines()
+    result = _run(world)
+    assert (result.code, result.out) == (6, "")
+    lines = result.err.splitlines()
     assert lines[0] == "circuit triage is not sound, so nothing was started:"
     unknown = [line for line in lines if line.startswith("bad.yaml:18: error circuit.unknown-name")]
     assert len(unknown) == 1
@@ -45,7 +45,7 @@ def test_a_prompt_that_can_never_be_filled_is_found_before_the_run(
     triage.lay_out(world)
     text = triage.CIRCUIT.replace("Look at {{ case.topic }}.", f'"{prompt}"')
     world.write("bad.yaml", text)
-    assert _run(world) == Said(6, "", NO_TEMPLATE.format(problem=problem))
+    assert _run(world) == CliResult(6, "", NO_TEMPLATE.format(problem=problem))
     assert not world.db.parent.exists()
     found = world.say("circuit", "verify", "bad.yaml", "--json")
     assert (found.code, found.json["sound"]) == (6, False)
@@ -55,8 +55,8 @@ def test_a_prompt_that_can_never_be_filled_is_found_before_the_run(
 def test_a_prompt_that_one_case_cannot_fill_is_that_cases_failure(world: World) -> None:
     triage.lay_out(world)
     world.write("cases.jsonl", '{"id": "A", "topic": "x"}\n{"id": "B"}\n')
-    said = world.say(*triage.RUN)
-    assert said.out.startswith("run 1: unhealthy; 1 kept, 1 dropped; 2 dispatches\n")
+    result = world.say(*triage.RUN)
+    assert result.out.startswith("run 1: unhealthy; 1 kept, 1 dropped; 2 dispatches\n")
     assert world.say("status").out.splitlines()[-2] == (
         "B     dropped  look  No answer. (crash: the prompt of step 'look' cannot be filled: "
         "'dict object' has no attribute 'topic')"
@@ -86,12 +86,12 @@ def test_rules_that_overlap_are_counted_and_listed_when_asked_for(world: World) 
 
 @pytest.mark.parametrize("name", ["rca", "delivery", "epic"])
 def test_the_verdict_on_a_shipped_circuit_is_short(world: World, name: str) -> None:
-    said = world.say("circuit", "verify", name)
-    assert (said.code, said.out.splitlines()[-1]) == (0, "sound")
-    assert len(said.out.splitlines()) <= 4
+    result = world.say("circuit", "verify", name)
+    assert (result.code, result.out.splitlines()[-1]) == (0, "sound")
+    assert len(result.out.splitlines()) <= 4
 
 
-def _run(world: World) -> Said:
+def _run(world: World) -> CliResult:
     words = ("run", "bad.yaml", "--cases", "cases.jsonl", "--agent", "script:scout.yaml")
     return world.say(*words)
 
@@ -115,15 +115,15 @@ def test_a_threshold_may_turn_a_rule_off_and_that_is_said(
     world: World, words: list[str], never: list[str]
 ) -> None:
     sets = [part for word in words for part in ("--set", word)]
-    said = world.say("simulate", "rca", "--cases", "1", *sets)
-    assert said.code == 0
-    assert said.err.splitlines() == [f"note: with these thresholds {each}" for each in never]
+    result = world.say("simulate", "rca", "--cases", "1", *sets)
+    assert result.code == 0
+    assert result.err.splitlines() == [f"note: with these thresholds {each}" for each in never]
 
 
 def test_a_rule_that_no_threshold_turned_off_is_an_error_with_any(world: World) -> None:
     rule = "  - {id: late, at: look, to: kept}"
     triage.lay_out(world)
     world.write("bad.yaml", f"{triage.CIRCUIT.rstrip()}\n{rule}\n")
-    said = world.say("simulate", "bad.yaml", "--cases", "1", "--set", "sure=2")
-    assert said.code == 6
-    assert "rule 'late' can never fire" in said.err
+    result = world.say("simulate", "bad.yaml", "--cases", "1", "--set", "sure=2")
+    assert result.code == 6
+    assert "rule 'late' can never fire" in result.err

@@ -32,9 +32,9 @@ def conform(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_table_of_a_good_watcher() -> None:
-    said = conform("--only", "one-step", "--only", "two-cases,prompt-missing", "--", *GOOD)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == (
+    result = conform("--only", "one-step", "--only", "two-cases,prompt-missing", "--", *GOOD)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == (
         "scenario        verdict  expected                                                      "
         "          seen\n"
         "one-step        pass     a waiting signal gets a wrapped artifact with its dispatch_id "
@@ -49,9 +49,9 @@ def test_table_of_a_good_watcher() -> None:
 
 
 def test_table_of_a_bad_watcher() -> None:
-    said = conform("--timeout", "2s", "--only", "one-step", "--", *BAD)
-    assert (said.returncode, said.stderr) == (6, "")
-    assert said.stdout == (
+    result = conform("--timeout", "2s", "--only", "one-step", "--", *BAD)
+    assert (result.returncode, result.stderr) == (6, "")
+    assert result.stdout == (
         "scenario  verdict  expected                                  seen\n"
         "one-step  fail     an artifact with dispatch_id 4102 for C1  "
         'dispatch_id is a str, not an integer; write "dispatch_id": 4102\n'
@@ -62,8 +62,8 @@ def test_table_of_a_bad_watcher() -> None:
 
 
 def test_one_json_object() -> None:
-    said = conform("--json", "--only", "one-step", "--", *GOOD)
-    found = json.loads(said.stdout)
+    result = conform("--json", "--only", "one-step", "--", *GOOD)
+    found = json.loads(result.stdout)
     [row] = found.pop("scenarios")
     assert found == {
         "schema_version": 1,
@@ -87,8 +87,8 @@ def test_one_json_object() -> None:
 def test_junit_file_holds_also_what_xml_cannot(tmp_path: Path) -> None:
     path = tmp_path / "found.xml"
     rude = (sys.executable, "-c", "import sys; sys.exit('<&\\x00\\x1b[31m\"]]>')")
-    said = conform("--junit", str(path), "--only", "one-step,batch", "--", *rude)
-    assert said.returncode == 6
+    result = conform("--junit", str(path), "--only", "one-step,batch", "--", *rude)
+    assert result.returncode == 6
     suite = ElementTree.parse(path).getroot()[0]
     assert {name: suite.attrib[name] for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": "2",
@@ -102,13 +102,13 @@ def test_junit_file_holds_also_what_xml_cannot(tmp_path: Path) -> None:
     assert failure is not None
     seen = 'the watcher ended with exit code 1, saying: <&\ufffd\ufffd[31m"]]>'
     assert failure.attrib["message"] == seen
-    assert "\x1b" not in said.stdout
+    assert "\x1b" not in result.stdout
 
 
 def test_list_shows_every_scenario() -> None:
-    said = conform("--list")
-    assert said.returncode == 0
-    names = [line.split()[0] for line in said.stdout.splitlines()[1:]]
+    result = conform("--list")
+    assert result.returncode == 0
+    names = [line.split()[0] for line in result.stdout.splitlines()[1:]]
     assert names == [each.name for each in SCENARIOS]
     rows = json.loads(conform("--list", "--json").stdout)["scenarios"]
     assert [row["why"] for row in rows] == [each.why for each in SCENARIOS]
@@ -126,10 +126,10 @@ def test_list_shows_every_scenario() -> None:
     ],
 )
 def test_wrong_words_are_a_users_mistake(words: tuple[str, ...], sentence: str) -> None:
-    said = conform(*words)
-    assert said.returncode == 2
-    assert sentence in said.stderr
-    assert "Traceback" not in said.stderr
+    result = conform(*words)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -149,9 +149,9 @@ def test_a_stop_ends_the_watchers_too(tmp_path: Path, number: signal.Signals, co
 def _watchers(kept: Path) -> list[int]:
     limit = time.monotonic() + LIMIT
     while time.monotonic() < limit:
-        said = [each.read_text() for each in kept.glob("*/watcher.log")]
-        if len(said) == 4 and all(each.endswith("\n") for each in said):
-            return [int(each) for each in said]
+        result = [each.read_text() for each in kept.glob("*/watcher.log")]
+        if len(result) == 4 and all(each.endswith("\n") for each in result):
+            return [int(each) for each in result]
         time.sleep(0.01)
     raise AssertionError("the watchers did not start")
 

@@ -16,9 +16,9 @@ RUN = ("deliver", "plan.md", "--agent", AGENT)
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> World:
     """One task is merged, one failed, one is blocked by it, one has a question. Read only."""
     world = lay_out(tmp_path_factory.mktemp("waiting"), "adds", "lies", "after>lies", "asks")
-    said = world.say(*RUN, "--set", "max_checks=1")
-    assert said.code == 4, said.err
-    world.write("said", said.out)
+    result = world.say(*RUN, "--set", "max_checks=1")
+    assert result.code == 4, result.err
+    world.write("said", result.out)
     return world
 
 
@@ -98,20 +98,20 @@ def test_an_answer_goes_to_the_agent_and_the_run_on(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
     assert world.say(*RUN).code == 4
     assert world.say("answer", asked(world), "answer", "-m", "a plus it is").code == 0
-    said = world.say("deliver", "plan.md")
-    assert said.code == 0
-    assert said.err.startswith("continuing run 1 of this plan (--new starts another)\n")
-    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
-    assert "needs a human" not in said.out
+    result = world.say("deliver", "plan.md")
+    assert result.code == 0
+    assert result.err.startswith("continuing run 1 of this plan (--new starts another)\n")
+    assert result.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "needs a human" not in result.out
 
 
 def test_a_continued_run_keeps_its_agents_unless_others_are_named(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
     assert world.say(*RUN).code == 4
     world.say("answer", asked(world), "answer", "-m", "a plus it is")
-    said = world.say("deliver", "plan.md", "--agent", "critic=exec:false", "--json")
-    task = said.json["tasks"][0]
-    assert (said.code, task["word"]) == (4, "asks"), said.err
+    result = world.say("deliver", "plan.md", "--agent", "critic=exec:false", "--json")
+    task = result.json["tasks"][0]
+    assert (result.code, task["word"]) == (4, "asks"), result.err
     assert (task["author"], task["last"]["step"]) == (AGENT, "REVIEW")
     assert task["last"]["agent"] == "exec:false"
 
@@ -128,13 +128,15 @@ def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path
     html = (home / "report.html").read_text(encoding="utf-8")
     assert "Wrote adds &lt;script&gt;alert(1)&lt;/script&gt; and its test" in html
     assert "<script>alert" not in html
-    said = waiting.say("deliver", "report", "--markdown", str(tmp_path / "new" / "r.md"), "--json")
-    assert said.json["files"] == [str(tmp_path / "new" / "r.md")]
+    result = waiting.say(
+        "deliver", "report", "--markdown", str(tmp_path / "new" / "r.md"), "--json"
+    )
+    assert result.json["files"] == [str(tmp_path / "new" / "r.md")]
     text = (tmp_path / "new" / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# Calculator: PAUSED\n")
     assert "| Unit Tests (native) | passed 1 test | passed 2 tests |" in text
-    said = waiting.say("deliver", "report", "--html", str(tmp_path))
-    assert (said.code, said.err) == (
+    result = waiting.say("deliver", "report", "--html", str(tmp_path))
+    assert (result.code, result.err) == (
         2,
         f"interlock: {tmp_path} is a folder; name a file for the report\n",
     )
@@ -149,9 +151,9 @@ def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
     def stands() -> str:
         if not world.db.exists():
             return ""
-        said = world.say("deliver", "status", "--json")
-        task = said.json["tasks"][0] if said.code == 0 else {"step": ""}
-        return f"{said.json['outcome']} {task['word']} {task['step']}" if task["step"] else ""
+        result = world.say("deliver", "status", "--json")
+        task = result.json["tasks"][0] if result.code == 0 else {"step": ""}
+        return f"{result.json['outcome']} {task['word']} {task['step']}" if task["step"] else ""
 
     try:
         until(lambda: stands() == "RUNNING at work IMPLEMENT", "the developer is asked")
@@ -169,10 +171,10 @@ def test_status_while_it_is_at_work_and_after_a_kill(tmp_path: Path) -> None:
 def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds", "after>adds")
     before = sorted(tmp_path.rglob("*"))
-    said = world.say(*RUN, "--dry-run", "--budget", "dispatches=9")
+    result = world.say(*RUN, "--dry-run", "--budget", "dispatches=9")
     assert sorted(tmp_path.rglob("*")) == before
-    assert said.code == 0
-    lines = said.out.splitlines()
+    assert result.code == 0
+    lines = result.out.splitlines()
     base = git(tmp_path, "rev-parse", "HEAD")[:12]
     assert lines[:7] == [
         "Calculator: 2 tasks would be worked on",
@@ -192,11 +194,11 @@ def test_a_rehearsal_touches_nothing(tmp_path: Path) -> None:
 def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds", "after>gone")
     words = ("deliver", "plan.md", "--dry-run", "--base", "nowhere", "--json")
-    said = world.say(*words, "--agent", "critic=exec:no-such-command")
-    assert (said.code, said.json["can_go"]) == (6, False)
-    assert said.json["problems"][0].startswith("'nowhere' names no commit in ")
-    assert [each["code"] for each in said.json["findings"]] == ["task.unknown-blocker"]
-    problems = {each["role"]: each["problem"] for each in said.json["roles"]}
+    result = world.say(*words, "--agent", "critic=exec:no-such-command")
+    assert (result.code, result.json["can_go"]) == (6, False)
+    assert result.json["problems"][0].startswith("'nowhere' names no commit in ")
+    assert [each["code"] for each in result.json["findings"]] == ["task.unknown-blocker"]
+    problems = {each["role"]: each["problem"] for each in result.json["roles"]}
     assert problems["developer"] == "nobody plays it; use --agent developer=AGENT"
     assert problems["critic"].startswith("exec:no-such-command: there is no command")
     assert not (tmp_path / ".interlock").exists()
@@ -204,14 +206,14 @@ def test_a_rehearsal_says_what_is_in_the_way(tmp_path: Path) -> None:
 
 def test_words_that_cannot_work_begin_no_run(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
-    said = world.say(*RUN, "--base", "nowhere")
-    assert (said.code, said.err.split(";")[0]) == (
+    result = world.say(*RUN, "--base", "nowhere")
+    assert (result.code, result.err.split(";")[0]) == (
         2,
         f"interlock: 'nowhere' names no commit in {tmp_path}",
     )
-    said = world.say("deliver", "plan.md", "--agent", "developer=exec:true")
-    assert said.code == 2
-    assert said.err.startswith(
+    result = world.say("deliver", "plan.md", "--agent", "developer=exec:true")
+    assert result.code == 2
+    assert result.err.startswith(
         "interlock: who plays auditor, critic, expert, expert-maker, health-auditor? "
         "Use --agent claude for all roles or --agent auditor=codex for one"
     )
@@ -224,18 +226,18 @@ def test_resume_goes_on_as_deliver_does(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks")
     assert world.say(*RUN).code == 4
     world.say("answer", asked(world), "answer", "-m", "a plus it is")
-    said = world.say("resume")
-    assert said.code == 0
-    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
-    assert "asks: MERGE artifact -> COMPLETE\n" in said.err
+    result = world.say("resume")
+    assert result.code == 0
+    assert result.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    assert "asks: MERGE artifact -> COMPLETE\n" in result.err
 
 
 def test_a_human_can_halt_it(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "asks", "after>asks")
     assert world.say(*RUN).code == 4
     world.say("answer", asked(world), "halt")
-    said = world.say(*RUN, "--json")
-    assert (said.code, said.json["outcome"]) == (1, "HALTED")
+    result = world.say(*RUN, "--json")
+    assert (result.code, result.json["outcome"]) == (1, "HALTED")
     assert world.say("deliver", "status", "--json").json["outcome"] == "HALTED"
     again = world.say("deliver", "plan.md")
     assert again.code == 1
@@ -250,23 +252,23 @@ def test_once_is_one_turn_for_each_task(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
     steps = []
     for turn in range(3):
-        said = world.say(*RUN, "--once", "--json")
-        assert said.code == 0, said.err
-        steps.append((said.json["outcome"], said.json["tasks"][0]["last"]["to"]))
-        assert said.json["run_id"] == 1, turn
+        result = world.say(*RUN, "--once", "--json")
+        assert result.code == 0, result.err
+        steps.append((result.json["outcome"], result.json["tasks"][0]["last"]["to"]))
+        assert result.json["run_id"] == 1, turn
     assert steps == [("PAUSED", "REVIEW"), ("PAUSED", "AUDIT"), ("COMPLETE", "COMPLETE")]
 
 
 def test_once_says_how_to_go_on_or_whom_it_waits_for(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds", "asks")
-    said = world.say(*RUN, "--once")
-    assert said.code == 4
-    assert said.out.count("interlock answer") == 3
-    assert f"  then 'interlock deliver {tmp_path}/plan.md' continues\n" in said.out
+    result = world.say(*RUN, "--once")
+    assert result.code == 4
+    assert result.out.count("interlock answer") == 3
+    assert f"  then 'interlock deliver {tmp_path}/plan.md' continues\n" in result.out
     world.say("answer", asked(world), "skip")
-    said = world.say(*RUN, "--once")
-    assert said.out.startswith("run 1 PAUSED: 2 tasks: 1 waits, 1 skipped; ")
-    assert (said.code, said.out.splitlines()[-1]) == (
+    result = world.say(*RUN, "--once")
+    assert result.out.startswith("run 1 PAUSED: 2 tasks: 1 waits, 1 skipped; ")
+    assert (result.code, result.out.splitlines()[-1]) == (
         0,
         f"one round is done; 'interlock deliver {tmp_path}/plan.md --once' starts the next",
     )
@@ -295,9 +297,9 @@ def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
 
 
 def test_clean_keeps_what_is_nowhere_else(waiting: World) -> None:
-    said = waiting.say("deliver", "clean", "--dry-run")
-    assert said.code == 3
-    assert "trees/lies: its work is recorded but not merged; merge it, or use force" in said.out
+    result = waiting.say("deliver", "clean", "--dry-run")
+    assert result.code == 3
+    assert "trees/lies: its work is recorded but not merged; merge it, or use force" in result.out
 
 
 def test_what_cannot_be_looked_at(waiting: World, tmp_path: Path) -> None:
@@ -315,11 +317,12 @@ def test_a_report_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
     report = tmp_path / ".interlock" / "delivery" / "plan" / "report.html"
     report.unlink()
     report.mkdir()
-    said = world.say(*RUN)
-    assert said.code == 0
-    assert said.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
+    result = world.say(*RUN)
+    assert result.code == 0
+    assert result.out.startswith("run 1 COMPLETE: 1 task: 1 complete; ")
     assert (
-        f"note: no report was written: {report} is a folder; name a file for the report" in said.err
+        f"note: no report was written: {report} is a folder; name a file for the report"
+        in result.err
     )
 
 
@@ -329,9 +332,9 @@ def test_the_first_interrupt_lets_come_in_what_is_out(tmp_path: Path) -> None:
     until(lambda: world.db.exists() and "IMPLEMENT" in world.say("deliver", "status").out, "asked")
     process.send_signal(signal.SIGINT)
     world.write("go", "")
-    said = ended(process)
-    assert said.code == 130
-    assert said.out.endswith(f"'interlock deliver {tmp_path}/plan.md' continues\n")
+    result = ended(process)
+    assert result.code == 130
+    assert result.out.endswith(f"'interlock deliver {tmp_path}/plan.md' continues\n")
     assert world.say(*RUN).code == 0
 
 

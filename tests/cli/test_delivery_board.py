@@ -111,9 +111,9 @@ def test_a_terminal_gets_the_board_and_stdout_only_the_result(tmp_path: Path) ->
         os.close(slave)
         shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_all(master))
         assert process.stdout is not None
-        said = process.stdout.read()
+        result = process.stdout.read()
         assert process.wait(LIMIT) == 4
-    assert said.startswith("run 1 PAUSED: 2 tasks: 1 complete, 1 asks; ")
+    assert result.startswith("run 1 PAUSED: 2 tasks: 1 complete, 1 asks; ")
     assert "run 1 RUNNING" in shown
     assert "Add adds" in shown
     assert "Traceback" not in shown
@@ -121,10 +121,10 @@ def test_a_terminal_gets_the_board_and_stdout_only_the_result(tmp_path: Path) ->
 
 def test_elsewhere_each_decision_is_a_line(tmp_path: Path) -> None:
     world = lay_out(tmp_path, "adds")
-    said = world.type("deliver", "plan.md", "--agent", AGENT, "--json")
-    assert said.code == 0
-    assert said.json["outcome"] == "COMPLETE"
-    steps = [line.split(" ", 1)[1] for line in said.err.splitlines()]
+    result = world.type("deliver", "plan.md", "--agent", AGENT, "--json")
+    assert result.code == 0
+    assert result.json["outcome"] == "COMPLETE"
+    steps = [line.split(" ", 1)[1] for line in result.err.splitlines()]
     assert steps == [
         "adds: PREPARE artifact -> IMPLEMENT",
         "adds: IMPLEMENT READY_FOR_REVIEW -> CHECK",

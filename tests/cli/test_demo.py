@@ -55,9 +55,9 @@ def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) ->
 @pytest.mark.parametrize("name", ["mine", "mine/thesis.txt"])
 def test_the_demo_touches_no_folder_that_is_not_its_own(world: World, name: str) -> None:
     mine = world.write("mine/thesis.txt", "ten years of work")
-    said = world.say("demo", name)
-    assert said.code == 1
-    assert "name another folder" in said.err or "name a folder" in said.err
+    result = world.say("demo", name)
+    assert result.code == 1
+    assert "name another folder" in result.err or "name a folder" in result.err
     assert [path.name for path in mine.parent.iterdir()] == ["thesis.txt"]
     assert mine.read_text() == "ten years of work"
 

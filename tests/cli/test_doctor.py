@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 FIT = """\
 ok    machine.python: Python VERSION
@@ -21,18 +21,19 @@ FOLD = "ok    store.fold: 1 run: every case is the fold of its journal\n"
 
 
 def test_doctor_before_anything_ran(world: World) -> None:
-    said = world.say("doctor", "--deep")
-    assert said.code == 0
+    result = world.say("doctor", "--deep")
+    assert result.code == 0
     assert (
-        said.out.splitlines()[-1] == "note  store.file: no database at .interlock/interlock.db yet"
+        result.out.splitlines()[-1]
+        == "note  store.file: no database at .interlock/interlock.db yet"
     )
     assert not world.db.parent.exists()
 
 
 def test_doctor_and_doctor_deep(world: World) -> None:
     triage.done(world)
-    assert _told(world.say("doctor")) == Said(0, FIT, "")
-    assert _told(world.say("doctor", "--deep")) == Said(0, FIT + FOLD, "")
+    assert _told(world.say("doctor")) == CliResult(0, FIT, "")
+    assert _told(world.say("doctor", "--deep")) == CliResult(0, FIT + FOLD, "")
     found = world.say("doctor", "--deep", "--json").json
     assert found["ok"] is True
     assert [each["id"] for each in found["checks"]] == re.findall(
@@ -70,9 +71,9 @@ def test_doctor_deep_finds_what_was_tampered_with(
 ) -> None:
     triage.done(world)
     _change(world, statement)
-    said = world.say("doctor", "--deep")
-    assert said.code == 6
-    assert finding in re.sub(r"blob \d+", "blob NUMBER", said.out).splitlines()
+    result = world.say("doctor", "--deep")
+    assert result.code == 6
+    assert finding in re.sub(r"blob \d+", "blob NUMBER", result.out).splitlines()
     assert world.say("doctor").code == 0
     found = world.say("doctor", "--deep", "--json")
     assert (found.code, found.json["ok"]) == (6, False)
@@ -81,9 +82,9 @@ def test_doctor_deep_finds_what_was_tampered_with(
 def test_doctor_deep_survives_a_blob_that_cannot_be_unpacked(world: World) -> None:
     triage.done(world)
     _change(world, "update blobs set packed = 1 where cast(data as text) like '%0.9%'")
-    said = world.say("doctor", "--deep")
-    assert (said.code, said.err) == (6, "")
-    assert "BAD   store." in said.out
+    result = world.say("doctor", "--deep")
+    assert (result.code, result.err) == (6, "")
+    assert "BAD   store." in result.out
 
 
 @pytest.mark.parametrize("length", [0, 100, 5000])
@@ -91,18 +92,18 @@ def test_doctor_of_a_database_that_was_cut_off(world: World, length: int) -> Non
     triage.done(world)
     os.truncate(world.db, length)
     for words in (("doctor",), ("doctor", "--deep")):
-        said = world.say(*words)
-        assert (said.code, said.err) == (6, "")
-        assert "BAD   store.unreadable: .interlock/interlock.db: " in said.out
+        result = world.say(*words)
+        assert (result.code, result.err) == (6, "")
+        assert "BAD   store.unreadable: .interlock/interlock.db: " in result.out
     assert world.say("doctor", "--json").json["ok"] is False
 
 
-def _told(said: Said) -> Said:
+def _told(result: CliResult) -> CliResult:
     """Without what differs from machine to machine."""
-    text = re.sub(r"Python \d\S+", "Python VERSION", said.out)
+    text = re.sub(r"Python \d\S+", "Python VERSION", result.out)
     text = re.sub(r"SQLite \d\S+.*", "SQLite VERSION", text)
     text = text.replace("ok    machine.sqlite", "note  machine.sqlite")
-    return Said(said.code, re.sub(r"[\d,]+ bytes", "BYTES bytes", text), said.err)
+    return CliResult(result.code, re.sub(r"[\d,]+ bytes", "BYTES bytes", text), result.err)
 
 
 def _change(world: World, statement: str) -> None:
@@ -115,9 +116,9 @@ def _change(world: World, statement: str) -> None:
 def test_a_notify_command_that_is_missing_is_found_here_and_stops_no_run(world: World) -> None:
     triage.lay_out(world)
     world.write("interlock.toml", "[notify]\ncommand = ['nosuch-bell']\n")
-    said = world.say(*triage.RUN)
-    assert said.code == 3
-    assert said.err == "note: notify command 'nosuch-bell': No such file or directory\n"
+    result = world.say(*triage.RUN)
+    assert result.code == 3
+    assert result.err == "note: notify command 'nosuch-bell': No such file or directory\n"
     found = world.say("doctor")
     assert found.code == 6
     assert "BAD   notify.command: there is no command 'nosuch-bell'" in found.out

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 from interlock.epic.sessions.channel import Channel
 from interlock.signals.lines import LineReader, LineSignal, format_line
@@ -27,7 +27,7 @@ ISSUE = "issue:{issue_number}"
     ],
 )
 def test_prints_the_canonical_line(world: World, words: list[str], line: str) -> None:
-    assert world.say("emit", *words) == Said(0, f"{line}\n", "")
+    assert world.say("emit", *words) == CliResult(0, f"{line}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -41,21 +41,21 @@ def test_prints_the_canonical_line(world: World, words: list[str], line: str) ->
     ],
 )
 def test_says_why_not(world: World, words: list[str], sentence: str) -> None:
-    assert world.say("emit", *words) == Said(2, "", f"interlock: {sentence}\n")
+    assert world.say("emit", *words) == CliResult(2, "", f"interlock: {sentence}\n")
 
 
 def test_an_unknown_type_is_told_which_there_are(world: World) -> None:
-    said = world.say("emit", "NONSENSE")
-    assert said.code == 2
-    assert "use one of CHECKPOINT, HITL_REQUIRED," in said.err
+    result = world.say("emit", "NONSENSE")
+    assert result.code == 2
+    assert "use one of CHECKPOINT, HITL_REQUIRED," in result.err
 
 
-def _in_session(world: World, folder: Path, token: str) -> tuple[Said, list[tuple[str, str]]]:
+def _in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
     """The command as an agent's tool would run it, beside a supervisor that listens."""
     heard: list[tuple[str, str]] = []
 
-    async def supervise() -> Said:
-        channel = Channel(folder, "right", lambda *said: heard.append(said))
+    async def supervise() -> CliResult:
+        channel = Channel(folder, "right", lambda *result: heard.append(result))
         await channel.start()
         env = {**channel.environment(), "INTERLOCK_TOKEN": token}
         try:
@@ -68,33 +68,33 @@ def _in_session(world: World, folder: Path, token: str) -> tuple[Said, list[tupl
 
 
 def test_delivers_inside_a_session(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
-    said, heard = _in_session(world, tmp_path_factory.mktemp("c"), "right")
-    assert said == Said(0, "SAGE_SIGNAL:CHECKPOINT:WRITE:e:s:p:t\n", "")
+    result, heard = _in_session(world, tmp_path_factory.mktemp("c"), "right")
+    assert result == CliResult(0, "SAGE_SIGNAL:CHECKPOINT:WRITE:e:s:p:t\n", "")
     assert heard == [("CHECKPOINT", "WRITE:e:s:p:t")]
 
 
 def test_says_when_it_was_not_delivered(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    said, heard = _in_session(world, tmp_path_factory.mktemp("c"), "wrong")
+    result, heard = _in_session(world, tmp_path_factory.mktemp("c"), "wrong")
     line = "SAGE_SIGNAL:CHECKPOINT:WRITE:e:s:p:t\n"
     told = "interlock: printed, but not delivered: the token is not this session's\n"
-    assert said == Said(1, line, told)
+    assert result == CliResult(1, line, told)
     assert heard == []
 
 
 def test_half_a_session_is_told(world: World) -> None:
-    said = world.type("emit", "EPIC_STARTED", "e", env={"INTERLOCK_CHANNEL": "/nowhere"})
+    result = world.type("emit", "EPIC_STARTED", "e", env={"INTERLOCK_CHANNEL": "/nowhere"})
     told = "interlock: printed, but not delivered: INTERLOCK_TOKEN is not set\n"
-    assert said == Said(1, "SAGE_SIGNAL:EPIC_STARTED:e\n", told)
+    assert result == CliResult(1, "SAGE_SIGNAL:EPIC_STARTED:e\n", told)
 
 
 def test_as_one_object(world: World) -> None:
     line = "SAGE_SIGNAL:EPIC_STARTED:e"
     words = ("emit", "EPIC_STARTED", "e", "--json")
     assert world.say(*words).json == {"line": line, "delivered": None}
-    said = world.type(*words, env={"INTERLOCK_CHANNEL": "/nowhere", "INTERLOCK_TOKEN": "x"})
-    assert (said.code, said.json) == (1, {"line": line, "delivered": False})
+    result = world.type(*words, env={"INTERLOCK_CHANNEL": "/nowhere", "INTERLOCK_TOKEN": "x"})
+    assert (result.code, result.json) == (1, {"line": line, "delivered": False})
 
 
 words = st.text("abcXYZ019-_./# ", min_size=1, max_size=12).filter(lambda t: t.strip() == t)

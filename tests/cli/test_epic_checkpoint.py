@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 from tests.epic.legacy_files import SHAPES
 from tests.world.git_repo import GitRepo
 
@@ -41,7 +41,7 @@ def repo(world: World) -> GitRepo:
     return made
 
 
-def do(world: World, *words: str) -> Said:
+def do(world: World, *words: str) -> CliResult:
     return world.say("epic", "checkpoint", *words)
 
 
@@ -51,12 +51,12 @@ def shown(world: World, *words: str) -> Any:
 
 def test_help(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert do(world, "--help") == Said(0, GROUP, "")
+    assert do(world, "--help") == CliResult(0, GROUP, "")
 
 
 def test_write_says_one_line_and_keeps_the_place(world: World, repo: GitRepo) -> None:
-    said = do(world, "write", *WORDS, "--note", 'mind "this"', "--next", "retry: the tests")
-    assert said == Said(0, LINE, "")
+    result = do(world, "write", *WORDS, "--note", 'mind "this"', "--next", "retry: the tests")
+    assert result == CliResult(0, LINE, "")
     found = shown(world)
     assert (found["found"], found["epic_id"], found["shape"]) == (True, "epic-3", "version-2")
     checkpoint = found["checkpoint"]
@@ -91,7 +91,7 @@ def test_write_as_one_object(world: World, repo: GitRepo) -> None:
 
 
 def test_write_without_a_repository(world: World) -> None:
-    assert do(world, "write", *WORDS, "--next", "look at 3:4") == Said(0, LINE, "")
+    assert do(world, "write", *WORDS, "--next", "look at 3:4") == CliResult(0, LINE, "")
     found = shown(world)["checkpoint"]
     assert found["git"] == {"commit": "", "branch": "", "dirt": "", "unborn": False}
     assert found["next_action"]["description"] == "look at 3:4"
@@ -116,9 +116,9 @@ def test_what_cannot_be_written(
     world: World, repo: GitRepo, change: dict[str, str], code: int, why: str
 ) -> None:
     given = dict(zip(WORDS[::2], WORDS[1::2], strict=True)) | change
-    said = do(world, "write", *(word for pair in given.items() for word in pair))
-    assert (said.code, said.out) == (code, "")
-    assert why in said.err
+    result = do(world, "write", *(word for pair in given.items() for word in pair))
+    assert (result.code, result.out) == (code, "")
+    assert why in result.err
     assert not list(world.folder.glob(".sage/state/*.json"))
 
 
@@ -130,18 +130,18 @@ def test_all_four_fields_are_needed(world: World, name: str) -> None:
 
 def test_a_status_that_may_not_follow(world: World, repo: GitRepo) -> None:
     assert do(world, "write", *WORDS, "--status", "Completed").code == 0
-    said = do(world, "write", *WORDS)
+    result = do(world, "write", *WORDS)
     told = "interlock: story 3-1 is done and cannot become in_progress; possible: nothing\n"
-    assert said == Said(1, "", told)
+    assert result == CliResult(1, "", told)
     assert shown(world)["checkpoint"]["generation"] == 1
 
 
-def in_session(world: World, folder: Path, token: str) -> tuple[Said, list[tuple[str, str]]]:
+def in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
     """The command as an agent's tool would run it, beside a supervisor that listens."""
     heard: list[tuple[str, str]] = []
 
-    async def supervise() -> Said:
-        channel = Channel(folder, "right", lambda *said: heard.append(said))
+    async def supervise() -> CliResult:
+        channel = Channel(folder, "right", lambda *result: heard.append(result))
         await channel.start()
         env = {**channel.environment(), "INTERLOCK_TOKEN": token}
         words = ("epic", "checkpoint", "write", *WORDS)
@@ -156,17 +156,17 @@ def in_session(world: World, folder: Path, token: str) -> tuple[Said, list[tuple
 def test_delivers_inside_a_session(
     world: World, repo: GitRepo, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    said, heard = in_session(world, tmp_path_factory.mktemp("c"), "right")
-    assert said == Said(0, LINE, "")
+    result, heard = in_session(world, tmp_path_factory.mktemp("c"), "right")
+    assert result == CliResult(0, LINE, "")
     assert heard == [("CHECKPOINT", "WRITE:epic-3:3-1:phase-2:5")]
 
 
 def test_what_was_not_delivered_is_written_all_the_same(
     world: World, repo: GitRepo, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    said, heard = in_session(world, tmp_path_factory.mktemp("c"), "wrong")
+    result, heard = in_session(world, tmp_path_factory.mktemp("c"), "wrong")
     told = "written and printed, but not delivered: the token is not this session's\n"
-    assert said == Said(1, LINE, f"interlock: {told}")
+    assert result == CliResult(1, LINE, f"interlock: {told}")
     assert (heard, shown(world)["found"]) == ([], True)
 
 
@@ -178,8 +178,8 @@ def test_show_tells_missing_corrupt_invalid_and_newer_apart(world: World, repo: 
     kinds = []
     for text in ("{", json.dumps(SHAPES["nested-1.0"]() | {"current": {}}), '{"version": 7}'):
         path.write_text(text)
-        said = do(world, "show", "--json")
-        kinds.append((said.code, said.json["kind"], said.json["code"]))
+        result = do(world, "show", "--json")
+        kinds.append((result.code, result.json["kind"], result.json["code"]))
     assert kinds == [
         (1, "CORRUPT", "CHECKPOINT_CORRUPT"),
         (1, "INVALID", "CHECKPOINT_CORRUPT"),
@@ -205,10 +205,10 @@ def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
         world.write(f"{folder}/epic-3.json", '{"version": 2,')
     found = shown(world)
     assert (found["fell_back"], found["checkpoint"]["generation"]) == (True, 1)
-    said = do(world, "show")
-    assert said.code == 0
-    assert "epic-3.json is damaged: it is not valid JSON" in said.err
-    assert said.err.endswith("epic-3.json.1 is used\n")
+    result = do(world, "show")
+    assert result.code == 0
+    assert "epic-3.json is damaged: it is not valid JSON" in result.err
+    assert result.err.endswith("epic-3.json.1 is used\n")
 
 
 def test_several_epics_need_a_name_when_none_is_active(world: World, repo: GitRepo) -> None:
@@ -218,26 +218,26 @@ def test_several_epics_need_a_name_when_none_is_active(world: World, repo: GitRe
     assert shown(world, "--epic", "epic-3")["epic_id"] == "epic-3"
     for path in world.folder.glob("**/active"):
         path.unlink()
-    said = do(world, "show")
-    assert said.code == 2
-    assert "there are several epics: name one of epic-3, epic-4" in said.err
+    result = do(world, "show")
+    assert result.code == 2
+    assert "there are several epics: name one of epic-3, epic-4" in result.err
 
 
 def test_clear_archives(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
-    said = do(world, "clear")
-    assert said.code == 0
-    assert said.out.startswith(f"archived as {world.folder}/.sage/state/archive/epic-3.")
+    result = do(world, "clear")
+    assert result.code == 0
+    assert result.out.startswith(f"archived as {world.folder}/.sage/state/archive/epic-3.")
     assert len(list(world.folder.glob(".sage/state/archive/*"))) == 1
     assert shown(world)["kind"] == "MISSING"
-    assert do(world, "clear") == Said(0, "there is no checkpoint to clear\n", "")
+    assert do(world, "clear") == CliResult(0, "there is no checkpoint to clear\n", "")
 
 
 def test_clear_deletes_only_with_yes(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
-    said = do(world, "clear", "--delete")
-    assert (said.code, shown(world)["found"]) == (2, True)
-    assert "say --delete --yes, or archive" in said.err
+    result = do(world, "clear", "--delete")
+    assert (result.code, shown(world)["found"]) == (2, True)
+    assert "say --delete --yes, or archive" in result.err
     found = do(world, "clear", "--delete", "--yes", "--json").json
     assert (found["deleted"], len(found["files"])) == (True, 2)
     assert list(world.folder.glob(".sage/state/**/*.json")) == []
@@ -253,9 +253,9 @@ def test_a_stash_is_shown_kept_and_restored(world: World, repo: GitRepo) -> None
     outcome = recover(kept, "epic-3", lambda _: None, "T")
     assert (outcome.action, (world.folder / "a.txt").read_text()) == (Action.STASH, "one\n")
     assert f"  recovery 1 set work aside: {outcome.stash[:12]}\n" in do(world, "show").out
-    said = do(world, "restore-stash")
+    result = do(world, "restore-stash")
     told = f"restored recovery 1 ({outcome.stash[:12]}); the stash itself is kept\n"
-    assert said == Said(0, told, "")
+    assert result == CliResult(0, told, "")
     assert (world.folder / "a.txt").read_text() == "half\n"
 
 
@@ -268,5 +268,5 @@ def test_clearing_names_what_was_set_aside(world: World, repo: GitRepo) -> None:
 
 
 def test_nothing_to_restore_where_there_is_nothing(world: World) -> None:
-    said = do(world, "restore-stash", "--json")
-    assert (said.code, said.out) == (2, "")
+    result = do(world, "restore-stash", "--json")
+    assert (result.code, result.out) == (2, "")

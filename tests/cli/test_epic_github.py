@@ -39,17 +39,17 @@ def test_an_issue_is_opened_once_and_its_answer_goes_on_with_the_epic(
     assert (still.json["outcome"], len(github.issues)) == ("WAITING", 1)
 
     github.comment(number, "/revise name it Yacht")
-    said = project.resume(more=ON_GITHUB)
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
-    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{number}" in said.json["signals"]
+    result = project.resume(more=ON_GITHUB)
+    assert (result.json["outcome"], result.code) == ("COMPLETE", 0), result.err
+    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{number}" in result.json["signals"]
     assert "A human wants changes: name it Yacht" in project.prompt(2)
 
 
 def test_a_doubtful_word_does_not_let_the_epic_go_on(project: Project, github: Github) -> None:
     project.run([ASKS], [DONE], more=ON_GITHUB)
     github.comment(github.issues[0]["number"], "approved, if the tests are green?")
-    said = project.resume(more=ON_GITHUB)
-    assert (said.json["outcome"], project.started) in (("WAITING", 1), ("PAUSED_DISCUSS", 1))
+    result = project.resume(more=ON_GITHUB)
+    assert (result.json["outcome"], project.started) in (("WAITING", 1), ("PAUSED_DISCUSS", 1))
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_token_without_rights_is_fatal_and_the_question_is_asked_again_later(
     project: Project, github: Github, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_of_nobody")
-    said = project.run([ASKS], [DONE], more=ON_GITHUB)
-    assert (said.json["outcome"], said.code) == ("FATAL", 1), said.err
-    assert said.json["code"] == "GITHUB_AUTH_FAILED"
-    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GITHUB_AUTH_FAILED:")
+    result = project.run([ASKS], [DONE], more=ON_GITHUB)
+    assert (result.json["outcome"], result.code) == ("FATAL", 1), result.err
+    assert result.json["code"] == "GITHUB_AUTH_FAILED"
+    assert result.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GITHUB_AUTH_FAILED:")
 
     again = project.resume()
     assert (again.json["outcome"], project.started) == ("WAITING", 1), "nothing ran unapproved"

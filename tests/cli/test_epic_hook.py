@@ -87,9 +87,9 @@ def waiting(project: Project, github: Github) -> Iterator[Waiting]:
 def test_a_signed_call_brings_the_answer_at_once(waiting: Waiting, project: Project) -> None:
     waiting.github.comment(1, "/approve")
     assert waiting.knock() == 202
-    said = ended(waiting.process)
-    assert (said.code, said.json["outcome"], project.started) == (0, "COMPLETE", 2), said.err
-    assert "SAGE_SIGNAL:HITL_APPROVED:issue:1" in said.json["signals"]
+    result = ended(waiting.process)
+    assert (result.code, result.json["outcome"], project.started) == (0, "COMPLETE", 2), result.err
+    assert "SAGE_SIGNAL:HITL_APPROVED:issue:1" in result.json["signals"]
 
 
 def test_forged_foreign_and_replayed_calls_change_nothing(
@@ -116,8 +116,8 @@ def test_forged_foreign_and_replayed_calls_change_nothing(
 
 def test_a_door_is_closed_with_the_run(waiting: Waiting) -> None:
     waiting.process.terminate()
-    said = ended(waiting.process)
-    assert (said.code, said.json["outcome"]) == (143, "STOPPED"), said.err
+    result = ended(waiting.process)
+    assert (result.code, result.json["outcome"]) == (143, "STOPPED"), result.err
     with pytest.raises(httpx.ConnectError):
         waiting.knock()
 
@@ -147,8 +147,8 @@ def test_a_door_that_cannot_be_is_refused_before_anything_is_begun(
     sentence: str,
 ) -> None:
     monkeypatch.setenv("INTERLOCK_GITHUB_SECRET", secret)
-    said = project.run([ASKS], more=more)
-    assert (said.code, sentence in said.err) == (2, True), said
+    result = project.run([ASKS], more=more)
+    assert (result.code, sentence in result.err) == (2, True), result
     assert (project.started, github.log) == (0, [])
 
 
@@ -156,9 +156,9 @@ def test_no_door_is_opened_before_the_agent_is_found(
     project: Project, github: Github, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    said = project.world.say("epic", "run", "epic.md", "--agent", "claude", *HOOKED)
-    assert (said.code, "not installed" in said.err) == (2, True), said
-    assert ("webhooks come in" in said.err, github.log) == (False, [])
+    result = project.world.say("epic", "run", "epic.md", "--agent", "claude", *HOOKED)
+    assert (result.code, "not installed" in result.err) == (2, True), result
+    assert ("webhooks come in" in result.err, github.log) == (False, [])
 
 
 def test_another_variable_can_hold_the_secret_and_no_session_sees_it(
@@ -169,7 +169,7 @@ def test_another_variable_can_hold_the_secret_and_no_session_sees_it(
     monkeypatch.setenv("HARBOUR_SECRET", SECRET)
     monkeypatch.delenv("INTERLOCK_GITHUB_SECRET")
     show = ["sh", "-c", "env > script-env"]
-    said = project.run([{"run": show}, DONE], more=HOOKED)
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    result = project.run([{"run": show}, DONE], more=HOOKED)
+    assert (result.json["outcome"], result.code) == ("COMPLETE", 0), result.err
     seen = (world.folder / "script-env").read_text()
     assert ("SAGE_ORCHESTRATOR" in seen, "HARBOUR_SECRET" in seen) == (True, False)

@@ -46,9 +46,9 @@ def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_s
     process.kill()
     process.communicate()
 
-    said = project.resume()
+    result = project.resume()
 
-    assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 1), said.err
+    assert (result.json["outcome"], result.json["sessions"]) == ("COMPLETE", 1), result.err
     assert not _alive(session)
     assert _heard(_records(project)[0]) == [
         "BEGAN",
@@ -78,9 +78,9 @@ def test_a_last_word_that_was_heard_before_the_kill_counts_and_is_not_asked_for_
     if both:
         os.kill(session, signal.SIGKILL)
 
-    said = project.resume()
+    result = project.resume()
 
-    assert (said.json["outcome"], said.json["sessions"], project.started) == ("COMPLETE", 2, 2)
+    assert (result.json["outcome"], result.json["sessions"], project.started) == ("COMPLETE", 2, 2)
     assert project.ended_by() == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
     assert not _alive(session)
     assert "Go on here: story 3-1, phase-1, task 1." in project.prompt(2)
@@ -90,9 +90,9 @@ def test_a_killed_session_is_a_crash_and_another_one_goes_on(project: Project) -
     project.sessions(["SAGE_SIGNAL:STORY_STARTED:3-1", {"hang": 1}], [DONE])
     process = project.world.start("epic", "run", "epic.md", *project.words)
     os.kill(_hangs(project), signal.SIGKILL)
-    said = ended(process)
+    result = ended(process)
 
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert (result.json["outcome"], result.code) == ("COMPLETE", 0), result.err
     assert project.ended_by() == ["CRASH", "EPIC_COMPLETE"]
     assert project.checkpoint()["failures"][0]["message"].startswith("killed by signal 9")
 
@@ -108,9 +108,9 @@ def test_a_second_supervisor_is_told_that_it_is_locked_out(project: Project) -> 
         process.kill()
         process.communicate()
 
-    for said in (second, elsewhere):
-        assert (said.code, said.json["outcome"], said.json["exit_code"]) == (18, "LOCKED", 18)
-        assert f"process {process.pid}" in said.json["reason"] or "PID" in said.json["reason"]
+    for result in (second, elsewhere):
+        assert (result.code, result.json["outcome"], result.json["exit_code"]) == (18, "LOCKED", 18)
+        assert f"process {process.pid}" in result.json["reason"] or "PID" in result.json["reason"]
     assert project.resume().json["outcome"] == "COMPLETE"
 
 
@@ -123,9 +123,9 @@ def test_a_supervisor_that_is_told_to_stop_twice_ends_its_session_and_can_be_res
     session = _hangs(project)
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGINT)
-    said = ended(process)
+    result = ended(process)
 
-    assert (said.code, said.json["outcome"]) in ((143, "STOPPED"), (130, "STOPPED"))
+    assert (result.code, result.json["outcome"]) in ((143, "STOPPED"), (130, "STOPPED"))
     assert not _alive(session)
     assert project.resume().json["outcome"] == "COMPLETE"
 
@@ -154,6 +154,6 @@ def test_a_question_stays_open_over_a_kill_and_so_does_its_deadline(project: Pro
 def _questions(project: Project) -> list[int]:
     if not project.world.db.exists():
         return []
-    said = project.world.say("epic", "status", "epic-3", "--json")
-    found: list[int] = said.json["questions"] if said.out else []
+    result = project.world.say("epic", "status", "epic-3", "--json")
+    found: list[int] = result.json["questions"] if result.out else []
     return found

@@ -16,10 +16,10 @@ def project(world: World) -> Project:
 
 def test_status_shows_place_stories_and_sessions(project: Project) -> None:
     project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:done", WRITE], ["SAGE_SIGNAL:HITL_REQUIRED"])
-    said = project.world.say("epic", "status")
+    result = project.world.say("epic", "status")
 
-    lines = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert said.code == 0
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
+    assert result.code == 0
     assert lines[:6] == [
         "epic-3: waiting; at 3-1, phase-1, 1",
         "1 of 3 stories done",
@@ -57,9 +57,9 @@ def test_stories_are_listed_and_set_and_what_cannot_follow_is_refused(project: P
 
 def test_what_is_not_there(project: Project) -> None:
     for words in (("status",), ("story", "list"), ("story", "set", "1", "done")):
-        said = project.world.say("epic", *words)
-        assert (said.code, said.out) == (2, ""), words
-        assert "interlock epic run FILE" in said.err
+        result = project.world.say("epic", *words)
+        assert (result.code, result.out) == (2, ""), words
+        assert "interlock epic run FILE" in result.err
     assert project.world.say("epic", "status", "nowhere").code == 1
 
 
@@ -87,10 +87,10 @@ def test_a_bad_epic_starts_nothing(project: Project, what: str, complaint: str) 
     world.write("nul.md", "# Epic 1: \0\n")
     (world.folder / "binary.md").write_bytes(b"# Epic \xff\xfe\n")
     world.write("ids.yaml", "id: ../../x\n")
-    said = world.say("epic", "run", what, *project.words)
+    result = world.say("epic", "run", what, *project.words)
 
-    assert (said.code, said.out) == (2, ""), said.err
-    assert complaint in said.err
+    assert (result.code, result.out) == (2, ""), result.err
+    assert complaint in result.err
     assert project.started == 0
 
 
@@ -108,8 +108,8 @@ def test_a_bad_epic_starts_nothing(project: Project, what: str, complaint: str) 
 )
 def test_bad_words_start_nothing(project: Project, words: tuple[str, ...]) -> None:
     agent = () if words[0] == "--agent" else ("--agent", project.agent)
-    said = project.world.say("epic", "run", "epic.md", *agent, *words)
-    assert (said.code, project.started) == (2, 0), said.err
+    result = project.world.say("epic", "run", "epic.md", *agent, *words)
+    assert (result.code, project.started) == (2, 0), result.err
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_bad_words_start_nothing(project: Project, words: tuple[str, ...]) -> No
 )
 def test_bad_settings_are_told(world: World, line: str) -> None:
     project = Project(world, f"[epic]\n{line}\n")
-    said = project.run([DONE])
-    assert (said.code, project.started) == (2, 0)
-    assert "interlock.toml" in said.err or "[epic]" in said.err or "ahead" in said.err
+    result = project.run([DONE])
+    assert (result.code, project.started) == (2, 0)
+    assert "interlock.toml" in result.err or "[epic]" in result.err or "ahead" in result.err
 
 
 def test_an_epic_is_found_by_its_id_where_projects_keep_them(project: Project) -> None:
     project.world.write("docs/epics/sea/epic.md", "# The sea\n## Story 1.1: Waves\n")
     project.sessions(["SAGE_SIGNAL:STORY_COMPLETE:1-1", "SAGE_SIGNAL:EPIC_COMPLETE:sea:success"])
-    said = project.world.say("epic", "run", "sea", *project.words)
-    assert (said.json["epic_id"], said.json["outcome"]) == ("sea", "COMPLETE"), said.err
+    result = project.world.say("epic", "run", "sea", *project.words)
+    assert (result.json["epic_id"], result.json["outcome"]) == ("sea", "COMPLETE"), result.err
 
 
 def test_people_are_told_of_the_question_and_of_the_end(world: World) -> None:

@@ -39,12 +39,12 @@ def _hours(hitl: dict[str, Any]) -> float:
 
 
 def test_a_question_in_the_inbox_is_named_by_its_number(project: Project) -> None:
-    said = project.run([ASKS], [DONE])
+    result = project.run([ASKS], [DONE])
     hitl = _hitl(project)
-    assert hitl["request_id"] == str(said.json["questions"][0])
+    assert hitl["request_id"] == str(result.json["questions"][0])
     assert (hitl["issue"], hitl["url"], _hours(hitl)) == (77, "", 24.0)
-    assert said.json["checkpoint"]["hitl"] == hitl
-    assert said.json["signals"][-1] == "SAGE_SIGNAL:HITL_WAITING:issue:77"
+    assert result.json["checkpoint"]["hitl"] == hitl
+    assert result.json["signals"][-1] == "SAGE_SIGNAL:HITL_WAITING:issue:77"
 
     project.world.say("answer", hitl["request_id"], "approve")
     done = project.resume().json
@@ -57,9 +57,9 @@ def test_a_question_in_the_inbox_is_named_by_its_number(project: Project) -> Non
 def test_putting_it_off_is_no_halt(project: Project) -> None:
     question = project.run([ASKS], [DONE]).json["questions"][0]
     project.world.say("answer", str(question), "defer")
-    said = project.resume()
-    assert (said.json["outcome"], said.code) == ("PAUSED_DEFERRED", 12), said.err
-    assert not any("HALT" in line for line in said.json["signals"])
+    result = project.resume()
+    assert (result.json["outcome"], result.code) == ("PAUSED_DEFERRED", 12), result.err
+    assert not any("HALT" in line for line in result.json["signals"])
 
 
 def test_a_question_on_github_is_named_as_in_its_issue(project: Project, github: Github) -> None:
@@ -88,9 +88,9 @@ def test_an_answer_after_the_deadline_is_late_though_the_run_was_not_there(
     before = _hitl(project)
     world.write("interlock.toml", SETTINGS + 'hitl_timeout = "1ms"\n')
 
-    said = project.resume(more=("--wait",))
+    result = project.resume(more=("--wait",))
 
-    assert (said.json["outcome"], said.code) == ("PAUSED_TIMEOUT", 11), said.err
+    assert (result.json["outcome"], result.code) == ("PAUSED_TIMEOUT", 11), result.err
     after = _hitl(project)
     assert (after["request_id"], after["response"]) == (before["request_id"], "timeout")
     assert after["deadline"] < before["deadline"]
@@ -117,6 +117,8 @@ def test_a_checkpoint_that_is_gone_does_not_keep_the_question_from_being_asked(
     project.run([ASKS], [DONE])
     question = _hitl(project)["request_id"]
     project.world.say("epic", "checkpoint", "clear", "--epic", "epic-3", "--yes")
-    said = project.resume(more=("epic-3",))
-    assert (said.json["outcome"], said.json["questions"]) == ("WAITING", [int(question)]), said.err
-    assert json.loads(said.out)["checkpoint"] in (None, {})
+    result = project.resume(more=("epic-3",))
+    assert (result.json["outcome"], result.json["questions"]) == ("WAITING", [int(question)]), (
+        result.err
+    )
+    assert json.loads(result.out)["checkpoint"] in (None, {})

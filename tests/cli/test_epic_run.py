@@ -169,10 +169,10 @@ ENDS: list[tuple[str, list[list[Any]], str, int, list[str]]] = [
 def test_how_a_session_ends_decides_what_follows(
     project: Project, sessions: list[list[Any]], outcome: str, code: int, ends: list[str]
 ) -> None:
-    said = project.run(*sessions)
+    output = project.run(*sessions)
 
-    assert (said.json["outcome"], said.code) == (outcome, code), said.err
-    assert said.json.get("exit_code", 4) == code
+    assert (output.json["outcome"], output.code) == (outcome, code), output.err
+    assert output.json.get("exit_code", 4) == code
     assert project.ended_by() == ends
     assert project.started == len(ends)
 
@@ -180,7 +180,7 @@ def test_how_a_session_ends_decides_what_follows(
 def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint(
     project: Project,
 ) -> None:
-    said = project.run(
+    output = project.run(
         ["SAGE_SIGNAL:STORY_STARTED:3-1", WRITE],
         [
             "SAGE_SIGNAL:STORY_COMPLETE:3-1:success",
@@ -189,8 +189,8 @@ def test_an_epic_from_its_first_session_to_its_last_leaves_all_in_its_checkpoint
         ["SAGE_SIGNAL:STORY_COMPLETE:3-2", "SAGE_SIGNAL:STORY_COMPLETE:3-3:skipped", DONE],
     )
 
-    assert said.code == 0, said.err
-    assert said.json["signals"] == [
+    assert output.code == 0, output.err
+    assert output.json["signals"] == [
         "SAGE_SIGNAL:CHECKPOINT:MISSING",
         "SAGE_SIGNAL:EPIC_STARTED:epic-3",
         "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1",
@@ -223,10 +223,10 @@ NEXT_ACTION: continue
 
 
 def test_a_checkpoint_that_says_nothing_of_its_place_is_refused(project: Project) -> None:
-    said = project.run([BLOCK], [DONE])
+    output = project.run([BLOCK], [DONE])
 
-    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 1), said.err
-    assert said.json["reason"] == (
+    assert (output.json["outcome"], output.code, project.started) == ("FATAL", 1, 1), output.err
+    assert output.json["reason"] == (
         "the session announced a checkpoint that it did not write, without its story_id, phase, "
         "task"
     )
@@ -235,22 +235,22 @@ def test_a_checkpoint_that_says_nothing_of_its_place_is_refused(project: Project
 def test_a_block_for_a_checkpoint_that_was_written_goes_on(project: Project) -> None:
     words = ("--epic", "epic-3", "--story", "3-1", "--phase", "p", "--task", "1")
     write = [sys.executable, "-m", "interlock", "epic", "checkpoint", "write", *words]
-    said = project.run([{"run": ["env", "-u", "INTERLOCK_CHANNEL", *write]}, BLOCK], [DONE])
+    output = project.run([{"run": ["env", "-u", "INTERLOCK_CHANNEL", *write]}, BLOCK], [DONE])
 
-    assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 2), said.err
+    assert (output.json["outcome"], output.json["sessions"]) == ("COMPLETE", 2), output.err
 
 
 def test_success_without_a_story_that_is_done_is_none(project: Project) -> None:
-    said = project.run(["SAGE_SIGNAL:STORY_STARTED:3-1", SUCCESS])
+    output = project.run(["SAGE_SIGNAL:STORY_STARTED:3-1", SUCCESS])
 
-    assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
-    assert said.json["reason"] == "the session reported success, but none of 3 stories is done"
+    assert (output.json["outcome"], output.code) == ("PARTIAL", 3)
+    assert output.json["reason"] == "the session reported success, but none of 3 stories is done"
 
 
 def test_a_completion_for_another_epic_is_named(project: Project) -> None:
-    said = project.run(["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"])
+    output = project.run(["SAGE_SIGNAL:EPIC_COMPLETE:epic-4:success"])
 
-    assert said.json["reason"].startswith(
+    assert output.json["reason"].startswith(
         "EPIC_COMPLETE:epic-4:success does not count: this session works on epic-3; "
     )
 
@@ -274,18 +274,22 @@ def test_a_completion_for_another_epic_is_named(project: Project) -> None:
 def test_a_sessions_own_reason_why_recovery_failed_is_kept(
     project: Project, lines: list[str], code: str, reason: str
 ) -> None:
-    said = project.run(lines)
+    output = project.run(lines)
 
-    assert (said.json["outcome"], said.json["code"], said.json["reason"]) == ("FATAL", code, reason)
-    assert said.json["signals"][-1] == f"SAGE_SIGNAL:FATAL_ERROR:{code}:{reason}"
+    assert (output.json["outcome"], output.json["code"], output.json["reason"]) == (
+        "FATAL",
+        code,
+        reason,
+    )
+    assert output.json["signals"][-1] == f"SAGE_SIGNAL:FATAL_ERROR:{code}:{reason}"
     assert project.checkpoint()["failures"][-1]["message"] == reason
 
 
 def test_our_own_signals_are_on_stdout(project: Project) -> None:
     project.sessions([WRITE], [{"exit": 1}], [DONE])
-    said = project.world.say("epic", "run", "epic.md", "--agent", project.agent)
+    output = project.world.say("epic", "run", "epic.md", "--agent", project.agent)
 
-    lines = [line for line in said.out.splitlines() if line.startswith("SAGE_SIGNAL:")]
+    lines = [line for line in output.out.splitlines() if line.startswith("SAGE_SIGNAL:")]
     assert lines == [
         "SAGE_SIGNAL:CHECKPOINT:MISSING",
         "SAGE_SIGNAL:EPIC_STARTED:epic-3",
@@ -293,21 +297,21 @@ def test_our_own_signals_are_on_stdout(project: Project) -> None:
         "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1",
         "SAGE_SIGNAL:EPIC_COMPLETE:epic-3:success",
     ]
-    assert "SAGE_SIGNAL" not in said.err
+    assert "SAGE_SIGNAL" not in output.err
     assert project.checkpoint()["metrics"]["clears_performed"] == 1
 
 
 def test_a_loaded_checkpoint_names_its_story_before_there_is_a_position(project: Project) -> None:
-    said = project.run([{"exit": 1}], [DONE])
+    output = project.run([{"exit": 1}], [DONE])
 
-    assert "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1" in said.json["signals"]
+    assert "SAGE_SIGNAL:CHECKPOINT:LOADED:epic-3:3-1" in output.json["signals"]
 
 
 def test_a_failed_story_contradicts_success(project: Project) -> None:
-    said = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", SUCCESS])
+    output = project.run(["SAGE_SIGNAL:STORY_COMPLETE:3-1:failed", SUCCESS])
 
-    assert (said.json["outcome"], said.code) == ("PARTIAL", 3)
-    assert said.json["reason"] == "the session reported success, but story 3-1 is failed"
+    assert (output.json["outcome"], output.code) == ("PARTIAL", 3)
+    assert output.json["reason"] == "the session reported success, but story 3-1 is failed"
 
 
 def test_a_crash_is_told_to_the_next_session_and_counted_anew_after_progress(
@@ -315,22 +319,25 @@ def test_a_crash_is_told_to_the_next_session_and_counted_anew_after_progress(
 ) -> None:
     die: list[Any] = [{"tell": "the disk is on fire"}, {"exit": 9}]
     other = "SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-2:phase-1:1"
-    said = project.run(die, die, die, [WRITE], die, die, die, [other], [DONE])
+    output = project.run(die, die, die, [WRITE], die, die, die, [other], [DONE])
 
-    assert (said.json["outcome"], said.json["sessions"]) == ("COMPLETE", 9), said.err
+    assert (output.json["outcome"], output.json["sessions"]) == ("COMPLETE", 9), output.err
     assert "CRASH: exit code 9: the disk is on fire" in project.prompt(2)
 
 
 def test_the_limits_of_cycles_and_of_retries(project: Project) -> None:
     writes = [[f"SAGE_SIGNAL:CHECKPOINT:WRITE:epic-3:3-1:p:{number}"] for number in range(4)]
-    said = project.run(*writes, more=("--max-cycles", "2"))
-    assert (said.json["outcome"], said.code, project.started) == ("LIMIT", 14, 3)
+    output = project.run(*writes, more=("--max-cycles", "2"))
+    assert (output.json["outcome"], output.code, project.started) == ("LIMIT", 14, 3)
 
     error = ["SAGE_SIGNAL:RECOVERABLE_ERROR:SUBAGENT_FAILED:the tests are red"]
-    said = project.resume(*[error] * 7)
-    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 6)
-    assert (said.json["code"], said.json["reason"]) == ("MAX_RETRIES_EXCEEDED", "the tests are red")
-    assert said.json["signals"][-1] == (
+    output = project.resume(*[error] * 7)
+    assert (output.json["outcome"], output.code, project.started) == ("FATAL", 1, 6)
+    assert (output.json["code"], output.json["reason"]) == (
+        "MAX_RETRIES_EXCEEDED",
+        "the tests are red",
+    )
+    assert output.json["signals"][-1] == (
         "SAGE_SIGNAL:FATAL_ERROR:MAX_RETRIES_EXCEEDED:the tests are red"
     )
     assert project.checkpoint()["epic"]["status"] == "failed"
@@ -343,9 +350,9 @@ def test_the_limits_of_cycles_and_of_retries(project: Project) -> None:
 def test_a_session_that_takes_too_long_is_ended_and_at_last_a_limit(
     project: Project, flag: str, ended: str
 ) -> None:
-    said = project.run(*[["working", {"hang": 1}]] * 4, more=(flag, "300ms"))
+    output = project.run(*[["working", {"hang": 1}]] * 4, more=(flag, "300ms"))
 
-    assert (said.json["outcome"], said.code) == ("LIMIT", 14), said.err
+    assert (output.json["outcome"], output.code) == ("LIMIT", 14), output.err
     assert project.ended_by() == [ended] * 4
 
 
@@ -363,10 +370,10 @@ def test_a_human_who_does_not_approve_holds_the_work_until_one_does(
     project.run(["SAGE_SIGNAL:HITL_REQUIRED:issue:7"])
     question = str(_question(project))
     project.world.say("answer", question, word)
-    said = project.resume()
+    output = project.resume()
 
-    assert (said.json["outcome"], said.code) == (outcome, code), said.err
-    assert said.json["signals"][-1] == f"SAGE_SIGNAL:{signal}:issue:7"
+    assert (output.json["outcome"], output.code) == (outcome, code), output.err
+    assert output.json["signals"][-1] == f"SAGE_SIGNAL:{signal}:issue:7"
     assert project.checkpoint()["epic"]["status"] == status
 
     late = project.world.say("answer", question, "approve")
@@ -382,19 +389,19 @@ def test_what_a_human_wants_changed_reaches_the_next_session(project: Project) -
     project.run([WRITE], ["SAGE_SIGNAL:HITL_REQUIRED"], [DONE])
     question = str(_question(project))
     project.world.say("answer", question, "revise", "-m", "rename the table")
-    said = project.resume()
+    output = project.resume()
 
-    assert said.json["outcome"] == "COMPLETE"
-    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{question}" in said.json["signals"]
+    assert output.json["outcome"] == "COMPLETE"
+    assert f"SAGE_SIGNAL:HITL_REVISE:issue:{question}" in output.json["signals"]
     assert "First: A human wants changes: rename the table" in project.prompt(3)
 
 
 def test_nobody_answers_in_time(world: World) -> None:
     project = Project(world, SETTINGS + 'hitl_timeout = "50ms"\n')
-    said = project.run(["SAGE_SIGNAL:HITL_REQUIRED"], more=("--wait",))
+    output = project.run(["SAGE_SIGNAL:HITL_REQUIRED"], more=("--wait",))
 
-    assert (said.json["outcome"], said.code) == ("PAUSED_TIMEOUT", 11)
-    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:HITL_TIMEOUT:issue:")
+    assert (output.json["outcome"], output.code) == ("PAUSED_TIMEOUT", 11)
+    assert output.json["signals"][-1].startswith("SAGE_SIGNAL:HITL_TIMEOUT:issue:")
     assert project.checkpoint()["hitl"]["response"] == "timeout"
 
 
@@ -412,9 +419,9 @@ def test_git_that_went_back_is_asked_about_and_taken_as_it_is_when_a_human_says_
     project.run([WRITE, {"exit": 0}], [{"exit": 0}])
     project.repo.git("reset", "--hard", "-q", first)
 
-    said = project.resume([DONE])
-    assert (said.json["outcome"], said.code, project.started) == ("WAITING", 4, 0)
-    assert [line.split(":")[1] for line in said.json["signals"]] == [
+    output = project.resume([DONE])
+    assert (output.json["outcome"], output.code, project.started) == ("WAITING", 4, 0)
+    assert [line.split(":")[1] for line in output.json["signals"]] == [
         "CHECKPOINT",
         "RECOVERY_STARTED",
         "HITL_REQUIRED",
@@ -430,18 +437,18 @@ def test_git_that_the_policy_refuses_is_its_own_end(project: Project) -> None:
     project.run([WRITE], [])
     project.world.write("interlock.toml", SETTINGS + '[epic.git]\nother_branch = "refuse"\n')
     project.repo.git("checkout", "-q", "-b", "elsewhere")
-    said = project.resume([DONE])
+    output = project.resume([DONE])
 
-    assert (said.json["outcome"], said.code, project.started) == ("GIT_MISMATCH", 16, 0)
-    assert said.json["code"] == "GIT_STATE_MISMATCH"
-    assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GIT_STATE_MISMATCH:")
+    assert (output.json["outcome"], output.code, project.started) == ("GIT_MISMATCH", 16, 0)
+    assert output.json["code"] == "GIT_STATE_MISMATCH"
+    assert output.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:GIT_STATE_MISMATCH:")
 
 
 def test_nothing_to_resume_from(project: Project) -> None:
     for words in (("resume",), ("resume", "epic-3"), ("run", "epic-3")):
-        said = project.world.say("epic", *words, *project.words)
-        assert (said.json["outcome"], said.code) == ("NO_CHECKPOINT", 15), words
-        assert said.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT:")
+        output = project.world.say("epic", *words, *project.words)
+        assert (output.json["outcome"], output.code) == ("NO_CHECKPOINT", 15), words
+        assert output.json["signals"][-1].startswith("SAGE_SIGNAL:FATAL_ERROR:NO_CHECKPOINT:")
     assert project.started == 0
 
 
@@ -449,10 +456,10 @@ def test_a_damaged_checkpoint_is_fatal_and_starts_nothing(project: Project) -> N
     project.run([WRITE], [])
     for path in project.world.folder.rglob("epic-3.json*"):
         path.write_text('{"version": 2, "epic"')
-    said = project.resume([DONE])
+    output = project.resume([DONE])
 
-    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 0)
-    assert said.json["code"] == "CHECKPOINT_CORRUPT"
+    assert (output.json["outcome"], output.code, project.started) == ("FATAL", 1, 0)
+    assert output.json["code"] == "CHECKPOINT_CORRUPT"
 
 
 def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_once(
@@ -460,7 +467,7 @@ def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_o
 ) -> None:
     command = [sys.executable, "-m", "interlock"]
     write = [*command, "epic", "checkpoint", "write", "--epic", "epic-3", "--story", "3-2"]
-    said = project.run(
+    output = project.run(
         [{"run": [*write, "--phase", "p", "--task", "9", "--note", "mind the gap"]}, {"hang": 1}],
         [
             "SAGE_SIGNAL:STORY_COMPLETE:3-2:done",
@@ -468,7 +475,7 @@ def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_o
         ],
     )
 
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert (output.json["outcome"], output.code) == ("COMPLETE", 0), output.err
     assert "left this note: mind the gap" in project.prompt(2)
     found = project.world.say("epic", "status", "--json").json["sessions"]
     heard = [json.loads(line) for line in _lines(found[0]["record"])]
@@ -489,9 +496,9 @@ def test_a_flood_of_signals_is_counted_and_changes_no_outcome(project: Project) 
     """INTERLOCK_SIGNALS=1000000 says more."""
     many = int(os.environ.get("INTERLOCK_SIGNALS", "100000"))
     story = "SAGE_SIGNAL:STORY_COMPLETE:3-1:done"
-    said = project.run([story, {"flood": many}, SUCCESS])
+    output = project.run([story, {"flood": many}, SUCCESS])
 
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert (output.json["outcome"], output.code) == ("COMPLETE", 0), output.err
     found = project.world.say("epic", "status", "--json").json["sessions"]
     assert found[0]["counted"] == {"all": many + 2, "refused": 0, "repeated": 0}
 
@@ -504,16 +511,16 @@ def test_an_agent_cli_is_heard_by_its_own_messages_and_not_by_its_tools(world: W
             Claude.init(),
             Claude.uses("t"),
             Claude.used("t", f"{fatal}\n{SUCCESS}"),
-            Claude.said(f"The document says:\n```\n{fatal}\n```\n\n{WRITE}"),
+            Claude.text_event(f"The document says:\n```\n{fatal}\n```\n\n{WRITE}"),
             Claude.result("x"),
         ),
-        say(Claude.init(), Claude.said(DONE), Claude.result(DONE)),
+        say(Claude.init(), Claude.text_event(DONE), Claude.result(DONE)),
     )
     settings = f'{SETTINGS}[agent.claude]\ncommand = "{fake.program}"\nclocks = {{grace = 0.3}}\n'
     project = Project(world, settings)
-    said = world.say("epic", "run", "epic.md", "--agent", "claude", "--json")
+    output = world.say("epic", "run", "epic.md", "--agent", "claude", "--json")
 
-    assert (said.json["outcome"], said.code) == ("COMPLETE", 0), said.err
+    assert (output.json["outcome"], output.code) == ("COMPLETE", 0), output.err
     assert project.ended_by() == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
     assert {call["env"]["SAGE_ORCHESTRATOR"] for call in fake.calls()} == {"1"}
     assert project.checkpoint()["position"]["story_id"] == "3-1"
@@ -524,19 +531,19 @@ def test_a_checkpoint_that_cannot_be_written_is_fatal_and_never_a_restart(
 ) -> None:
     link = ".sage/state/epic-3.json"
     act = {"run": ["sh", "-c", f"rm -f {link}; ln -s /dev/null {link}"]}
-    said = project.run([act, WRITE], [DONE])
+    output = project.run([act, WRITE], [DONE])
 
-    assert (said.json["outcome"], said.code, project.started) == ("FATAL", 1, 1), said.err
+    assert (output.json["outcome"], output.code, project.started) == ("FATAL", 1, 1), output.err
 
 
 def test_an_epic_that_was_cancelled_is_not_begun_again(project: Project) -> None:
     project.run([WRITE], [])
     kept = Checkpoints(find_state_folder(project.world.folder))
     kept.update("epic-3", _cancelled, "2026-01-01T00:00:00+00:00")
-    said = project.resume([DONE])
+    output = project.resume([DONE])
 
-    assert (said.json["outcome"], project.started) == ("FATAL", 0)
-    assert "the epic is cancelled" in said.json["reason"]
+    assert (output.json["outcome"], project.started) == ("FATAL", 0)
+    assert "the epic is cancelled" in output.json["reason"]
 
 
 def _cancelled(before: Checkpoint | None) -> Checkpoint:
@@ -548,5 +555,5 @@ def _cancelled(before: Checkpoint | None) -> Checkpoint:
 def test_the_circuit_is_not_run_with_cases_of_somebodys_own(project: Project) -> None:
     project.world.cases("A")
     words = ("run", "epic", "--cases", "cases.jsonl", "--agent", project.agent)
-    said = project.world.say(*words)
-    assert (said.code, "interlock epic run" in said.err) == (2, True)
+    output = project.world.say(*words)
+    assert (output.code, "interlock epic run" in output.err) == (2, True)

@@ -15,9 +15,9 @@ def hand_in(world: World, number: int, mark: str, *flags: str, run: str = "") ->
     )
     commit, day = f"{number:02d}" * 20, f"2026-10-{number:02d}T02:00:00Z"
     words = ["--run", run or str(number), "--commit", commit, "--branch", "main", "--at", day]
-    said = world.say("ingest", "r.xml", *words, *flags)
-    assert said.code == 0, said.err
-    return said.out
+    result = world.say("ingest", "r.xml", *words, *flags)
+    assert result.code == 0, result.err
+    return result.out
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def plain(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_history_of_a_test_from_ingest_to_words(plain: World) -> None:
     world = plain
-    said = world.say("history", "top")
-    assert "history starts here: nothing was remembered in .interlock/history" in said.err
+    result = world.say("history", "top")
+    assert "history starts here: nothing was remembered in .interlock/history" in result.err
     for number, mark in enumerate("....x.....x.FF", 1):
         out = hand_in(world, number, mark)
     assert out == (
@@ -41,13 +41,13 @@ def test_history_of_a_test_from_ingest_to_words(plain: World) -> None:
     for number in range(15, 19):
         out = hand_in(world, number, "F", "--pr", "3")
     assert "pull request 3: remembered" in out
-    said = world.say("history", "top")
-    assert "flaky" in said.out
-    assert "2/14, 4.0-39.9 %" in said.out
-    assert "....x.....x.FF" in said.out
-    assert "fails for 2 sources" in said.out
-    assert "ships" not in said.out
-    said = world.say("history", "test", "pays", "--limit", "2")
+    result = world.say("history", "top")
+    assert "flaky" in result.out
+    assert "2/14, 4.0-39.9 %" in result.out
+    assert "....x.....x.FF" in result.out
+    assert "fails for 2 sources" in result.out
+    assert "ships" not in result.out
+    result = world.say("history", "test", "pays", "--limit", "2")
     for line in (
         "  all jobs: flaky (it passed and failed on the same source, on several sources)",
         "    flips 2/14, 4.0-39.9 %; 2 other failures, 14 verdicts in all",
@@ -57,7 +57,7 @@ def test_history_of_a_test_from_ingest_to_words(plain: World) -> None:
         "    2026-10-14 02:00 UTC  141414141414  run 14#1, failed, SECONDS s",
         "      OSError: no route",
     ):
-        assert line in said.out.splitlines()
+        assert line in result.out.splitlines()
     fields = world.say("history", "test", "pays", "--scope", "pull-request", "--json").json
     assert [job["summary"]["strip"] for job in fields["jobs"]] == ["F"]
     assert fields["jobs"][0]["results"][0]["at"] == "2026-10-18T02:00:00Z"
@@ -78,12 +78,12 @@ def test_legs_of_a_matrix_are_merged_and_a_missing_shard_is_said(plain: World) -
     for leg in ("1/3", "2/3"):
         words = ("--shard", leg, "--variant", "os=linux", "--store", f"leg-{leg[0]}")
         hand_in(world, 3, ".", *words, run="8")
-    said = world.say("history", "merge", "leg-1", "leg-2", "leg-1")
-    assert said.out == "2 jobs added, 1 known already\n"
+    result = world.say("history", "merge", "leg-1", "leg-2", "leg-1")
+    assert result.out == "2 jobs added, 1 known already\n"
     assert "a shard is missing" in world.say("history", "show").out
     assert "os=linux" in world.say("history", "show").out
-    said = world.say("history", "merge", "nowhere")
-    assert (said.code, "nowhere is not there" in said.err) == (2, True)
+    result = world.say("history", "merge", "nowhere")
+    assert (result.code, "nowhere is not there" in result.err) == (2, True)
 
 
 def test_a_pull_request_cannot_speak_for_the_default_branch(
@@ -92,16 +92,18 @@ def test_a_pull_request_cannot_speak_for_the_default_branch(
     world = plain
     hand_in(world, 3, "F", "--store", "forged")
     monkeypatch.setenv("INTERLOCK_PR", "66")
-    said = world.say("history", "merge", "forged")
-    assert said.out == "0 jobs added, 0 known already\n"
-    assert "claim to be of the default history, but this job belongs to pull request 66" in said.err
+    result = world.say("history", "merge", "forged")
+    assert result.out == "0 jobs added, 0 known already\n"
+    assert (
+        "claim to be of the default history, but this job belongs to pull request 66" in result.err
+    )
 
 
 def test_bad_input_is_answered_in_words(plain: World) -> None:
     world = plain
     world.write("empty.xml", "<testsuite/>")
-    said = world.say("ingest", "empty.xml")
-    assert (said.code, "no JUnit XML with test results" in said.err) == (3, True)
+    result = world.say("ingest", "empty.xml")
+    assert (result.code, "no JUnit XML with test results" in result.err) == (3, True)
     assert world.say("ingest", "nothing-there").code == 2
     hand_in(world, 1, ".")
     for words, why in (
@@ -113,8 +115,8 @@ def test_bad_input_is_answered_in_words(plain: World) -> None:
         (("ingest", "r.xml", "--at", "noon"), "write a time such as"),
         (("ingest", "r.xml", "--shard", "9/3"), "the shard must be written 3/12"),
     ):
-        said = world.say(*words)
-        assert (said.code, why in said.err) == (2, True), said.err
+        result = world.say(*words)
+        assert (result.code, why in result.err) == (2, True), result.err
     world.write("blocked", "a file")
-    said = world.say("ingest", "r.xml", "--store", "blocked")
-    assert (said.code, "blocked is a file" in said.err) == (2, True)
+    result = world.say("ingest", "r.xml", "--store", "blocked")
+    assert (result.code, "blocked is a file" in result.err) == (2, True)

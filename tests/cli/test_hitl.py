@@ -2,7 +2,7 @@
 
 import json
 
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 
 def record(number: int, comment: str, login: str = "ann", **news: object) -> dict[str, object]:
@@ -35,7 +35,7 @@ def test_each_comment_with_its_outcome_and_why(world: World) -> None:
             record(9, "> <!-- interlock:request w-1 -->\n\napproved"),
         ),
     )
-    assert world.say("hitl", "read", "comments.jsonl") == Said(
+    assert world.say("hitl", "read", "comments.jsonl") == CliResult(
         0,
         "1  ann: APPROVE, it says nothing but that it approves\n"
         "2  ann: UNCLEAR, it says more than one plain answer\n"
@@ -52,9 +52,9 @@ def test_each_comment_with_its_outcome_and_why(world: World) -> None:
 
 def test_as_one_object(world: World) -> None:
     world.write("comments.jsonl", lines(record(1, "Not approved.", login="bob")))
-    said = world.say("hitl", "read", "comments.jsonl", "--json")
-    assert said.code == 0
-    assert json.loads(said.out) == {
+    result = world.say("hitl", "read", "comments.jsonl", "--json")
+    assert result.code == 0
+    assert json.loads(result.out) == {
         "schema_version": 1,
         "comments": [
             {
@@ -78,8 +78,8 @@ def test_who_may_answer_the_request_and_the_own_account(world: World) -> None:
         lines(record(1, "/approve"), record(2, "/approve r-7", "Eve"), record(3, "/approve", "me")),
     )
     words = ("--allow", "eve", "--allow", "me", "--request-id", "R-7", "--own", "ME", "--json")
-    said = world.say("hitl", "read", "comments.jsonl", *words)
-    found = [each["outcome"] for each in json.loads(said.out)["comments"]]
+    result = world.say("hitl", "read", "comments.jsonl", *words)
+    found = [each["outcome"] for each in json.loads(result.out)["comments"]]
     assert found == ["IGNORED", "APPROVE", "IGNORED"]
 
 
@@ -96,9 +96,9 @@ def test_bad_lines_are_told_beside_the_others(world: World) -> None:
             record(1, "LGTM"),
         ),
     )
-    said = world.say("hitl", "read", "comments.jsonl", "--json")
-    rows = json.loads(said.out)["comments"]
-    assert said.code == 6
+    result = world.say("hitl", "read", "comments.jsonl", "--json")
+    rows = json.loads(result.out)["comments"]
+    assert result.code == 6
     assert ["error" in row for row in rows] == [True] * 6 + [False]
     assert rows[0]["line"] == 1
     text = world.say("hitl", "read", "comments.jsonl")
@@ -108,7 +108,7 @@ def test_bad_lines_are_told_beside_the_others(world: World) -> None:
 
 def test_nothing_and_no_file(world: World) -> None:
     world.write("comments.jsonl", "\n\n")
-    assert world.say("hitl", "read", "comments.jsonl") == Said(0, "no comments\n", "")
-    said = world.say("hitl", "read", "none.jsonl")
-    assert (said.code, said.out) == (2, "")
-    assert "none.jsonl does not exist" in said.err
+    assert world.say("hitl", "read", "comments.jsonl") == CliResult(0, "no comments\n", "")
+    result = world.say("hitl", "read", "none.jsonl")
+    assert (result.code, result.out) == (2, "")
+    assert "none.jsonl does not exist" in result.err

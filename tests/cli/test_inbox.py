@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.cli.test_run import APPROVED
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 RUN = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 INBOX = """\
@@ -40,7 +40,7 @@ def asked(world: World) -> World:
 
 
 def test_inbox_shows_what_waits(asked: World) -> None:
-    assert asked.say("inbox") == Said(0, INBOX, "")
+    assert asked.say("inbox") == CliResult(0, INBOX, "")
     questions = asked.say("inbox", "--json").json["questions"]
     asked_at = questions[0].pop("asked_at")
     assert asked_at > 1_700_000_000
@@ -58,29 +58,31 @@ def test_inbox_shows_what_waits(asked: World) -> None:
 
 
 def test_inbox_shows_one_whole(asked: World) -> None:
-    assert asked.say("inbox", "5") == Said(0, WHOLE, "")
+    assert asked.say("inbox", "5") == CliResult(0, WHOLE, "")
     found = asked.say("inbox", "6", "--json").json
     assert [each["question_id"] for each in found["questions"]] == [6]
     none = "interlock: question 9 is not open; 'interlock inbox' lists them\n"
-    assert asked.say("inbox", "9") == Said(1, "", none)
+    assert asked.say("inbox", "9") == CliResult(1, "", none)
     asked.say("answer", "5", "approve")
     assert asked.say("inbox", "5").out == f"{WHOLE}an answer is saved\n"
 
 
 def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
-    assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == Said(0, SAVED, "")
-    said = asked.say("answer", "6", "reject", "--json")
+    assert asked.say("answer", "5", "approve", "--by", "Ada", "-m", "nice") == CliResult(
+        0, SAVED, ""
+    )
+    result = asked.say("answer", "6", "reject", "--json")
     told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
     told |= {"then": "'interlock resume 1' continues with it"}
-    assert (said.code, said.json) == (0, told)
+    assert (result.code, result.json) == (0, told)
 
-    assert asked.say("inbox") == Said(0, INBOX + TAKEN, "")
+    assert asked.say("inbox") == CliResult(0, INBOX + TAKEN, "")
     assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])
 
     resumed = asked.say("resume")
 
-    assert resumed == Said(0, "run 1: done; 1 published, 1 rejected; 5 dispatches\n", "")
-    assert asked.say("inbox") == Said(0, "nothing waits for a human\n", "")
+    assert resumed == CliResult(0, "run 1: done; 1 published, 1 rejected; 5 dispatches\n", "")
+    assert asked.say("inbox") == CliResult(0, "nothing waits for a human\n", "")
     story = asked.say("explain", "one").out
     assert '  came back by Ada: artifact {"decision":"approve","comment":"nice"}\n' in story
 
@@ -115,9 +117,9 @@ def test_only_the_answered_question_moves(asked: World) -> None:
 def test_an_answer_that_cannot_be(
     asked: World, words: tuple[str, ...], code: int, problem: str
 ) -> None:
-    said = asked.say("answer", *words, "--json")
-    assert (said.code, said.out) == (code, "")
-    assert said.err == f"interlock: {problem}\n"
+    result = asked.say("answer", *words, "--json")
+    assert (result.code, result.out) == (code, "")
+    assert result.err == f"interlock: {problem}\n"
     assert not (asked.folder / ".interlock" / "interlock.db.answers").exists()
 
 
@@ -128,7 +130,7 @@ def test_an_answer_to_a_question_that_was_answered(asked: World) -> None:
         "interlock: question 5 was answered by Ada at TIME; the answer changes nothing, "
         "and is kept as refused\n"
     )
-    assert asked.say("answer", "5", "reject", "--by", "Eve") == Said(1, "", refused)
+    assert asked.say("answer", "5", "reject", "--by", "Eve") == CliResult(1, "", refused)
     assert "  refused (Stale): Question 5 was answered by Ada at TIME.\n" in (
         asked.say("explain", "one").out
     )

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.cli.world import Said, World, ended, until
+from tests.cli.world import CliResult, World, ended, until
 
 from interlock.api.inbox import find_user
 
@@ -65,8 +65,8 @@ def test_three_gates_three_ways(asked: World) -> None:
 
 
 def test_a_decision_the_circuit_does_not_know(asked: World) -> None:
-    said = asked.say("answer", "1", "approve")
-    assert said == Said(
+    result = asked.say("answer", "1", "approve")
+    assert result == CliResult(
         2,
         "",
         "interlock: answer lacks the field 'verdict' (or one of the signals discuss, halt); "
@@ -81,7 +81,7 @@ def test_a_question_that_was_asked_anew(asked: World) -> None:
         f"interlock: question 1 was answered by {ME} at TIME; A is asked anew: question 4; "
         "the answer changes nothing, and is kept as refused\n"
     )
-    assert asked.say("answer", "1", "overturn") == Said(1, "", late)
+    assert asked.say("answer", "1", "overturn") == CliResult(1, "", late)
     assert open_ones(asked) == [2, 3, 4]
     assert "  refused (Stale): Question 1 was answered by" in asked.say("explain", "A").out
     assert asked.say("doctor", "--deep").code == 0
@@ -105,8 +105,8 @@ def test_a_late_answer_while_a_process_works_is_refused_by_it(asked: World) -> N
 
 
 def test_a_family_is_answered_together_only_if_somebody_says_so(asked: World) -> None:
-    said = asked.say("answer", "1", "overturn", "--family")
-    assert said.out == (
+    result = asked.say("answer", "1", "overturn", "--family")
+    assert result.out == (
         "saved the answer to question 1 and to 1 other of its family; "
         "'interlock resume 1' continues with it\n"
     )
@@ -139,8 +139,8 @@ def test_one_can_be_answered_alone_where_a_circuit_answers_families(world: World
 def test_family_is_a_word_of_gates(world: World) -> None:
     text = CIRCUIT.replace("gate: true", "role: author\n    family: true")
     world.write("circuits/talk.yaml", text)
-    said = world.say("circuit", "verify", "talk")
-    assert "step 'ask' is not a gate: family is for answers from people" in said.out
+    result = world.say("circuit", "verify", "talk")
+    assert "step 'ask' is not a gate: family is for answers from people" in result.out
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_family_is_a_word_of_gates(world: World) -> None:
 )
 def test_who_may_answer(asked: World, policy: str, words: tuple[str, ...], problem: str) -> None:
     asked.write("interlock.toml", f"[inbox]\n{policy}\n")
-    said = asked.say("answer", "1", "overturn", *words)
-    assert said.err == (f"interlock: {problem}; nothing was saved\n" if problem else "")
-    assert said.code == bool(problem)
+    result = asked.say("answer", "1", "overturn", *words)
+    assert result.err == (f"interlock: {problem}; nothing was saved\n" if problem else "")
+    assert result.code == bool(problem)
 
 
 def test_an_answer_put_there_by_hand_does_not_go_round_the_policy(asked: World) -> None:
@@ -189,10 +189,10 @@ def test_an_answer_put_there_by_hand_does_not_go_round_the_policy(asked: World) 
 
 def test_the_first_answer_counts_and_the_second_is_refused_and_journaled(asked: World) -> None:
     assert asked.say("answer", "1", "overturn", "--by", "ann").code == 0
-    said = asked.say("answer", "1", "reassess", "--by", "bob")
+    result = asked.say("answer", "1", "reassess", "--by", "bob")
     why = "question 1 is answered already by ann"
     kept = "the answer changes nothing, and is kept as refused"
-    assert said == Said(1, "", f"interlock: {why}; {kept}\n")
+    assert result == CliResult(1, "", f"interlock: {why}; {kept}\n")
     refused = f"refused (Stale): {why[:1].upper()}{why[1:]}."
     assert f"  {refused}" in asked.say("explain", "A").out.splitlines()
     assert asked.say("logs").out == f"TIME  A  {refused}  dispatch 1\n"

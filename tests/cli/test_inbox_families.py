@@ -48,8 +48,8 @@ def test_a_family_is_one_row_of_the_inbox(waiting: World) -> None:
 
 def test_one_answer_is_for_the_whole_family(waiting: World) -> None:
     family = sorted(reviews(waiting)["C1"])
-    said = waiting.say("answer", str(family[1]), "approve", "--by", "Ada", "--json")
-    assert sorted([said.json["question_id"], *said.json["also"]]) == family
+    result = waiting.say("answer", str(family[1]), "approve", "--by", "Ada", "--json")
+    assert sorted([result.json["question_id"], *result.json["also"]]) == family
     assert waiting.say("inbox").out.splitlines()[-1].startswith("answered, and taken when")
     done = waiting.say("analyze", "red.xml", "--json")
     assert (done.code, done.json["summary"]["by_state"]) == (4, {"closed": 3, "waiting": 2})
@@ -61,8 +61,8 @@ def test_one_answer_is_for_the_whole_family(waiting: World) -> None:
 
 def test_only_this_one(waiting: World) -> None:
     family = sorted(reviews(waiting)["C1"])
-    said = waiting.say("answer", str(family[0]), "approve", "--only")
-    assert said.out.startswith(f"saved the answer to question {family[0]}; ")
+    result = waiting.say("answer", str(family[0]), "approve", "--only")
+    assert result.out.startswith(f"saved the answer to question {family[0]}; ")
     waiting.say("resume")
     left = {number for many in reviews(waiting).values() for number in many}
     assert left & {*family} == {*family[1:]}
@@ -71,8 +71,8 @@ def test_only_this_one(waiting: World) -> None:
 
 def test_text_says_how_many_more(waiting: World) -> None:
     family = sorted(reviews(waiting)["C1"])
-    said = waiting.say("answer", str(family[0]), "approve")
-    assert said.out == (
+    result = waiting.say("answer", str(family[0]), "approve")
+    assert result.out == (
         f"saved the answer to question {family[0]} and to 2 others of its family; "
         "'interlock resume 1' continues with it\n"
     )
@@ -116,19 +116,21 @@ def test_an_answer_that_cannot_be_saves_nothing_for_anybody(
     waiting: World, words: tuple[str, ...], problem: str
 ) -> None:
     family = sorted(reviews(waiting)["C1"])
-    said = waiting.say("answer", str(family[0]), *words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"interlock: {problem}")
+    result = waiting.say("answer", str(family[0]), *words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"interlock: {problem}")
     assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
 
 
 def test_an_overturn_with_a_code_that_is_none_is_refused_at_once(waiting: World) -> None:
     family = sorted(reviews(waiting)["C1"])
     override = json.dumps({"defect_type": "zz9", "rca_message": "the cart"})
-    said = waiting.say("answer", str(family[0]), "overturn", "--set", f"human_override={override}")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("interlock: 'zz9' is not a defect code; use one of ")
-    assert said.err.endswith("; nothing was saved\n")
+    result = waiting.say(
+        "answer", str(family[0]), "overturn", "--set", f"human_override={override}"
+    )
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("interlock: 'zz9' is not a defect code; use one of ")
+    assert result.err.endswith("; nothing was saved\n")
     assert not (waiting.folder / ".interlock" / "interlock.db.answers").exists()
 
 

@@ -71,8 +71,8 @@ def test_somebody_else_answers(world: World) -> None:
     world.db.parent.chmod(0o2770)
     assert world.say(*RUN).code == 4
     env = {"LOGNAME": name, "HOME": "/nonexistent"}
-    said = world.type("answer", "5", "approve", before=AS_OTHER, env=env)
-    assert (said.code, said.err) == (0, "")
+    result = world.type("answer", "5", "approve", before=AS_OTHER, env=env)
+    assert (result.code, result.err) == (0, "")
     late = world.type("answer", "5", "reject", before=AS_OTHER, env=env)
     assert late.code == 1
     assert "is answered already by" in late.err

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 SKILL = "skills/interlock-signals"
 FIRST = f"""\
@@ -31,9 +31,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def test_says_that_agents_will_not_find_the_command(world: World, installed: Path) -> None:
     installed.unlink()
     os.environ["PATH"] = str(installed.parent)
-    said = world.say("init")
-    assert said.code == 0
-    assert "agents start 'interlock' by name, and it is not on your PATH" in said.err
+    result = world.say("init")
+    assert result.code == 0
+    assert "agents start 'interlock' by name, and it is not on your PATH" in result.err
 
 
 def files(world: World) -> dict[str, bytes]:
@@ -42,11 +42,11 @@ def files(world: World) -> dict[str, bytes]:
 
 
 def test_sets_a_project_up_and_does_so_once(world: World) -> None:
-    assert world.say("init", "--agent", "claude") == Said(0, FIRST, "")
+    assert world.say("init", "--agent", "claude") == CliResult(0, FIRST, "")
     before = files(world)
     again = "\n".join(FIRST.replace("written  ", "unchanged").splitlines()[2:]) + "\n"
-    assert world.say("init", "--agent", "claude") == Said(0, again, "")
-    assert world.say("init", "--agent", "claude", "--force") == Said(0, again, "")
+    assert world.say("init", "--agent", "claude") == CliResult(0, again, "")
+    assert world.say("init", "--agent", "claude", "--force") == CliResult(0, again, "")
     assert files(world) == before
 
 
@@ -54,7 +54,7 @@ def test_what_it_writes_is_sound(world: World) -> None:
     world.say("init", "--agent", "claude", "--agent", "cursor", "--agent", "codex")
     prompts = [name for name in files(world) if name.endswith(".md")]
     assert len(prompts) == 13
-    assert world.say("lint", *prompts) == Said(0, "nothing to find fault with\n", "")
+    assert world.say("lint", *prompts) == CliResult(0, "nothing to find fault with\n", "")
     assert world.say("circuit", "verify", "first").code == 0
     assert world.say("doctor").code == 0
 
@@ -83,9 +83,9 @@ def test_the_users_own_is_never_touched(world: World) -> None:
     world.write("AGENTS.md", "# Ours\n\nBe kind.\n")
     skill = f".claude/{SKILL}/SKILL.md"
     world.write(skill, "my own words\n")
-    said = world.say("init", "--agent", "claude")
-    assert f"kept       {skill}" in said.out
-    assert "--force replaces skills" in said.out
+    result = world.say("init", "--agent", "claude")
+    assert f"kept       {skill}" in result.out
+    assert "--force replaces skills" in result.out
     after = files(world)
     assert after["interlock.toml"] == b"parallel = 3\n"
     assert not (world.folder / "circuits" / "first.yaml").exists()
@@ -112,9 +112,9 @@ def test_the_block_names_every_skill_that_is_there(world: World) -> None:
 )
 def test_what_it_cannot_understand_it_leaves(world: World, content: bytes, sentence: str) -> None:
     (world.folder / "AGENTS.md").write_bytes(content)
-    said = world.say("init", "--agent", "claude")
-    assert said.code == 2
-    assert sentence in said.err
+    result = world.say("init", "--agent", "claude")
+    assert result.code == 2
+    assert sentence in result.err
     assert files(world)["AGENTS.md"] == content
 
 
@@ -130,9 +130,9 @@ def test_a_link_inside_is_followed_and_one_outside_is_not(
     outside.write_text("theirs\n")
     (world.folder / "AGENTS.md").unlink()
     (world.folder / "AGENTS.md").symlink_to(outside)
-    said = world.say("init", "--agent", "claude")
-    assert said.code == 2
-    assert "leads out of the project" in said.err
+    result = world.say("init", "--agent", "claude")
+    assert result.code == 2
+    assert "leads out of the project" in result.err
     assert outside.read_text() == "theirs\n"
 
 
@@ -140,11 +140,11 @@ def test_a_link_inside_is_followed_and_one_outside_is_not(
 def test_a_folder_that_cannot_be_written(world: World) -> None:
     world.folder.chmod(0o500)
     try:
-        said = world.say("init")
+        result = world.say("init")
     finally:
         world.folder.chmod(0o700)
-    assert said.code == 2
-    assert "cannot be written" in said.err
+    assert result.code == 2
+    assert "cannot be written" in result.err
 
 
 def test_as_one_object(world: World) -> None:
@@ -158,12 +158,12 @@ def test_doctor_warns_of_an_older_skill(world: World) -> None:
     assert f"ok    skills.claude: .claude/{SKILL}/SKILL.md is of 0.1.0\n" in fresh.out
     skill = world.folder / ".cursor" / SKILL / "SKILL.md"
     _replace(skill, "interlock-skill-version: 0.1.0", "interlock-skill-version: 0.0.9")
-    said = world.say("doctor")
-    assert said.code == 0
+    result = world.say("doctor")
+    assert result.code == 0
     assert (
         f"note  skills.cursor: .cursor/{SKILL}/SKILL.md is of 0.0.9, the program of 0.1.0: "
         "run interlock init --agent cursor --force\n"
-    ) in said.out
+    ) in result.out
     _replace(skill, "interlock-skill-version: 0.0.9", "")
     assert "is of an unknown version" in world.say("doctor").out
 

@@ -5,7 +5,7 @@ import signal
 
 from tests.cli import triage
 from tests.cli.test_run import SLEEPER
-from tests.cli.world import Said, World, ended, until
+from tests.cli.world import CliResult, World, ended, until
 
 RUNS = """\
 RUN  CIRCUIT    STATUS     CASES  DISPATCHES  BEGUN                SOURCE
@@ -49,7 +49,7 @@ D     open    look  waits for the scout (dispatch 4)
 
 def test_runs_lists_every_run(world: World) -> None:
     triage.done(world)
-    assert world.say("runs") == Said(0, RUNS, "")
+    assert world.say("runs") == CliResult(0, RUNS, "")
     run = world.say("runs", "--json").json["runs"][0]
     assert run.pop("created_at") < run.pop("changed_at")
     assert run.pop("spent").items() >= {"dispatches": 6, "tokens": 10, "money": 0.5}.items()
@@ -66,10 +66,10 @@ def test_runs_lists_every_run(world: World) -> None:
 
 def test_status_says_which_cases_need_a_look_and_why(world: World) -> None:
     triage.done(world)
-    assert world.say("status") == Said(0, STATUS, "")
-    assert world.say("status", "1") == Said(0, STATUS, "")
+    assert world.say("status") == CliResult(0, STATUS, "")
+    assert world.say("status", "1") == CliResult(0, STATUS, "")
     missing = "interlock: there is no run 2; 'interlock runs' lists them\n"
-    assert world.say("status", "2", "--json") == Said(1, "", missing)
+    assert world.say("status", "2", "--json") == CliResult(1, "", missing)
 
 
 def test_status_as_json_lists_all_cases(world: World) -> None:
@@ -106,7 +106,7 @@ def test_status_of_a_run_that_works_and_of_one_that_was_killed(world: World) -> 
     process.send_signal(signal.SIGKILL)
     ended(process)
 
-    assert world.say("status") == Said(0, KILLED, "")
+    assert world.say("status") == CliResult(0, KILLED, "")
     assert world.say("runs", "--json").json["runs"][0]["status"] == "interrupted"
 
 
@@ -122,11 +122,11 @@ def test_status_shows_the_first_twenty(world: World) -> None:
 
 def test_logs_are_the_decisions_and_refused_answers_in_order(world: World) -> None:
     triage.done(world)
-    assert world.say("logs") == Said(0, LOGS, "")
+    assert world.say("logs") == CliResult(0, LOGS, "")
     of_b = "".join(line for line in LOGS.splitlines(keepends=True) if "  B  " in line)
-    assert world.say("logs", "1", "--case", "B") == Said(0, of_b, "")
+    assert world.say("logs", "1", "--case", "B") == CliResult(0, of_b, "")
     missing = "interlock: there is no case 'Z' in run 1; see 'interlock status'\n"
-    assert world.say("logs", "--case", "Z") == Said(1, "", missing)
+    assert world.say("logs", "--case", "Z") == CliResult(1, "", missing)
 
 
 def test_logs_as_one_json_object(world: World) -> None:
@@ -147,11 +147,11 @@ def test_logs_followed_end_when_the_writer_ends_and_repeat_nothing(world: World)
     follower = world.start("logs", "-f")
     streamer = world.start("logs", "-f", "--json")
 
-    said, records = ended(follower), ended(streamer)
+    result, records = ended(follower), ended(streamer)
 
     assert ended(process).code == 3
-    assert said == Said(0, world.say("logs").out, "")
-    assert len(said.out.splitlines()) == 7
+    assert result == CliResult(0, world.say("logs").out, "")
+    assert len(result.out.splitlines()) == 7
     rows = [json.loads(line) for line in records.out.splitlines()]
     assert sorted(row["type"] for row in rows) == ["decision"] * 6 + ["refusal", "result"]
     assert rows[-1] == {"type": "result", "run_id": 1, "status": "unhealthy", "is_error": True}
@@ -159,10 +159,10 @@ def test_logs_followed_end_when_the_writer_ends_and_repeat_nothing(world: World)
 
 def test_logs_followed_of_a_run_that_is_over_end_at_once(world: World) -> None:
     triage.done(world)
-    assert world.say("logs", "-f") == Said(0, LOGS, "")
+    assert world.say("logs", "-f") == CliResult(0, LOGS, "")
 
 
 def test_readers_without_a_database_say_how_to_get_one(world: World) -> None:
     for words in (["runs"], ["status"], ["logs"], ["inbox"], ["explain", "A"], ["replay"]):
-        assert world.say(*words, "--json") == Said(1, "", NO_DATABASE)
+        assert world.say(*words, "--json") == CliResult(1, "", NO_DATABASE)
     assert not world.db.parent.exists()

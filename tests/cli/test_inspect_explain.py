@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 B_IN_FULL = """\
 case B of run 1, circuit triage v3
@@ -63,9 +63,9 @@ def test_explain_tells_the_life_of_a_case(world: World) -> None:
 
 def test_explain_shows_prompts_when_asked(world: World) -> None:
     triage.done(world)
-    said = world.say("explain", "D", "--prompts", "--run", "1")
+    result = world.say("explain", "D", "--prompts", "--run", "1")
     shown = D_IN_FULL.replace("TIME\n", "TIME\n  prompt:\n  | Look at the D.\n")
-    assert said == (0, shown, "")
+    assert result == (0, shown, "")
 
 
 def test_explain_as_json(world: World) -> None:
@@ -122,7 +122,7 @@ def test_replay_says_which_cases_go_another_way(world: World, value: str, text: 
 
 def test_replay_with_nothing_changed_finds_nothing(world: World) -> None:
     triage.done(world)
-    assert world.say("replay") == Said(
+    assert world.say("replay") == CliResult(
         0,
         "run 1 decided again with nothing changed\n"
         "0 of 4 cases go another way; 6 dispatches before, 6 after\n",
@@ -178,9 +178,9 @@ def test_replay_as_json_and_of_one_case(world: World) -> None:
 )
 def test_replay_refuses_other_words(world: World, word: str, problem: str) -> None:
     triage.done(world)
-    said = world.say("replay", "--set", word, "--json")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith(f"interlock: {problem}")
+    result = world.say("replay", "--set", word, "--json")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"interlock: {problem}")
 
 
 def _aligned(text: str) -> str:

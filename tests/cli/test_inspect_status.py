@@ -13,8 +13,8 @@ def test_a_case_that_comes_after_one_that_did_not_end_well(world: World) -> None
         '{"id": "D", "topic": "x"}\n{"id": "B", "topic": "x", "after": ["D"]}\n'
         '{"id": "A", "topic": "x", "after": ["B"]}\n',
     )
-    said = world.say(*triage.RUN)
-    assert (said.code, said.out.splitlines()[0]) == (
+    result = world.say(*triage.RUN)
+    assert (result.code, result.out.splitlines()[0]) == (
         3,
         "run 1: unhealthy; 2 open, 1 dropped; 1 dispatch",
     )
@@ -35,8 +35,8 @@ def test_a_case_that_is_stuck_says_so_itself(world: World) -> None:
     world.write("circuits/triage.yaml", triage.CIRCUIT.replace("max_steps: 10", "max_steps: 1"))
     world.write("scout.yaml", triage.SCRIPT)
     world.cases("C")
-    said = world.say(*triage.RUN)
-    assert (said.code, said.out.splitlines()[0]) == (3, "run 1: unhealthy; 1 stuck; 1 dispatch")
+    result = world.say(*triage.RUN)
+    assert (result.code, result.out.splitlines()[0]) == (3, "run 1: unhealthy; 1 stuck; 1 dispatch")
     assert _cases(world) == [f"C     stuck   look  {STUCK}"]
     assert world.say("explain", "C").out.splitlines()[-1] == f"stuck at look ({STUCK})"
 

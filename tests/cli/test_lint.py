@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 CORPUS = Path(__file__).parents[2] / "docs" / "protocols" / "corpus.jsonl"
 READY = "All done.\n\nREADY_FOR_REVIEW: t1\n\nSummary: done\n"
@@ -19,7 +19,7 @@ def jsonl(*records: object) -> str:
 
 def test_a_clean_prompt(world: World) -> None:
     world.write("SKILL.md", "End with\n\n    READY_FOR_REVIEW: [task_id]\n")
-    assert world.say("lint", "SKILL.md") == Said(0, "nothing to find fault with\n", "")
+    assert world.say("lint", "SKILL.md") == CliResult(0, "nothing to find fault with\n", "")
     assert world.say("lint", "SKILL.md", "--json").json == {"findings": [], "records": []}
 
 
@@ -30,16 +30,16 @@ def test_a_prompt_with_a_live_example(world: World) -> None:
         "    fix: Indent the example by four blanks, put it into a fence, or leave a [placeholder]"
         " in it.\n"
     )
-    assert world.say("lint", "p.md") == Said(6, out, "")
+    assert world.say("lint", "p.md") == CliResult(6, out, "")
     (finding,) = world.say("lint", "p.md", "--json").json["findings"]
     assert (finding["id"], finding["file"], finding["line"]) == ("signal.live-example", "p.md", 3)
 
 
 def test_a_prompt_for_a_role(world: World) -> None:
     world.write("critic.md", "Say\n\n    READY_FOR_REVIEW: [task_id]\n")
-    said = world.say("lint", "critic.md", "--as", "prompt", "--role", "critic")
-    assert said.code == 6
-    assert said.out.startswith(
+    outcome = world.say("lint", "critic.md", "--as", "prompt", "--role", "critic")
+    assert outcome.code == 6
+    assert outcome.out.startswith(
         "critic.md:3: signal.wrong-role: The critic may not send READY_FOR_REVIEW."
     )
 
@@ -47,7 +47,9 @@ def test_a_prompt_for_a_role(world: World) -> None:
 def test_an_accepted_transcript(world: World) -> None:
     world.write("a.txt", READY)
     for words in (("a.txt", *ROLE), ("a.txt",), ("a.txt", "--as", "transcript")):
-        assert world.say("lint", *words) == Said(0, "a.txt:3: accepted READY_FOR_REVIEW t1\n", "")
+        assert world.say("lint", *words) == CliResult(
+            0, "a.txt:3: accepted READY_FOR_REVIEW t1\n", ""
+        )
 
 
 def test_a_refused_transcript(world: World) -> None:
@@ -57,7 +59,7 @@ def test_a_refused_transcript(world: World) -> None:
         " it alone on its line, at column 0, without markup, outside fences and quotes, exactly:"
         " `READY_FOR_REVIEW: t1`.\n"
     )
-    assert world.say("lint", "a.txt", *ROLE) == Said(6, out, "")
+    assert world.say("lint", "a.txt", *ROLE) == CliResult(6, out, "")
     (record,) = world.say("lint", "a.txt", *ROLE, "--json").json["records"]
     assert (record["id"], record["refused"], record["where"]) == ("a.txt", "Malformed", 1)
 
@@ -70,7 +72,7 @@ def test_strict_signals(world: World) -> None:
     world.write("b.txt", READY + "\nDispatch: n\n")
     assert world.say("lint", "b.txt", *ROLE, "--strict-signals", "--nonce", "n").code == 0
     refused = world.say("lint", "a.txt", *ROLE, "--strict-signals")
-    assert refused == Said(
+    assert refused == CliResult(
         2, "", "interlock: --strict-signals needs the dispatch's mark: --nonce NONCE\n"
     )
 
@@ -82,14 +84,14 @@ def test_plain_output_of_a_command(world: World) -> None:
         "out.log:3: refused Malformed: HITL_HALT lacks issue: write"
         " SAGE_SIGNAL:HITL_HALT:issue:{issue_number}\n"
     )
-    assert world.say("lint", "out.log", "--format", "lines") == Said(6, out, "")
+    assert world.say("lint", "out.log", "--format", "lines") == CliResult(6, out, "")
 
 
 def test_a_recorded_stream_is_known_by_its_events(world: World) -> None:
     result = {"type": "result", "subtype": "success", "num_turns": 1, "result": READY}
     world.write("s.jsonl", jsonl({"type": "system", "subtype": "init"}, result))
-    said = world.say("lint", "s.jsonl", *ROLE)
-    assert said == Said(0, "s.jsonl:3: accepted READY_FOR_REVIEW t1\n", "")
+    outcome = world.say("lint", "s.jsonl", *ROLE)
+    assert outcome == CliResult(0, "s.jsonl:3: accepted READY_FOR_REVIEW t1\n", "")
     world.write("cut.jsonl", jsonl({"type": "system", "subtype": "init"}))
     assert "refused Missing: There is no final message" in world.say("lint", "cut.jsonl", *ROLE).out
 
@@ -103,9 +105,9 @@ def test_many_at_once(world: World) -> None:
         {"id": "none", "format": "lines", "stream": "nothing\n"},
     ]
     world.write("r.jsonl", jsonl(*records))
-    said = world.say("lint", "--jsonl", "r.jsonl")
-    assert said.code == 0
-    assert [line.split(" ")[:2] for line in said.out.splitlines()] == [
+    outcome = world.say("lint", "--jsonl", "r.jsonl")
+    assert outcome.code == 0
+    assert [line.split(" ")[:2] for line in outcome.out.splitlines()] == [
         ["good:3:", "accepted"],
         ["bad:3:", "refused"],
         ["lines:1:", "accepted"],
@@ -120,10 +122,10 @@ def test_many_at_once(world: World) -> None:
 
 
 def test_the_published_corpus_through_the_command(world: World) -> None:
-    said = world.say("lint", "--json", "--jsonl", str(CORPUS))
-    assert said.code == 0
+    outcome = world.say("lint", "--json", "--jsonl", str(CORPUS))
+    assert outcome.code == 0
     expected = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-    found = said.json["records"]
+    found = outcome.json["records"]
     assert [one["id"] for one in found] == [one["id"] for one in expected]
     for record, row in zip(found, expected, strict=True):
         told = record["lines"] if isinstance(row["expect"], list) else record
@@ -138,10 +140,10 @@ def _words(told: Any) -> Any:
 
 def test_bytes_that_are_no_text(world: World) -> None:
     (world.folder / "a.bin").write_bytes(b"fine\n\xff\xfe\x00\n")
-    said = world.say("lint", "a.bin", *ROLE)
-    assert said.code == 6
-    assert said.out.startswith("a.bin:2: file.not-utf8: Byte 6 is not UTF-8")
-    assert "refused Missing" in said.out
+    outcome = world.say("lint", "a.bin", *ROLE)
+    assert outcome.code == 6
+    assert outcome.out.startswith("a.bin:2: file.not-utf8: Byte 6 is not UTF-8")
+    assert "refused Missing" in outcome.out
 
 
 def test_an_empty_file(world: World) -> None:
@@ -165,4 +167,4 @@ NAME_ONE = "; name a prompt, skill or transcript, or - for stdin"
 )
 def test_what_cannot_be_read(world: World, words: list[str], sentence: str) -> None:
     os.mkfifo(world.folder / "pipe")
-    assert world.say("lint", *words) == Said(2, "", f"interlock: {sentence}\n")
+    assert world.say("lint", *words) == CliResult(2, "", f"interlock: {sentence}\n")

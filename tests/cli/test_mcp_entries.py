@@ -18,8 +18,8 @@ CODEX = {
 
 
 def init(world: World, agent: str) -> tuple[int, str, str]:
-    said = world.say("init", "--agent", agent)
-    return said.code, said.out, said.err
+    result = world.say("init", "--agent", agent)
+    return result.code, result.out, result.err
 
 
 def text(world: World, agent: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 from interlock.cli.options import parse_counts, parse_pairs
 
@@ -56,14 +56,14 @@ def test_a_word_that_is_wrong_stops_before_anything_begins(
     world: World, words: tuple[str, ...], problem: str
 ) -> None:
     triage.lay_out(world)
-    assert world.say(*triage.RUN, *words, "--json") == Said(2, "", f"interlock: {problem}\n")
+    assert world.say(*triage.RUN, *words, "--json") == CliResult(2, "", f"interlock: {problem}\n")
     assert not world.db.parent.exists()
 
 
 def test_roles_without_an_agent_are_named(world: World) -> None:
     triage.lay_out(world)
-    said = world.say("run", "change", "--cases", "cases.jsonl", "--agent", "author=exec:true")
-    assert said == Said(
+    result = world.say("run", "change", "--cases", "cases.jsonl", "--agent", "author=exec:true")
+    assert result == CliResult(
         2,
         "",
         "interlock: who answers for critic, publisher? Say it with "
@@ -76,14 +76,14 @@ def test_roles_without_an_agent_are_named(world: World) -> None:
 def test_a_command_that_is_there_but_may_not_run(world: World) -> None:
     triage.lay_out(world).write("agent.sh", "#!/bin/sh\necho {}\n")
     words = triage.RUN[:-1]
-    assert world.say(*words, "exec:./agent.sh --fast") == Said(
+    assert world.say(*words, "exec:./agent.sh --fast") == CliResult(
         2,
         "",
         "interlock: exec:./agent.sh --fast: './agent.sh' may not be executed; chmod +x it, "
         "or name its interpreter first\n",
     )
     near = "interlock: exec:agent.sh: there is no command 'agent.sh' to run; did you mean "
-    assert world.say(*words, "exec:agent.sh") == Said(2, "", f"{near}'./agent.sh'?\n")
+    assert world.say(*words, "exec:agent.sh") == CliResult(2, "", f"{near}'./agent.sh'?\n")
 
 
 def test_words_that_are_right() -> None:
@@ -97,7 +97,7 @@ def test_words_that_are_right() -> None:
 )
 def test_each_limit_of_the_budget_stops_the_run(world: World, limit: str, code: int) -> None:
     triage.lay_out(world)
-    said = world.say(*triage.RUN, "--parallel", "1", "--budget", limit)
-    assert said.code == code
+    result = world.say(*triage.RUN, "--parallel", "1", "--budget", limit)
+    assert result.code == code
     spent = world.say("runs", "--json").json["runs"][0]["spent"]["dispatches"]
     assert spent == {"dispatches=0": 0, "tokens=5": 1, "money=0.25": 1, "time=1000d": 6}[limit]

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 from tests.cli import triage
-from tests.cli.world import COMMAND, LIMIT, Said, World, plain
+from tests.cli.world import COMMAND, LIMIT, CliResult, World, plain
 
 
 def test_a_terminal_gets_a_bar_and_stdout_only_the_result(world: World) -> None:
@@ -22,9 +22,9 @@ def test_a_terminal_gets_a_bar_and_stdout_only_the_result(world: World) -> None:
         os.close(slave)
         drawn = read_all(master)
         assert process.stdout is not None
-        said = process.stdout.read()
+        result = process.stdout.read()
         assert process.wait(LIMIT) == 0
-    assert said == "run 1: done; 4 kept; 4 dispatches\n"
+    assert result == "run 1: done; 4 kept; 4 dispatches\n"
     assert "2/4 cases" in drawn
     assert "2 in flight" in drawn
     assert "Traceback" not in drawn
@@ -32,8 +32,8 @@ def test_a_terminal_gets_a_bar_and_stdout_only_the_result(world: World) -> None:
 
 def test_elsewhere_only_the_budget_is_spoken_of_once(world: World) -> None:
     triage.lay_out(world)
-    said = world.type(*triage.RUN, "--parallel", "1", "--budget", "dispatches=7")
-    assert said == Said(
+    result = world.type(*triage.RUN, "--parallel", "1", "--budget", "dispatches=7")
+    assert result == CliResult(
         3,
         plain(
             "run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"

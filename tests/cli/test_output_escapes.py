@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 from interlock.cli.output import escape_json, escape_text
 
@@ -47,9 +47,9 @@ def test_what_agents_say_reaches_no_terminal_raw(
     agent = world.write("agent.py", AGENT)
     world.cases("good", "babble", "crash")
     run = ("run", "change", "--cases", "cases.jsonl", "--agent", f"exec:{sys.executable} {agent}")
-    said = [world.say(*run), *(world.say(*words) for words in READERS)]
-    assert [each.code for each in said] == [4] + [0] * len(READERS)
-    for each in said:
+    result = [world.say(*run), *(world.say(*words) for words in READERS)]
+    assert [each.code for each in result] == [4] + [0] * len(READERS)
+    for each in result:
         assert _controls(each.out) == set()
         assert each.err == ""
     found = world.say("explain", "good", "--json").json
@@ -67,10 +67,10 @@ def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:
     assert "\\x1b[2J" in world.say("circuit", "show", "evil.yaml").out
     for name in ("evil", "worse", "worst"):
         for verb in ("show", "draw", "verify"):
-            said = world.say("circuit", verb, f"{name}.yaml")
-            assert _controls(said.out + said.err) == set()
-    said = world.say("simulate", "worst.yaml")
-    assert (said.code, _controls(said.err)) == (6, set())
+            result = world.say("circuit", verb, f"{name}.yaml")
+            assert _controls(result.out + result.err) == set()
+    result = world.say("simulate", "worst.yaml")
+    assert (result.code, _controls(result.err)) == (6, set())
     assert _controls(world.say("explain", EVIL, "--db", EVIL).err) == set()
 
 
@@ -91,7 +91,7 @@ def test_harmless_json_means_the_same() -> None:
 
 def test_nothing_to_show_shows_nothing(world: World) -> None:
     triage.done(world)
-    assert world.say("inbox") == Said(0, "nothing waits for a human\n", "")
+    assert world.say("inbox") == CliResult(0, "nothing waits for a human\n", "")
 
 
 def _controls(text: str) -> set[str]:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 GOLDEN = Path(__file__).parents[1] / "delivery" / "plan" / "golden" / "plan.md"
 CHECKS = "## Verification Commands\n\n- Tests: `pytest`\n\n"
@@ -65,8 +65,8 @@ def golden(world: World) -> World:
 
 
 def test_a_fit_plan(golden: World) -> None:
-    said = golden.say("plan", "check", "plan.md")
-    assert said == Said(0, "4 tasks, nothing to find fault with\n", "")
+    result = golden.say("plan", "check", "plan.md")
+    assert result == CliResult(0, "4 tasks, nothing to find fault with\n", "")
     assert golden.say("plan", "check", "plan.md", "--json").json == {
         "file": "plan.md",
         "title": "A lending desk for the library",
@@ -78,23 +78,23 @@ def test_a_fit_plan(golden: World) -> None:
 
 def test_a_plan_with_findings(world: World) -> None:
     world.write("bad.md", BAD)
-    assert world.say("plan", "check", "bad.md") == Said(6, SAID, "")
-    said = world.say("plan", "check", "bad.md", "--json")
-    assert (said.code, said.json["fit"]) == (6, False)
-    assert said.json["findings"][0]["path"] == ["a", "b"]
-    assert {finding["task_id"] for finding in said.json["findings"]} == {"a", "b"}
+    assert world.say("plan", "check", "bad.md") == CliResult(6, SAID, "")
+    result = world.say("plan", "check", "bad.md", "--json")
+    assert (result.code, result.json["fit"]) == (6, False)
+    assert result.json["findings"][0]["path"] == ["a", "b"]
+    assert {finding["task_id"] for finding in result.json["findings"]} == {"a", "b"}
 
 
 def test_warnings_alone_do_not_stop_a_plan(world: World) -> None:
     world.write("p.md", f"# P\n{CHECKS}# Task a: A\n**Work**: Do.\n")
     assert world.say("plan", "check", "p.md").code == 6
-    said = world.say("plan", "check", "p.md", "--allow-untestable")
-    assert said.code == 0
-    assert said.out.endswith("1 task: 0 errors, 1 warning; the plan can be delivered\n")
+    result = world.say("plan", "check", "p.md", "--allow-untestable")
+    assert result.code == 0
+    assert result.out.endswith("1 task: 0 errors, 1 warning; the plan can be delivered\n")
 
 
 def test_show(golden: World) -> None:
-    assert golden.say("plan", "show", "plan.md") == Said(0, SHOWN, "")
+    assert golden.say("plan", "show", "plan.md") == CliResult(0, SHOWN, "")
     shown = golden.say("plan", "show", "plan.md", "--json").json
     assert shown["critical_path"] == shown["order"] == ["1-1-1", "1-1-2", "2-1-1", "2-1-2"]
     assert shown["startable"] == ["1-1-1"]
@@ -123,7 +123,7 @@ def test_a_plan_can_be_rewritten_in_the_other_form(golden: World) -> None:
     golden.write("again.md", golden.say("plan", "show", "plan.yaml", "--as", "markdown").out)
     for name in ("plan.yaml", "again.md"):
         assert golden.say("plan", "check", name).code == 0
-        assert golden.say("plan", "show", name) == Said(0, SHOWN, "")
+        assert golden.say("plan", "show", name) == CliResult(0, SHOWN, "")
     text = golden.say("plan", "show", "plan.md", "--as", "yaml", "--json").json["text"]
     assert text == (golden.folder / "plan.yaml").read_text(encoding="utf-8")
 
@@ -138,8 +138,8 @@ def test_the_projects_checks_count(world: World) -> None:
     assert "1 check, 0 environments" in world.say("plan", "show", "p.md").out
     assert "pytest" not in world.say("plan", "show", "p.md", "--as", "yaml").out
     world.write("interlock.toml", '[[check]]\nname = ""\ncommand = "pytest -q"\n')
-    said = world.say("plan", "check", "p.md")
-    assert (said.code, said.err) == (
+    result = world.say("plan", "check", "p.md")
+    assert (result.code, result.err) == (
         2,
         "interlock: interlock.toml: a check has no name; give it one\n",
     )
@@ -155,14 +155,14 @@ def test_what_is_no_plan(world: World, verb: str) -> None:
         ("p.yaml", "p.yaml:1: 'titel' is not a field here; did you mean 'title'?"),
         ("big.md", "big.md is larger than the 10,000,000 bytes a plan may have; split it"),
     ):
-        assert world.say("plan", verb, name) == Said(2, "", f"interlock: {problem}\n")
+        assert world.say("plan", verb, name) == CliResult(2, "", f"interlock: {problem}\n")
     assert world.say("plan", verb).code == 2
 
 
 def test_text_of_a_plan_cannot_move_the_cursor(world: World) -> None:
     world.write("p.md", f"# \x1b[2J\x07P\n{CHECKS}# Task \x1b[1mx: \x1b[31mred\n")
     for verb in ("check", "show"):
-        said = world.say("plan", verb, "p.md")
-        assert "\x1b" not in said.out
-        assert "\\x1b" in said.out
+        result = world.say("plan", verb, "p.md")
+        assert "\x1b" not in result.out
+        assert "\\x1b" in result.out
         assert "\x1b" not in world.say("plan", verb, "p.md", "--json").out

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.cli.reds import KEY, junit
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 from tests.world.reportportal import (
     LAUNCH_ID,
     LAUNCH_UUID,
@@ -60,9 +60,9 @@ def review(world: World, item: int, *words: str) -> None:
 
 
 def pushed(world: World, *words: str) -> dict[str, Any]:
-    said = world.say(*PUSH, "--rp-key", "rp.key", "--json", *words)
-    assert said.code == 0, said.err
-    return dict(said.json)
+    result = world.say(*PUSH, "--rp-key", "rp.key", "--json", *words)
+    assert result.code == 0, result.err
+    return dict(result.json)
 
 
 def writes(portal: Portal) -> list[str]:
@@ -70,12 +70,12 @@ def writes(portal: Portal) -> list[str]:
 
 
 def test_nothing_is_pushed_before_its_review(analysed: World, portal: Portal) -> None:
-    said = analysed.say(*PUSH, "--send", "--rp-key", "rp.key")
+    result = analysed.say(*PUSH, "--send", "--rp-key", "rp.key")
     problem = (
         "interlock: suite 1 has nothing to push: 3 not reviewed; "
         "'interlock inbox' shows what waits for review\n"
     )
-    assert said == Said(1, "", problem)
+    assert result == CliResult(1, "", problem)
     assert (writes(portal), portal.written) == ([], [])
 
 
@@ -146,10 +146,10 @@ def test_who_the_token_is_says_so_unless_told_otherwise(
 def test_an_item_that_is_not_taken_makes_the_push_fail(analysed: World, portal: Portal) -> None:
     review(analysed, 501, "approve")
     portal.items[502]["issue"] = None
-    said = analysed.say(*PUSH, "--send")
-    assert said.code == 1
-    assert "item 502 was left alone: ReportPortal refuses the changes (400)" in said.out
-    assert said.out.endswith(
+    result = analysed.say(*PUSH, "--send")
+    assert result.code == 1
+    assert "item 502 was left alone: ReportPortal refuses the changes (400)" in result.out
+    assert result.out.endswith(
         "1 item changed, 0 items are as they should be, 1 item was not written\n"
     )
     assert analysed.say(*PUSH).code == 0
@@ -158,8 +158,8 @@ def test_an_item_that_is_not_taken_makes_the_push_fail(analysed: World, portal: 
 def test_a_launch_is_one_suite_however_it_is_named(analysed: World, portal: Portal) -> None:
     page = f"{portal.url}/ui/#{PROJECT}/launches/all/{LAUNCH_ID}"
     for word in (f"rp:{LAUNCH_UUID}", f"rp:{PROJECT}/{LAUNCH_ID}", page, f"{page}/501/log?x=1"):
-        said = analysed.say("analyze", word)
-        assert f"suite 1 (rp:{LAUNCH_ID}) goes on with 0 new failures\n" in said.err
+        result = analysed.say("analyze", word)
+        assert f"suite 1 (rp:{LAUNCH_ID}) goes on with 0 new failures\n" in result.err
 
 
 def test_without_an_address_the_findings_go_where_the_launch_came_from(
@@ -170,8 +170,8 @@ def test_without_an_address_the_findings_go_where_the_launch_came_from(
     page = f"{portal.url}/ui/#{PROJECT}/launches/all/{LAUNCH_ID}"
     assert world.say("analyze", page).code == 4
     review(world, 501, "approve")
-    said = world.say(*PUSH, "--send")
-    assert (said.code, said.err) == (0, "")
+    result = world.say(*PUSH, "--send")
+    assert (result.code, result.err) == (0, "")
     assert {each["testItemId"] for each in portal.written} == {*FAMILY}
 
 
@@ -181,11 +181,11 @@ def test_a_server_that_refuses_is_told_plainly(
 ) -> None:
     review(analysed, 501, "approve")
     portal.fault(kind, times=20)
-    said = analysed.say(*PUSH, "--send", "--rp-key", "rp.key")
-    assert (said.code, said.out) == (2, "")
-    assert word in said.err
-    assert TOKEN not in said.err
-    assert said.err.count("\n") == 1
+    result = analysed.say(*PUSH, "--send", "--rp-key", "rp.key")
+    assert (result.code, result.out) == (2, "")
+    assert word in result.err
+    assert TOKEN not in result.err
+    assert result.err.count("\n") == 1
     assert portal.written == []
 
 
@@ -218,9 +218,9 @@ def test_a_suite_that_is_not_of_reportportal(world: World, portal: Portal) -> No
     for question in world.say("inbox", "--json").json["questions"]:
         world.say("answer", str(question["question_id"]), "approve")
     world.say("analyze", "red.xml")
-    said = world.say(*PUSH, "--send")
+    result = world.say(*PUSH, "--send")
     problem = "interlock: suite 1 has nothing to push: 1 not from ReportPortal\n"
-    assert said == Said(1, "", problem)
+    assert result == CliResult(1, "", problem)
     assert world.say("push", "9").err == (
         "interlock: there is no suite 9; 'interlock analyze SOURCE' makes one\n"
     )

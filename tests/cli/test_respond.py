@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.world import LIMIT, Said, World, ended, until
+from tests.cli.world import LIMIT, CliResult, World, ended, until
 
 ANSWER = """
 import json, os, sys
@@ -40,7 +40,7 @@ time.sleep(600)
 """
 
 
-class Desk:
+class ResponderWorkspace:
     """A workspace with signals, and the command run in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -116,7 +116,7 @@ class Desk:
         self._started.append(process)
         return process
 
-    def respond(self, *words: str, agent: str = ANSWER) -> Said:
+    def respond(self, *words: str, agent: str = ANSWER) -> CliResult:
         return World(self.folder).say(*self.words(agent, "--once", *words))
 
     def end(self) -> None:
@@ -143,17 +143,17 @@ def runs(pid: int) -> bool:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    made = Desk(tmp_path)
+def bench(tmp_path: Path) -> Iterator[ResponderWorkspace]:
+    made = ResponderWorkspace(tmp_path)
     yield made
     made.end()
 
 
-def test_answers_what_waits(desk: Desk) -> None:
-    folder = desk.case(7)
-    said = desk.respond("--json")
-    assert (said.code, said.err) == (0, "7 C7 F0_RECALL answered\n")
-    assert json.loads(said.out) == {
+def test_answers_what_waits(bench: ResponderWorkspace) -> None:
+    folder = bench.case(7)
+    result = bench.respond("--json")
+    assert (result.code, result.err) == (0, "7 C7 F0_RECALL answered\n")
+    assert json.loads(result.out) == {
         "schema_version": 1,
         "answered": 1,
         "failed": 0,
@@ -177,43 +177,43 @@ def test_answers_what_waits(desk: Desk) -> None:
     assert {each.name for each in folder.iterdir()} == names
 
 
-def test_an_answer_is_given_once(desk: Desk) -> None:
-    desk.case(7)
-    assert desk.respond().err == "7 C7 F0_RECALL answered\n"
-    assert desk.respond() == (0, "", "")
+def test_an_answer_is_given_once(bench: ResponderWorkspace) -> None:
+    bench.case(7)
+    assert bench.respond().err == "7 C7 F0_RECALL answered\n"
+    assert bench.respond() == (0, "", "")
 
 
-def test_batch_is_worked_through_and_noted(desk: Desk) -> None:
+def test_batch_is_worked_through_and_noted(bench: ResponderWorkspace) -> None:
     for number in (1, 2, 3):
-        desk.case(number)
-    (desk.suite / "briefing.md").write_text("what is known")
-    desk.manifest(1, 2, 3)
-    (desk.suite / "2" / "prompt.md").unlink()
-    said = desk.respond(".asterisk/calibrate/1/batch-manifest.json")
-    assert said.code == 1
-    assert desk.statuses() == {"batch": "in_progress", "C1": "done", "C2": "error", "C3": "done"}
-    found = read(desk.suite / "1" / "recall-result.json")["data"]
-    assert found["BRIEFING_PATH"] == str(desk.suite / "briefing.md")
-    wrong = read(desk.suite / "2" / "signal.json")
+        bench.case(number)
+    (bench.suite / "briefing.md").write_text("what is known")
+    bench.manifest(1, 2, 3)
+    (bench.suite / "2" / "prompt.md").unlink()
+    result = bench.respond(".asterisk/calibrate/1/batch-manifest.json")
+    assert result.code == 1
+    assert bench.statuses() == {"batch": "in_progress", "C1": "done", "C2": "error", "C3": "done"}
+    found = read(bench.suite / "1" / "recall-result.json")["data"]
+    assert found["BRIEFING_PATH"] == str(bench.suite / "briefing.md")
+    wrong = read(bench.suite / "2" / "signal.json")
     assert (wrong["status"], wrong["dispatch_id"]) == ("error", 2)
     assert wrong["error"].endswith("prompt.md cannot be read: No such file or directory")
-    left = {each.name for each in desk.suite.iterdir() if each.is_file()}
+    left = {each.name for each in bench.suite.iterdir() if each.is_file()}
     assert left == {"batch-manifest.json", "briefing.md"}
 
 
-def test_missing_briefing_is_no_hindrance(desk: Desk) -> None:
-    desk.case(1)
-    desk.manifest(1)
-    assert desk.respond().code == 0
-    assert read(desk.suite / "1" / "recall-result.json")["data"]["BRIEFING_PATH"] == ""
+def test_missing_briefing_is_no_hindrance(bench: ResponderWorkspace) -> None:
+    bench.case(1)
+    bench.manifest(1)
+    assert bench.respond().code == 0
+    assert read(bench.suite / "1" / "recall-result.json")["data"]["BRIEFING_PATH"] == ""
 
 
-def test_what_another_parent_has_claimed_is_left_to_it(desk: Desk) -> None:
-    desk.case(1)
-    desk.case(2)
-    desk.manifest(1, 2, C1="claimed")
-    assert desk.respond().err == "2 C2 F0_RECALL answered\n"
-    assert desk.statuses() == {"batch": "in_progress", "C1": "claimed", "C2": "done"}
+def test_what_another_parent_has_claimed_is_left_to_it(bench: ResponderWorkspace) -> None:
+    bench.case(1)
+    bench.case(2)
+    bench.manifest(1, 2, C1="claimed")
+    assert bench.respond().err == "2 C2 F0_RECALL answered\n"
+    assert bench.statuses() == {"batch": "in_progress", "C1": "claimed", "C2": "done"}
 
 
 @pytest.mark.parametrize(
@@ -228,20 +228,22 @@ def test_what_another_parent_has_claimed_is_left_to_it(desk: Desk) -> None:
         ("import time; time.sleep(600)", "timeout: no answer within 0.5 s"),
     ],
 )
-def test_a_failed_answer_is_reported_in_the_signal(desk: Desk, agent: str, reason: str) -> None:
-    folder = desk.case(7)
+def test_a_failed_answer_is_reported_in_the_signal(
+    bench: ResponderWorkspace, agent: str, reason: str
+) -> None:
+    folder = bench.case(7)
     before = read(folder / "signal.json")
-    said = desk.respond("--timeout", "0.5s", agent=agent)
-    assert said.code == 1
+    result = bench.respond("--timeout", "0.5s", agent=agent)
+    assert result.code == 1
     after = read(folder / "signal.json")
     assert after["error"].startswith(reason)
     assert after == {**before, "status": "error", "error": after["error"]}
     assert not (folder / "recall-result.json").exists()
 
 
-def test_an_agent_may_wrap_its_answer_itself(desk: Desk) -> None:
-    folder = desk.case(7)
-    desk.respond(agent='print(\'{"dispatch_id": 7, "data": {"x": 1}}\')')
+def test_an_agent_may_wrap_its_answer_itself(bench: ResponderWorkspace) -> None:
+    folder = bench.case(7)
+    bench.respond(agent='print(\'{"dispatch_id": 7, "data": {"x": 1}}\')')
     assert read(folder / "recall-result.json") == {"dispatch_id": 7, "data": {"x": 1}}
 
 
@@ -260,98 +262,102 @@ def test_an_agent_may_wrap_its_answer_itself(desk: Desk) -> None:
     ],
 )
 def test_paths_that_lead_elsewhere_are_refused(
-    desk: Desk, field: str, path: str, reason: str
+    bench: ResponderWorkspace, field: str, path: str, reason: str
 ) -> None:
-    desk.suite.mkdir(parents=True)
-    secret = desk.folder / "secret"
+    bench.suite.mkdir(parents=True)
+    secret = bench.folder / "secret"
     secret.write_text("secret")
-    (desk.suite / "link.md").symlink_to(secret)
-    (desk.suite / "latin.md").write_bytes(b"caf\xe9")
-    folder = desk.case(7, **{field: path.format(suite=desk.suite, folder=desk.folder)})
-    said = desk.respond()
-    assert said.code == 1
+    (bench.suite / "link.md").symlink_to(secret)
+    (bench.suite / "latin.md").write_bytes(b"caf\xe9")
+    folder = bench.case(7, **{field: path.format(suite=bench.suite, folder=bench.folder)})
+    result = bench.respond()
+    assert result.code == 1
     written = read(folder / "signal.json")
     assert (written["status"], written["dispatch_id"]) == ("error", 7)
     assert reason in written["error"]
     assert secret.read_text() == "secret"
-    assert not (desk.folder / "stolen.json").exists()
+    assert not (bench.folder / "stolen.json").exists()
 
 
-def test_two_responders_never_answer_the_same_signal(desk: Desk) -> None:
+def test_two_responders_never_answer_the_same_signal(bench: ResponderWorkspace) -> None:
     numbers = range(1, 13)
     for number in numbers:
-        desk.case(number)
-    desk.manifest(*numbers)
+        bench.case(number)
+    bench.manifest(*numbers)
     agent = LOGGED.replace(", 1\n", ", 4\n")  # more than one of them has hands: both must come
-    both = [desk.start("--parallel", "3", agent=agent) for _ in range(2)]
+    both = [bench.start("--parallel", "3", agent=agent) for _ in range(2)]
     until(
-        lambda: all((desk.suite / str(n) / "recall-result.json").exists() for n in numbers), "all"
+        lambda: all((bench.suite / str(n) / "recall-result.json").exists() for n in numbers), "all"
     )
-    until(lambda: set(desk.statuses().values()) == {"in_progress", "done"}, "noted")
+    until(lambda: set(bench.statuses().values()) == {"in_progress", "done"}, "noted")
     for process in both:
         process.terminate()
     assert [ended(process).code for process in both] == [143, 143]
-    begun = [line for line in desk.log.read_text().splitlines() if line.startswith("+")]
+    begun = [line for line in bench.log.read_text().splitlines() if line.startswith("+")]
     assert sorted(begun) == sorted(f"+ {number}" for number in numbers)
 
 
 @pytest.mark.parametrize(("used", "parallel", "most"), [(100, 3, 3), (100, 1, 1), (810, 3, 1)])
-def test_so_many_workers_at_once(desk: Desk, used: int, parallel: int, most: int) -> None:
+def test_so_many_workers_at_once(
+    bench: ResponderWorkspace, used: int, parallel: int, most: int
+) -> None:
     for number in range(1, 6):
-        desk.case(number)
-    desk.manifest(*range(1, 6))
-    desk.budget(1000, used)
+        bench.case(number)
+    bench.manifest(*range(1, 6))
+    bench.budget(1000, used)
     agent = LOGGED.replace(", 1\n", f", {most}\n")  # nobody leaves before so many have come
-    assert desk.respond("--parallel", str(parallel), agent=agent).code == 0
+    assert bench.respond("--parallel", str(parallel), agent=agent).code == 0
     at_once = seen = 0
-    for line in desk.log.read_text().splitlines():
+    for line in bench.log.read_text().splitlines():
         at_once += 1 if line.startswith("+") else -1
         seen = max(seen, at_once)
     assert seen == most
 
 
-def test_spent_budget_takes_nothing_and_says_so(desk: Desk) -> None:
-    desk.case(1)
-    desk.manifest(1)
-    desk.budget(1000, 1000)
-    assert desk.respond() == (5, "", "")
-    assert desk.statuses() == {"batch": "pending", "C1": "pending"}
-    desk.budget(2000, 1000)
-    assert desk.respond().code == 0
+def test_spent_budget_takes_nothing_and_says_so(bench: ResponderWorkspace) -> None:
+    bench.case(1)
+    bench.manifest(1)
+    bench.budget(1000, 1000)
+    assert bench.respond() == (5, "", "")
+    assert bench.statuses() == {"batch": "pending", "C1": "pending"}
+    bench.budget(2000, 1000)
+    assert bench.respond().code == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stop_leaves_the_signal_to_others(desk: Desk, number: signal.Signals, code: int) -> None:
-    folder = desk.case(7)
-    desk.manifest(7)
-    process = desk.start(agent=HANGING)
-    until(lambda: desk.log.exists() and desk.log.read_text(), "the worker")
+def test_a_stop_leaves_the_signal_to_others(
+    bench: ResponderWorkspace, number: signal.Signals, code: int
+) -> None:
+    folder = bench.case(7)
+    bench.manifest(7)
+    process = bench.start(agent=HANGING)
+    until(lambda: bench.log.exists() and bench.log.read_text(), "the worker")
     process.send_signal(number)
     assert ended(process).code == code
-    assert not runs(int(desk.log.read_text()))
+    assert not runs(int(bench.log.read_text()))
     assert read(folder / "signal.json")["status"] == "waiting"
-    assert desk.respond().err == "7 C7 F0_RECALL answered\n"
-    assert desk.statuses() == {"batch": "in_progress", "C7": "done"}
+    assert bench.respond().err == "7 C7 F0_RECALL answered\n"
+    assert bench.statuses() == {"batch": "in_progress", "C7": "done"}
 
 
-def test_a_killed_responders_work_is_taken_over(desk: Desk) -> None:
-    desk.case(7)
-    desk.manifest(7)
-    process = desk.start(agent=HANGING)
-    until(lambda: desk.log.exists() and desk.log.read_text(), "the worker")
-    assert desk.respond() == (0, "", ""), "held by a living responder"
+def test_a_killed_responders_work_is_taken_over(bench: ResponderWorkspace) -> None:
+    bench.case(7)
+    bench.manifest(7)
+    process = bench.start(agent=HANGING)
+    until(lambda: bench.log.exists() and bench.log.read_text(), "the worker")
+    assert bench.respond() == (0, "", ""), "held by a living responder"
     process.kill()
     process.wait(LIMIT)
-    os.kill(int(desk.log.read_text()), signal.SIGKILL)
-    assert desk.respond().err == "7 C7 F0_RECALL answered\n"
+    os.kill(int(bench.log.read_text()), signal.SIGKILL)
+    assert bench.respond().err == "7 C7 F0_RECALL answered\n"
 
 
-def test_worker_is_ended_when_the_coordinator_goes_on(desk: Desk) -> None:
-    folder = desk.case(7)
-    process = desk.start(agent=HANGING)
-    until(lambda: desk.log.exists() and desk.log.read_text(), "the worker")
-    worker = int(desk.log.read_text())
-    desk.case(7, status="error", error="timeout waiting for artifact")
+def test_worker_is_ended_when_the_coordinator_goes_on(bench: ResponderWorkspace) -> None:
+    folder = bench.case(7)
+    process = bench.start(agent=HANGING)
+    until(lambda: bench.log.exists() and bench.log.read_text(), "the worker")
+    worker = int(bench.log.read_text())
+    bench.case(7, status="error", error="timeout waiting for artifact")
     until(lambda: not runs(worker), "the worker's end")
     assert not (folder / "recall-result.json").exists()
     assert process.stderr is not None
@@ -361,12 +367,12 @@ def test_worker_is_ended_when_the_coordinator_goes_on(desk: Desk) -> None:
     assert read(folder / "signal.json")["error"] == "timeout waiting for artifact"
 
 
-def test_signals_that_come_later_are_answered(desk: Desk) -> None:
-    process = desk.start()
+def test_signals_that_come_later_are_answered(bench: ResponderWorkspace) -> None:
+    process = bench.start()
     assert process.stderr is not None
     assert process.stderr.readline() == "nothing at .interlock/runs or .asterisk yet\n"
     for number in (1, 2):
-        folder = desk.case(number)
+        folder = bench.case(number)
         assert process.stderr.readline() == f"{number} C{number} F0_RECALL answered\n"
         assert (folder / "recall-result.json").exists()
     process.terminate()

@@ -29,8 +29,8 @@ def scripts() -> Iterator[tuple[str, Answers]]:
 def recalls() -> Iterator[tuple[str, Answers]]:
     for match in (True, False):
         for sure in (*around(0.4), *around(0.6), *around(0.8)) if match else (0.0, 1.0):
-            said = {"match": match, "confidence": sure, "reasoning": "as before"}
-            yield f"recall-{match}-{sure}", {F0: [said]}
+            result = {"match": match, "confidence": sure, "reasoning": "as before"}
+            yield f"recall-{match}-{sure}", {F0: [result]}
 
 
 def triages() -> Iterator[tuple[str, Answers]]:
@@ -41,19 +41,19 @@ def triages() -> Iterator[tuple[str, Answers]]:
             (False, ["app"]),
             (False, ["app", "lib"]),
         ):
-            said = {**TRIAGE, "symptom_category": kind, "candidate_repos": repos}
+            result = {**TRIAGE, "symptom_category": kind, "candidate_repos": repos}
             name = f"triage-{kind}-{skip}-{len(repos)}"
-            yield name, {F1: [{**said, "skip_investigation": skip}]}
+            yield name, {F1: [{**result, "skip_investigation": skip}]}
     for kind, skip in (("infra", False), ("product", True), ("product", False)):
-        said = {**TRIAGE, "symptom_category": kind, "skip_investigation": skip}
-        yield f"skewed-{kind}-{skip}", {F1: [{**said, "clock_skew_suspected": True}]}
+        result = {**TRIAGE, "symptom_category": kind, "skip_investigation": skip}
+        yield f"skewed-{kind}-{skip}", {F1: [{**result, "clock_skew_suspected": True}]}
 
 
 def investigations() -> Iterator[tuple[str, Answers]]:
     for score in (*around(0.5), *around(0.7)):
         for name, refs in (("real", [REAL]), ("none", []), ("false", [NOT_THERE])):
-            said = {**CAUSE, "convergence_score": score, "evidence_refs": refs}
-            yield f"found-{score}-{name}", {F3: [said]}
+            result = {**CAUSE, "convergence_score": score, "evidence_refs": refs}
+            yield f"found-{score}-{name}", {F3: [result]}
     low = {**CAUSE, "convergence_score": 0.3}
     yield "sure-at-last", {F3: [low, low, CAUSE]}
     yield "sure-again", {F3: [low, CAUSE]}
@@ -67,8 +67,8 @@ def investigations() -> Iterator[tuple[str, Answers]]:
     yield "ten-places", {F2: [many], F3: [CAUSE]}
     for duplicate in (True, False):
         for sure in (*around(0.5), *around(0.8)) if duplicate else (1.0,):
-            said = {"is_duplicate": duplicate, "confidence": sure, "linked_rca_id": 0}
-            yield f"correlate-{duplicate}-{sure}", {F4: [said]}
+            result = {"is_duplicate": duplicate, "confidence": sure, "linked_rca_id": 0}
+            yield f"correlate-{duplicate}-{sure}", {F4: [result]}
 
 
 def reviews() -> Iterator[tuple[str, Answers]]:
@@ -124,13 +124,13 @@ def test_cases_go_where_the_table_says(
     world.write("interlock.toml", f"[thresholds]\n{settings}{repos}")
     _write_script(world, made)
 
-    said = world.say(
+    result = world.say(
         *("run", "rca", "--cases", "cases.jsonl", "--json", "--agent", "script:crew.json"),
         *("--agent", "human=script:crew.json"),
         *(word for name, value in flags.items() for word in ("--set", f"{name}={value}")),
     )
 
-    assert (said.code, said.err) == (3, "")
+    assert (result.code, result.err) == (3, "")
     found = walks(world.say("logs", "--json").json["entries"])
     assert found == wanted
     seen = {rule for walked in found.values() for _, rule, _ in walked}
@@ -138,7 +138,7 @@ def test_cases_go_where_the_table_says(
     assert seen >= {"H8-next", "H13", "H13-F1", "H13-F3", "H13-spent", "H14", "H15", "H15b", "H18"}
     assert ("H10" in seen) == (limits["max_investigate_loops"] > 0)
     unresolved = sum(walked[-1][2] == "UNRESOLVED" for walked in wanted.values())
-    assert said.json["ends"] == {"DONE": len(wanted) - unresolved, "UNRESOLVED": unresolved}
+    assert result.json["ends"] == {"DONE": len(wanted) - unresolved, "UNRESOLVED": unresolved}
 
 
 def _write_script(world: World, made: Mapping[str, Answers]) -> None:
@@ -163,11 +163,11 @@ def test_what_a_rule_adds_reaches_the_next_prompts(world: World, repos: str) -> 
     }
     world.write("interlock.toml", repos)
     _write_script(world, made)
-    said = world.say(
+    result = world.say(
         *("run", "rca", "--cases", "cases.jsonl", "--agent", "script:crew.json"),
         *("--agent", "human=script:crew.json"),
     )
-    assert said.code == 0
+    assert result.code == 0
     prompts = _prompts(world)
     assert "a cousin of it, says the scout" in prompts[F1][0]
     assert "only candidate from triage" in prompts[F3][0]

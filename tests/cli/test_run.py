@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli import triage
-from tests.cli.world import Said, World, ended, until
+from tests.cli.world import CliResult, World, ended, until
 
 SLEEPER = f"exec:{sys.executable} {Path(__file__).with_name('silent_agent.py')}"
 """An agent that never answers."""
@@ -20,7 +20,7 @@ APPROVED = """\
 
 
 def test_a_run_says_how_it_ended_and_what_to_do_next(world: World) -> None:
-    assert triage.done(world) == Said(
+    assert triage.done(world) == CliResult(
         3,
         "run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"
         "'interlock status 1' shows which cases need a look\n",
@@ -35,9 +35,9 @@ def test_a_healthy_run_is_done(world: World) -> None:
 
 def test_a_run_as_json(world: World) -> None:
     triage.lay_out(world)
-    said = world.say(*triage.RUN, "--json")
-    assert (said.code, said.err) == (3, "")
-    found = said.json
+    result = world.say(*triage.RUN, "--json")
+    assert (result.code, result.err) == (3, "")
+    found = result.json
     assert found.pop("spent").items() >= {"dispatches": 6, "tokens": 10, "money": 0.5}.items()
     assert found.pop("digest") == world.say("status", "--json").json["digest"]
     assert found == {
@@ -62,7 +62,7 @@ def test_a_run_as_json(world: World) -> None:
 def test_the_same_command_again_begins_a_new_run_only_after_the_last_is_over(world: World) -> None:
     triage.lay_out(world)
     half = world.say(*triage.RUN, "--budget", "dispatches=2")
-    assert half == Said(
+    assert half == CliResult(
         5,
         "run 1: budget; 3 open, 1 kept; 2 dispatches\n"
         "the budget is spent: 'interlock resume 1 --budget …' continues\n",
@@ -76,7 +76,7 @@ def test_the_same_command_again_begins_a_new_run_only_after_the_last_is_over(wor
 def test_a_run_goes_on_where_it_was(world: World) -> None:
     _waiting(world)
     again = world.say(*_change())
-    assert again == Said(
+    assert again == CliResult(
         4,
         "run 1: waiting; 2 open; 4 dispatches\n"
         "a human is asked: 'interlock inbox', then 'interlock resume 1'\n",
@@ -91,8 +91,8 @@ def test_a_run_keeps_the_circuit_it_began_with(world: World) -> None:
     world.say(*triage.RUN, "--budget", "dispatches=1", "--parallel", "1")
     other = triage.CIRCUIT.replace("scout", "seer").replace("sure: 0.7", "sure: 0.1")
     world.write("circuits/triage.yaml", other)
-    said = world.say(*triage.RUN, "--budget", "dispatches=100")
-    assert said == Said(
+    result = world.say(*triage.RUN, "--budget", "dispatches=100")
+    assert result == CliResult(
         3,
         "run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"
         "'interlock status 1' shows which cases need a look\n",
@@ -103,26 +103,26 @@ def test_a_run_keeps_the_circuit_it_began_with(world: World) -> None:
 
 def test_a_run_ends_as_usual_with_set_thresholds(world: World) -> None:
     triage.lay_out(world)
-    said = world.say(*triage.RUN, "--set", "sure=0.5")
-    assert said.out.splitlines()[0] == "run 1: unhealthy; 3 kept, 1 dropped; 4 dispatches"
+    result = world.say(*triage.RUN, "--set", "sure=0.5")
+    assert result.out.splitlines()[0] == "run 1: unhealthy; 3 kept, 1 dropped; 4 dispatches"
     assert "read sure = 0.5" in world.say("explain", "A").out
 
 
 def test_resume_goes_on_with_more_budget(world: World) -> None:
     triage.lay_out(world)
     world.say(*triage.RUN, "--budget", "dispatches=5", "--parallel", "1")
-    said = world.say("resume", "--budget", "dispatches=9", "--json")
-    assert (said.code, said.err) == (3, "")
-    assert said.json["ends"] == {"kept": 2, "dropped": 2}
-    assert said.json["spent"]["dispatches"] == 6
+    result = world.say("resume", "--budget", "dispatches=9", "--json")
+    assert (result.code, result.err) == (3, "")
+    assert result.json["ends"] == {"kept": 2, "dropped": 2}
+    assert result.json["spent"]["dispatches"] == 6
 
 
 def test_resume_can_change_the_crew(world: World) -> None:
     triage.lay_out(world)
     world.say(*triage.RUN, "--budget", "dispatches=1", "--parallel", "1")
     world.write("other.yaml", '"*": {look: {answer: {confidence: 1}}}')
-    said = world.say("resume", "--agent", "scout=script:other.yaml", "--budget", "dispatches=9")
-    assert said == Said(0, "run 1: done; 4 kept; 4 dispatches\n", "")
+    result = world.say("resume", "--agent", "scout=script:other.yaml", "--budget", "dispatches=9")
+    assert result == CliResult(0, "run 1: done; 4 kept; 4 dispatches\n", "")
 
 
 def test_resume_of_what_is_over_or_never_was(world: World) -> None:
@@ -148,9 +148,9 @@ def test_a_signal_twice_ends_at_once_with_its_exit_code(world: World, sent: sign
     until(lambda: not _pending(process.pid), "the first signal has arrived")
     assert process.poll() is None
     process.send_signal(sent)
-    said = ended(process)
-    assert said.code == 128 + sent
-    assert said.json["status"] == "stopped"
+    result = ended(process)
+    assert result.code == 128 + sent
+    assert result.json["status"] == "stopped"
     again = world.say("resume", "--agent", "script:scout.yaml")
     assert again.out.startswith("run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n")
 
@@ -161,7 +161,7 @@ def test_a_second_process_is_told_who_holds_the_database(world: World) -> None:
     until(lambda: dispatches(world) == 4, "all are out")
     try:
         for words in (triage.RUN, ("resume",)):
-            assert world.type(*words) == Said(
+            assert world.type(*words) == CliResult(
                 1,
                 "",
                 "interlock: .interlock/interlock.db is in use by process PID on HOST "
@@ -177,8 +177,8 @@ def test_wait_stays_until_the_human_has_answered(world: World) -> None:
     world.cases("one")
     process = world.start(*_change(), "--wait")
     until(lambda: world.db.exists() and _questions(world), "the human is asked")
-    said = world.say("answer", str(_questions(world)[0]), "approve")
-    assert said.out.endswith("; the running process takes it\n")
+    result = world.say("answer", str(_questions(world)[0]), "approve")
+    assert result.out.endswith("; the running process takes it\n")
     assert ended(process) == (0, "run 1: done; 1 published; 3 dispatches\n", "")
 
 
@@ -186,7 +186,7 @@ def _change() -> tuple[str, ...]:
     return ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
 
 
-def _waiting(world: World) -> Said:
+def _waiting(world: World) -> CliResult:
     world.write("crew.yaml", APPROVED)
     world.cases("one", "two")
     return world.say(*_change())
@@ -229,9 +229,9 @@ def test_started_again_a_run_keeps_its_agents_slots_and_limits(world: World) -> 
     flags = ("--agent", "script:crew.yaml", "--slots", "author=1", "--budget", "dispatches=50")
     assert world.say(*run, *flags).code == 4
     assert world.say("answer", "3", "approve").code == 0
-    said = world.say(*run)
-    assert said.code == 0
-    assert "continuing run 1" in said.err
+    result = world.say(*run)
+    assert result.code == 0
+    assert "continuing run 1" in result.err
     options = world.say("status", "--json").json["options"]
     assert options["agents"] == {"": "script:crew.yaml"}
     assert (options["slots"], options["budget"]) == ({"author": 1}, {"dispatches": "50"})

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.world import Said, World, ended, until
+from tests.cli.world import CliResult, World, ended, until
 from tests.soak import again
 from tests.world.acp_agents import GOOD
 
@@ -48,7 +48,9 @@ def answer_of(world: World) -> object:
 
 
 def test_a_run_by_an_agent(world: World) -> None:
-    assert world.say(*set_up(world, "answers")) == Said(0, "run 1: done; 1 done; 1 dispatch\n", "")
+    assert world.say(*set_up(world, "answers")) == CliResult(
+        0, "run 1: done; 1 done; 1 dispatch\n", ""
+    )
     assert answer_of(world) == {"n": 1}
     work = world.folder / ".interlock" / "interlock.db.agents" / "1" / "1" / "work" / "work"
     assert work.is_dir()
@@ -65,17 +67,17 @@ def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, op
     assert "\nanswers: allow, reject\n" in world.say("inbox", "1.1").out
     until(lambda: "waiting-for-permission" in world.say("status").out, "how it stands")
     wrong = "interlock: question 1.1 takes allow, reject, not 'yes'\n"
-    assert world.say("answer", "1.1", "yes") == Said(2, "", wrong)
+    assert world.say("answer", "1.1", "yes") == CliResult(2, "", wrong)
     saved = "saved the answer to question 1.1; the agent that asked gets it\n"
-    assert world.say("answer", "1.1", decision, "--by", "Ada") == Said(0, saved, "")
+    assert world.say("answer", "1.1", decision, "--by", "Ada") == CliResult(0, saved, "")
     assert ended(process).code == 0
     assert answer_of(world) == {"chosen": option}
-    assert world.say("inbox") == Said(0, "nothing waits for a human\n", "")
+    assert world.say("inbox") == CliResult(0, "nothing waits for a human\n", "")
     late = (
         "interlock: question 1.1 is answered already by Ada; the answer changes nothing, "
         "and is kept as refused\n"
     )
-    assert world.say("answer", "1.1", "allow") == Said(1, "", late)
+    assert world.say("answer", "1.1", "allow") == CliResult(1, "", late)
     refused = "refused (Stale): Question 1.1 is answered already by Ada."
     assert refused in world.say("explain", "A").out
     assert "note: it asked for a permission: execute: make" in world.say("explain", "A").out
@@ -113,8 +115,8 @@ def test_a_project_says_what_is_allowed_unasked(world: World) -> None:
     ],
 )
 def test_settings_that_are_none(world: World, settings: str, problem: str) -> None:
-    said = world.say(*set_up(world, "answers", settings))
-    assert said == Said(2, "", f"interlock: {problem}\n")
+    result = world.say(*set_up(world, "answers", settings))
+    assert result == CliResult(2, "", f"interlock: {problem}\n")
     assert not Path(world.db).exists()
 
 
@@ -155,8 +157,8 @@ def test_leave_is_given_by_those_who_may(world: World) -> None:
     notify = '[notify]\ncommand = ["tee", "-a", "told"]\n'
     process = world.start(*set_up(world, "asks", inbox + notify))
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
-    said = world.say("answer", "1.1", "allow", "--by", "ann")
-    assert (said.code, f"{me} may not answer in the name of ann" in said.err) == (1, True)
+    result = world.say("answer", "1.1", "allow", "--by", "ann")
+    assert (result.code, f"{me} may not answer in the name of ann" in result.err) == (1, True)
     world.write("interlock.toml", "")
     assert world.say("answer", "1.1", "allow", "--by", "ann").code == 0
     until(lambda: "refused (WrongRole)" in world.say("explain", "A").out, "the run refuses it")

@@ -16,10 +16,10 @@ from tests.cli.world import COMMAND, LIMIT, World, until
 
 KILLS = int(os.environ.get("INTERLOCK_KILLS", "10"))
 CASES = max(20, KILLS)
-CREW = f"exec:{sys.executable} -I -S {Path(__file__).with_name('scripted_agent.py')}"
+SCRIPT = f"exec:{sys.executable} -I -S {Path(__file__).with_name('scripted_agent.py')}"
 RUN = (
     *("run", "change", "--cases", "cases.jsonl", "--wait", "--json"),
-    *("--agent", CREW, "--agent", f"human={CREW}"),
+    *("--agent", SCRIPT, "--agent", f"human={SCRIPT}"),
 )
 
 
@@ -74,8 +74,8 @@ def _kill_often(world: World, total: int) -> None:
             process.wait(chance.uniform(0.0, 0.4 if early else 0.06))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-        said, _ = process.communicate(timeout=LIMIT)
-        assert process.returncode == -signal.SIGKILL, said
+        result, _ = process.communicate(timeout=LIMIT)
+        assert process.returncode == -signal.SIGKILL, result
 
 
 def _lives(world: World) -> dict[str, list[tuple[str, ...]]]:

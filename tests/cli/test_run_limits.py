@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.cli import triage
-from tests.cli.world import Said, World, ended, until
+from tests.cli.world import CliResult, World, ended, until
 
 LIMITED = '"*": {look: {limited: 2h, answer: {confidence: 1}}}\n'
 FINE = '"*": {look: {answer: {confidence: 1}, usage: {tokens: 10}}}\n'
@@ -21,14 +21,14 @@ def lay_out(world: World, script: str) -> World:
 
 def test_leaving_at_a_rate_limit_is_exit_75(world: World) -> None:
     lay_out(world, LIMITED)
-    said = world.say(*triage.RUN, "--on-limit", "leave", "--parallel", "2")
-    assert said.code == 75
-    assert said.out.splitlines() == [
+    result = world.say(*triage.RUN, "--on-limit", "leave", "--parallel", "2")
+    assert result.code == 75
+    assert result.out.splitlines() == [
         "run 1: rate-limited; 4 open; 2 dispatches",
         "'interlock resume 1' continues when the limit is over",
     ]
-    assert said.err.startswith("scout of run 1: rate-limited until ")
-    assert said.err.count("\n") == 1
+    assert result.err.startswith("scout of run 1: rate-limited until ")
+    assert result.err.count("\n") == 1
     status = world.say("status")
     lines = status.out.splitlines()
     assert lines[0] == "run 1: triage v3, rate-limited"
@@ -70,15 +70,15 @@ def test_killed_in_the_middle_of_a_pause_it_goes_on_waiting(world: World) -> Non
 
 
 def _limited(world: World) -> bool:
-    said = world.say("status", "--json")
-    return said.code == 0 and bool(said.json["rate_limited_until"])
+    result = world.say("status", "--json")
+    return result.code == 0 and bool(result.json["rate_limited_until"])
 
 
 def test_a_spent_budget_is_asked_for_answered_and_goes_on(world: World) -> None:
     lay_out(world, FINE)
-    said = world.say(*triage.RUN, "--parallel", "1", "--budget", "role.scout.tokens=20")
-    assert said.code == 5
-    assert said.err == "100% of the budget's role.scout.tokens is spent\n"
+    result = world.say(*triage.RUN, "--parallel", "1", "--budget", "role.scout.tokens=20")
+    assert result.code == 5
+    assert result.err == "100% of the budget's role.scout.tokens is spent\n"
     assert "100% of the budget's role.scout.tokens is spent\n" in world.say("status").out
     about = "run 1 has spent its budget (role.scout.tokens=20): raise it, or stop?"
     assert world.say("inbox").out == (
@@ -101,7 +101,7 @@ def test_a_spent_budget_is_asked_for_answered_and_goes_on(world: World) -> None:
     assert world.say("answer", "3", "stop").err.startswith("interlock: question 3 was settled by ")
     assert world.say("answer", "5", "stop").code == 0
     assert world.say("resume").code == 5
-    assert world.say("inbox") == Said(0, "nothing waits for a human\n", "")
+    assert world.say("inbox") == CliResult(0, "nothing waits for a human\n", "")
     assert world.say("resume", "--budget", "role.scout.tokens=99").code == 0
     assert world.say("doctor", "--deep").code == 0
 
@@ -119,7 +119,7 @@ def test_notices_go_to_a_command_and_a_failing_one_changes_nothing(world: World)
     lay_out(world, FINE)
     command = json.dumps([sys.executable, "-c", COPY, str(world.folder / "heard")])
     world.write("interlock.toml", f"[notify]\ncommand = {command}\n")
-    assert world.say(*triage.RUN, "--budget", "tokens=40") == Said(
+    assert world.say(*triage.RUN, "--budget", "tokens=40") == CliResult(
         0,
         "run 1: done; 4 kept; 4 dispatches\n",
         "100% of the budget's tokens is spent\n",
@@ -127,5 +127,5 @@ def test_notices_go_to_a_command_and_a_failing_one_changes_nothing(world: World)
     heard = Path(world.folder / "heard").read_text().splitlines()
     assert sorted(json.loads(line)["event"] for line in heard) == ["budget-low", "over"]
     world.write("interlock.toml", "[notify]\ncommand = ['false']\n")
-    said = world.say(*triage.RUN, "--new")
-    assert (said.code, said.err) == (0, "note: notify command 'false': exit code 1\n")
+    result = world.say(*triage.RUN, "--new")
+    assert (result.code, result.err) == (0, "note: notify command 'false': exit code 1\n")

@@ -59,12 +59,12 @@ def test_what_a_killed_interlock_left_is_ended_when_the_run_goes_on(tmp_path: Pa
         run.communicate(timeout=LIMIT)
         assert all(map(lives, pids))
         world.write("answer", "")
-        said = world.type("resume", "--json")
-        assert (said.code, said.json["ends"]) == (0, {"kept": 1})
+        result = world.type("resume", "--json")
+        assert (result.code, result.json["ends"]) == (0, {"kept": 1})
         assert all(map(gone, pids))
         told = "ended 3 processes that agents of an earlier Interlock had left: "
-        assert told in said.err
-        assert all(f"({pid})" in said.err for pid in pids)
+        assert told in result.err
+        assert all(f"({pid})" in result.err for pid in pids)
 
 
 def test_a_second_interlock_that_lives_keeps_its_agents(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ def test_stop_now_does_not_wait(world: World) -> None:
     until(lambda: dispatches(world) == 4, "all are out")
     asked = world.say("stop", "--now", "--json")
     assert asked.json.items() >= {"pid": process.pid, "now": True}.items()
-    said = ended(process)
-    assert said.code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
-    assert said[1:] == (
+    result = ended(process)
+    assert result.code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    assert result[1:] == (
         "run 1: stopped; 4 open; 4 dispatches\n'interlock resume 1' continues\n",
         WAITS.format("4 answers that are"),
     )
@@ -48,7 +48,7 @@ def test_nobody_waits_for_answers_that_keep(world: World) -> None:
     process = world.start(*triage.RUN[:-2], "--dispatch", "file")
     until(lambda: dispatches(world) == 4, "all are out")
     process.terminate()
-    said = ended(process)
-    assert said.code == 128 + signal.SIGTERM
-    assert said.out.endswith("'interlock resume 1' continues\n")
-    assert "stopping" not in said.err
+    result = ended(process)
+    assert result.code == 128 + signal.SIGTERM
+    assert result.out.endswith("'interlock resume 1' continues\n")
+    assert "stopping" not in result.err

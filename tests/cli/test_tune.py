@@ -14,25 +14,25 @@ from tests.rca.calibration.seeds_form import scenario
 @pytest.fixture
 def recorded(world: World) -> World:
     """A calibration in which the stub recalls with 0.95 and finds duplicates with 0.88 and 0.9."""
-    said = world.say("calibrate", "--scenario", put(world), "--agent", "stub", "--out", "r.json")
-    assert said.code == 0
+    result = world.say("calibrate", "--scenario", put(world), "--agent", "stub", "--out", "r.json")
+    assert result.code == 0
     return world
 
 
 def trials(world: World, *words: str) -> list[dict[str, Any]]:
-    said = world.say("tune", "r.json", *words, "--json")
-    assert (said.code, said.err) == (0, "")
-    found: list[dict[str, Any]] = said.json["trials"]
+    result = world.say("tune", "r.json", *words, "--json")
+    assert (result.code, result.err) == (0, "")
+    found: list[dict[str, Any]] = result.json["trials"]
     return found
 
 
 def test_with_the_same_thresholds_nothing_changes(recorded: World) -> None:
-    said = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.9", "--json")
+    result = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.9", "--json")
     # C8 has a cause that nobody looked for; C11 has none, and its category is right.
-    assert (said.json["now"]["right"], said.json["now"]["known"]) == (11, 12)
-    assert [each["changed"] for each in said.json["trials"]] == [0, 0]
+    assert (result.json["now"]["right"], result.json["now"]["known"]) == (11, 12)
+    assert [each["changed"] for each in result.json["trials"]] == [0, 0]
     journal = sum(len(case["expected_path"]) for case in scenario()["cases"]) + 2 * 2
-    assert said.json["now"]["dispatches"] == journal
+    assert result.json["now"]["dispatches"] == journal
 
 
 def test_a_higher_threshold_asks_for_answers_that_were_never_given(recorded: World) -> None:
@@ -56,19 +56,19 @@ def test_held_out_cases_are_told_apart(world: World) -> None:
         case["split"] = "train" if number < 6 else "test"
     put(world, plain)
     world.say("calibrate", "--scenario", "lab.json", "--agent", "stub", "--out", "r.json")
-    said = world.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99", "--json")
-    assert said.json["on"] == "train"
-    assert said.json["now"]["known"] == 6
-    assert said.json["held_out"]["known"] == 6
+    result = world.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99", "--json")
+    assert result.json["on"] == "train"
+    assert result.json["now"]["known"] == 6
+    assert result.json["held_out"]["known"] == 6
     text = world.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99").out
     assert "on the held-out cases: 0.833 (5 of 6)" in text
 
 
 def test_a_threshold_file_is_written_only_when_told(recorded: World) -> None:
     before = {path for path in recorded.folder.rglob("*") if "run.db" not in path.name}
-    said = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99")
-    assert said.code == 0
-    assert "best  0.8" in said.out
+    result = recorded.say("tune", "r.json", "--grid", "recall_hit=0.8,0.99")
+    assert result.code == 0
+    assert "best  0.8" in result.out
     after = {path for path in recorded.folder.rglob("*") if "run.db" not in path.name}
     assert after == before
     words = ("tune", "r.json", "--grid", "recall_hit=0.8,0.99", "--write", "t.toml")
@@ -92,26 +92,28 @@ def test_a_wrong_recall_is_never_advised_however_cheap(world: World) -> None:
             case["expected_recall"] = {"match": True, "confidence": 0.7, "prior_rca_id": "R2"}
     put(world, plain)
     world.say("calibrate", "--scenario", "lab.json", "--agent", "stub", "--out", "r.json")
-    said = world.say("tune", "r.json", "--grid", "recall_hit=0.6,0.85", "--json")
-    wrong, right = sorted(said.json["trials"], key=lambda each: each["thresholds"]["recall_hit"])
+    result = world.say("tune", "r.json", "--grid", "recall_hit=0.6,0.85", "--json")
+    wrong, right = sorted(result.json["trials"], key=lambda each: each["thresholds"]["recall_hit"])
     assert (wrong["right"], wrong["misled"], wrong["is_best"]) == (right["right"], 1, False)
     assert wrong["dispatches"] < right["dispatches"]
     assert (right["misled"], right["is_best"]) == (0, True)
-    assert said.json["advised"] == {"recall_hit": 0.85}
+    assert result.json["advised"] == {"recall_hit": 0.85}
 
 
 def test_what_loses_is_neither_advised_nor_written(recorded: World) -> None:
     words = ("tune", "r.json", "--grid", "recall_hit=0.97,0.99", "--write", "t.toml")
-    said = recorded.say(*words)
-    assert said.code == 0
-    assert "advice: keep the thresholds of now; every other point tried loses something" in said.out
-    assert "t.toml was not written" in said.out
+    result = recorded.say(*words)
+    assert result.code == 0
+    assert (
+        "advice: keep the thresholds of now; every other point tried loses something" in result.out
+    )
+    assert "t.toml was not written" in result.out
     assert not (recorded.folder / "t.toml").exists()
     assert recorded.say(*words, "--json").json["advised"] is None
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "result"),
     [
         (("r.json",), "name the values to try"),
         (("r.json", "--grid", "x=1,2"), "names: recall_hit"),
@@ -119,10 +121,10 @@ def test_what_loses_is_neither_advised_nor_written(recorded: World) -> None:
         (("lab.json", "--grid", "recall_hit=0.8,0.9"), "not a result of interlock calibrate"),
     ],
 )
-def test_wrong_words_are_told(recorded: World, words: tuple[str, ...], said: str) -> None:
+def test_wrong_words_are_told(recorded: World, words: tuple[str, ...], result: str) -> None:
     found = recorded.say("tune", *words)
     assert (found.code, found.out) == (2, "")
-    assert said in found.err
+    assert result in found.err
 
 
 def test_other_labels_and_lost_stores_are_told(recorded: World) -> None:

@@ -31,7 +31,7 @@ from tests.cli.reds import (
     red,
 )
 from tests.cli.test_run import decisions
-from tests.cli.world import Said, World, until
+from tests.cli.world import CliResult, World, until
 from tests.soak import again
 
 WATCHER = str(Path(__file__).with_name("table_watcher.py"))
@@ -96,12 +96,12 @@ def test_file_a_whole_analysis_goes_where_the_table_says(world: World) -> None:
     reds = [red(f"t{number}", f"Error: part {number} broke") for number in range(1, 10)]
     world.write("red.xml", junit(*reds))
     with watched(world, SCRIPTS):
-        said = world.say(
+        result = world.say(
             *("analyze", "red.xml", "--dispatch", "file", "--review", "dispatch"),
             *("--recall-asked", "--json"),
         )
-    assert (said.code, said.err) == (3, "")
-    assert said.json["status"] == "unhealthy"
+    assert (result.code, result.err) == (3, "")
+    assert result.json["status"] == "unhealthy"
     full = {name: {**PLAIN, F3: [SURE], **own} for name, own in SCRIPTS.items()}
     wanted = {name: Journey(answers, USUAL).walk() for name, answers in full.items()}
     entries = world.say("logs", "--json").json["entries"]
@@ -154,8 +154,8 @@ def test_batch_triage_comes_first_and_only_representatives_are_investigated(worl
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
     low_first = {"C1": {F3: [LOW, SURE]}, "C3": {F1: [infra]}}
     with watched(world, low_first, "batch"):
-        said = world.say(*BATCH)
-    assert (said.code, said.err, said.json["status"]) == (0, "", "done")
+        result = world.say(*BATCH)
+    assert (result.code, result.err, result.json["status"]) == (0, "", "done")
 
     told = noted(world)
     batches = [each for each in told if "batch" in each]
@@ -291,8 +291,8 @@ def test_batch_an_agent_that_forges_a_link_is_refused(world: World) -> None:
         "C3": {F2: [forged, place]},
     }
     with watched(world, table, "batch"):
-        said = world.say(*BATCH)
-    assert (said.code, said.json["status"]) == (0, "done")
+        result = world.say(*BATCH)
+    assert (result.code, result.json["status"]) == (0, "done")
     refused = rows(world, "select case_no, reason from refusals order by case_no")
     assert refused == [(2, "WrongRole"), (3, "WrongRole")]
     found = walks(world.say("logs", "--json").json["entries"])
@@ -306,16 +306,16 @@ def test_file_mode_knows_no_families_and_refuses_links(world: World) -> None:
     world.write("red.xml", junit(KEY, KEY_TOO))
     forged = {"signal": "linked", "data": {"representative": "C1", "linked_rca_id": 1}}
     with watched(world, {"C2": {F2: [forged, PLAIN[F2][0]]}}):
-        said = world.say("analyze", "red.xml", "--dispatch", "file", "--review", "dispatch")
-    assert said.code == 0
+        result = world.say("analyze", "red.xml", "--dispatch", "file", "--review", "dispatch")
+    assert result.code == 0
     assert rows(world, "select case_no, reason from refusals") == [(2, "WrongRole")]
 
 
 def test_file_a_review_that_nobody_else_gives_waits_for_a_human(world: World) -> None:
     world.write("red.xml", junit(KEY))
     with watched(world, {}):
-        said = world.say("analyze", "red.xml", "--dispatch", "file", "--json")
-        assert (said.code, said.json["status"]) == (4, "waiting")
+        result = world.say("analyze", "red.xml", "--dispatch", "file", "--json")
+        assert (result.code, result.json["status"]) == (4, "waiting")
         assert [each["step"] for each in noted(world)] == [F1, F2, F3, F4]
         question = world.say("inbox", "--json").json["questions"][0]["question_id"]
         assert world.say("answer", str(question), "approve", "--by", "Ada").code == 0
@@ -333,8 +333,8 @@ def test_a_question_that_a_watcher_answers_is_not_answered_at_the_inbox(world: W
         until(lambda: world.db.exists() and questions(world), "it comes to its review")
         (asked,) = questions(world)
         told = world.say("answer", str(asked), "approve")
-        said = f"interlock: question {asked} goes to file, not to the inbox\n"
-        assert told == Said(1, "", said)
+        result = f"interlock: question {asked} goes to file, not to the inbox\n"
+        assert told == CliResult(1, "", result)
         assert process.poll() is None
         process.kill()
         process.communicate()

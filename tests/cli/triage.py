@@ -4,7 +4,7 @@ that what the verbs say about the run can be worked out by hand.
 A is sure at once; B on the second look; C never; D's agent crashes.
 """
 
-from tests.cli.world import Said, World
+from tests.cli.world import CliResult, World
 
 CIRCUIT = """\
 circuit: triage
@@ -51,6 +51,6 @@ def lay_out(world: World) -> World:
     return world
 
 
-def done(world: World) -> Said:
+def done(world: World) -> CliResult:
     """The whole run, one case after the other."""
     return lay_out(world).say(*RUN, "--parallel", "1")

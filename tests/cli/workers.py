@@ -59,8 +59,8 @@ def develop(prompt: str) -> str:
 def main() -> None:
     prompt = sys.stdin.read()
     role = os.environ["INTERLOCK_ROLE"]
-    said = develop(prompt) if role == "developer" else AUDITED if role == "auditor" else REVIEWED
-    sys.stdout.write(said)
+    result = develop(prompt) if role == "developer" else AUDITED if role == "auditor" else REVIEWED
+    sys.stdout.write(result)
 
 
 if __name__ == "__main__":

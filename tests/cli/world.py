@@ -22,7 +22,7 @@ COMMAND = (sys.executable, "-m", "interlock")
 LIMIT = 180.0
 
 
-class Said(NamedTuple):
+class CliResult(NamedTuple):
     """What a command said, and how it left."""
 
     code: int
@@ -55,20 +55,20 @@ class World:
         rows = [json.dumps({"id": each, "topic": f"the {each}", **fields}) for each in ids]
         self.write("cases.jsonl", "".join(f"{row}\n" for row in rows))
 
-    def say(self, *words: str) -> Said:
+    def say(self, *words: str) -> CliResult:
         """The command in this process. The object that repeats an error for programs is checked
         against stderr and left out."""
         return without_error(self.say_all(*words))
 
-    def say_all(self, *words: str) -> Said:
+    def say_all(self, *words: str) -> CliResult:
         """The same with everything that is on stdout."""
         return self._say(main, "interlock", *words)
 
-    def hand(self, *words: str) -> Said:
+    def hand(self, *words: str) -> CliResult:
         """The command `asterisk` in this process."""
         return without_error(self._say(asterisk, "asterisk", *words))
 
-    def _say(self, command: Callable[[], None], *words: str) -> Said:
+    def _say(self, command: Callable[[], None], *words: str) -> CliResult:
         out, err = _paper(), _paper()
         before = sys.argv
         sys.argv = [*words]
@@ -80,7 +80,7 @@ class World:
             code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1
         finally:
             sys.argv = before
-        return Said(code, plain(_read(out)), plain(_read(err)))
+        return CliResult(code, plain(_read(out)), plain(_read(err)))
 
     def type(
         self,
@@ -88,7 +88,7 @@ class World:
         env: Mapping[str, str] | None = None,
         limit: float = LIMIT,
         before: tuple[str, ...] = (),
-    ) -> Said:
+    ) -> CliResult:
         """The command in a process of its own, with other words `before` it."""
         done = subprocess.run(
             [*before, *COMMAND, *words],
@@ -100,7 +100,7 @@ class World:
             timeout=limit,
             check=False,
         )
-        return without_error(Said(done.returncode, plain(done.stdout), plain(done.stderr)))
+        return without_error(CliResult(done.returncode, plain(done.stdout), plain(done.stderr)))
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """The command in the background; the caller ends it."""
@@ -121,19 +121,19 @@ def until(true: Callable[[], object], what: str) -> None:
         time.sleep(0.01)
 
 
-def ended(process: "subprocess.Popen[str]") -> Said:
+def ended(process: "subprocess.Popen[str]") -> CliResult:
     """What a background command said in the end."""
     out, err = process.communicate(timeout=LIMIT)
-    return without_error(Said(process.returncode, plain(out), plain(err)))
+    return without_error(CliResult(process.returncode, plain(out), plain(err)))
 
 
-def without_error(said: Said) -> Said:
+def without_error(result: CliResult) -> CliResult:
     """What was said without the object that tells programs of an error; it must say the same."""
-    if not said.code or not said.out.startswith('{\n  "schema_version": 1,\n  "error": '):
-        return said
-    assert said.json["exit_code"] == said.code
-    assert said.json["error"] in said.err
-    return Said(said.code, "", said.err)
+    if not result.code or not result.out.startswith('{\n  "schema_version": 1,\n  "error": '):
+        return result
+    assert result.json["exit_code"] == result.code
+    assert result.json["error"] in result.err
+    return CliResult(result.code, "", result.err)
 
 
 def _paper() -> io.TextIOWrapper:

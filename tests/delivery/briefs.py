@@ -91,12 +91,12 @@ def filled(case: Case, brief: TaskContext) -> str:
 
 def outside(text: str) -> str:
     """What stands outside all fences."""
-    said, inside = [], False
+    result, inside = [], False
     for line in text.split("\n"):
         if line.startswith(f"--- data {FENCE}: "):
             inside = True
         if not inside:
-            said.append(line)
+            result.append(line)
         if line == f"--- end {FENCE} ---":
             inside = False
-    return "\n".join(said)
+    return "\n".join(result)

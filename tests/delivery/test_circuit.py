@@ -101,8 +101,8 @@ def test_a_step_takes_all_that_its_role_may_say_and_has_a_row_for_each(step: str
 
 
 def test_all_nineteen_signals_have_a_row() -> None:
-    said = {signal for rule in CIRCUIT.rules for signal in rule.on}
-    assert {row.name for row in list_signals("text") if row.roles} <= said
+    result = {signal for rule in CIRCUIT.rules for signal in rule.on}
+    assert {row.name for row in list_signals("text") if row.roles} <= result
 
 
 def test_every_step_and_rule_says_why() -> None:

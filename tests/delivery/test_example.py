@@ -14,9 +14,9 @@ def test_the_example_is_delivered(tmp_path: Path) -> None:
     repo = tmp_path / "till"
     subprocess.run([sys.executable, EXAMPLE / "make_repository.py", repo], check=True)
     delivering = Delivering(repo, f"exec:{sys.executable} {EXAMPLE / 'crew.py'}")
-    code, said = delivering.finish()
-    assert code == 0, said
-    assert "COMPLETE" in said
+    code, result = delivering.finish()
+    assert code == 0, result
+    assert "COMPLETE" in result
     assert sorted(delivering.subjects()) == [
         "Add tax",
         "Give a discount",

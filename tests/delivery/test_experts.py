@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.delivery.test_rework import in_turn, says
 from tests.world import messages
-from tests.world.delivery_world import Agent, Yard, develop, git, plan, task
+from tests.world.delivery_world import Agent, DeliveryWorld, develop, git, plan, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliverySettings
@@ -16,8 +16,8 @@ SHORT = "You know numbers."
 TEXT = "---\nname: maths\ndomain: numbers\n---\n" + "You know all about numbers. " * 8
 
 
-def known(yard: Yard) -> None:
-    place = yard.repo / ".claude" / "agents" / "experts"
+def known(project: DeliveryWorld) -> None:
+    place = project.repo / ".claude" / "agents" / "experts"
     place.mkdir(parents=True)
     (place / "maths.md").write_text(TEXT)
 
@@ -27,21 +27,21 @@ def advises(ask: Ask, _folder: Path) -> str:
 
 
 def test_an_expert_of_the_project_is_asked(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    known(yard)
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    known(project)
+    project.begin()
     developer = in_turn(says(messages.expert_request("maths", "Which order?")), develop)
-    assert yard.work({"developer": developer, "expert": advises}) == "done"
-    assert yard.rules("sub")[1:3] == ["consult", "advised"]
-    (asked,) = yard.prompts("sub", "CONSULT")
+    assert project.work({"developer": developer, "expert": advises}) == "done"
+    assert project.rules("sub")[1:3] == ["consult", "advised"]
+    (asked,) = project.prompts("sub", "CONSULT")
     assert "You know all about numbers." in asked
     assert "Which order?" in asked
-    assert "Subtract the second from the first." in yard.prompts("sub", "IMPLEMENT")[1]
+    assert "Subtract the second from the first." in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_an_expert_is_made_where_there_is_none(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
 
     def makes(ask: Ask, folder: Path) -> str:
         place = folder / ".claude" / "agents" / "experts" / "maths.md"
@@ -52,77 +52,79 @@ def test_an_expert_is_made_where_there_is_none(tmp_path: Path) -> None:
         return messages.created("maths", ".claude/agents/experts/maths.md")
 
     developer = in_turn(says(messages.expert_request("maths")), develop)
-    crew = {"developer": developer, "expert-maker": makes, "expert": advises}
-    assert yard.work(crew) == "done"
-    assert yard.rules("sub")[1:5] == ["recruit", "strike", "recruited", "advised"]
-    assert SHORT in yard.prompts("sub", "CONSULT")[0]
-    assert (yard.folder / "home" / "experts" / "maths.md").read_text() == SHORT
-    names = git(yard.repo, "ls-tree", "-r", "--name-only", "interlock/calc").split()
+    script = {"developer": developer, "expert-maker": makes, "expert": advises}
+    assert project.work(script) == "done"
+    assert project.rules("sub")[1:5] == ["recruit", "strike", "recruited", "advised"]
+    assert SHORT in project.prompts("sub", "CONSULT")[0]
+    assert (project.folder / "home" / "experts" / "maths.md").read_text() == SHORT
+    names = git(project.repo, "ls-tree", "-r", "--name-only", "interlock/calc").split()
     assert not [name for name in names if "experts" in name], "an expert is nobody's work"
 
 
 def test_an_expert_sees_what_kind_of_help_is_wanted_and_the_snapshot(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    known(yard)
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    known(project)
+    project.begin()
 
     def asks(ask: Ask, folder: Path) -> str:
         (folder / "notes.md").write_text("The scale is 0 to 9.\n")
-        said = messages.expert_request("maths", "Which scale?")
-        return said.replace("\n\n---D", "\nContext Snapshot: notes.md\n\n---D")
+        result = messages.expert_request("maths", "Which scale?")
+        return result.replace("\n\n---D", "\nContext Snapshot: notes.md\n\n---D")
 
     def finishes(ask: Ask, folder: Path) -> str:
         (folder / "notes.md").unlink()
         return develop(ask, folder)
 
-    crew = {"developer": in_turn(asks, finishes), "expert": advises}
-    assert yard.work(crew) == "done"
-    (prompt,) = yard.prompts("sub", "CONSULT")
+    script = {"developer": in_turn(asks, finishes), "expert": advises}
+    assert project.work(script) == "done"
+    (prompt,) = project.prompts("sub", "CONSULT")
     assert "> Request type: decision" in prompt
     assert "> Context snapshot: notes.md" in prompt
     assert "> The scale is 0 to 9." in prompt
 
 
 def test_three_experts_who_cannot_help_lead_to_a_human(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    known(yard)
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    known(project)
+    project.begin()
 
     def helpless(ask: Ask, _folder: Path) -> str:
         return messages.no_advice(ask.execution.request_id)
 
     asks = says(messages.expert_request("maths"))
-    assert yard.work({"developer": asks, "expert": helpless}) == "waiting"
-    assert yard.rules("sub").count("unadvised") == 3
-    assert yard.rules("sub")[-1] == "expert-spent"
-    yard.answer(text="do without")
-    assert yard.work() == "done"
+    assert project.work({"developer": asks, "expert": helpless}) == "waiting"
+    assert project.rules("sub").count("unadvised") == 3
+    assert project.rules("sub")[-1] == "expert-spent"
+    project.answer(text="do without")
+    assert project.work() == "done"
 
 
 def test_the_request_number_is_ours(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    known(yard)
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    known(project)
+    project.begin()
     asks = in_turn(says(messages.expert_request("maths")), develop)
     wrong = in_turn(says(messages.advice("some-other-1")), advises)
-    assert yard.work({"developer": asks, "expert": wrong}) == "done"
-    assert yard.rules("sub")[2:4] == ["strike", "advised"]
+    assert project.work({"developer": asks, "expert": wrong}) == "done"
+    assert project.rules("sub")[2:4] == ["strike", "advised"]
 
 
 def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub", files="sub.py"), task("dif", files="dif.py")))
-    known(yard)
-    yard.begin(DeliverySettings(per_expert=1))
+    project = DeliveryWorld(
+        tmp_path, plan(task("sub", files="sub.py"), task("dif", files="dif.py"))
+    )
+    known(project)
+    project.begin(DeliverySettings(per_expert=1))
     busy, most, lock = [0], [0], threading.Lock()
 
     def advising(ask: Ask, folder: Path) -> str:
         with lock:
             busy[0] += 1
             most[0] = max(most[0], busy[0])
-        said = advises(ask, folder)
+        result = advises(ask, folder)
         with lock:
             busy[0] -= 1
-        return said
+        return result
 
     def developer(ask: Ask, folder: Path) -> str:
         if "Subtract" not in ask.prompt:
@@ -130,7 +132,7 @@ def test_one_expert_is_asked_by_so_many_at_once(tmp_path: Path) -> None:
         (folder / f"{ask.case_id}.py").write_text("done = True\n")
         return f"READY_FOR_REVIEW: {ask.case_id}\n\nFiles Modified:\n- {ask.case_id}.py\n"
 
-    assert yard.work({"developer": developer, "expert": advising}) == "done"
+    assert project.work({"developer": developer, "expert": advising}) == "done"
     assert most == [1]
 
 
@@ -141,11 +143,11 @@ def test_a_name_that_leads_elsewhere_is_none(tmp_path: Path, name: str) -> None:
 
 
 def test_a_request_for_an_impossible_expert_is_refused(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     agents: list[Agent] = [says(messages.expert_request("a/../../evil")), develop]
-    assert yard.work({"developer": in_turn(*agents)}) == "done"
-    assert yard.rules("sub")[1] == "strike"
+    assert project.work({"developer": in_turn(*agents)}) == "done"
+    assert project.rules("sub")[1] == "strike"
 
 
 def test_texts_that_make_nobody_an_expert(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def delivering(folder: Path, check: str = "python3 -m unittest -v") -> Deliverin
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Delivering:
     made = delivering(tmp_path_factory.mktemp("calm"))
-    code, said = made.finish()
-    assert code == 0, said
+    code, result = made.finish()
+    assert code == 0, result
     assert made.dispatches() == Counter({(name, step): 1 for name in TASKS for step in STEPS})
     return made
 
@@ -56,8 +56,8 @@ def test_killed_at_random(tmp_path: Path, undisturbed: Delivering, seed: int) ->
         until = killed.dispatches().total() + chance.randrange(1, 9)
         kills += killed.kill_when(partial(_has_asked, killed, until))
     assert kills > 2
-    code, said = killed.finish()
-    assert code == 0, said
+    code, result = killed.finish()
+    assert code == 0, result
     same(killed, undisturbed)
     asked = Counter((tmp_path / "log").read_text().splitlines())
     again = sum(count - 1 for count in asked.values())
@@ -72,8 +72,8 @@ def test_killed_in_the_middle_of_our_own_work(
     killed = delivering(tmp_path)
     for _ in range(3):
         killed.kill_when(lambda: step in killed.open_steps())
-    code, said = killed.finish()
-    assert code == 0, said
+    code, result = killed.finish()
+    assert code == 0, result
     same(killed, undisturbed)
 
 
@@ -88,8 +88,8 @@ def test_killed_during_a_check_it_leaves_no_check_running(tmp_path: Path) -> Non
     left = killed.processes()
     assert len([each for each in left if "sh -c" in each]) == 1, left
     go.touch()
-    code, said = killed.finish()
-    assert code == 0, said
+    code, result = killed.finish()
+    assert code == 0, result
     assert killed.processes() == []
 
 
@@ -102,9 +102,9 @@ def test_killed_during_a_rework_the_developer_keeps_what_it_did(tmp_path: Path) 
     killed.words = ["--agent", f"exec:{sys.executable} {agent} {tmp_path}"]
     assert killed.kill_when((tmp_path / "half").exists)
     (tmp_path / "go").touch()
-    code, said = killed.finish()
-    assert code == 0, said
-    assert "judged" not in said, said
+    code, result = killed.finish()
+    assert code == 0, result
+    assert "judged" not in result, result
     assert "half.txt" in git(killed.repo, "ls-tree", "--name-only", "interlock/plan")
     assert "half.txt" in (tmp_path / "seen").read_text(), "it goes on from its own work"
 
@@ -141,9 +141,9 @@ def test_two_commands_at_once(tmp_path: Path) -> None:
     first = both.start()
     while not (tmp_path / "runs").exists():
         assert first.poll() is None
-    code, said = both.finish()
+    code, result = both.finish()
     assert code != 0
-    assert "is in use by process" in said, said
+    assert "is in use by process" in result, result
     go.touch()
     out, _ = first.communicate(timeout=120)
     assert first.returncode == 0, out
@@ -156,15 +156,15 @@ def test_two_deliveries_of_one_repository_at_once(tmp_path: Path) -> None:
     first = both.start()
     second = both.start("--db", str(others))
     for run in (first, second):
-        said, _ = run.communicate(timeout=120)
-        assert run.returncode == 0, said
+        result, _ = run.communicate(timeout=120)
+        assert run.returncode == 0, result
     branches = git(both.repo, "branch", "--list", "--format=%(refname:short)", "interlock/*")
     for branch in branches.split():
         subjects = git(both.repo, "log", "--format=%s", f"main..{branch}").splitlines()
         assert len(subjects) == len(TASKS)
     third = Delivering(both.repo, *both.words[1::2])
-    code, said = third.finish("--db", str(tmp_path / "thirds" / "third.db"))
-    assert code == 0, said
+    code, result = third.finish("--db", str(tmp_path / "thirds" / "third.db"))
+    assert code == 0, result
     found = git(both.repo, "branch", "--list", "--format=%(refname:short)", "interlock/*")
     assert len(found.split()) == len(branches.split()) + 1, "a branch of its own"
 

@@ -171,8 +171,8 @@ def test_a_prompt_that_is_echoed_says_nothing(step: str, golden: Path) -> None:
     text = filled(case, brief)
     assert isinstance(read_message(text, role=role, task_id="1-2"), SignalRefused)
     alone = read_message(words, role=role, task_id="1-2", request_id="1-2")
-    said = re.match(r"[A-Z_ ]+(?:: (?:UN)?HEALTHY$)?", words, re.MULTILINE)
-    legal = said is not None and said[0] in {row.name for row in list_role_signals(role)}
+    result = re.match(r"[A-Z_ ]+(?:: (?:UN)?HEALTHY$)?", words, re.MULTILINE)
+    legal = result is not None and result[0] in {row.name for row in list_role_signals(role)}
     assert isinstance(alone, Accepted) == legal
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.world import messages
-from tests.world.delivery_world import Agent, Yard, audit, develop, plan, review, task
+from tests.world.delivery_world import Agent, DeliveryWorld, audit, develop, plan, review, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliverySettings
@@ -36,106 +36,106 @@ def edits(name: str) -> Agent:
 
 
 def test_points_pile_up_until_their_judge_is_content(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     critic = in_turn(
         says(messages.review_failed("sub", "names are odd")),
         says(messages.review_failed("sub", "no docstring")),
         review,
     )
     auditor = in_turn(says(messages.audit_failed("sub", "negative numbers")), audit)
-    crew = {"developer": edits("work"), "critic": critic, "auditor": auditor}
-    assert yard.work(crew) == "done"
-    first, second, third, fourth = yard.prompts("sub", "IMPLEMENT")
+    script = {"developer": edits("work"), "critic": critic, "auditor": auditor}
+    assert project.work(script) == "done"
+    first, second, third, fourth = project.prompts("sub", "IMPLEMENT")
     assert "What must be put right" not in first
     assert "names are odd" in second
     assert "names are odd" in third
     assert "no docstring" in third
     assert "negative numbers" in fourth
     assert "names are odd" not in fourth, "the critic passed it: its points are closed"
-    assert "names are odd" in yard.prompts("sub", "REVIEW")[1], "the critic sees what it held"
+    assert "names are odd" in project.prompts("sub", "REVIEW")[1], "the critic sees what it held"
 
 
 def test_review_that_never_ends_fails_the_task(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
-    crew = {"developer": edits("work"), "critic": says(messages.review_failed("sub", "ugly"))}
-    assert yard.work(crew, thresholds={"max_review_rework": 1}) == "unhealthy"
-    assert yard.rules("sub")[-2:] == ["checked", "review-spent"]
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
+    script = {"developer": edits("work"), "critic": says(messages.review_failed("sub", "ugly"))}
+    assert project.work(script, thresholds={"max_review_rework": 1}) == "unhealthy"
+    assert project.rules("sub")[-2:] == ["checked", "review-spent"]
 
 
 def test_an_analyst_writes_a_vague_task_out(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(DeliverySettings(expand="always"))
-    crew = {"business-analyst": says(messages.expanded("sub"))}
-    assert yard.work(crew) == "done"
-    assert yard.rules("sub")[:3] == ["underspecified", "expanded", "written"]
-    assert "A function of two numbers in calc.py." in yard.prompts("sub", "IMPLEMENT")[0]
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin(DeliverySettings(expand="always"))
+    script = {"business-analyst": says(messages.expanded("sub"))}
+    assert project.work(script) == "done"
+    assert project.rules("sub")[:3] == ["underspecified", "expanded", "written"]
+    assert "A function of two numbers in calc.py." in project.prompts("sub", "IMPLEMENT")[0]
 
 
 def test_an_analyst_who_is_not_sure_asks_a_human(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(DeliverySettings(expand="always"))
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin(DeliverySettings(expand="always"))
     analyst = in_turn(says(messages.expanded("sub", "LOW")), says(messages.expanded("sub")))
-    assert yard.work({"business-analyst": analyst}) == "waiting"
-    assert yard.rules("sub")[-1] == "unsure"
-    yard.answer(text="whole numbers only")
-    assert yard.work({"business-analyst": analyst}) == "done"
-    assert "whole numbers only" in yard.prompts("sub", "EXPAND")[1]
+    assert project.work({"business-analyst": analyst}) == "waiting"
+    assert project.rules("sub")[-1] == "unsure"
+    project.answer(text="whole numbers only")
+    assert project.work({"business-analyst": analyst}) == "done"
+    assert "whole numbers only" in project.prompts("sub", "EXPAND")[1]
 
 
 @pytest.mark.parametrize("category", ["missing_info", "out_of_scope", "", "nonsense"])
 def test_what_a_developer_cannot_finish_goes_to_a_human(tmp_path: Path, category: str) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     developer = in_turn(says(messages.incomplete("sub", category)), develop)
-    assert yard.work({"developer": developer}) == "waiting"
-    assert yard.rules("sub")[-1] == "incomplete"
-    yard.answer(text="subtract them")
-    assert yard.work({"developer": developer}) == "done"
-    assert "subtract them" in yard.prompts("sub", "IMPLEMENT")[-1]
+    assert project.work({"developer": developer}) == "waiting"
+    assert project.rules("sub")[-1] == "incomplete"
+    project.answer(text="subtract them")
+    assert project.work({"developer": developer}) == "done"
+    assert "subtract them" in project.prompts("sub", "IMPLEMENT")[-1]
 
 
 def test_one_that_needs_another_waits_until_something_is_over(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub"), task("dif")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub"), task("dif")))
+    project.begin()
     waits = in_turn(says(messages.incomplete("sub", "blocked by dependency")), develop)
 
     def developer(ask: Ask, folder: Path) -> str:
         return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
 
-    assert yard.work({"developer": developer}) == "done"
-    assert "waits" in yard.rules("sub")
-    second = [ask for ask in yard.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
-    last = [ask for ask in yard.asked if ask.case_id == "dif"][-1]
+    assert project.work({"developer": developer}) == "done"
+    assert "waits" in project.rules("sub")
+    second = [ask for ask in project.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
+    last = [ask for ask in project.asked if ask.case_id == "dif"][-1]
     assert second.dispatch_id > last.dispatch_id
 
 
 @pytest.mark.parametrize("blocker", ["dif must be done first", "it needs the work of task dif"])
 def test_a_blocker_that_names_another_task_is_a_dependency(tmp_path: Path, blocker: str) -> None:
-    yard = Yard(tmp_path, plan(task("sub"), task("dif"), task("abc")))
-    yard.begin()
-    said = messages.incomplete("sub").replace("it cannot go on", blocker)
-    waits = in_turn(says(said), develop)
+    project = DeliveryWorld(tmp_path, plan(task("sub"), task("dif"), task("abc")))
+    project.begin()
+    result = messages.incomplete("sub").replace("it cannot go on", blocker)
+    waits = in_turn(says(result), develop)
 
     def developer(ask: Ask, folder: Path) -> str:
         return waits(ask, folder) if ask.case_id == "sub" else develop(ask, folder)
 
-    assert yard.work({"developer": developer}) == "done"
-    assert "waits" in yard.rules("sub")
-    second = [ask for ask in yard.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
-    last = [ask for ask in yard.asked if ask.case_id == "dif"][-1]
+    assert project.work({"developer": developer}) == "done"
+    assert "waits" in project.rules("sub")
+    second = [ask for ask in project.asked if (ask.case_id, ask.step) == ("sub", "IMPLEMENT")][1]
+    last = [ask for ask in project.asked if ask.case_id == "dif"][-1]
     assert second.dispatch_id > last.dispatch_id
     assert "Task `dif`, which you waited for, is COMPLETE" in second.prompt
 
 
 def test_progress_alone_decides_nothing_and_not_for_ever(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     developer = in_turn(says(messages.progress("sub")), develop)
-    assert yard.work({"developer": developer}) == "done"
-    assert yard.rules("sub")[1:3] == ["progress", "written"]
-    second = Yard(tmp_path / "two", plan(task("sub")))
+    assert project.work({"developer": developer}) == "done"
+    assert project.rules("sub")[1:3] == ["progress", "written"]
+    second = DeliveryWorld(tmp_path / "two", plan(task("sub")))
     second.begin()
     limits = {"max_checkpoint": 2}
     status = second.work({"developer": says(messages.progress("sub"))}, thresholds=limits)
@@ -143,29 +143,29 @@ def test_progress_alone_decides_nothing_and_not_for_ever(tmp_path: Path) -> None
 
 
 def test_three_strikes_then_a_fresh_attempt(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     mumbles = says("I think I am done.")
     developer = in_turn(mumbles, mumbles, mumbles, develop)
-    assert yard.work({"developer": developer}) == "done"
-    assert yard.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
-    assert "could not be used" in yard.prompts("sub", "IMPLEMENT")[1]
-    assert "Say where you stand with CHECKPOINT: sub" in yard.prompts("sub", "IMPLEMENT")[1]
+    assert project.work({"developer": developer}) == "done"
+    assert project.rules("sub")[1:5] == ["strike", "strike", "three-strikes", "written"]
+    assert "could not be used" in project.prompts("sub", "IMPLEMENT")[1]
+    assert "Say where you stand with CHECKPOINT: sub" in project.prompts("sub", "IMPLEMENT")[1]
 
 
 def test_a_judge_who_says_nothing_neither_passes_nor_fails(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
     limits = {"max_strikes": 0, "max_lost": 1}
-    assert yard.work({"critic": says("Hm.")}, thresholds=limits) == "waiting"
-    assert yard.rules("sub")[-1] == "judge-lost"
-    yard.answer(text="look again")
-    assert yard.work(thresholds=limits) == "done"
+    assert project.work({"critic": says("Hm.")}, thresholds=limits) == "waiting"
+    assert project.rules("sub")[-1] == "judge-lost"
+    project.answer(text="look again")
+    assert project.work(thresholds=limits) == "done"
 
 
 def test_strict_answers_carry_the_mark_of_their_dispatch(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin(strict_signals=True)
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin(strict_signals=True)
 
     def marked(agent: Agent) -> Agent:
         def answer(ask: Ask, folder: Path) -> str:
@@ -177,22 +177,22 @@ def test_strict_answers_carry_the_mark_of_their_dispatch(tmp_path: Path) -> None
     good = {"developer": marked(develop), "critic": marked(review), "auditor": marked(audit)}
     forged = {**good, "auditor": audit}
     limits = {"max_strikes": 0, "max_lost": 1}
-    assert yard.work(forged, thresholds=limits) == "waiting"
-    assert "merged" not in yard.rules("sub")
-    yard.answer(text="again")
-    assert yard.work(good, thresholds=limits) == "done"
+    assert project.work(forged, thresholds=limits) == "waiting"
+    assert "merged" not in project.rules("sub")
+    project.answer(text="again")
+    assert project.work(good, thresholds=limits) == "done"
 
 
 def test_secrets_in_the_change_reach_the_critic(tmp_path: Path) -> None:
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
 
     def careless(ask: Ask, folder: Path) -> str:
-        said = develop(ask, folder)
+        result = develop(ask, folder)
         (folder / "setup.py").write_text("KEY = 'AKIA" + "IOSFODNN7EXAMPLF'\n# TODO: later\n")
-        return said
+        return result
 
-    assert yard.work({"developer": careless}) == "done"
-    critic = yard.prompts("sub", "REVIEW")[0]
+    assert project.work({"developer": careless}) == "done"
+    critic = project.prompts("sub", "REVIEW")[0]
     assert "setup.py:1:" in critic
     assert "setup.py:2:" in critic

@@ -34,13 +34,13 @@ def test_a_judge_takes_back_only_its_own_points() -> None:
 
 
 def test_what_humans_said_in_order() -> None:
-    said = [
+    result = [
         past("CLARIFY", "clarified", decision="answer", text="one"),
         past("INFRA_GATE", "retry", decision="retry", text="two"),
         past("INFRA_GATE", "retry", decision="retry"),
         past("REVIEW", "rework-review", text="not a human"),
     ]
-    assert find_guidance(said) == ("one", "two")
+    assert find_guidance(result) == ("one", "two")
 
 
 def test_the_latest_look_is_one_that_came_to_something() -> None:

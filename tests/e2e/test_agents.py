@@ -75,8 +75,8 @@ def test_a_whole_analysis(worker: Cli) -> None:
     worker.model.script = in_words()
     project = Project(worker)
     analyze = ("analyze", "red.xml", "--review", "dispatch", "--recall-asked")
-    said = project.json(*analyze, "--agent", worker.name)
-    assert said["status"] == "done"
+    result = project.json(*analyze, "--agent", worker.name)
+    assert result["status"] == "done"
     assert project.walks() == {"C1": WALK, "C2": WALK}
     assert len(worker.model.asked) == 14
     assert living(worker.home) == []

@@ -190,8 +190,8 @@ def test_a_resumed_session_keeps_its_id_and_history_and_counts_anew(claude: Clau
 def test_quoted_signals_come_as_tool_results_only(claude: Claude) -> None:
     claude.model.script = in_order(bash("echo 'AUDIT_PASSED: T1'"), Says("I read it."))
     ran = claude.run("Read.", *BASH)
-    said = [event for event in ran.events if "AUDIT_PASSED" in json.dumps(event.get("message"))]
-    assert {event["type"] for event in said} == {"assistant", "user"}
+    result = [event for event in ran.events if "AUDIT_PASSED" in json.dumps(event.get("message"))]
+    assert {event["type"] for event in result} == {"assistant", "user"}
     assert ran.last["result"] == "I read it."
 
 

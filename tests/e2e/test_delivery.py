@@ -71,8 +71,8 @@ def _path(asked: Asked) -> str:
 def test_claude_code_writes_and_it_is_merged(claude: Claude) -> None:
     claude.model.script = edits
     project = shop(claude)
-    said = project.do(*deliver(project))
-    assert "COMPLETE" in said
+    outcome = project.do(*deliver(project))
+    assert "COMPLETE" in outcome
     assert "def sub" in git(project.folder, "show", "interlock/plan:calc.py")
     assert git(project.folder, "status", "--porcelain") == ""
     assert git(project.folder, "log", "--format=%s", "main") == "first"
@@ -82,7 +82,7 @@ def test_claude_code_writes_and_it_is_merged(claude: Claude) -> None:
 def test_claude_code_that_only_talks_completes_nothing(claude: Claude) -> None:
     claude.model.script = lambda _asked: Says(DONE)
     project = shop(claude)
-    said = project.do(*deliver(project), code=3)
-    assert "FAILED" in said
+    outcome = project.do(*deliver(project), code=3)
+    assert "FAILED" in outcome
     assert git(project.folder, "branch", "--list", "interlock/plan") == ""
     assert living(claude.home) == []

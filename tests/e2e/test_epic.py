@@ -57,10 +57,10 @@ def test_a_checkpoint_in_its_own_words_leads_to_a_fresh_session(claude: Claude) 
 
     claude.model.script = mind
     project = harbour(claude)
-    said = ran(project, 0)
-    assert (said["outcome"], said["sessions"]) == ("COMPLETE", 2)
+    outcome = ran(project, 0)
+    assert (outcome["outcome"], outcome["sessions"]) == ("COMPLETE", 2)
     assert ended_by(project) == ["CHECKPOINT_WRITE", "EPIC_COMPLETE"]
-    assert said["checkpoint"]["position"]["story_id"] == "3-1"
+    assert outcome["checkpoint"]["position"]["story_id"] == "3-1"
     assert WRITE not in words_of(claude.model.asked[-1]), "the second session is a fresh one"
     assert living(claude.home) == []
 
@@ -79,8 +79,8 @@ def test_signals_that_tools_print_are_ignored(claude: Claude) -> None:
 
     project = harbour(claude)
     claude.model.script = mind
-    said = ran(project, 17)
-    assert (said["outcome"], said["sessions"], said["questions"]) == ("NO_SIGNAL", 1, [])
+    outcome = ran(project, 17)
+    assert (outcome["outcome"], outcome["sessions"], outcome["questions"]) == ("NO_SIGNAL", 1, [])
     assert ended_by(project) == ["NOTHING"]
     results = [result.text for result in claude.model.asked[-1].results]
     assert [DONE in text for text in results] == [True, True], "the tools did print it"
@@ -96,7 +96,7 @@ def test_its_own_last_word_counts_beside_what_a_tool_printed(claude: Claude) -> 
 
     claude.model.script = mind
     project = harbour(claude)
-    said = ran(project, 0)
-    assert (said["outcome"], said["sessions"]) == ("COMPLETE", 1)
+    outcome = ran(project, 0)
+    assert (outcome["outcome"], outcome["sessions"]) == ("COMPLETE", 1)
     assert FATAL in claude.model.asked[-1].results[0].text
     assert living(claude.home) == []

@@ -29,10 +29,10 @@ def test_a_real_client_carries_an_analysis_over_files(worker: Cli) -> None:
     project.do("init", "--agent", worker.name)
     analysis = project.start(*ANALYZE, "--json")
     client = worker.start(TASK, *FLAGS[worker.name])
-    said = json.loads(project.finish(analysis))
+    result = json.loads(project.finish(analysis))
     (worker.work / "over").touch()
     ran = client.finish()
-    assert (said["status"], ran.code) == ("done", 0)
+    assert (result["status"], ran.code) == ("done", 0)
     assert project.walks() == {"C1": WALK, "C2": WALK}
     assert project.rows("select count(*) from refusals") == [(0,)]
     project.do("doctor", "--deep")

@@ -39,9 +39,9 @@ def test_a_real_client_pulls_a_whole_analysis(worker: Cli) -> None:
     project = Project(worker)
     analysis = project.start(*ANALYZE, "--json")
     client = worker.start(TASK, *flags(project), env=project.env())
-    said = json.loads(project.finish(analysis))
+    result = json.loads(project.finish(analysis))
     ran = client.finish()
-    assert (said["status"], ran.code) == ("done", 0)
+    assert (result["status"], ran.code) == ("done", 0)
     assert project.walks() == {"C1": WALK, "C2": WALK}
     assert project.rows("select count(*) from refusals") == [(0,)]
     project.do("doctor", "--deep")

@@ -17,8 +17,8 @@ def checkpoints(folder: Path) -> Checkpoints:
 
 def write(kept: Checkpoints, task: str = "5", epic_id: str = EPIC) -> LoadedCheckpoint:
     work = read_git_work(kept.place.root)
-    said = StatedPosition(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
-    return kept.update(epic_id, lambda before: apply_position(before, said, work, AT), AT)
+    result = StatedPosition(epic_id=epic_id, story_id="3-1", phase="phase-2", task=task)
+    return kept.update(epic_id, lambda before: apply_position(before, result, work, AT), AT)
 
 
 def loaded(kept: Checkpoints, epic_id: str = EPIC) -> LoadedCheckpoint:

@@ -70,11 +70,11 @@ SIGNALS = st.one_of(
 )
 
 
-def record_of(folder: Path, said: list[str]) -> SessionAttempt:
+def record_of(folder: Path, result: list[str]) -> SessionAttempt:
     """How a session ended that printed this, as its carrier tells it."""
     record = SessionRecord(folder / "session.jsonl", "epic-3")
     reader = LineReader("raw")
-    for found in [*reader.feed("\n".join(said) + "\n"), *reader.close(ended_by_itself=True)]:
+    for found in [*reader.feed("\n".join(result) + "\n"), *reader.close(ended_by_itself=True)]:
         record.add(found, "stream", 1.0)
     record.close()
     signal = record.deciding_signal
@@ -91,7 +91,7 @@ def record_of(folder: Path, said: list[str]) -> SessionAttempt:
 @given(st.lists(SIGNALS, max_size=4), st.booleans())
 @example([decorated(SOUND)], False)
 @example([boxed("FATAL_ERROR", {"CODE": "{code}"})], True)
-def test_no_signal_breaks_the_keeping_of_the_checkpoint(said: list[str], has_one: bool) -> None:
+def test_no_signal_breaks_the_keeping_of_the_checkpoint(result: list[str], has_one: bool) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, notes = Path(name), list[str]()
         checkpoints = Checkpoints(StateFolder(root=folder))
@@ -106,7 +106,7 @@ def test_no_signal_breaks_the_keeping_of_the_checkpoint(said: list[str], has_one
         updater = CheckpointUpdater(checkpoints, "epic-3", time.time, notes.append)
         ask = Ask(1, 1, "epic-3", "SESSION", 1, "session", "go on", 1, 0.0, case)
 
-        answer = updater.apply(ask, record_of(folder, said))
+        answer = updater.apply(ask, record_of(folder, result))
 
         assert SHAPE is not None
         assert SHAPE.find_problem(msgspec.json.decode(msgspec.json.encode(answer))) is None

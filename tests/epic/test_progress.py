@@ -26,12 +26,12 @@ EPIC = Checkpoint(epic=Epic(id="e"), stories=(Story(id="1", status=Status.BACKLO
 AT = "2026-01-01T00:00:00Z"
 
 
-def said(kind: str, **fields: str) -> RecordedSignal:
+def make_signal(kind: str, **fields: str) -> RecordedSignal:
     return RecordedSignal(at=1.0, via="stream", type=kind, fields=dict(fields))
 
 
 def place(story: str = "1", task: str = "1") -> RecordedSignal:
-    return said("CHECKPOINT:WRITE", epic_id="e", story_id=story, phase="p", task=task)
+    return make_signal("CHECKPOINT:WRITE", epic_id="e", story_id=story, phase="p", task=task)
 
 
 def test_the_same_place_has_the_same_mark_whatever_else_was_written() -> None:
@@ -59,25 +59,25 @@ def test_a_story_that_is_done_stays_done_under_a_checkpoint() -> None:
 
 def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
-    found, notes = apply_stories(done, [said("STORY_STARTED", story_id="1")])
+    found, notes = apply_stories(done, [make_signal("STORY_STARTED", story_id="1")])
     assert (found, notes) == (done, ["story 1 is done and cannot become in_progress"])
-    odd, told = apply_stories(EPIC, [said("STORY_COMPLETE", story_id="1", status="purple")])
+    odd, told = apply_stories(EPIC, [make_signal("STORY_COMPLETE", story_id="1", status="purple")])
     assert odd == EPIC
     assert "'purple' is not a status" in told[0]
 
 
 def test_words_that_do_not_count_change_nothing() -> None:
     heard = [
-        msgspec.structs.replace(said("STORY_COMPLETE", story_id="1"), repeated=True),
-        msgspec.structs.replace(said("STORY_COMPLETE", story_id="1"), refused="Malformed"),
-        said("STORY_COMPLETE"),
-        said("PHASE_TRANSITION", from_phase="a"),
+        msgspec.structs.replace(make_signal("STORY_COMPLETE", story_id="1"), repeated=True),
+        msgspec.structs.replace(make_signal("STORY_COMPLETE", story_id="1"), refused="Malformed"),
+        make_signal("STORY_COMPLETE"),
+        make_signal("PHASE_TRANSITION", from_phase="a"),
     ]
     assert apply_stories(EPIC, heard) == (EPIC, [])
 
 
 def test_more_stories_than_anybody_has_are_not_noted() -> None:
-    many = [said("STORY_STARTED", story_id=f"s-{n}") for n in range(2_000)]
+    many = [make_signal("STORY_STARTED", story_id=f"s-{n}") for n in range(2_000)]
     found, notes = apply_stories(EPIC, many)
     assert (len(found.stories), len(notes)) == (1_000, 20)
 

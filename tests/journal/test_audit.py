@@ -8,7 +8,7 @@ from tests.world.world import World
 
 from interlock.journal.audit import Fault
 
-CREW = """\
+SCRIPT = """\
 "*": {write: {answer: {words: 5}}, judge: {answer: {mark: 4}}}
 B: {write: [{raw: "?"}, {answer: {words: 6}}]}
 """
@@ -19,11 +19,11 @@ def world(tmp_path: Path) -> World:
     """A is done, B waits to be signed, C was never asked; one answer was refused."""
     made = World(tmp_path)
     made.begin("A", "B")
-    made.work(CREW, inbox=True)
+    made.work(SCRIPT, inbox=True)
     for question_id, case_no in made.rows("select question_id, case_no from questions"):
         if case_no == 1:
             made.answer(int(str(question_id)), "approve")
-    made.work(CREW, inbox=True)
+    made.work(SCRIPT, inbox=True)
     made.begin("C")
     assert made.ends() == {"A": "done", "B": "open"}
     return made

@@ -259,8 +259,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = made(tmp_path / "i.db")
     path.chmod(0o000)
     problem = "it cannot be opened: check that the path exists and may be read"
-    said = f"{path}: {problem} (SQLite says: unable to open database file)\n"
-    assert (powerless("read", path), powerless("write", path)) == (said, said)
+    result = f"{path}: {problem} (SQLite says: unable to open database file)\n"
+    assert (powerless("read", path), powerless("write", path)) == (result, result)
 
 
 def test_a_full_disk_stops_a_run_that_goes_on_when_there_is_room(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from interlock.journal.history import (
 )
 from interlock.system.errors import StoreError
 
-CREW = """\
+SCRIPT = """\
 "*": {write: {answer: {words: 5}}, judge: {answer: {mark: 4}}}
 B: {write: [{raw: "ü?", delay: 2s}, {answer: {words: 6}}]}
 """
@@ -35,7 +35,7 @@ def world(tmp_path: Path, db: DatabaseAddress) -> World:
     """A run in which A and B wait to be signed; B was refused once."""
     made = World(tmp_path, db=db)
     made.begin("A", "B")
-    assert made.work(CREW, inbox=True) == "waiting"
+    assert made.work(SCRIPT, inbox=True) == "waiting"
     return made
 
 
@@ -64,7 +64,7 @@ def test_who_signed_is_part_of_the_life(world: World) -> None:
     with world.reading() as connection:
         (question,) = (each for each in list_open_questions(connection) if each.case_id == "A")
     world.answer(question.question_id, "approve")
-    world.work(CREW, inbox=True)
+    world.work(SCRIPT, inbox=True)
     with world.reading() as connection:
         life = list_dispatches(connection, case_no=find_case(connection, "A").case_no, texts=True)
     assert [each.answered_by for each in life] == [None, None, "ann"]
@@ -72,7 +72,7 @@ def test_who_signed_is_part_of_the_life(world: World) -> None:
 
 def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> None:
     world.begin("Z")
-    world.work(CREW, run_id=2, inbox=True)
+    world.work(SCRIPT, run_id=2, inbox=True)
     with world.reading() as connection:
         found = list_open_questions(connection)
     assert [(each.run_id, each.case_id, each.step) for each in found] == [
@@ -82,7 +82,7 @@ def test_questions_wait_in_every_run_until_they_are_settled(world: World) -> Non
     ]
     assert isinstance(found[0], OpenGate)
     world.clock.time += 61
-    world.work(CREW, inbox=True)
+    world.work(SCRIPT, inbox=True)
     with world.reading() as connection:
         assert [each.case_id for each in list_open_questions(connection)] == ["Z"]
 

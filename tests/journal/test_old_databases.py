@@ -38,8 +38,8 @@ def approve(world: World, run_id: int) -> None:
         for each in world.say("inbox", "--json").json["questions"]
         if each["run_id"] == run_id and each["question_id"] not in answered
     }:
-        said = world.say("answer", str(min(waiting)), "approve")
-        assert said.code == 0 or "is answered already" in said.err
+        result = world.say("answer", str(min(waiting)), "approve")
+        assert result.code == 0 or "is answered already" in result.err
         answered.add(min(waiting))
 
 
@@ -57,8 +57,8 @@ def test_it_is_sound_and_every_case_can_be_explained(tmp_path: Path, name: str) 
     world = unpack(tmp_path, name)
     assert faults(world) == []
     for case_id in CASES[name]:
-        said = world.say("explain", case_id, "--prompts")
-        assert (said.code, said.err) == (0, ""), case_id
+        result = world.say("explain", case_id, "--prompts")
+        assert (result.code, result.err) == (0, ""), case_id
     assert world.say("status").code == 0
     assert world.say("logs").code == 0
 
@@ -66,22 +66,22 @@ def test_it_is_sound_and_every_case_can_be_explained(tmp_path: Path, name: str) 
 def test_a_run_whose_budget_was_spent_goes_on(tmp_path: Path) -> None:
     world = unpack(tmp_path, "plain")
     world.write("scout.yaml", triage.SCRIPT)
-    said = world.say("resume", "1", "--budget", "dispatches=100")
-    assert said.out.startswith("run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"), said
+    result = world.say("resume", "1", "--budget", "dispatches=100")
+    assert result.out.startswith("run 1: unhealthy; 2 kept, 2 dropped; 6 dispatches\n"), result
 
 
 def test_a_run_that_waits_for_a_human_goes_on(tmp_path: Path) -> None:
     world = unpack(tmp_path, "plain")
     world.write("approved.yaml", '"*": {publish: {answer: {}}}\n')
     approve(world, 2)
-    said = world.say("resume", "2")
-    assert said.out.startswith("run 2: done; 2 published"), said
+    result = world.say("resume", "2")
+    assert result.out.startswith("run 2: done; 2 published"), result
 
 
 def test_an_analysis_goes_on_to_its_report(tmp_path: Path) -> None:
     world = unpack(tmp_path, "rca")
     approve(world, 1)
-    said = world.say("resume", "1", "--json")
-    assert said.json["status"] == "done", said
+    result = world.say("resume", "1", "--json")
+    assert result.json["status"] == "done", result
     assert faults(world) == []
     assert world.say("report").code == 0

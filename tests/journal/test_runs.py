@@ -122,9 +122,9 @@ def test_a_hold_ends_with_its_case_and_the_next_may_hold(
     world = World(tmp_path, HOLDING, db)
     world.begin("A", "B")
     broken = "work: {answer: {broken: 1}}, fix: {answer: {unsure: 1}}"
-    crew = f'"*": {{{broken}, ask: {{answer: {{decision: approve}}}}}}'
+    agents = f'"*": {{{broken}, ask: {{answer: {{decision: approve}}}}}}'
     for limit, held in ((1, {"repair": "A"}), (2, {}), (3, {"repair": "B"}), (9, {})):
-        world.work(crew, places=1, budget=Budget(dispatches=limit), wait=True)
+        world.work(agents, places=1, budget=Budget(dispatches=limit), wait=True)
         with world.reading() as connection:
             assert load_holds(connection, world.circuit, 1) == held
     assert world.ends() == {"A": "done", "B": "done"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.analysis_world import Caseroom, crew, launch, told
+from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
 from tests.world.clock import FakeClock
 from tests.world.world import World
 
@@ -27,14 +27,14 @@ from interlock.system.errors import SourceError
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
-    found.take_in(launch(told("alpha")))
+def room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
+    found.take_in(launch(make_failure("alpha")))
     return found
 
 
 def staffed(
-    room: Caseroom, agent: Carrier, terms: RcaConfig
+    room: AnalysisWorld, agent: Carrier, terms: RcaConfig
 ) -> tuple[RunSetup, Mapping[str, Carrier]]:
     given: dict[str, Carrier] = dict.fromkeys(room.circuit.roles, agent)
     given[HUMAN] = HumanCarrier(room.answers, room.clock)
@@ -46,11 +46,11 @@ def staffed(
         return ours, given
 
 
-def script(room: Caseroom) -> Carrier:
-    return ScriptAgent(read_script(crew(), "crew"), room.clock)
+def script(room: AnalysisWorld) -> Carrier:
+    return ScriptAgent(read_script(write_script(), "crew"), room.clock)
 
 
-def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom) -> None:
+def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: AnalysisWorld) -> None:
     ours, given = staffed(room, BuiltinAnalystRole(), RcaConfig())
     assert isinstance(ours.hooks, RcaHooks)
     assert ours.hooks.families is not None, "it investigates families"
@@ -75,7 +75,7 @@ def test_the_analyst_takes_the_vacant_places_and_reads_no_prompts(room: Caseroom
     ],
 )
 def test_our_programs_go_before_agents_only_where_that_was_agreed(
-    room: Caseroom, terms: RcaConfig, ahead: bool, reviews: bool
+    room: AnalysisWorld, terms: RcaConfig, ahead: bool, reviews: bool
 ) -> None:
     ours, given = staffed(room, script(room), terms)
     for role in room.circuit.roles:
@@ -116,7 +116,7 @@ def test_what_a_project_agrees_to(tmp_path: Path) -> None:
     assert terms_of().last_green == {}
 
 
-def test_a_code_of_no_category_is_refused_before_anything_begins(room: Caseroom) -> None:
+def test_a_code_of_no_category_is_refused_before_anything_begins(room: AnalysisWorld) -> None:
     with pytest.raises(SourceError, match="'leak' has the category 'goblins'; use one of product"):
         staffed(room, script(room), RcaConfig(codes={"leak": "goblins"}))
 

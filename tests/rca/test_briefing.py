@@ -6,7 +6,7 @@ The papers of an investigation: two folders, two customs, two phases.
 from pathlib import Path
 
 import pytest
-from tests.world.analysis_world import Caseroom, crew, launch, told
+from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
 
 from interlock.agents.files.case_folder import DispatchFiles
 from interlock.engine.schedule import Budget
@@ -29,10 +29,10 @@ TERMS = RcaConfig(families=True)
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
-    kin = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
-    found.take_in(launch(*kin, told("omega")))
+def room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
+    kin = [make_failure(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+    found.take_in(launch(*kin, make_failure("omega")))
     return found
 
 
@@ -42,7 +42,7 @@ def blank(phase: Phase = "investigation") -> Briefing:
     )
 
 
-def briefing(room: Caseroom, phase: Phase = "investigation") -> Briefing:
+def briefing(room: AnalysisWorld, phase: Phase = "investigation") -> Briefing:
     """As a worker of the next sitting would get it."""
     found: list[Briefing] = []
 
@@ -50,11 +50,11 @@ def briefing(room: Caseroom, phase: Phase = "investigation") -> Briefing:
         assert ours.enrich is not None
         found.append(ours.enrich(blank(phase)))
 
-    room.sit(crew(), TERMS, meet=meet, only=set())
+    room.work_on(write_script(), TERMS, meet=meet, only=set())
     return found[0]
 
 
-def test_at_the_beginning_only_common_errors_are_known(room: Caseroom) -> None:
+def test_at_the_beginning_only_common_errors_are_known(room: AnalysisWorld) -> None:
     found = briefing(room, "triage")
     assert (found.symptoms, found.clusters, found.rcas) == ((), (), ())
     assert found.scenario not in ("", "rca"), "a run of the circuit is known by its suite's name"
@@ -63,32 +63,34 @@ def test_at_the_beginning_only_common_errors_are_known(room: Caseroom) -> None:
     assert pattern.pattern == "Keel.weigh() gave * tons for an anchor of *"
 
 
-def test_it_grows_with_triage_and_then_with_causes(room: Caseroom) -> None:
-    room.sit(crew(), TERMS, budget=Budget(dispatches=6))
+def test_it_grows_with_triage_and_then_with_causes(room: AnalysisWorld) -> None:
+    room.work_on(write_script(), TERMS, budget=Budget(dispatches=6))
     triaged = briefing(room)
     assert [each.case_id for each in triaged.symptoms] == ["C1", "C2", "C3"]
     assert triaged.rcas == ()
-    room.sit(crew(), TERMS)
+    room.work_on(write_script(), TERMS)
     done = briefing(room)
     assert [each.rca_id for each in done.rcas] == ["R1", "R2"]
     assert done.rcas[0].component == "boat/keel"
     assert done.patterns[0].component == "boat/keel"
 
 
-def test_hypotheses_are_told_in_words(room: Caseroom) -> None:
-    room.sit(crew(), TERMS, budget=Budget(dispatches=6))
+def test_hypotheses_are_told_in_words(room: AnalysisWorld) -> None:
+    room.work_on(write_script(), TERMS, budget=Budget(dispatches=6))
     assert briefing(room).symptoms[0].hypothesis == (
         "Product Bug: Keel.weigh() gave * tons for an anchor of *"
     )
 
 
 def test_keys_tell_clusters_apart(tmp_path: Path) -> None:
-    room = Caseroom(tmp_path)
+    room = AnalysisWorld(tmp_path)
     errors = (ANCHOR, "the mast is 4 m long, not 5", "no such harbour: Ystad")
     room.take_in(
-        launch(*[told(f"t{n}{name}", text) for n, text in enumerate(errors) for name in "ab"])
+        launch(
+            *[make_failure(f"t{n}{name}", text) for n, text in enumerate(errors) for name in "ab"]
+        )
     )
-    room.sit(crew(), TERMS, budget=Budget(dispatches=12))
+    room.work_on(write_script(), TERMS, budget=Budget(dispatches=12))
     with room.reading() as connection:
         cases = list_suite_cases(connection, 1)
         families = FamilyQueue({case.case_id: case.name[:2] for case in cases})
@@ -99,7 +101,7 @@ def test_keys_tell_clusters_apart(tmp_path: Path) -> None:
     assert len(set(keys)) == 3
 
 
-def test_clusters_are_told_when_they_are_investigated(room: Caseroom) -> None:
+def test_clusters_are_told_when_they_are_investigated(room: AnalysisWorld) -> None:
     with room.reading() as connection:
         families = FamilyQueue({"C1": "k", "C2": "k", "C3": "o"})
         families.restore("C1", "F3_INVESTIGATE", "open", worked=True)

@@ -8,8 +8,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, Yard
-from tests.world.analysis_world import APPROVE, CAUSE, Caseroom, crew, launch, told
+from tests.rca.analyst.test_culprits import BROKEN, FAILURE, KEEL, STACK, SampleRepository
+from tests.world.analysis_world import (
+    APPROVE,
+    CAUSE,
+    AnalysisWorld,
+    launch,
+    make_failure,
+    write_script,
+)
 from tests.world.git_repo import GitRepo
 
 from interlock.journal.connection import raw_connection
@@ -22,8 +29,8 @@ from interlock.rca.steps import F3, F5
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    return Caseroom(tmp_path)
+def room(tmp_path: Path) -> AnalysisWorld:
+    return AnalysisWorld(tmp_path)
 
 
 def weigh(name: str = "test_weigh", **more: Any) -> Failure:
@@ -37,10 +44,10 @@ def terms(*folders: Path, green: str = "", **more: Any) -> RcaConfig:
     return RcaConfig(repos=repos, last_green={"": green} if green else {}, **more)
 
 
-def approve_all(room: Caseroom, agreed: RcaConfig, run_id: int = 1) -> None:
+def approve_all(room: AnalysisWorld, agreed: RcaConfig, run_id: int = 1) -> None:
     for question in room.questions().values():
         room.say(question, **APPROVE)
-    room.sit(None, agreed, run_id=run_id)
+    room.work_on(None, agreed, run_id=run_id)
 
 
 IMPORT = """\
@@ -54,16 +61,16 @@ E   ModuleNotFoundError: No module named 'lead_ballast'
 
 @pytest.mark.parametrize("is_new", [True, False])
 def test_the_environment_is_not_to_blame_for_a_new_line(
-    room: Caseroom, tmp_path: Path, is_new: bool
+    room: AnalysisWorld, tmp_path: Path, is_new: bool
 ) -> None:
-    yard = Yard(tmp_path / "boat")
-    planted = yard.git.commit("Buy ballast", {"hull/keel.py": f"import lead_ballast\n{KEEL}"})
-    later = yard.git.commit("Say more", {"README.md": "A good boat.\n"})
-    yard.git.commit("Say it all", {"README.md": "A very good boat.\n"})
+    sample = SampleRepository(tmp_path / "boat")
+    planted = sample.git.commit("Buy ballast", {"hull/keel.py": f"import lead_ballast\n{KEEL}"})
+    later = sample.git.commit("Say more", {"README.md": "A good boat.\n"})
+    sample.git.commit("Say it all", {"README.md": "A very good boat.\n"})
     missing = "ModuleNotFoundError: No module named 'lead_ballast'"
     room.take_in(launch(weigh(message=missing, type="ModuleNotFoundError", stack=IMPORT)))
-    agreed = terms(yard.git.folder, green=yard.green if is_new else later)
-    room.sit(None, agreed)
+    agreed = terms(sample.git.folder, green=sample.green if is_new else later)
+    room.work_on(None, agreed)
     (found,) = room.findings(agreed).cases
     assert (found.category == "product") is is_new
     assert [each.commit for each in found.suspects][:1] == ([planted] if is_new else [])
@@ -71,30 +78,30 @@ def test_the_environment_is_not_to_blame_for_a_new_line(
 
 @pytest.mark.parametrize(("path", "kind"), [("tests/sea.csv", "infra"), ("tests/lake.csv", "")])
 def test_a_file_that_git_has_was_lost_where_the_tests_ran(
-    room: Caseroom, tmp_path: Path, path: str, kind: str
+    room: AnalysisWorld, tmp_path: Path, path: str, kind: str
 ) -> None:
-    yard = Yard(tmp_path / "boat")
-    yard.git.commit("Chart the sea", {"tests/sea.csv": "salt\n"})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
+    sample = SampleRepository(tmp_path / "boat")
+    sample.git.commit("Chart the sea", {"tests/sea.csv": "salt\n"})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Say more", {"README.md": "A good boat.\n"})
     lost = f"FileNotFoundError: [Errno 2] No such file or directory: '/ci/boat/{path}'"
     stack = f"tests/test_keel.py:5: in test_weigh\n    open(path)\nE   {lost}\n"
     room.take_in(launch(weigh(message=lost, type="FileNotFoundError", stack=stack)))
-    agreed = terms(yard.git.folder, green=yard.green)
-    room.sit(None, agreed)
+    agreed = terms(sample.git.folder, green=sample.green)
+    room.work_on(None, agreed)
     (found,) = room.findings(agreed).cases
     assert (found.category == "infra") is (kind == "infra")
 
 
 def test_the_planted_commit_is_the_suspect_and_evidence_is_there(
-    room: Caseroom, tmp_path: Path
+    room: AnalysisWorld, tmp_path: Path
 ) -> None:
-    yard = Yard(tmp_path / "boat")
-    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    sample = SampleRepository(tmp_path / "boat")
+    sample.git.commit("Say more", {"README.md": "A good boat.\n"})
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     room.take_in(launch(weigh()))
-    agreed = terms(yard.git.folder, green=yard.green)
-    assert room.sit(None, agreed) == "waiting"
+    agreed = terms(sample.git.folder, green=sample.green)
+    assert room.work_on(None, agreed) == "waiting"
     (found,) = room.findings(agreed).cases
     assert found.suspects[0].commit == planted
     assert planted[:12] in found.message
@@ -108,43 +115,43 @@ def test_the_planted_commit_is_the_suspect_and_evidence_is_there(
 
 @pytest.mark.parametrize("place", ["gone", "empty", "none"])
 def test_without_a_history_it_says_so_and_a_human_sees_it(
-    room: Caseroom, tmp_path: Path, place: str
+    room: AnalysisWorld, tmp_path: Path, place: str
 ) -> None:
     if place == "empty":
         GitRepo(tmp_path / place)
     agreed = RcaConfig() if place == "none" else terms(tmp_path / place)
     room.take_in(launch(weigh()))
-    assert room.sit(None, agreed) == "waiting"
+    assert room.work_on(None, agreed) == "waiting"
     (found,) = room.findings(agreed).cases
     assert (found.step, found.suspects) == (F5, ())
     assert found.score is None or found.score <= 0.5
     assert room.faults() == []
 
 
-def test_nothing_changed_since_green(room: Caseroom, tmp_path: Path) -> None:
-    yard = Yard(tmp_path / "boat")
+def test_nothing_changed_since_green(room: AnalysisWorld, tmp_path: Path) -> None:
+    sample = SampleRepository(tmp_path / "boat")
     room.take_in(launch(weigh()))
-    agreed = terms(yard.git.folder, green=yard.green)
-    room.sit(None, agreed)
+    agreed = terms(sample.git.folder, green=sample.green)
+    room.work_on(None, agreed)
     (found,) = room.findings(agreed).cases
     assert found.suspects == ()
     assert found.step == F5
 
 
 def test_only_the_later_of_two_like_causes_takes_over_the_earlier(
-    room: Caseroom, tmp_path: Path
+    room: AnalysisWorld, tmp_path: Path
 ) -> None:
     """Two families, one commit: one root cause stays, whoever came first."""
-    yard = Yard(tmp_path / "boat")
+    sample = SampleRepository(tmp_path / "boat")
     deeper = BROKEN.replace("self.ballast * 2", "self.ballast * 2 + anchor_depth")
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": deeper})
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": deeper})
     stack = STACK.replace("line 9, in weigh", "line 12, in depth").replace(
         "test_weigh", "test_deep"
     )
     other = weigh("test_deep", stack=stack, message="NameError: anchor_depth")
     room.take_in(launch(weigh(), other))
-    agreed = terms(yard.git.folder, green=yard.green)
-    room.sit(None, agreed)
+    agreed = terms(sample.git.folder, green=sample.green)
+    room.work_on(None, agreed)
     found = room.findings(agreed).cases
     assert {case.suspects[0].commit for case in found if case.suspects} == {planted}
     assert "H15" not in room.rules("C1")
@@ -156,16 +163,16 @@ def test_only_the_later_of_two_like_causes_takes_over_the_earlier(
 # F0
 
 
-def known(room: Caseroom, version: str = "1.0") -> None:
+def known(room: AnalysisWorld, version: str = "1.0") -> None:
     """One failure, explained and agreed on."""
-    room.take_in(launch(told("alpha"), version=version), name="before")
-    room.sit(crew())
+    room.take_in(launch(make_failure("alpha"), version=version), name="before")
+    room.work_on(write_script())
 
 
-def recalled(room: Caseroom, failure: Failure, version: str = "1.0") -> tuple[str, float]:
+def recalled(room: AnalysisWorld, failure: Failure, version: str = "1.0") -> tuple[str, float]:
     """The rule F0 takes for it in a new suite, and how sure the analyst was."""
     opened = room.take_in(launch(failure, version=version, launch_id="L2"), name="now")
-    room.sit(None, run_id=opened.run_id)
+    room.work_on(None, run_id=opened.run_id)
     row: Any = room.rows(
         "select b.data from journal j join blobs b on b.blob_id = j.answer"
         f" join cases c on c.case_no = j.case_no where c.run_id = {opened.run_id} order by j.seq"
@@ -174,85 +181,85 @@ def recalled(room: Caseroom, failure: Failure, version: str = "1.0") -> tuple[st
     return room.rules("C1", opened.run_id)[0], answer["confidence"]
 
 
-def test_the_same_again_is_a_hit(room: Caseroom) -> None:
+def test_the_same_again_is_a_hit(room: AnalysisWorld) -> None:
     known(room)
-    assert recalled(room, told("alpha")) == ("H1", 0.95)
+    assert recalled(room, make_failure("alpha")) == ("H1", 0.95)
     assert room.cases(2)["C1"].recalled
 
 
-def test_in_another_version_it_is_a_hit_and_the_version_is_noted(room: Caseroom) -> None:
+def test_in_another_version_it_is_a_hit_and_the_version_is_noted(room: AnalysisWorld) -> None:
     known(room)
-    assert recalled(room, told("alpha"), "2.0") == ("H1", 0.855)
+    assert recalled(room, make_failure("alpha"), "2.0") == ("H1", 0.855)
     rca = room.cases(2)["C1"].rca
     assert rca is not None
     assert rca.affected_versions == ("1.0", "2.0")
 
 
-def test_what_slept_is_a_candidate(room: Caseroom) -> None:
+def test_what_slept_is_a_candidate(room: AnalysisWorld) -> None:
     known(room)
     room.clock.time += 100 * DAY
     with open_writer(room.db) as connection:
         assert sweep_dormant(connection, room.clock.time) == 1
-    assert recalled(room, told("alpha")) == ("H3", 0.475)
+    assert recalled(room, make_failure("alpha")) == ("H3", 0.475)
     assert room.cases(2)["C1"].is_regression
 
 
 @pytest.mark.parametrize("statuses", [["resolved"], ["resolved", "verified"]])
-def test_what_was_resolved_is_never_a_hit(room: Caseroom, statuses: list[str]) -> None:
+def test_what_was_resolved_is_never_a_hit(room: AnalysisWorld, statuses: list[str]) -> None:
     known(room)
     with open_writer(room.db) as connection:
         for status in statuses:
             set_rca_status(connection, 1, status, room.clock.time)
-    assert recalled(room, told("alpha")) == ("H3", 0.6)
+    assert recalled(room, make_failure("alpha")) == ("H3", 0.6)
     assert room.cases(2)["C1"].is_regression
 
 
-def test_a_resolved_symptom_is_never_a_hit(room: Caseroom) -> None:
+def test_a_resolved_symptom_is_never_a_hit(room: AnalysisWorld) -> None:
     known(room)
     with open_writer(room.db) as connection:
         raw_connection(connection).execute("update symptoms set status = 'resolved'")
         raw_connection(connection).commit()
-    assert recalled(room, told("alpha")) == ("H3", 0.6)
+    assert recalled(room, make_failure("alpha")) == ("H3", 0.6)
 
 
-def test_what_nobody_agreed_on_is_no_match(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")), name="before")
-    room.sit(crew({F5: {"silent": True}}))
-    assert recalled(room, told("alpha")) == ("H2", 0.0)
+def test_what_nobody_agreed_on_is_no_match(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")), name="before")
+    room.work_on(write_script({F5: {"silent": True}}))
+    assert recalled(room, make_failure("alpha")) == ("H2", 0.0)
 
 
-def test_what_nothing_is_near_to_is_new(room: Caseroom) -> None:
+def test_what_nothing_is_near_to_is_new(room: AnalysisWorld) -> None:
     known(room)
-    assert recalled(room, told("omega", "gears jam at noon")) == ("H2", 0.0)
+    assert recalled(room, make_failure("omega", "gears jam at noon")) == ("H2", 0.0)
 
 
-def test_a_near_one_is_no_more_than_it_is_alike(room: Caseroom) -> None:
+def test_a_near_one_is_no_more_than_it_is_alike(room: AnalysisWorld) -> None:
     known(room)
-    near = told("alpha", "alpha sank in the beta basin at noon")
+    near = make_failure("alpha", "alpha sank in the beta basin at noon")
     rule, confidence = recalled(room, near)
     assert rule in ("H1", "H3")
     assert 0.35 <= confidence < 0.95
 
 
 def test_a_second_look_counts_what_others_suspect_but_not_itself(
-    room: Caseroom, tmp_path: Path
+    room: AnalysisWorld, tmp_path: Path
 ) -> None:
-    yard = Yard(tmp_path / "boat")
-    yard.git.commit("Weigh the anchor", {"hull/keel.py": KEEL.replace("+ anchor", "- anchor")})
+    sample = SampleRepository(tmp_path / "boat")
+    sample.git.commit("Weigh the anchor", {"hull/keel.py": KEEL.replace("+ anchor", "- anchor")})
     room.take_in(launch(weigh()))
-    agreed = terms(yard.git.folder, green=yard.green)
-    room.sit(None, agreed)
+    agreed = terms(sample.git.folder, green=sample.green)
+    room.work_on(None, agreed)
     for question in room.questions().values():
         room.say(question, decision="reassess", loop_target=F3)
-    room.sit(None, agreed)
+    room.work_on(None, agreed)
     (found,) = room.findings(agreed).cases
     assert not any("other findings" in each.why for each in found.suspects)
 
 
-def test_an_agents_cause_is_not_overwritten_by_ours(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew({F3: CAUSE}))
-    room.sit(None)
+def test_an_agents_cause_is_not_overwritten_by_ours(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script({F3: CAUSE}))
+    room.work_on(None)
     rca = room.cases()["C1"].rca
     assert rca is not None
     assert rca.description == CAUSE["rca_message"]

@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.analysis_world import CAUSE, NEW, OWN, PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import (
+    CAUSE,
+    NEW,
+    OWN,
+    PRODUCT,
+    AnalysisWorld,
+    launch,
+    make_failure,
+    write_script,
+)
 
 from interlock.engine.schedule import Budget
 from interlock.journal.history import list_cases, list_dispatches
@@ -14,13 +23,13 @@ from interlock.rca.steps import F0, F1, F2, F3, F4, F5, STEPS, name_prompt_by_fa
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
-    found.take_in(launch(told("alpha"), told("beta")))
+def room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
+    found.take_in(launch(make_failure("alpha"), make_failure("beta")))
     return found
 
 
-def projected(room: Caseroom, tmp_path: Path, **more: Any) -> Path:
+def projected(room: AnalysisWorld, tmp_path: Path, **more: Any) -> Path:
     root = tmp_path / "papers"
     with room.reading() as connection:
         write_case_folders(connection, root, 1, 1, room.circuit, "# no regressions\n", **more)
@@ -32,12 +41,12 @@ def state(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_case_that_nobody_asked_about_has_no_folder(room: Caseroom, tmp_path: Path) -> None:
+def test_a_case_that_nobody_asked_about_has_no_folder(room: AnalysisWorld, tmp_path: Path) -> None:
     assert not projected(room, tmp_path).exists()
 
 
-def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) -> None:
-    room.sit(crew({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
+def test_a_case_that_is_done_has_all_its_papers(room: AnalysisWorld, tmp_path: Path) -> None:
+    room.work_on(write_script({F3: [CAUSE | {"convergence_score": 0.5}, CAUSE]}))
     folder = projected(room, tmp_path) / "1"
     prompts = {path.name for path in folder.glob("prompt-*.md")}
     assert {name_prompt_by_family(step, 1) for step in STEPS} <= prompts
@@ -71,9 +80,9 @@ def test_a_case_that_is_done_has_all_its_papers(room: Caseroom, tmp_path: Path) 
     assert artifact["convergence_score"] == 0.9, "the last attempt's"
 
 
-def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
-    room.sit(
-        crew(
+def test_each_decision_is_told_with_what_it_went_by(room: AnalysisWorld) -> None:
+    room.work_on(
+        write_script(
             {
                 F1: [{"a": 1}, PRODUCT | {"clock_skew_suspected": True}],
                 F3: [CAUSE | {"convergence_score": 0.5}, CAUSE],
@@ -99,11 +108,11 @@ def test_each_decision_is_told_with_what_it_went_by(room: Caseroom) -> None:
     assert "answer" not in told_of["H2", F0]
 
 
-def test_what_was_changed_in_an_answer_is_told(room: Caseroom) -> None:
+def test_what_was_changed_in_an_answer_is_told(room: AnalysisWorld) -> None:
     sure = CAUSE | {"evidence_refs": [], "notes": "mine"}
     odd = {"findings": 7, "notes": 8, "claimed_category": 9}
     answers = {F0: NEW | odd, F1: PRODUCT | {"symptom_category": "Crash"}, F3: sure, F4: OWN | odd}
-    room.sit(crew(answers))
+    room.work_on(write_script(answers))
     with room.reading() as connection:
         case, life = list_cases(connection, 1)[0], list_dispatches(connection, case_no=1)
     told_of = {
@@ -114,11 +123,11 @@ def test_what_was_changed_in_an_answer_is_told(room: Caseroom) -> None:
     assert "Note" not in told_of[F0] + told_of[F4]
 
 
-def test_of_several_findings_the_last_ones_change_is_told(room: Caseroom) -> None:
+def test_of_several_findings_the_last_ones_change_is_told(room: AnalysisWorld) -> None:
     places = {"selected_repos": [{"name": "boat", "reason": "r"}, {"name": "pier", "reason": "r"}]}
     several = PRODUCT | {"candidate_repos": ["boat", "pier"]}
     unsure = CAUSE | {"convergence_score": 0.8, "evidence_refs": []}
-    room.sit(crew({F1: several, F2: places, F3: [CAUSE, unsure]}))
+    room.work_on(write_script({F1: several, F2: places, F3: [CAUSE, unsure]}))
     with room.reading() as connection:
         case, life = list_cases(connection, 1)[0], list_dispatches(connection, case_no=1)
     first, second = (
@@ -130,8 +139,8 @@ def test_of_several_findings_the_last_ones_change_is_told(room: Caseroom) -> Non
     assert second.endswith(" Note: score 0.8 lowered to 0.5: it cites no evidence.")
 
 
-def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Path) -> None:
-    room.sit(crew({F5: {"silent": True}}))
+def test_an_answer_that_was_taken_loses_its_wrapper(room: AnalysisWorld, tmp_path: Path) -> None:
+    room.work_on(write_script({F5: {"silent": True}}))
     folder = projected(room, tmp_path) / "1"
     with room.reading() as connection:
         life = list_dispatches(connection, case_no=1)
@@ -152,9 +161,9 @@ def test_an_answer_that_was_taken_loses_its_wrapper(room: Caseroom, tmp_path: Pa
     ],
 )
 def test_a_case_elsewhere_says_where(
-    room: Caseroom, answers: dict[str, Any], status: str, step: str
+    room: AnalysisWorld, answers: dict[str, Any], status: str, step: str
 ) -> None:
-    room.sit(crew(answers))
+    room.work_on(write_script(answers))
     with room.reading() as connection:
         case = list_cases(connection, 1)[0]
         found = build_state(case, list_dispatches(connection, case_no=1), 1, room.circuit)
@@ -162,8 +171,8 @@ def test_a_case_elsewhere_says_where(
     assert all(entry.outcome and entry.timestamp for entry in found.history)
 
 
-def test_between_two_sittings_a_case_is_running(room: Caseroom) -> None:
-    room.sit(crew(), budget=Budget(dispatches=2))
+def test_between_two_sittings_a_case_is_running(room: AnalysisWorld) -> None:
+    room.work_on(write_script(), budget=Budget(dispatches=2))
     with room.reading() as connection:
         case = list_cases(connection, 1)[0]
         life = list_dispatches(connection, case_no=1)
@@ -171,16 +180,18 @@ def test_between_two_sittings_a_case_is_running(room: Caseroom) -> None:
 
 
 def test_the_artifact_of_an_open_step_is_left_to_whoever_answers(
-    room: Caseroom, tmp_path: Path
+    room: AnalysisWorld, tmp_path: Path
 ) -> None:
-    room.sit(crew({F5: [{"decision": "reassess", "loop_target": F3}, {"silent": True}]}))
+    room.work_on(
+        write_script({F5: [{"decision": "reassess", "loop_target": F3}, {"silent": True}]})
+    )
     folder = projected(room, tmp_path) / "1"
     assert not (folder / "review-decision.json").exists()
     assert (folder / "artifact.json").exists()
 
 
-def test_what_somebody_wrote_is_not_overwritten(room: Caseroom, tmp_path: Path) -> None:
-    room.sit(crew())
+def test_what_somebody_wrote_is_not_overwritten(room: AnalysisWorld, tmp_path: Path) -> None:
+    room.work_on(write_script())
     folder = projected(room, tmp_path) / "1"
     (folder / "artifact.json").write_text("mine")
     assert state(folder)["status"] == "done"
@@ -188,7 +199,7 @@ def test_what_somebody_wrote_is_not_overwritten(room: Caseroom, tmp_path: Path) 
     assert (folder / "artifact.json").read_text() == "mine"
 
 
-def test_only_the_named_cases_are_written(room: Caseroom, tmp_path: Path) -> None:
-    room.sit(crew())
+def test_only_the_named_cases_are_written(room: AnalysisWorld, tmp_path: Path) -> None:
+    room.work_on(write_script())
     run = projected(room, tmp_path, only=[2])
     assert [path.name for path in run.iterdir()] == ["2"]

@@ -103,8 +103,8 @@ def test_an_unknown_code_is_refused_once_then_taken_as_unsure(step: str, name: s
     assert first.refused.startswith("'zz999' is not a defect code; use one of pb001, ab001, si001")
     second = at(step, good | {name: "zz999"}, again=True)
     assert (second.refused, second.data[name]) == ("", "ti001")
-    said = second.data["data_quality_notes"] if step == F1 else second.data["notes"][0]
-    assert said == "'zz999' is not a defect code; ti001 was written instead"
+    result = second.data["data_quality_notes"] if step == F1 else second.data["notes"][0]
+    assert result == "'zz999' is not a defect code; ti001 was written instead"
 
 
 def test_a_refusal_repeats_little_of_what_was_said() -> None:
@@ -158,12 +158,14 @@ def test_no_score_is_ever_raised_and_none_above_the_cap_without_evidence(
     score: float, verdicts: list[str]
 ) -> None:
     def check(refs: Sequence[str]) -> list[Evidence]:
-        return [Evidence(ref=ref, verdict=said) for ref, said in zip(refs, verdicts, strict=True)]
+        return [
+            Evidence(ref=ref, verdict=result) for ref, result in zip(refs, verdicts, strict=True)
+        ]
 
     refs = [f"r{n}" for n in range(len(verdicts))]
     finding = FINDING | {"convergence_score": score, "evidence_refs": refs}
     found = at(F3, finding, check=check).data["convergence_score"]
-    supported = any(said != "missing" for said in verdicts)
+    supported = any(result != "missing" for result in verdicts)
     assert found == (score if supported else min(score, MAX_SCORE_WITHOUT_EVIDENCE))
 
 
@@ -287,22 +289,25 @@ def test_as_many_dispatches_as_repositories_and_the_best_score(
 
 
 def test_a_reviewers_code_is_read_like_any_other() -> None:
-    said = {"decision": "overturn", "human_override": {"defect_type": "AU001", "rca_message": "x"}}
-    found = at(F5, said)
+    result = {
+        "decision": "overturn",
+        "human_override": {"defect_type": "AU001", "rca_message": "x"},
+    }
+    found = at(F5, result)
     assert found.data["human_override"] == {"defect_type": "ab001", "rca_message": "x"}
-    assert said["human_override"] == {"defect_type": "AU001", "rca_message": "x"}
+    assert result["human_override"] == {"defect_type": "AU001", "rca_message": "x"}
 
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_reviewers_unknown_code_is_never_taken(again: bool) -> None:
-    said = {"decision": "overturn", "human_override": {"defect_type": "goblins"}}
-    assert at(F5, said, again=again).refused.startswith(
+    result = {"decision": "overturn", "human_override": {"defect_type": "goblins"}}
+    assert at(F5, result, again=again).refused.startswith(
         "'goblins' is not a defect code; use one of"
     )
 
 
 @pytest.mark.parametrize(
-    "said",
+    "result",
     [
         {"decision": "approve"},
         {"decision": "overturn"},
@@ -310,8 +315,8 @@ def test_a_reviewers_unknown_code_is_never_taken(again: bool) -> None:
         {"decision": "overturn", "human_override": {"defect_type": ""}},
     ],
 )
-def test_a_review_without_a_code_stays_as_it_is(said: dict[str, Any]) -> None:
-    assert at(F5, said) == CheckedAnswer(said)
+def test_a_review_without_a_code_stays_as_it_is(result: dict[str, Any]) -> None:
+    assert at(F5, result) == CheckedAnswer(result)
 
 
 @pytest.mark.parametrize("step", [F0, F2, F4, F6])

@@ -192,20 +192,20 @@ def test_approval_and_overturn_are_written_with_who_said_so() -> None:
     assert after(F5, approve) == ("H12", (Reviewed(decision="approve", by="ann"),))
     words = {"defect_type": "ab001", "rca_message": "the test reads an old name"}
     overturn = {"decision": "overturn", "human_override": words}
-    said = Reviewed(
+    result = Reviewed(
         decision="overturn",
         by="ann",
         defect_type="ab001",
         category="automation",
         description="the test reads an old name",
     )
-    assert after(F5, overturn) == ("H14", (said,))
+    assert after(F5, overturn) == ("H14", (result,))
 
 
 @pytest.mark.parametrize("override", [{}, {"human_override": {}}])
 def test_an_overturn_without_words_is_one_all_the_same(override: dict[str, Any]) -> None:
-    said = Reviewed(decision="overturn", by="ann")
-    assert after(F5, {"decision": "overturn", **override}) == ("H14", (said,))
+    result = Reviewed(decision="overturn", by="ann")
+    assert after(F5, {"decision": "overturn", **override}) == ("H14", (result,))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.world.analysis_world import PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import PRODUCT, AnalysisWorld, launch, make_failure, write_script
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
@@ -260,15 +260,15 @@ ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
-    kin = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
-    found.take_in(launch(*kin, told("omega")))
+def room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
+    kin = [make_failure(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+    found.take_in(launch(*kin, make_failure("omega")))
     return found
 
 
-def test_cases_of_one_cause_are_one_review(room: Caseroom) -> None:
-    room.sit(crew(), RcaConfig(families=True), desk=True)
+def test_cases_of_one_cause_are_one_review(room: AnalysisWorld) -> None:
+    room.work_on(write_script(), RcaConfig(families=True), bench=True)
     asked = room.questions()
     with room.reading() as connection:
         reviews = list_reviews(connection, 1)
@@ -279,36 +279,36 @@ def test_cases_of_one_cause_are_one_review(room: Caseroom) -> None:
         )
 
 
-def test_without_a_cause_those_alike_are_one_review(room: Caseroom) -> None:
+def test_without_a_cause_those_alike_are_one_review(room: AnalysisWorld) -> None:
     skipped = {F1: PRODUCT | {"symptom_category": "infra"}}
-    room.sit(crew(skipped), desk=True)
+    room.work_on(write_script(skipped), bench=True)
     with room.reading() as connection:
         reviews = list_reviews(connection, 1)
         assert [each.case_ids for each in reviews] == [["C1", "C2"], ["C3"]]
         assert reviews[0].about == ANCHOR
 
 
-def test_who_was_answered_is_asked_no_more(room: Caseroom) -> None:
-    room.sit(crew(), RcaConfig(families=True), desk=True)
+def test_who_was_answered_is_asked_no_more(room: AnalysisWorld) -> None:
+    room.work_on(write_script(), RcaConfig(families=True), bench=True)
     room.say(room.questions()["C1"], decision="approve")
-    room.sit(crew(), RcaConfig(families=True), desk=True)
+    room.work_on(write_script(), RcaConfig(families=True), bench=True)
     with room.reading() as connection:
         assert [each.case_ids for each in list_reviews(connection, 1)] == [["C2"], ["C3"]] or [
             each.case_ids for each in list_reviews(connection, 1)
         ] == [["C3"], ["C2"]]
 
 
-def test_questions_of_another_run_are_not_touched(room: Caseroom) -> None:
-    room.take_in(launch(told("omega"), launch_id="L2"), name="other")
-    room.sit(crew(), desk=True)
-    room.sit(crew(), run_id=2, desk=True)
+def test_questions_of_another_run_are_not_touched(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("omega"), launch_id="L2"), name="other")
+    room.work_on(write_script(), bench=True)
+    room.work_on(write_script(), run_id=2, bench=True)
     with room.reading() as connection:
         assert len(list_reviews(connection, 2)) == 1
         assert len(list_reviews(connection, 1)) == 3
 
 
 def test_a_run_that_is_no_investigation_has_no_reviews(tmp_path: Path) -> None:
-    room = Caseroom(tmp_path)
+    room = AnalysisWorld(tmp_path)
     room.begin("A")
     with room.reading() as connection:
         assert list_reviews(connection, 1) == []

@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.world.analysis_world import CAUSE, PRODUCT, Caseroom, crew, launch, told
+from tests.world.analysis_world import (
+    CAUSE,
+    PRODUCT,
+    AnalysisWorld,
+    launch,
+    make_failure,
+    write_script,
+)
 
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import collect_updates, read_suspects
@@ -18,16 +25,16 @@ from interlock.rca.steps import F0, F1, F3, F4, F5, F6
 
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SUSPECTS = [{"repo": "boat", "commit": "a" * 40, "subject": "Move ballast", "score": 0.9}]
-KIN = [told(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
+KIN = [make_failure(name, ANCHOR, class_name="yard.Keel") for name in ("alpha", "beta")]
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    return Caseroom(tmp_path)
+def room(tmp_path: Path) -> AnalysisWorld:
+    return AnalysisWorld(tmp_path)
 
 
-def test_a_suite_that_was_just_taken_in(room: Caseroom) -> None:
-    room.take_in(launch(*KIN, told("omega"), version="7.1"))
+def test_a_suite_that_was_just_taken_in(room: AnalysisWorld) -> None:
+    room.take_in(launch(*KIN, make_failure("omega"), version="7.1"))
     found = room.findings()
     assert [each.status for each in found.cases] == ["open"] * 3
     assert [each.step for each in found.cases] == [F0] * 3
@@ -38,10 +45,12 @@ def test_a_suite_that_was_just_taken_in(room: Caseroom) -> None:
     assert found.made_at.endswith("Z")
 
 
-def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
-    room.take_in(launch(*KIN, told("omega", log="fine\nERROR mast broke\nfine")))
+def test_a_suite_that_was_worked_through(room: AnalysisWorld) -> None:
+    room.take_in(launch(*KIN, make_failure("omega", log="fine\nERROR mast broke\nfine")))
     skipped = {F1: PRODUCT | {"symptom_category": "infra", "data_quality_notes": "net was down"}}
-    room.sit(crew({F3: CAUSE | {"suspects": SUSPECTS}}, C3=skipped), RcaConfig(families=True))
+    room.work_on(
+        write_script({F3: CAUSE | {"suspects": SUSPECTS}}, C3=skipped), RcaConfig(families=True)
+    )
     found = room.findings()
     first, second, third = found.cases
     assert (first.status, first.step, first.stuck, first.decision) == ("closed", "", "", "approve")
@@ -59,37 +68,39 @@ def test_a_suite_that_was_worked_through(room: Caseroom) -> None:
     assert found.dispatches == 5 + 4 + 3, "questions to humans are none"
 
 
-def test_a_cause_that_nobody_is_sure_of_keeps_its_first_kind(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew({F3: CAUSE | {"convergence_score": 0.2}, F5: {"silent": True}}))
+def test_a_cause_that_nobody_is_sure_of_keeps_its_first_kind(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script({F3: CAUSE | {"convergence_score": 0.2}, F5: {"silent": True}}))
     (only,) = room.findings().cases
     assert (only.defect_type, only.category, only.triaged) == ("ti001", "unknown", "product")
 
 
-def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: Caseroom) -> None:
+def test_a_stack_is_kept_and_a_long_one_by_its_ends(room: AnalysisWorld) -> None:
     frames = "\n".join(f"at frame {n}" for n in range(2000))
-    room.take_in(launch(told("alpha", stack="at one\nat two"), told("omega", stack=frames)))
+    room.take_in(
+        launch(make_failure("alpha", stack="at one\nat two"), make_failure("omega", stack=frames))
+    )
     short, long = (each.stack for each in room.findings().cases)
     assert short == "at one\nat two"
-    head, said, tail = long.split("…")
+    head, result, tail = long.split("…")
     assert head.startswith("at frame 0\n")
     assert tail.endswith("at frame 1999")
-    assert len(head) + len(tail) + int(said.split()[0].replace(",", "")) == len(frames) + 2
+    assert len(head) + len(tail) + int(result.split()[0].replace(",", "")) == len(frames) + 2
     assert len(long) < 4100
 
 
-def test_a_question_is_named_while_it_is_open(room: Caseroom) -> None:
+def test_a_question_is_named_while_it_is_open(room: AnalysisWorld) -> None:
     room.take_in(launch(*KIN))
-    room.sit(crew({F5: {"silent": True}}), RcaConfig(families=True))
+    room.work_on(write_script({F5: {"silent": True}}), RcaConfig(families=True))
     asked = [each.question_id for each in room.findings().cases]
     assert all(asked)
     assert len(set(asked)) == 2
 
 
-def test_who_found_the_cause_stands_for_its_family(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha"), told("omega")))
+def test_who_found_the_cause_stands_for_its_family(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha"), make_failure("omega")))
     same = {F4: {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 2, "reasoning": "-"}}
-    room.sit(crew({}, C1=same))
+    room.work_on(write_script({}, C1=same))
     (family,) = room.findings().families
     assert family.family_id.startswith("rca-")
     assert set(family.members) == {"C1", "C2"}
@@ -108,28 +119,28 @@ def test_who_found_the_cause_stands_for_its_family(room: Caseroom) -> None:
     ],
 )
 def test_what_stopped_early_says_so(
-    room: Caseroom, answers: dict[str, Any], stuck: str, step: str
+    room: AnalysisWorld, answers: dict[str, Any], stuck: str, step: str
 ) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew(answers))
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script(answers))
     (found,) = room.findings().cases
     assert (found.stuck, found.step) == (stuck, step)
     assert found.decision == ""
 
 
-def test_a_report_does_not_tell_where_repositories_lie(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
+def test_a_report_does_not_tell_where_repositories_lie(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
     repo = Repo(name="boat", path="/home/ann/boat", purpose="floats", url="https://git.example/b")
     (shown,) = room.findings(RcaConfig(repos=(repo,))).repos
     assert (shown.name, shown.path, shown.url) == ("boat", "", "https://git.example/b")
 
 
-def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")), name="before")
-    room.sit(crew())
-    room.take_in(launch(told("alpha"), launch_id="L2"))
+def test_a_symptom_seen_before_says_how_often(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")), name="before")
+    room.work_on(write_script())
+    room.take_in(launch(make_failure("alpha"), launch_id="L2"))
     hit = {"match": True, "confidence": 0.9, "prior_rca_id": 1, "symptom_id": 1, "reasoning": "-"}
-    room.sit(crew({F0: hit}), run_id=2)
+    room.work_on(write_script({F0: hit}), run_id=2)
     (found,) = room.findings(suite_id=2).cases
     assert (found.recalled, found.seen, found.rca_id) == (True, 2, 1)
     assert found.inherited
@@ -139,7 +150,7 @@ def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "result",
     [
         {},
         {"suspects": None},
@@ -149,29 +160,31 @@ def test_a_symptom_seen_before_says_how_often(room: Caseroom) -> None:
         {"suspects": [{"repo": "x", "commit": "y", "score": "high"}]},
     ],
 )
-def test_what_is_no_suspect_is_passed_over(said: dict[str, Any]) -> None:
-    assert read_suspects(said) == ()
+def test_what_is_no_suspect_is_passed_over(result: dict[str, Any]) -> None:
+    assert read_suspects(result) == ()
 
 
-def test_an_agents_odd_suspects_do_not_spoil_a_report(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
+def test_an_agents_odd_suspects_do_not_spoil_a_report(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
     odd = [*SUSPECTS, {"commit": ["x"]}]
-    room.sit(crew({F3: CAUSE | {"suspects": odd}, F6: {"summary": "s", "x": [{"deep": 1}]}}))
+    room.work_on(
+        write_script({F3: CAUSE | {"suspects": odd}, F6: {"summary": "s", "x": [{"deep": 1}]}})
+    )
     (found,) = room.findings().cases
     assert [each.repo for each in found.suspects] == ["boat"], "good ones stay"
     assert found.draft["summary"] == "s"
 
 
 @pytest.fixture
-def portal_room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
-    numbered = [told(name, item_id=10 + at) for at, name in enumerate(("alpha", "beta"))]
-    found.take_in(launch(*numbered, told("gamma"), launch_id="77", project="yard"))
+def portal_room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
+    numbered = [make_failure(name, item_id=10 + at) for at, name in enumerate(("alpha", "beta"))]
+    found.take_in(launch(*numbered, make_failure("gamma"), launch_id="77", project="yard"))
     return found
 
 
 def pushed(
-    portal_room: Caseroom, findings: Findings | None = None
+    portal_room: AnalysisWorld, findings: Findings | None = None
 ) -> tuple[list[int], dict[str, int]]:
     with portal_room.reading() as connection:
         cases = list_suite_cases(connection, 1)
@@ -179,15 +192,15 @@ def pushed(
     return [each.item_id for each in found], left
 
 
-def test_nothing_is_told_before_it_was_reviewed(portal_room: Caseroom) -> None:
+def test_nothing_is_told_before_it_was_reviewed(portal_room: AnalysisWorld) -> None:
     assert pushed(portal_room) == ([], {"not reviewed": 3})
-    portal_room.sit(crew({F5: {"silent": True}}))
+    portal_room.work_on(write_script({F5: {"silent": True}}))
     assert pushed(portal_room) == ([], {"not reviewed": 3})
 
 
-def test_reviewed_cases_are_told_each_with_its_own_words(portal_room: Caseroom) -> None:
+def test_reviewed_cases_are_told_each_with_its_own_words(portal_room: AnalysisWorld) -> None:
     other = {F5: {"decision": "overturn", "human_override": {"defect_type": "ab001"}}}
-    portal_room.sit(crew({}, C2=other))
+    portal_room.work_on(write_script({}, C2=other))
     with portal_room.reading() as connection:
         found, left = collect_updates(
             portal_room.findings(), list_suite_cases(connection, 1), "ann"
@@ -200,9 +213,9 @@ def test_reviewed_cases_are_told_each_with_its_own_words(portal_room: Caseroom) 
 
 @pytest.mark.parametrize("change", [{"status": "investigated"}, {"decision": ""}])
 def test_both_status_and_decision_must_say_so(
-    portal_room: Caseroom, change: dict[str, str]
+    portal_room: AnalysisWorld, change: dict[str, str]
 ) -> None:
-    portal_room.sit(crew())
+    portal_room.work_on(write_script())
     with portal_room.reading() as connection:
         cases = [
             msgspec.structs.replace(each, **change) for each in list_suite_cases(connection, 1)
@@ -210,20 +223,20 @@ def test_both_status_and_decision_must_say_so(
     assert collect_updates(portal_room.findings(), cases, "ann") == ([], {"not reviewed": 3})
 
 
-def test_one_that_was_sent_back_is_told_no_more(portal_room: Caseroom) -> None:
+def test_one_that_was_sent_back_is_told_no_more(portal_room: AnalysisWorld) -> None:
     again = [{"decision": "reassess"}, {"silent": True}]
-    portal_room.sit(crew({}, C1={F5: again}))
+    portal_room.work_on(write_script({}, C1={F5: again}))
     assert pushed(portal_room) == ([11], {"not reviewed": 1, "not from ReportPortal": 1})
 
 
-def test_a_case_that_failed_after_its_review_is_still_reviewed(portal_room: Caseroom) -> None:
-    portal_room.sit(crew({}, C1={"F6_REPORT": {"crash": "gone"}}))
+def test_a_case_that_failed_after_its_review_is_still_reviewed(portal_room: AnalysisWorld) -> None:
+    portal_room.work_on(write_script({}, C1={"F6_REPORT": {"crash": "gone"}}))
     assert portal_room.statuses()["C1"] == "reviewed"
     assert pushed(portal_room)[0] == [10, 11]
 
 
-def test_without_a_finding_there_is_nothing_to_tell(portal_room: Caseroom) -> None:
-    portal_room.sit(crew())
+def test_without_a_finding_there_is_nothing_to_tell(portal_room: AnalysisWorld) -> None:
+    portal_room.work_on(write_script())
     bare = portal_room.findings()
     cases = tuple(msgspec.structs.replace(each, message="") for each in bare.cases)
     assert pushed(portal_room, msgspec.structs.replace(bare, cases=cases)) == (
@@ -232,8 +245,8 @@ def test_without_a_finding_there_is_nothing_to_tell(portal_room: Caseroom) -> No
     )
 
 
-def test_only_evidence_that_was_found_is_linked(portal_room: Caseroom) -> None:
-    portal_room.sit(crew())
+def test_only_evidence_that_was_found_is_linked(portal_room: AnalysisWorld) -> None:
+    portal_room.work_on(write_script())
     there = Evidence(ref="a", verdict="found", url="https://git.example/x/commit/aaaaaaaaaa")
     gone = Evidence(ref="b", verdict="missing", url="https://git.example/x/commit/bbbbbbbbbb")
     bare = portal_room.findings()

@@ -18,10 +18,10 @@ from tests.world.analysis_world import (
     NEW,
     OWN,
     PRODUCT,
-    Caseroom,
-    crew,
+    AnalysisWorld,
     launch,
-    told,
+    make_failure,
+    write_script,
 )
 
 from interlock.rca.config import RcaConfig
@@ -41,13 +41,13 @@ def back(target: str = "") -> dict[str, str]:
     return {"decision": "reassess", "loop_target": target, "comment": "look again"}
 
 
-def worked(folder: Path, answers: dict[str, Any], terms: RcaConfig = RcaConfig()) -> Caseroom:  # noqa: B008
+def worked(folder: Path, answers: dict[str, Any], terms: RcaConfig = RcaConfig()) -> AnalysisWorld:  # noqa: B008
     """Case C1 has those answers; C0 was done before it, and has root cause 1 and symptom 1."""
-    room = Caseroom(folder)
-    room.take_in(launch(told("alpha")), name="before")
-    room.sit(crew(), terms)
-    room.take_in(launch(told("beta"), launch_id="L2"))
-    room.sit(crew(answers), terms, run_id=2, wait=True)
+    room = AnalysisWorld(folder)
+    room.take_in(launch(make_failure("alpha")), name="before")
+    room.work_on(write_script(), terms)
+    room.take_in(launch(make_failure("beta"), launch_id="L2"))
+    room.work_on(write_script(answers), terms, run_id=2, wait=True)
     return room
 
 
@@ -157,7 +157,7 @@ def test_every_rule_with_its_effects(tmp_path: Path, name: str) -> None:
 
 def test_all_rules_of_the_circuit_are_tried(tmp_path: Path) -> None:
     tried = {rule for _, rules, _ in RULES.values() for rule in rules.split()}
-    known = {rule.id for rule in Caseroom(tmp_path).circuit.rules} | {"otherwise"}
+    known = {rule.id for rule in AnalysisWorld(tmp_path).circuit.rules} | {"otherwise"}
     assert known - tried == {"linked", "H17"}
 
 
@@ -275,8 +275,8 @@ _crews = st.fixed_dictionaries(
     {
         name: st.fixed_dictionaries(
             {
-                step: st.lists(st.one_of(said, said, said, _faults), min_size=1, max_size=4)
-                for step, said in _says.items()
+                step: st.lists(st.one_of(result, result, result, _faults), min_size=1, max_size=4)
+                for step, result in _says.items()
             }
         )
         for name in ("C1", "C2", "C3")
@@ -295,11 +295,11 @@ def test_whatever_is_said_the_books_agree(
     answers: dict[str, Any], families: bool, alike: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        room = Caseroom(Path(folder))
+        room = AnalysisWorld(Path(folder))
         message = "Keel.weigh() gave 12 tons for an anchor of 3" if alike else ""
-        room.take_in(launch(*(told(name, message) for name in ("alpha", "beta", "gamma"))))
+        room.take_in(launch(*(make_failure(name, message) for name in ("alpha", "beta", "gamma"))))
         terms = RcaConfig(families=families, recall_first=True)
-        status = room.sit(crew({}, **answers), terms, wait=True)
+        status = room.work_on(write_script({}, **answers), terms, wait=True)
         assert status in ("done", "unhealthy")
         assert room.faults() == []
         assert all(count == 1 for count in room.open_rcas().values())

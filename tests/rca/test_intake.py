@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.analysis_world import Caseroom, crew, launch, told
+from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
 
 from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase
@@ -41,7 +41,7 @@ def names(found: list[Arrival]) -> list[tuple[str, str]]:
 
 
 def test_failures_become_numbered_cases_with_what_they_are_compared_by() -> None:
-    failure = told(
+    failure = make_failure(
         "alpha", ANCHOR, log="fine\nERROR 17 tons too many\nfine", stack="at a.b(c.py:3)"
     )
     (case,) = cases(make_arrivals([launch(failure)]))
@@ -56,37 +56,47 @@ def test_failures_become_numbered_cases_with_what_they_are_compared_by() -> None
 
 
 def test_the_same_content_twice_is_one_case() -> None:
-    twin = msgspec.structs.replace(told("alpha"), launch="L9")
-    assert names(make_arrivals([launch(told("alpha"), twin, told("beta"))])) == [
+    twin = msgspec.structs.replace(make_failure("alpha"), launch="L9")
+    assert names(make_arrivals([launch(make_failure("alpha"), twin, make_failure("beta"))])) == [
         ("C1", "alpha"),
         ("C2", "beta"),
     ]
 
 
 def test_a_larger_report_adds_only_what_is_new() -> None:
-    first = make_arrivals([launch(told("alpha"), told("beta"))])
-    larger = launch(told("gamma"), told("beta"), told("alpha"), told("delta"), launch_id="L2")
+    first = make_arrivals([launch(make_failure("alpha"), make_failure("beta"))])
+    larger = launch(
+        make_failure("gamma"),
+        make_failure("beta"),
+        make_failure("alpha"),
+        make_failure("delta"),
+        launch_id="L2",
+    )
     second = make_arrivals([larger], known(first))
     assert names(second) == [("C3", "gamma"), ("C4", "delta")]
-    assert make_arrivals([launch(told("alpha"))], known(first))[0].cases == []
+    assert make_arrivals([launch(make_failure("alpha"))], known(first))[0].cases == []
 
 
 def test_the_same_test_that_says_something_else_is_new() -> None:
-    first = make_arrivals([launch(told("alpha"))])
-    other = make_arrivals([launch(told("alpha", "now it burns"))], known(first))
+    first = make_arrivals([launch(make_failure("alpha"))])
+    other = make_arrivals([launch(make_failure("alpha", "now it burns"))], known(first))
     assert names(other) == [("C2", "alpha")]
 
 
 def test_the_same_failure_in_two_launches_of_one_call_is_a_case_in_each() -> None:
-    found = make_arrivals([launch(told("alpha")), launch(told("alpha"), launch_id="L2")])
+    found = make_arrivals(
+        [launch(make_failure("alpha")), launch(make_failure("alpha"), launch_id="L2")]
+    )
     assert names(found) == [("C1", "alpha"), ("C2", "alpha")]
     assert len({case.input["family"] for case in cases(found)}) == 1
 
 
 def test_families_are_joined_across_calls() -> None:
-    first = make_arrivals([launch(told("alpha", ANCHOR, class_name="yard.Keel"), told("omega"))])
+    first = make_arrivals(
+        [launch(make_failure("alpha", ANCHOR, class_name="yard.Keel"), make_failure("omega"))]
+    )
     second = make_arrivals(
-        [launch(told("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2")], known(first)
+        [launch(make_failure("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2")], known(first)
     )
     (keel, omega), (later,) = cases(first), cases(second)
     assert later.input["family"] == keel.input["family"] != omega.input["family"]
@@ -107,7 +117,7 @@ def test_content_tells_failures_apart_and_launches_not(one: str, other: str) -> 
 
 
 def test_a_failure_survives_as_the_input_of_a_case() -> None:
-    failure = told("alpha", line=3, tickets=(Ticket("T-1"),), attributes={"os": "sea"})
+    failure = make_failure("alpha", line=3, tickets=(Ticket("T-1"),), attributes={"os": "sea"})
     assert decode_failure("C1", encode_failure(failure)) == failure
 
 
@@ -138,7 +148,7 @@ def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, A
     assert found.test_name == given_input.get("test_name", "")
 
 
-def begun(room: Caseroom, *written: NewCase) -> int:
+def begun(room: AnalysisWorld, *written: NewCase) -> int:
     with open_writer(room.db) as connection:
         return begin_cases(
             *(connection, room.circuit, room.text, written),
@@ -150,27 +160,27 @@ def begun(room: Caseroom, *written: NewCase) -> int:
 
 
 def test_cases_of_a_user_are_a_suite_and_keep_names_order_and_needs(tmp_path: Path) -> None:
-    room = Caseroom(tmp_path)
+    room = AnalysisWorld(tmp_path)
     first = NewCase("early", {"id": "early", "message": ANCHOR, "own": [1]}, priority=1)
     begun(room, NewCase("late", {"id": "late"}, needs=("early",)), first)
-    assert room.sit(crew()) == "done"
+    assert room.work_on(write_script()) == "done"
     assert [line.split()[0] for line in room.story()][:6] == ["early"] * 6
     assert room.statuses() == {"late": "closed", "early": "closed"}
     assert room.faults() == []
 
 
 def test_odd_cases_of_a_user_come_to_their_end(tmp_path: Path) -> None:
-    room = Caseroom(tmp_path)
+    room = AnalysisWorld(tmp_path)
     begun(room, *(NewCase(f"N{at}", given_input) for at, given_input in enumerate(ODD)))
-    assert room.sit(crew()) == "done"
+    assert room.work_on(write_script()) == "done"
     assert len(room.cases()) == len(ODD)
     assert room.faults() == []
 
 
 def test_cases_with_equal_words_are_cases_of_their_own(tmp_path: Path) -> None:
-    room = Caseroom(tmp_path)
+    room = AnalysisWorld(tmp_path)
     begun(room, *(NewCase(name, {"message": ANCHOR}) for name in ("a", "b")))
     assert list(room.cases()) == ["a", "b"]
-    assert room.sit(crew()) == "done"
+    assert room.work_on(write_script()) == "done"
     begun(room, *(NewCase(name, {"id": "same", "message": ANCHOR}) for name in ("a", "b")))
     assert list(room.cases(2)) == ["a", "b"]

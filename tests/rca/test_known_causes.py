@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.analysis_world import CAUSE, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
 from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
 from interlock.rca.knowledge.suites import find_position
@@ -29,32 +29,32 @@ ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    return Caseroom(tmp_path)
+def room(tmp_path: Path) -> AnalysisWorld:
+    return AnalysisWorld(tmp_path)
 
 
-def memories(room: Caseroom, case_no: int, most: int = MAX_MATCHES) -> list[StoredMatch]:
+def memories(room: AnalysisWorld, case_no: int, most: int = MAX_MATCHES) -> list[StoredMatch]:
     with room.reading() as connection:
         place = find_position(connection, case_no)
         assert place is not None
         return KnownCauses(connection).find_matches(place, most)
 
 
-def test_where_nothing_is_known_there_are_no_memories(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
+def test_where_nothing_is_known_there_are_no_memories(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
     assert memories(room, 1) == []
 
 
-def test_the_same_fingerprint_comes_first_then_the_nearest(room: Caseroom) -> None:
+def test_the_same_fingerprint_comes_first_then_the_nearest(room: AnalysisWorld) -> None:
     room.take_in(
         launch(
-            told("alpha", ANCHOR, class_name="yard.Keel"),
-            told("beta", ANCHOR, class_name="yard.Keel"),
-            told("omega"),
+            make_failure("alpha", ANCHOR, class_name="yard.Keel"),
+            make_failure("beta", ANCHOR, class_name="yard.Keel"),
+            make_failure("omega"),
         )
     )
-    room.sit(crew())
-    room.take_in(launch(told("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2"))
+    room.work_on(write_script())
+    room.take_in(launch(make_failure("beta", ANCHOR, class_name="yard.Keel"), launch_id="L2"))
     found = memories(room, 4)
     assert found[0].exact
     assert found[0].likeness == 1.0
@@ -66,28 +66,28 @@ def test_the_same_fingerprint_comes_first_then_the_nearest(room: Caseroom) -> No
     assert memories(room, 4, most=1) == found[:1]
 
 
-def test_causes_that_were_agreed_on_come_first(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")), name="one")
-    room.sit(crew())
-    room.take_in(launch(told("alpha"), launch_id="L2"), name="two")
+def test_causes_that_were_agreed_on_come_first(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")), name="one")
+    room.work_on(write_script())
+    room.take_in(launch(make_failure("alpha"), launch_id="L2"), name="two")
     later = CAUSE | {"rca_message": "Crane.lift() is off by one"}
-    room.sit(crew({F3: later, F5: {"silent": True}}), run_id=2)
+    room.work_on(write_script({F3: later, F5: {"silent": True}}), run_id=2)
     (found,) = memories(room, 2)
     assert [(each.rca_id, each.title[:5]) for each in found.rcas] == [(1, "Keel."), (2, "Crane")]
     assert found.agreed == 1
 
 
-def test_a_cause_nobody_agreed_on_is_told_and_not_counted(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew({F5: {"silent": True}}))
+def test_a_cause_nobody_agreed_on_is_told_and_not_counted(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script({F5: {"silent": True}}))
     (found,) = memories(room, 1)
     assert (len(found.rcas), found.agreed) == (1, 0)
 
 
-def test_a_failure_that_says_nothing_remembers_nothing(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew())
-    silent = told("omega").__class__(id="x")
+def test_a_failure_that_says_nothing_remembers_nothing(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script())
+    silent = make_failure("omega").__class__(id="x")
     room.take_in(launch(silent, launch_id="L2"))
     assert memories(room, 2) == []
 

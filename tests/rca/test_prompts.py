@@ -122,11 +122,11 @@ def test_a_ploy_stays_inside_its_fence(ploy: str, short: str) -> None:
     text = PLOYS[ploy]
     failure = Failure(id="1", test_name=text[:5_000], message=text, stack=text, log=text)
     found = rendered(short, RICH | {"failure": failure}, case_at(short))
-    said = outside(found)
+    result = outside(found)
     plain = outside(rendered(short, RICH | {"failure": Failure(id="1")}, case_at(short)))
-    ours = [line for line in said.split("\n") if line not in plain.split("\n")]
+    ours = [line for line in result.split("\n") if line not in plain.split("\n")]
     assert all(line.startswith("- ") for line in ours), "only our notes and guards differ"
-    assert "49" not in said.replace("4f2a9c1", "")
+    assert "49" not in result.replace("4f2a9c1", "")
     assert "\x1b" not in found
     assert "\x00" not in found
     assert len(found) <= PromptLimits().prompt
@@ -210,9 +210,9 @@ def test_every_block_of_a_step_is_shown_by_its_template(short: str) -> None:
 @pytest.mark.parametrize("facts", [RICH, BARE], ids=["rich", "bare"])
 def test_a_prompt_asks_for_one_object_and_shows_it(short: str, facts: dict[str, Any]) -> None:
     text = rendered(short, facts, case_at(short) if facts is RICH else None)
-    said = outside(text)
-    assert "Answer with one JSON object only." in said
-    assert json.loads(said.split("```json\n")[1].split("\n```")[0])
+    result = outside(text)
+    assert "Answer with one JSON object only." in result
+    assert json.loads(result.split("```json\n")[1].split("\n```")[0])
     assert "Undefined" not in text
     assert "None" not in text
 
@@ -292,7 +292,7 @@ def test_a_human_sees_verdicts_doubts_and_every_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "context", "said"),
+    ("answers", "context", "result"),
     [
         ({}, {}, "Nothing was investigated."),
         ({"F0": {"match": True, "prior_rca_id": 7}}, {}, "It was recognised as seen before"),
@@ -305,10 +305,10 @@ def test_a_human_sees_verdicts_doubts_and_every_decision() -> None:
         ({"F3": INVESTIGATE}, {}, "the defect type is `pb001`"),
     ],
 )
-def test_a_human_sees_how_it_came_here(answers: Any, context: Any, said: str) -> None:
+def test_a_human_sees_how_it_came_here(answers: Any, context: Any, result: str) -> None:
     case = case_at("F5", answers=answers, context=context)
-    assert said in outside(rendered("F5", RICH, case))
-    assert said not in outside(rendered("F5", RICH, Case(case_id="1", step="F5"))) or not answers
+    assert result in outside(rendered("F5", RICH, case))
+    assert result not in outside(rendered("F5", RICH, Case(case_id="1", step="F5"))) or not answers
 
 
 def test_a_report_heeds_the_human() -> None:

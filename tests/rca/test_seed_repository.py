@@ -26,8 +26,8 @@ def test_the_same_history_gives_the_same_hashes(tmp_path: Path) -> None:
         found.append(seed_repository(tmp_path / name, commits))
     assert found[0] == found[1]
     assert found[0].keys() == {"one", "t", "HEAD"}
-    said = Git(tmp_path / "first", SEED).read_line("log", "-1", "--format=%an %aI %cn %s|%b")
-    assert said == "B 2026-09-07T08:12:41+02:00 B Rename|For a reason.\n"
+    result = Git(tmp_path / "first", SEED).read_line("log", "-1", "--format=%an %aI %cn %s|%b")
+    assert result == "B 2026-09-07T08:12:41+02:00 B Rename|For a reason.\n"
     check_out(tmp_path / "first", found[0]["one"], tmp_path / "ci" / "r")
     assert (tmp_path / "ci" / "r" / "a b" / "ü.txt").read_text() == "x\n"
     assert not (tmp_path / "first" / "a b").exists()

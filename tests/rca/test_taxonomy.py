@@ -97,7 +97,7 @@ def test_an_alias_may_become_a_code_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("own", "result"),
     [
         ({"9": "product"}, "'9' is not a defect code"),
         ({"a b": "product"}, "'a b' is not a defect code"),
@@ -111,8 +111,8 @@ def test_an_alias_may_become_a_code_of_its_own() -> None:
         ),
     ],
 )
-def test_a_bad_code_of_a_project_is_refused(own: dict[str, str], said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_a_bad_code_of_a_project_is_refused(own: dict[str, str], result: str) -> None:
+    with pytest.raises(SourceError, match=result):
         TAXONOMY.with_codes(own)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.world.clock import FakeClock
-from tests.world.sample_circuit import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.command import CommandAgent
@@ -108,7 +108,7 @@ def pool_for(folder: Path, circuit: Circuit = CIRCUIT, **config: Any) -> Mapping
 
 
 def test_roles_with_the_same_words_share_a_carrier(tmp_path: Path) -> None:
-    (tmp_path / "crew.yaml").write_text(GOOD_CREW)
+    (tmp_path / "crew.yaml").write_text(GOOD_SCRIPT)
     made = pool_for(tmp_path, agents={"": "script:crew.yaml"})
     assert made["author"] is made["critic"]
     other = pool_for(tmp_path, agents={"": "script:crew.yaml", "critic": "exec:sh -c true"})
@@ -119,7 +119,7 @@ def test_roles_with_the_same_words_share_a_carrier(tmp_path: Path) -> None:
 
 
 def test_a_script_can_stand_in_for_the_human(tmp_path: Path) -> None:
-    (tmp_path / "crew.yaml").write_text(GOOD_CREW)
+    (tmp_path / "crew.yaml").write_text(GOOD_SCRIPT)
     made = pool_for(tmp_path, agents={"": "script:crew.yaml", "human": "script:crew.yaml"})
     assert isinstance(made["human"], ScriptAgent)
 

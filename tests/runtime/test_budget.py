@@ -108,7 +108,7 @@ def test_time_is_noted_once_a_second_or_when_asked_and_never_backwards() -> None
 
 
 PAID = '"*": {work: {answer: {}, usage: {tokens: 10, money: 0.5}}}'
-CREW = """\
+SCRIPT = """\
 "*":
   write: {answer: {words: 5}, usage: {tokens: 10, money: 0.5}}
   judge: {answer: {mark: 4}, usage: {tokens: 1, money: 0.25}}
@@ -156,7 +156,7 @@ def test_every_limit_holds_and_asks(world: World, budget: str, dispatches: int) 
 def test_a_role_without_budget_does_not_keep_others_waiting(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.begin("A", "B", "C")
-    assert world.work(CREW, budget="role.author.dispatches=2") == "budget"
+    assert world.work(SCRIPT, budget="role.author.dispatches=2") == "budget"
     assert world.ends() == {"A": "done", "B": "done", "C": "open"}
     with world.reading() as connection:
         spent = sum_role_usage(connection, 1)
@@ -203,8 +203,8 @@ def test_raised_by_an_answer_it_goes_on_and_keeps_the_new_limit(world: World) ->
     assert asked(world) == [(5, ABOUT.format("tokens=30"))]
     world.answer(5, "raise", tokens=100, comment="go")
     assert spends(world, "tokens=20") == ("done", 4)
-    said = world.rows("select answered_by, answer from inquiries order by 1")
-    assert said[0] == ("ann", '{"decision":"raise","tokens":30}')
+    result = world.rows("select answered_by, answer from inquiries order by 1")
+    assert result[0] == ("ann", '{"decision":"raise","tokens":30}')
     assert list(world.answers.iterdir()) == []
 
 

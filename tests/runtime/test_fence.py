@@ -120,11 +120,11 @@ def test_what_is_cut_is_counted() -> None:
     assert len(piece.text) <= 500
     assert lines[0] == "line 0"
     assert lines[-1] == "line 999"
-    said = next(line for line in lines if "cut here" in line)
-    assert said == f"[... {piece.cut:,} characters cut here ...]"
-    kept = [line for line in lines if line != said]
+    result = next(line for line in lines if "cut here" in line)
+    assert result == f"[... {piece.cut:,} characters cut here ...]"
+    kept = [line for line in lines if line != result]
     assert all(line in text.split("\n") for line in kept), "whole lines only"
-    before, after = piece.text.split(f"\n{said}\n")
+    before, after = piece.text.split(f"\n{result}\n")
     assert piece.cut == len(text) - len(before) - len(after)
 
 

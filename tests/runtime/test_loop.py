@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.world.sample_circuit import GOOD_CREW, HOLDING, ONE_STEP
+from tests.world.sample_circuit import GOOD_SCRIPT, HOLDING, ONE_STEP
 from tests.world.world import World
 
 from interlock.agents.carrier import Ask, Deliver
@@ -19,7 +19,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def crew(**steps: str) -> str:
+def write_script(**steps: str) -> str:
     """A crew that works well but for these steps."""
     lines = {"write": "{answer: {words: 5}}", "judge": "{answer: {mark: 4}}"}
     lines |= {"sign": "{answer: {decision: approve}}"} | steps
@@ -46,7 +46,7 @@ class Witness:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._agent = ScriptAgent(read_script(GOOD_CREW, "crew.yaml"), world.clock)
+        self._agent = ScriptAgent(read_script(GOOD_SCRIPT, "crew.yaml"), world.clock)
         self.seen: list[str] = []
 
     def start(self, deliver: Deliver) -> None:
@@ -83,7 +83,7 @@ BAD_ONCE = {
 @pytest.mark.parametrize("signal", BAD_ONCE)
 def test_a_failure_is_a_signal_with_a_row_in_the_table(world: World, signal: str) -> None:
     world.begin("A")
-    assert world.work(crew(write=BAD_ONCE[signal])) == "done"
+    assert world.work(write_script(write=BAD_ONCE[signal])) == "done"
     assert world.story() == [
         f"A write#1 {signal} again",
         "A write#2 artifact written",
@@ -102,7 +102,7 @@ def test_a_failure_is_a_signal_with_a_row_in_the_table(world: World, signal: str
 )
 def test_a_late_answer_changes_nothing(world: World, behaviour: str, refused: list[str]) -> None:
     world.begin("A")
-    assert world.work(crew(write=behaviour)) == "unhealthy"
+    assert world.work(write_script(write=behaviour)) == "unhealthy"
     assert world.story() == ["A write#1 timeout again", "A write#2 timeout otherwise"]
     assert (world.refused(), world.faults()) == (refused, [])
 
@@ -119,7 +119,7 @@ def test_a_lie_beside_the_answer_is_refused_and_the_answer_counts(
     world: World, behaviour: str, refused: list[str]
 ) -> None:
     world.begin("A")
-    assert world.work(crew(write=behaviour)) == "done"
+    assert world.work(write_script(write=behaviour)) == "done"
     assert world.story()[0] == "A write#1 artifact written"
     assert (world.refused(), world.faults(), len(world.story())) == (refused, [], 3)
 
@@ -136,7 +136,9 @@ def test_a_forged_answer_counts_once_for_the_dispatch_it_is_for(world: World) ->
 @pytest.mark.parametrize("name", ["timeout", "crash", "unreadable", "rate-limit", "approve"])
 def test_a_signal_that_is_not_the_agents_to_say(world: World, name: str) -> None:
     world.begin("A")
-    assert world.work(crew(write=f"{{signal: {name}, answer: {{words: 5}}}}")) == "unhealthy"
+    assert (
+        world.work(write_script(write=f"{{signal: {name}, answer: {{words: 5}}}}")) == "unhealthy"
+    )
     assert world.story() == ["A write#1 unreadable again", "A write#2 unreadable otherwise"]
     assert world.refused() == ["Unknown", "Unknown"]
 
@@ -149,7 +151,7 @@ def test_a_crew_that_never_says_anything_usable_ends_all_the_same(world: World) 
 
 def test_a_script_in_the_place_of_a_human_gets_no_second_question(world: World) -> None:
     world.begin("A")
-    assert world.work(crew(sign="{answer: {decision: maybe}}")) == "unhealthy"
+    assert world.work(write_script(sign="{answer: {decision: maybe}}")) == "unhealthy"
     assert world.story()[2:] == ["A sign#1 unreadable again", "A sign#2 unreadable otherwise"]
 
 
@@ -209,10 +211,10 @@ def test_a_failed_case_blocks_its_dependents_and_nothing_else(tmp_path: Path) ->
 def test_dependents_go_one_after_the_other_over_restarts(tmp_path: Path) -> None:
     world = World(tmp_path, ONE_STEP)
     world.begin(*reversed(DEPENDENT))
-    for sitting in range(1, 5):
-        limit = Budget(dispatches=sitting)
+    for session in range(1, 5):
+        limit = Budget(dispatches=session)
         status = world.work('"*": {work: {answer: {}}}', budget=limit, places=1)
-        assert status == ("budget" if sitting < 4 else "done")
+        assert status == ("budget" if session < 4 else "done")
     assert [line[0] for line in world.story()] == ["A", "B", "D", "C"]
 
 
@@ -281,7 +283,7 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(
     world: World, limit: Budget, spent: Spent
 ) -> None:
     world.begin("A", "B")
-    paid = crew(
+    paid = write_script(
         write="{answer: {words: 5}, usage: {tokens: 10, money: 0.25}}",
         judge="{answer: {mark: 4}}",
     )
@@ -295,7 +297,7 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(
 
 def test_working_time_counts_towards_the_budget(world: World) -> None:
     world.begin("A", "B")
-    slow = crew(write="{delay: 5s, answer: {words: 5}}")
+    slow = write_script(write="{delay: 5s, answer: {words: 5}}")
     assert world.work(slow, budget=Budget(seconds=5), places=1) == "budget"
     assert world.run().spent == Spent(dispatches=1, seconds=5.0)
     world.clock.time += 1_000
@@ -305,7 +307,7 @@ def test_working_time_counts_towards_the_budget(world: World) -> None:
 
 def test_a_graceful_stop_lets_come_in_what_is_out(world: World) -> None:
     world.begin("A", "B", "C")
-    slow = crew(write="{delay: 5s, answer: {words: 5}}")
+    slow = write_script(write="{delay: 5s, answer: {words: 5}}")
     assert world.work(slow, places=2, at_rest=[RunLoop.stop]) == "stopped"
     assert world.story() == ["A write#1 artifact written", "B write#1 artifact written"]
     assert (world.run().status, world.run().spent.seconds) == ("stopped", 5.0)
@@ -314,7 +316,7 @@ def test_a_graceful_stop_lets_come_in_what_is_out(world: World) -> None:
 
 def test_the_second_stop_ends_at_once_and_nothing_is_lost(world: World) -> None:
     world.begin("A", "B")
-    slow = crew(write="{delay: 5s, answer: {words: 5}}")
+    slow = write_script(write="{delay: 5s, answer: {words: 5}}")
     assert world.work(slow, at_rest=[RunLoop.stop, RunLoop.stop]) == "stopped"
     assert (world.story(), world.run().status) == ([], "stopped")
     assert world.rows("select dispatch_id from cases") == [(1,), (2,)]
@@ -345,14 +347,14 @@ def test_the_same_work_has_the_same_digest_whatever_its_numbers_and_times(world:
     world.work()
     world.clock.time += 5_000
     world.begin("B", "A")
-    world.work(crew(write="{delay: 2s, answer: {words: 5}}"), run_id=2, places=1)
+    world.work(write_script(write="{delay: 2s, answer: {words: 5}}"), run_id=2, places=1)
     world.begin("A", "B")
-    world.work(crew(write="{answer: {words: 6}}"), run_id=3)
+    world.work(write_script(write="{answer: {words: 6}}"), run_id=3)
     assert world.digest(1) == world.digest(2) != world.digest(3)
 
 
 def test_the_watch_sees_every_turn(world: World) -> None:
     world.begin("A")
-    world.work(GOOD_CREW)
+    world.work(GOOD_SCRIPT)
     assert world.tally.in_flight == 0
     assert world.run().spent == Spent(dispatches=2)

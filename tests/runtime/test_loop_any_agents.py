@@ -57,12 +57,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=60)
-@given(crew=crews, places=st.sampled_from([None, 1, 2]), limit=st.none() | st.integers(0, 9))
-def test_any_crew(begun: Path, crew: object, places: int | None, limit: int | None) -> None:
+@given(script=crews, places=st.sampled_from([None, 1, 2]), limit=st.none() | st.integers(0, 9))
+def test_any_crew(begun: Path, script: object, places: int | None, limit: int | None) -> None:
     with TemporaryDirectory() as folder:
         shutil.copytree(begun, folder, dirs_exist_ok=True)
         world = World(Path(folder))
-        text = json.dumps(crew, ensure_ascii=False)
+        text = json.dumps(script, ensure_ascii=False)
         first = world.work(text, places=places, budget=Budget(dispatches=limit), wait=True)
         assert first in ("done", "unhealthy") or (first == "budget" and limit is not None)
         last = world.work(text, places=places, wait=True) if first == "budget" else first

@@ -96,10 +96,10 @@ HALTING = PAPER.replace("dropped: unhealthy}", "dropped: halting}")
 def test_an_end_that_halts_stops_the_run_at_once(tmp_path: Path) -> None:
     world = World(tmp_path, HALTING)
     world.begin("A", "B", "C")
-    crew = """
+    script = """
 "*": {write: {answer: {words: 1}}, judge: {answer: {mark: 9}}, sign: {silent: true}}
 B: {write: {answer: {words: 1}}, judge: {answer: {mark: 0}}}
 """
-    assert world.work(crew, wait=True) == "stopped"
+    assert world.work(script, wait=True) == "stopped"
     assert world.tally.halted == "B"
     assert world.ends() == {"A": "open", "B": "dropped", "C": "open"}

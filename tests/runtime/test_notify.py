@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.world.clock import START, FakeClock
-from tests.world.sample_circuit import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 from tests.world.world import World
 
 from interlock.agents.background import CrashReporter
@@ -55,14 +55,14 @@ def test_gates_of_one_family_are_one_notice_and_told_once(tmp_path: Path) -> Non
 def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
     world = World(tmp_path, STUCK)
     world.begin("A", "B")
-    crew = GOOD_CREW + "B:\n  write: {crash: oh}\n"
-    assert world.work(crew, inbox=True) == "waiting"
+    agents = GOOD_SCRIPT + "B:\n  write: {crash: oh}\n"
+    assert world.work(agents, inbox=True) == "waiting"
     assert told(world) == [
         ("stuck", "B stuck at write: 'interlock explain B'"),
         ("gate", "A at sign: 'interlock answer 5 DECISION'"),
     ]
     world.answer(5, "approve")
-    assert world.work(crew, inbox=True) == "unhealthy"
+    assert world.work(agents, inbox=True) == "unhealthy"
     assert told(world) == [("over", "run 1: unhealthy; 1 done; 1 stuck")]
 
 
@@ -179,19 +179,19 @@ def _next_timer(clock: FakeClock) -> float:
 
 def herald(**more: Any) -> tuple[Notifier, FakeClock, list[str]]:
     clock = FakeClock()
-    said: list[str] = []
-    return Notifier(clock, complain=said.append, **more), clock, said
+    result: list[str] = []
+    return Notifier(clock, complain=result.append, **more), clock, result
 
 
 async def test_a_notice_is_posted_once_and_signed() -> None:
     async with post(status(204, b"")) as server:
-        made, _, said = herald(address=WebhookTarget(server.url, b"secret"))
+        made, _, result = herald(address=WebhookTarget(server.url, b"secret"))
         made.notify(OVER)
         await made.close()
     ((fields, body),) = server.got
     mark = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
     assert fields["x-interlock-signature"] == f"sha256={mark}"
-    assert said == []
+    assert result == []
     (told,) = server.told
     assert (told["schema_version"], told["event"], told["run_id"]) == (1, "over", 7)
     assert (told["text"], told["id"]) == ("run 7: done", f"7/over/done/{START}")
@@ -238,11 +238,11 @@ async def test_a_family_is_one_notice() -> None:
 
 async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
     async with post(status(500), status(503), status(200)) as server:
-        made, clock, said = herald(address=WebhookTarget(server.url))
+        made, clock, result = herald(address=WebhookTarget(server.url))
         made.notify(OVER)
         await until(lambda: len(server.got) == 3 and not made._tasks, clock)
         await made.close()
-    assert said == []
+    assert result == []
     assert len({body for _, body in server.got}) == 1
 
 
@@ -260,7 +260,7 @@ async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
 )
 async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, problem: str) -> None:
     async with post(answer) as server:
-        made, clock, said = herald(address=WebhookTarget(server.url))
+        made, clock, result = herald(address=WebhookTarget(server.url))
         made.notify(OVER)
         await until(lambda: len(server.got) == 1)
         most = float("inf") if answer is silent else DELIVERY_SECONDS
@@ -270,46 +270,48 @@ async def test_an_address_that_does_not_take_it(answer: Answer, tries: int, prob
         await made.close()
         if answer is not silent:
             assert len(server.got) == 2 * tries
-    assert len(said) == 1
-    assert said[0].startswith(problem)
+    assert len(result) == 1
+    assert result[0].startswith(problem)
 
 
 async def test_an_endless_answer_is_not_read() -> None:
     async with post(huge) as server:
-        made, _, said = herald(address=WebhookTarget(server.url))
+        made, _, result = herald(address=WebhookTarget(server.url))
         made.notify(OVER)
         await until(lambda: not made._tasks)
         await made.close()
-    assert said == []
+    assert result == []
 
 
 async def test_nobody_there() -> None:
-    made, clock, said = herald(address=WebhookTarget("http://127.0.0.1:1/hook"))
+    made, clock, result = herald(address=WebhookTarget("http://127.0.0.1:1/hook"))
     made.notify(OVER)
     await until(lambda: not made._tasks, clock)
-    assert said[0].startswith("webhook: ConnectError")
+    assert result[0].startswith("webhook: ConnectError")
 
 
 async def test_the_end_waits_only_so_long() -> None:
     async with post(silent) as server:
-        made, clock, said = herald(address=WebhookTarget(server.url))
+        made, clock, result = herald(address=WebhookTarget(server.url))
         made.notify(OVER)
         await until(lambda: server.got)
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said == ["some notifications could not be delivered before the end"]
+    assert result == ["some notifications could not be delivered before the end"]
 
 
 async def test_too_many_at_once_are_dropped_and_said_once() -> None:
     async with post(silent) as server:
-        made, clock, said = herald(address=WebhookTarget(server.url))
+        made, clock, result = herald(address=WebhookTarget(server.url))
         for _ in range(MAX_DELIVERIES + 50):
             made.notify(OVER)
         assert len(made._tasks) == MAX_DELIVERIES
         closing = asyncio.create_task(made.close())
         await until(closing.done, clock)
-    assert said[0] == f"more than {MAX_DELIVERIES} notifications are under way; others are dropped"
-    assert len(said) == 2
+    assert (
+        result[0] == f"more than {MAX_DELIVERIES} notifications are under way; others are dropped"
+    )
+    assert len(result) == 2
 
 
 COPY = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + chr(10))"
@@ -317,20 +319,20 @@ COPY = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + chr(10))"
 
 async def test_a_command_gets_the_notice_on_its_stdin(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
-    made, _, said = herald(command=[sys.executable, "-c", COPY, str(heard)])
+    made, _, result = herald(command=[sys.executable, "-c", COPY, str(heard)])
     made.notify(OVER)
     await until(lambda: not made._tasks)
     await made.close()
     (line,) = heard.read_text().splitlines()
-    assert (json.loads(line)["text"], said) == ("run 7: done", [])
+    assert (json.loads(line)["text"], result) == ("run 7: done", [])
 
 
 async def test_a_command_that_fails_is_named_once(tmp_path: Path) -> None:
-    made, _, said = herald(command=[sys.executable, "-c", "raise SystemExit(3)"])
+    made, _, result = herald(command=[sys.executable, "-c", "raise SystemExit(3)"])
     for _ in range(2):
         made.notify(OVER)
     await until(lambda: not made._tasks)
-    assert said == [f"notify command {sys.executable!r}: exit code 3"]
+    assert result == [f"notify command {sys.executable!r}: exit code 3"]
     gone, _, lost = herald(command=[str(tmp_path / "nobody")])
     gone.notify(OVER)
     await until(lambda: not gone._tasks)
@@ -343,12 +345,12 @@ async def test_a_command_that_never_ends_is_ended_with_all_it_started(tmp_path: 
         "import os, subprocess, sys, time; child = subprocess.Popen(['sleep', '600']);"
         "open(sys.argv[1], 'w').write(f'{os.getpid()} {child.pid}\\n'); time.sleep(600)"
     )
-    made, clock, said = herald(command=[sys.executable, "-c", script, str(pids)])
+    made, clock, result = herald(command=[sys.executable, "-c", script, str(pids)])
     made.notify(OVER)
     await until(lambda: pids.exists() and pids.read_text().endswith("\n"))
     await until(clock.advance)
     await until(lambda: not made._tasks)
-    assert said == [f"notify command {sys.executable!r} took longer than 10 s"]
+    assert result == [f"notify command {sys.executable!r} took longer than 10 s"]
     for pid in pids.read_text().split():
         await until(lambda: _is_gone(pid))  # noqa: B023
 

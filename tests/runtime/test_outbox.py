@@ -216,10 +216,10 @@ def test_what_is_new_waits_too_and_goes_first_things_first(world: World) -> None
 
 def test_places_are_kept_when_many_go_on(world: World) -> None:
     world.begin("A", "B", "C", "D")
-    crew = '"*": {work: {limited: 50s, delay: 5s, answer: {}}}'
+    helpers = '"*": {work: {limited: 50s, delay: 5s, answer: {}}}'
     most: list[int] = []
     looks = [lambda _loop: most.append(world.tally.in_flight)] * 12
-    assert world.work(crew, places=2, at_rest=looks) == "done"
+    assert world.work(helpers, places=2, at_rest=looks) == "done"
     assert max(most) <= 2
     assert world.clock.time > START + 50
 
@@ -400,8 +400,8 @@ class Ferry:
         await self._inside.close()
 
 
-def ferry(world: World, size: int, crew: str = AGENTS) -> Ferry:
-    return Ferry(ScriptAgent(read_script(crew, "crew.yaml"), world.clock), size)
+def ferry(world: World, size: int, helpers: str = AGENTS) -> Ferry:
+    return Ferry(ScriptAgent(read_script(helpers, "crew.yaml"), world.clock), size)
 
 
 def test_trips_are_full_and_mix_the_roles_of_one_carrier(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def in_environment(folder: Path, **environment: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "result"),
     [
         ({}, "data/my.db 3"),
         ({"INTERLOCK_DB": "other.db", "INTERLOCK_PARALLEL": "9"}, "other.db 9"),
@@ -86,9 +86,9 @@ def in_environment(folder: Path, **environment: str) -> str:
     ],
 )
 def test_the_environment_goes_before_the_file(
-    tmp_path: Path, environment: dict[str, str], said: str
+    tmp_path: Path, environment: dict[str, str], result: str
 ) -> None:
-    assert in_environment(project(tmp_path, FULL), **environment) == said
+    assert in_environment(project(tmp_path, FULL), **environment) == result
 
 
 @pytest.mark.parametrize(

@@ -68,5 +68,5 @@ def test_what_is_refused(text: str, words: str) -> None:
 def test_it_never_fails_and_never_invents(text: str) -> None:
     found = find_answer_object(text, LIMIT)
     if isinstance(found, bytes):
-        said = found.decode(errors="surrogatepass")
-        assert said in text.replace("\r\n", "\n") or said in text
+        result = found.decode(errors="surrogatepass")
+        assert result in text.replace("\r\n", "\n") or result in text

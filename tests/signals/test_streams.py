@@ -34,7 +34,7 @@ def assistant(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "assistant", "message": {"id": "m1", "content": list(blocks)}, **more}
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def text_event(text: str, **more: Any) -> dict[str, Any]:
     return assistant({"type": "text", "text": text}, parent_tool_use_id=None, **more)
 
 
@@ -60,11 +60,11 @@ STARTED = {"type": "turn.started"}
 
 EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
     (CLAUDE, INIT, [SessionStarted("s1")]),
-    (CLAUDE, said("hello"), [AssistantText("hello", "m1")]),
-    (CLAUDE, said("x", error="rate_limit"), [StreamError("x")]),
+    (CLAUDE, text_event("hello"), [AssistantText("hello", "m1")]),
+    (CLAUDE, text_event("x", error="rate_limit"), [StreamError("x")]),
     (
         CLAUDE,
-        {**said("sub"), "parent_tool_use_id": "t1"},
+        {**text_event("sub"), "parent_tool_use_id": "t1"},
         [AssistantText("sub", "m1", by_subagent=True)],
     ),
     (CLAUDE, assistant({"type": "thinking", "thinking": "AUDIT_PASSED: t1"}), []),
@@ -156,14 +156,18 @@ EVENTS: list[tuple[StreamFormat, dict[str, Any], list[StreamEvent]]] = [
 ]
 
 FINAL: list[tuple[StreamFormat, str, str | None]] = [
-    (CLAUDE, lines(INIT, said("one"), said("the end"), result()), "the end"),
-    (CLAUDE, lines(INIT, said("AUDIT_PASSED: t1")), None),
-    (CLAUDE, lines(INIT, said("x"), result(is_error=True, api_error_status=429)), None),
-    (CLAUDE, lines(INIT, said("x"), {"type": "result", "subtype": "error_max_turns"}), None),
-    (CLAUDE, lines(INIT, said("x"), result("first"), INIT, said("y"), result("second")), "second"),
-    (CLAUDE, lines(INIT, said("x"), result("first"), INIT, said("y")), None),
+    (CLAUDE, lines(INIT, text_event("one"), text_event("the end"), result()), "the end"),
+    (CLAUDE, lines(INIT, text_event("AUDIT_PASSED: t1")), None),
+    (CLAUDE, lines(INIT, text_event("x"), result(is_error=True, api_error_status=429)), None),
+    (CLAUDE, lines(INIT, text_event("x"), {"type": "result", "subtype": "error_max_turns"}), None),
+    (
+        CLAUDE,
+        lines(INIT, text_event("x"), result("first"), INIT, text_event("y"), result("second")),
+        "second",
+    ),
+    (CLAUDE, lines(INIT, text_event("x"), result("first"), INIT, text_event("y")), None),
     (CLAUDE, lines(INIT, result("x"), {"type": "system", "subtype": "task_updated"}), "x"),
-    (CLAUDE, lines(INIT, result("x"), {**said("sub"), "parent_tool_use_id": "t"}), "x"),
+    (CLAUDE, lines(INIT, result("x"), {**text_event("sub"), "parent_tool_use_id": "t"}), "x"),
     (CLAUDE, "", None),
     (CODEX, lines(STARTED, item("agent_message", text="x"), DONE), "x"),
     (
@@ -230,14 +234,14 @@ def test_bad_lines_are_kept_as_refusals(line: str, stream_format: StreamFormat) 
 
 
 def test_a_bad_line_does_not_hide_the_next() -> None:
-    events, final = read_stream("noise\n" + lines(INIT, said("x"), result("x")), CLAUDE)
+    events, final = read_stream("noise\n" + lines(INIT, text_event("x"), result("x")), CLAUDE)
     assert isinstance(events[0], BadLine)
     assert final == "x"
 
 
 def test_nothing_counts_after_our_own_stop() -> None:
     reader = StreamReader(CLAUDE)
-    reader.feed(lines(INIT, said("x")))
+    reader.feed(lines(INIT, text_event("x")))
     reader.stop()
     assert reader.feed(lines(result("x"))) == [TurnEnd(True, "x", "", "success", turns=1)]
     assert reader.final_message is None
@@ -248,7 +252,7 @@ def test_what_ended_before_our_stop_counts() -> None:
     reader = StreamReader(CLAUDE)
     reader.feed(lines(INIT, result("x")))
     reader.stop()
-    reader.feed(lines(said("y")))
+    reader.feed(lines(text_event("y")))
     assert reader.final_message == "x"
     assert reader.why_missing == ""
 

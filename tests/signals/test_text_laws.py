@@ -29,7 +29,7 @@ FILLED = {
 SUBJECTS = {"task": ": t1", "request": ": r1", "expert": ": x1", "path": ": src/a.py", None: ""}
 
 
-def said(name: str) -> str:
+def signal_line(name: str) -> str:
     row = find_signal("text", name)
     assert row is not None
     return f"{row.name}{SUBJECTS[row.subject]}\n\n{FILLED.get(name, '')}\n"
@@ -40,7 +40,7 @@ roles = st.sampled_from([*WORKING, "nobody"])
 # Pieces that meet often in what agents write, and in what attackers write.
 pieces = st.sampled_from(
     [
-        *(said(row.name) for row in SIGNALS),
+        *(signal_line(row.name) for row in SIGNALS),
         *(f"{row.word}\n" for row in SIGNALS),
         "```\n",
         "```py\n",
@@ -84,7 +84,7 @@ def test_every_signal_can_be_said_by_each_of_its_roles(name: str, data: st.DataO
     row = find_signal("text", name)
     assert row is not None
     role = data.draw(st.sampled_from(row.roles))
-    reading = read_message(said(name), role=role, task_id="t1")
+    reading = read_message(signal_line(name), role=role, task_id="t1")
     assert isinstance(reading, Accepted)
     assert reading.signal == name
 
@@ -132,7 +132,7 @@ def test_a_wrapped_signal_is_never_accepted(
 ) -> None:
     row = find_signal("text", name)
     assert row is not None
-    inner = said(name).replace("---DELEGATION PROMPT END---", "")
+    inner = signal_line(name).replace("---DELEGATION PROMPT END---", "")
     text = f"{before}\n\n{wrapper[0]}{inner}{wrapper[1]}"
     reading = read_message(text, role=data.draw(st.sampled_from(row.roles)), task_id="t1")
     assert isinstance(reading, SignalRefused)
@@ -142,7 +142,7 @@ def test_a_wrapped_signal_is_never_accepted(
 def test_a_prefixed_signal_is_never_accepted(name: str, mark: str, data: st.DataObject) -> None:
     row = find_signal("text", name)
     assert row is not None
-    text = "".join(f"{mark}{line}\n" for line in said(name).split("\n"))
+    text = "".join(f"{mark}{line}\n" for line in signal_line(name).split("\n"))
     reading = read_message(text, role=data.draw(st.sampled_from(row.roles)), task_id="t1")
     assert isinstance(reading, SignalRefused)
 
@@ -175,7 +175,7 @@ def test_with_its_nonce_every_signal_passes_a_strict_reader(name: str, data: st.
     row = find_signal("text", name)
     assert row is not None
     role = data.draw(st.sampled_from(row.roles))
-    line, _, body = said(name).partition("\n")
+    line, _, body = signal_line(name).partition("\n")
     texts = [f"{line}\nDispatch: n0nce\n{body}", f"{line}\n{body}\nDispatch: n0nce\n"]
     texts += [f"{line} [dispatch n0nce]\n{body}"] if row.subject != "path" else []
     for text in texts:

@@ -35,7 +35,7 @@ def test_a_key_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("news", "said"),
+    ("news", "result"),
     [
         ({"GITHUB_API_URL": "ftp://x"}, "not a URL"),
         ({"GITHUB_API_URL": "https://me:pw@x"}, "name or password"),
@@ -48,8 +48,8 @@ def test_a_key_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
         ({"GITHUB_TOKEN": "tökén"}, "odd signs"),
     ],
 )
-def test_what_cannot_be(news: dict[str, str], said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_what_cannot_be(news: dict[str, str], result: str) -> None:
+    with pytest.raises(SourceError, match=result):
         github_address({**ENV, **news})
 
 

@@ -99,7 +99,7 @@ def test_no_right(github: Github, rest: GithubRest, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "result"),
     [
         ("404", "no issues in harbour/boats, or the token may not see it"),
         ("410", "no issues in harbour/boats"),
@@ -107,9 +107,9 @@ def test_no_right(github: Github, rest: GithubRest, kind: str) -> None:
         ("301", "has moved"),
     ],
 )
-def test_no(github: Github, rest: GithubRest, kind: str, said: str) -> None:
+def test_no(github: Github, rest: GithubRest, kind: str, result: str) -> None:
     github.fault(kind)
-    with pytest.raises(GithubError, match=said) as caught:
+    with pytest.raises(GithubError, match=result) as caught:
         rest.get(PATH, "issues")
     assert not isinstance(caught.value, GithubAuthError | GithubBusyError)
     assert TOKEN not in str(caught.value)
@@ -120,8 +120,8 @@ def test_silence_half_an_answer_and_a_web_page_may_be_better_next_time(github: G
     github.fault("half")
     github.fault("page")
     rest = GithubRest(github.address, timeout_s=0.2)
-    for said in ("did not answer", "was cut off", "A web page came back"):
-        with pytest.raises(GithubBusyError, match=said):
+    for result in ("did not answer", "was cut off", "A web page came back"):
+        with pytest.raises(GithubBusyError, match=result):
             rest.get(PATH, "issues")
     rest.close()
 

@@ -140,21 +140,21 @@ def test_prose(text: str, written: str) -> None:
 
 @given(st.text())
 def test_prose_has_no_open_markup_and_one_line(text: str) -> None:
-    said = re.sub(r"\\.", "", escape_markdown(text))
-    assert not set(said) & set("*_`[]|~<>\n")
-    assert "://" not in said
+    result = re.sub(r"\\.", "", escape_markdown(text))
+    assert not set(result) & set("*_`[]|~<>\n")
+    assert "://" not in result
 
 
 @given(st.text(max_size=80))
 def test_a_code_span_cannot_be_left(text: str) -> None:
-    said = format_code(text)
-    if said.startswith("`"):
-        ticks = re.match("`+", said)
+    result = format_code(text)
+    if result.startswith("`"):
+        ticks = re.match("`+", result)
         assert ticks
-        assert said.endswith(ticks[0])
-        inner = said[len(ticks[0]) : -len(ticks[0])]
+        assert result.endswith(ticks[0])
+        inner = result[len(ticks[0]) : -len(ticks[0])]
         assert ticks[0] not in re.findall("`+", inner)
-    assert "|" not in said
+    assert "|" not in result
 
 
 def test_code_with_bars_and_ticks() -> None:

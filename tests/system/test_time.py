@@ -88,7 +88,7 @@ def test_times_are_shown_in_utc_and_odd_ones_as_they_came() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "said"),
+    ("start", "end", "result"),
     [
         ("2031-03-04T02:00:00Z", "2031-03-04T03:58:31Z", "1 h 58 m"),
         ("2031-03-04T02:00:00Z", "2031-03-04T02:00:00Z", "0 s"),
@@ -97,8 +97,8 @@ def test_times_are_shown_in_utc_and_odd_ones_as_they_came() -> None:
         ("", "2031-03-04T01:00:00Z", ""),
     ],
 )
-def test_how_long_it_took(start: str, end: str, said: str) -> None:
-    assert format_elapsed(start, end) == said
+def test_how_long_it_took(start: str, end: str, result: str) -> None:
+    assert format_elapsed(start, end) == result
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,13 @@ def test_a_stream_with_a_role_is_its_last_message() -> None:
 
 def test_a_stream_without_a_role_is_a_session() -> None:
     text = "SAGE_SIGNAL:EPIC_COMPLETE:e:success"
-    said = {
+    outcome = {
         "type": "assistant",
         "message": {"id": "m", "content": [{"type": "text", "text": text}]},
     }
-    judged = read({"id": "s", "format": "claude-stream-json", "stream": [INIT, said, result(text)]})
+    judged = read(
+        {"id": "s", "format": "claude-stream-json", "stream": [INIT, outcome, result(text)]}
+    )
     assert [one["accepted"]["signal"] for one in judged.to_plain()["lines"]] == ["EPIC_COMPLETE"]
     assert not judged.is_refused
 

@@ -35,8 +35,8 @@ def served(world: World, *words: str, env: Mapping[str, str] | None = None) -> I
         text=True,
     )
     try:
-        said = ready(process)
-        yield Served(process, said["url"], said["mcp"])
+        result = ready(process)
+        yield Served(process, result["url"], result["mcp"])
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=LIMIT)

@@ -32,8 +32,8 @@ async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) 
         async with remote(server, modes[0]) as one, remote(server, modes[1]) as two:
             work = [work_off(each, lambda _work: SURE) for each in (one, two)]
             done = await asyncio.gather(*work)
-    said = ended(run)
-    assert (said.code, said.json["ends"]) == (0, {"kept": 20})
+    result = ended(run)
+    assert (result.code, result.json["ends"]) == (0, {"kept": 20})
     asked = [each["dispatch_id"] for many in done for each in many]
     assert len(asked) == len(set(asked)) == 20
 
@@ -79,8 +79,8 @@ def call_without_cookies(server: Served, tool: str, **arguments: object) -> dict
         "Mcp-Name": f"interlock_{tool}",
         "Connection": "close",
     }
-    said = httpx.post(server.mcp, json=body, headers=headers, timeout=LIMIT)
-    text = said.text.partition("data: ")[2] or said.text
+    result = httpx.post(server.mcp, json=body, headers=headers, timeout=LIMIT)
+    text = result.text.partition("data: ")[2] or result.text
     found = json.loads(text)["result"]["structuredContent"]
     assert isinstance(found, dict)
     return found

@@ -31,7 +31,7 @@ def place_of(folder: Path, number: int = 1) -> Path:
     return folder / "work" / "1" / "0" / "work" / "work"
 
 
-def crew(
+def make_acp_agent(
     folder: Path,
     scene: str,
     program: Path = GOOD,

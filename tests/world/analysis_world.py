@@ -66,24 +66,24 @@ GOOD: Answers = {F0: NEW, F1: PRODUCT, F3: CAUSE, F4: OWN, F5: APPROVE, F6: DRAF
 GOOD[F2] = {"selected_repos": [{"name": "boat", "reason": "it floats"}]}
 
 
-def crew(answers: Mapping[str, Any] = GOOD, **cases: Mapping[str, Any]) -> str:
+def write_script(answers: Mapping[str, Any] = GOOD, **cases: Mapping[str, Any]) -> str:
     """A script: the same answers for every case, others for some."""
     table = {"*": {**GOOD, **answers}, **cases}
     scripted = {
-        case_id: {step: _behaviours(said) for step, said in steps.items()}
+        case_id: {step: _behaviours(result) for step, result in steps.items()}
         for case_id, steps in table.items()
     }
     return msgspec.json.encode(scripted).decode()
 
 
-def _behaviours(said: Any) -> Any:
-    if isinstance(said, list):
-        return [_behaviours(each) for each in said]
+def _behaviours(result: Any) -> Any:
+    if isinstance(result, list):
+        return [_behaviours(each) for each in result]
     known = {"answer", "signal", "raw", "crash", "silent", "delay"}
-    return said if said and set(said) <= known else {"answer": said}
+    return result if result and set(result) <= known else {"answer": result}
 
 
-def told(name: str, message: str = "", **more: Any) -> Failure:
+def make_failure(name: str, message: str = "", **more: Any) -> Failure:
     """A failure that looks like no other of another name, unless its message says so."""
     given = {"test_name": name, "class_name": f"yard.{name.title()}", "job": "yard"}
     return Failure(id=name, message=message or f"{name} sank in the {name} basin", **given | more)
@@ -94,7 +94,7 @@ def launch(*failures: Failure, launch_id: str = "L1", **more: Any) -> SourceLaun
     return SourceLaunch(Launch(launch_id=launch_id, **given | more), list(failures), [])
 
 
-class Caseroom(World):
+class AnalysisWorld(World):
     """A database, the shipped circuit, a clock."""
 
     def __init__(
@@ -127,13 +127,13 @@ class Caseroom(World):
             new = make_arrivals(intakes, known)
             return extend_suite(connection, self.circuit, suite_id, new, self.clock.time)
 
-    def sit(
+    def work_on(
         self,
         script: str | None = None,
         terms: RcaConfig = RcaConfig(),  # noqa: B008 - frozen
         *,
         run_id: int = 1,
-        desk: bool = False,
+        bench: bool = False,
         wait: bool = False,
         only: Collection[int] | None = None,
         budget: Budget | None = None,
@@ -145,11 +145,11 @@ class Caseroom(World):
         to the human desk, else to the script too; `wait` for it as long as it takes."""
         agent = self._agent(script)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
-        if desk or script is None:
+        if bench or script is None:
             crews[HUMAN] = HumanCarrier(self.answers, self.clock)
         crews |= carriers or {}
 
-        async def sitting(connection: Connection) -> RunStatus:
+        async def run_session(connection: Connection) -> RunStatus:
             run = find_run(connection, run_id)
             ours = Rca("rca").set_up_run(
                 connection,
@@ -179,7 +179,7 @@ class Caseroom(World):
         try:
             with open_writer(self.address) as connection:
                 sqlite_connection(connection).set_trace_callback(statement)
-                return asyncio.run(sitting(connection))
+                return asyncio.run(run_session(connection))
         finally:
             self.clock.forget_timers()
 

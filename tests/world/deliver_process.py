@@ -42,8 +42,8 @@ class Delivering:
 
     def finish(self, *words: str) -> tuple[int, str]:
         run = self.start(*words)
-        said, _ = run.communicate(timeout=GIVE_UP)
-        return run.returncode, said
+        result, _ = run.communicate(timeout=GIVE_UP)
+        return run.returncode, result
 
     def kill_when(self, true: Callable[[], object]) -> bool:
         """Start it, and kill it as soon as that holds; False if it ended before."""

@@ -38,12 +38,12 @@ def proof(stage: str, *, passed: bool = True, **more: Any) -> CheckEvidence:
     return CheckEvidence(stage=stage, passed=passed, **{**facts, **more})
 
 
-def said(found: Any, check: str = "Tests") -> AgentStatement:
+def make_statement(found: Any, check: str = "Tests") -> AgentStatement:
     claim = AgentClaim(check, "native", "pass", found, "it said pass")
     return AgentStatement(agent="claude", role="developer", step="CHECK", attempt=1, claim=claim)
 
 
-def told(word: str = "complete", text: str = "", **more: Any) -> TaskReport:
+def make_report(word: str = "complete", text: str = "", **more: Any) -> TaskReport:
     """A task with all there is, and with that text everywhere a text can stand."""
     facts: dict[str, Any] = {
         "task_id": f"1-1{text}",
@@ -66,7 +66,11 @@ def told(word: str = "complete", text: str = "", **more: Any) -> TaskReport:
             proof("baseline", check=f"Tests{text}"),
             proof("check", passed=False, output=f"boom{text}", check=f"Tests{text}", tests=3),
         ),
-        "claims": (said("verified"), said("refuted", f"Lint{text}"), said("unchecked")),
+        "claims": (
+            make_statement("verified"),
+            make_statement("refuted", f"Lint{text}"),
+            make_statement("unchecked"),
+        ),
         "tells": (f"a.py:1: a print{text}",),
         "violations": (f"moved main{text}",),
         "tokens": 1200,
@@ -104,13 +108,13 @@ def delivered(*tasks: TaskReport, text: str = "", **more: Any) -> DeliveryReport
 
 def example() -> DeliveryReport:
     words = ("complete", "failed", "asks", "blocked", "at work", "waits")
-    tasks = [told(word, task_id=f"t-{at}") for at, word in enumerate(words)]
+    tasks = [make_report(word, task_id=f"t-{at}") for at, word in enumerate(words)]
     return delivered(*tasks)
 
 
 def hostile() -> DeliveryReport:
-    return delivered(told("failed", HOSTILE), told("asks", HOSTILE), text=HOSTILE)
+    return delivered(make_report("failed", HOSTILE), make_report("asks", HOSTILE), text=HOSTILE)
 
 
 def many(number: int) -> DeliveryReport:
-    return delivered(*(told(task_id=f"t{at}") for at in range(number)))
+    return delivered(*(make_report(task_id=f"t{at}") for at in range(number)))

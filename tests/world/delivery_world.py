@@ -150,7 +150,7 @@ class Hasty(SystemClock):
         return super().now() + self.ahead
 
 
-class Yard:
+class DeliveryWorld:
     """One repository, one plan, one database; sittings one after the other."""
 
     def __init__(self, folder: Path, text: str) -> None:
@@ -209,7 +209,7 @@ class Yard:
 
     def work(
         self,
-        crew: Mapping[str, Agent] | None = None,
+        script: Mapping[str, Agent] | None = None,
         *,
         thresholds: Mapping[str, Any] | None = None,
         parallel: int = 4,
@@ -220,7 +220,7 @@ class Yard:
         circuit = find_circuit("delivery", self.folder).open().circuit
         if thresholds:
             circuit = circuit.with_thresholds(thresholds)
-        agents: Mapping[str, Agent] = {**GOOD, **(crew or {})}
+        agents: Mapping[str, Agent] = {**GOOD, **(script or {})}
         with open_writer(self.db) as connection:
             return asyncio.run(self._sat(connection, circuit, agents, parallel, twice))
 
@@ -237,11 +237,11 @@ class Yard:
             if ask.role not in agents:
                 raise SourceError(f"nobody plays {ask.role}")
             folder = Path(ask.execution.folder)
-            said = await asyncio.to_thread(agents[ask.role], ask, folder)
-            return Reply(ask.dispatch_id, said.encode())
+            result = await asyncio.to_thread(agents[ask.role], ask, folder)
+            return Reply(ask.dispatch_id, result.encode())
 
-        desk = AsyncHandler(answer)
-        carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, desk)
+        bench = AsyncHandler(answer)
+        carriers: dict[str, Carrier] = dict.fromkeys(circuit.roles, bench)
         carriers[HUMAN] = HumanCarrier(self.answers, SystemClock())
         run = find_run(connection)
         terms = run.options["terms"]
@@ -252,7 +252,7 @@ class Yard:
         assert isinstance(foreman, DeliveryHooks)
         again = AsyncHandler(_two_times(foreman.handlers), foreman.environment.workspace.close)
         programs = dict.fromkeys(PROGRAMS, again) if twice else {}
-        sitting = RunSession(
+        run_session = RunSession(
             connection,
             run,
             ours.circuit,
@@ -263,8 +263,8 @@ class Yard:
             application=ours.hooks,
             unplaced=ours.unplaced,
         )
-        status = await sitting.run()
-        self.tally = sitting.counts
+        status = await run_session.run()
+        self.tally = run_session.counts
         self.notes = [*foreman.notes()]
         return status
 

@@ -14,7 +14,7 @@ from interlock.agents.files.file import FileCarrier
 from interlock.system.folder_watch import Mode
 
 
-class Desk(Bench):
+class FileBench(Bench):
     """One file carrier below a folder, under a clock that moves when it is told to."""
 
     def __init__(self, root: Path, mode: Mode = "poll", clock: FakeClock | None = None) -> None:

@@ -260,8 +260,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._write(200, b'{"content": 3}')
         else:
             status, _, message = kind.partition(" ")
-            said = {"message": f"{message or 'Refused'}, {TOKEN}."}
-            self._write(int(status), json.dumps(said).encode(), headers)
+            result = {"message": f"{message or 'Refused'}, {TOKEN}."}
+            self._write(int(status), json.dumps(result).encode(), headers)
         return True
 
     def _write(self, status: int, raw: bytes, headers: dict[str, str] | None = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from tests.world.analysis_world import CAUSE, OWN, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, OWN, AnalysisWorld, launch, make_failure, write_script
 from tests.world.kill_run import Death, copied, in_a_process_of_its_own
 
 from interlock.agents.carrier import Ask, Deliver, Reply
@@ -22,7 +22,7 @@ from interlock.rca.steps import F3, F4, F5
 ANCHOR = "Keel.weigh() gave 12 tons for an anchor of 3"
 SAME = {"is_duplicate": True, "confidence": 0.9, "linked_rca_id": 1, "reasoning": "-"}
 AGAIN = {"decision": "reassess", "loop_target": F3}
-CREW = crew(
+SCRIPT = write_script(
     {},
     C1={F3: [CAUSE | {"convergence_score": 0.6}, CAUSE], F4: OWN},
     C3={F4: [OWN, SAME], F5: [AGAIN, {"decision": "overturn"}]},
@@ -44,8 +44,8 @@ select (select count(*) from triages),
 class Mortal(ScriptAgent):
     """A scripted agent: each thing it does is a moment to die at."""
 
-    def __init__(self, room: Caseroom, death: Death) -> None:
-        super().__init__(read_script(CREW, "crew"), room.clock)
+    def __init__(self, room: AnalysisWorld, death: Death) -> None:
+        super().__init__(read_script(SCRIPT, "crew"), room.clock)
         self._death = death
 
     def start(self, deliver: Deliver) -> None:
@@ -65,14 +65,14 @@ class Mortal(ScriptAgent):
 
 
 def work(folder: Path, death: Death) -> None:
-    room = Caseroom(folder)
+    room = AnalysisWorld(folder)
     mortal = Mortal(room, death)
     roles = dict.fromkeys((*room.circuit.roles, HUMAN), mortal)
-    room.sit(CREW, TERMS, carriers=roles, statement=death.moment)
+    room.work_on(SCRIPT, TERMS, carriers=roles, statement=death.moment)
 
 
 def verdict(folder: Path) -> object:
-    room = Caseroom(folder)
+    room = AnalysisWorld(folder)
     rows = "select case_no, status, symptom_id, rca_id, decision from rca_cases order by 1"
     causes = "select case_no, attempt, title, defect_type, status from rcas order by 1, 2"
     return [
@@ -85,18 +85,21 @@ def verdict(folder: Path) -> object:
 
 def torn(folder: Path) -> list[str]:
     """What a death left that should not be: a decision without its effects, or effects alone."""
-    room = Caseroom(folder)
-    said = [fault.id for fault in room.faults()]
+    room = AnalysisWorld(folder)
+    result = [fault.id for fault in room.faults()]
     if room.rows(DECISIONS) != room.rows(EFFECTS):
-        said.append(f"{room.rows(DECISIONS)} decisions, {room.rows(EFFECTS)} effects")
-    return said
+        result.append(f"{room.rows(DECISIONS)} decisions, {room.rows(EFFECTS)} effects")
+    return result
 
 
 def main(home: Path, every: int) -> None:
     begun = home / "begun"
     begun.mkdir()
-    failures = [told("alpha", ANCHOR, class_name="Keel"), told("beta", ANCHOR, class_name="Keel")]
-    Caseroom(begun).take_in(launch(*failures, told("omega")))
+    failures = [
+        make_failure("alpha", ANCHOR, class_name="Keel"),
+        make_failure("beta", ANCHOR, class_name="Keel"),
+    ]
+    AnalysisWorld(begun).take_in(launch(*failures, make_failure("omega")))
     whole = copied(begun, "whole")
     life = Death()
     work(whole, life)
@@ -106,7 +109,7 @@ def main(home: Path, every: int) -> None:
         folder = copied(begun, str(moment))
         if in_a_process_of_its_own(lambda: work(folder, Death(moment))):  # noqa: B023
             wrong.append(f"{moment}: it did not die")
-        wrong += [f"{moment}: {said}" for said in torn(folder)]
+        wrong += [f"{moment}: {result}" for result in torn(folder)]
         in_a_process_of_its_own(lambda: work(folder, Death()))  # noqa: B023
         if verdict(folder) != expected:
             wrong.append(f"{moment}: {verdict(folder)}")

@@ -41,8 +41,8 @@ def run(folder: Path, heed: OnStep) -> None:
                 sha = note(folder, f"{task_id}-work", f"{tree.snapshot('Work').sha} {tree.base}")
         for task_id in ("one", "two"):
             merge(workspace, folder, task_id)
-        said = workspace.merge_branch.publish()
-        assert said.is_done, said.sentence
+        result = workspace.merge_branch.publish()
+        assert result.is_done, result.sentence
 
 
 def merge(workspace: DeliveryWorkspace, folder: Path, task_id: str) -> None:

@@ -19,7 +19,7 @@ from tests.world.world import World
 from interlock.agents.carrier import Ask, Deliver, Reply
 from interlock.agents.script import ScriptAgent, read_script
 
-CREW = """\
+SCRIPT = """\
 "*":
   write: {answer: {words: 5}}
   judge: {answer: {mark: 4}}
@@ -52,7 +52,7 @@ class Mortal:
     """A carrier around the script agent: each thing it does is a moment to die at."""
 
     def __init__(self, world: World, death: Death) -> None:
-        self._agent = ScriptAgent(read_script(CREW, "crew.yaml"), world.clock)
+        self._agent = ScriptAgent(read_script(SCRIPT, "crew.yaml"), world.clock)
         self._death = death
 
     def start(self, deliver: Deliver) -> None:

@@ -6,7 +6,7 @@ python forsaking.py TAG... : one agent for each tag.
 import asyncio
 import sys
 
-from tests.world.rogue import Ear, shell
+from tests.world.rogue import LineRecorder, shell
 
 from interlock.agents.cli.process import AgentProcess
 from interlock.agents.cli.timeouts import Timeouts
@@ -16,15 +16,15 @@ AGENT = "trap '' TERM; setsid sleep 300 & echo hello; exec sleep 300"
 
 
 async def main(tags: list[str]) -> None:
-    ears = [Ear() for _ in tags]
+    ears = [LineRecorder() for _ in tags]
     agents = [
         asyncio.create_task(
-            AgentProcess(shell(AGENT, tag=tag), Timeouts(), ear, SystemClock()).run()
+            AgentProcess(shell(AGENT, tag=tag), Timeouts(), recorder, SystemClock()).run()
         )
-        for tag, ear in zip(tags, ears, strict=True)
+        for tag, recorder in zip(tags, ears, strict=True)
     ]
-    for ear in ears:
-        await ear.hears(b"hello")
+    for recorder in ears:
+        await recorder.hears(b"hello")
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     await asyncio.gather(*agents)

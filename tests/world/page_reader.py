@@ -42,10 +42,10 @@ class Page(HTMLParser):
         self.parts.append(data)
 
     def _met(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, said))
-        if "id" in said:
-            self.ids.append(said["id"])
+        result = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, result))
+        if "id" in result:
+            self.ids.append(result["id"])
 
     def all(self, tag: str) -> list[dict[str, str]]:
         return [attrs for name, attrs in self.tags if name == tag]

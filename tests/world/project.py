@@ -54,9 +54,9 @@ class Project:
 
     def do(self, *words: str, code: int = 0) -> Any:
         """A command that ends by itself, in this process: what it says."""
-        said = World(self.folder).say(*words)
-        assert said.code == code, said.out + said.err
-        return json.loads(said.out) if "--json" in words else said.out + said.err
+        result = World(self.folder).say(*words)
+        assert result.code == code, result.out + result.err
+        return json.loads(result.out) if "--json" in words else result.out + result.err
 
     def run(self, *words: str) -> list[str]:
         return ["run", "trip.yaml", "--cases", "cases.jsonl", "--json", *words]

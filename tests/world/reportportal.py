@@ -247,8 +247,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault.kind == "odd":
             self._send(200, {"content": 3})
         else:
-            said = {"errorCode": 4000, "message": f"Refused, {TOKEN}."}
-            self._send(int(fault.kind), said, fault.headers)
+            result = {"errorCode": 4000, "message": f"Refused, {TOKEN}."}
+            self._send(int(fault.kind), result, fault.headers)
 
     def _send(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(body).encode()

@@ -215,7 +215,7 @@ ROGUES = {
 }
 
 
-class Ear:
+class LineRecorder:
     """A reader that keeps the first lines, and says what they mean."""
 
     def __init__(self, most: int = 1_000) -> None:

@@ -24,7 +24,7 @@ def main(db: Path) -> None:
         found = find_run(connection)
         circuit = World.circuit_of(found)
         agent = CommandAgent(AGENT, os.environ)
-        sitting = RunSession(
+        run_session = RunSession(
             connection,
             found,
             circuit,
@@ -34,8 +34,8 @@ def main(db: Path) -> None:
             parallel=2,
             wait_for_humans=True,
         )
-        status = asyncio.run(sitting.run())
-        by = sitting.stopped_by.name if sitting.stopped_by else "nobody"
+        status = asyncio.run(run_session.run())
+        by = run_session.stopped_by.name if run_session.stopped_by else "nobody"
         sys.stdout.write(f"{status} by {by}\n")
 
 

@@ -28,7 +28,7 @@ rules:
 otherwise: dropped
 """
 
-GOOD_CREW = """\
+GOOD_SCRIPT = """\
 "*":
   write: {answer: {words: 5}}
   judge: {answer: {mark: 4}}

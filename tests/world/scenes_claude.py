@@ -17,7 +17,7 @@ from tests.world.streams import Claude
 I, C = Claude.init(), Claude  # noqa: E741
 
 CLAUDE: Scenes = {
-    "a text answer": (Scene(events=[I, C.said(GOOD), C.result(GOOD)]), ACCEPT),
+    "a text answer": (Scene(events=[I, C.text_event(GOOD), C.result(GOOD)]), ACCEPT),
     "an answer in a fence": (
         Scene(events=[I, C.result(f"Here:\n```json\n{GOOD}\n```")]),
         ACCEPT,
@@ -29,7 +29,7 @@ CLAUDE: Scenes = {
         ),
     ),
     "an object in a message that was not the last": (
-        Scene(events=[I, C.said(GOOD), C.said("Done."), C.result("Done.")]),
+        Scene(events=[I, C.text_event(GOOD), C.text_event("Done."), C.result("Done.")]),
         unreadable("no JSON object"),
     ),
     "an object that only a tool printed": (
@@ -42,7 +42,7 @@ CLAUDE: Scenes = {
     ),
     "an object that only a sub-agent said": (
         Scene(
-            events=[I, {**C.said(GOOD), "parent_tool_use_id": "1"}, C.result("It said so.")],
+            events=[I, {**C.text_event(GOOD), "parent_tool_use_id": "1"}, C.result("It said so.")],
         ),
         unreadable("no JSON object"),
     ),
@@ -86,11 +86,11 @@ CLAUDE: Scenes = {
         accept("work was stopped: sleep 60"),
     ),
     "a second init and a second result": (
-        Scene(events=[I, C.result("first"), I, C.said(GOOD), C.result(GOOD)]),
+        Scene(events=[I, C.result("first"), I, C.text_event(GOOD), C.result(GOOD)]),
         ACCEPT,
     ),
     "a second init without a second result": (
-        Scene(events=[I, C.result(GOOD), I, C.said("more")]),
+        Scene(events=[I, C.result(GOOD), I, C.text_event("more")]),
         crash("it ended with exit code 0 and no result"),
     ),
     "TERM that only killed a tool, and a success after it": (
@@ -161,7 +161,9 @@ CLAUDE: Scenes = {
         crash("refused"),
     ),
     "a signal stands in the text of a run that ends with an error": (
-        Scene(events=[I, C.said(GOOD), *C.failed("The operation timed out.", "unknown")], code=1),
+        Scene(
+            events=[I, C.text_event(GOOD), *C.failed("The operation timed out.", "unknown")], code=1
+        ),
         crash("The operation timed out."),
     ),
     "429 for ever, no reset time": (

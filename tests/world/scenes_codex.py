@@ -17,32 +17,36 @@ from tests.world.streams import Codex
 B, X = Codex.begun(), Codex
 
 CODEX: Scenes = {
-    "a text answer": (Scene(events=[*B, X.said(GOOD), X.done()]), ACCEPT),
+    "a text answer": (Scene(events=[*B, X.text_event(GOOD), X.done()]), ACCEPT),
     "a warning item first": (
         Scene(
             events=[
                 *B,
                 X.completed("0", "error", message="Model metadata not found"),
-                X.said(GOOD),
+                X.text_event(GOOD),
                 X.done(),
             ]
         ),
         ACCEPT,
     ),
     "the last of two messages": (
-        Scene(events=[*B, X.said("No."), X.said(GOOD), X.done()]),
+        Scene(events=[*B, X.text_event("No."), X.text_event(GOOD), X.done()]),
         ACCEPT,
     ),
     "an object before the last message": (
-        Scene(events=[*B, X.said(GOOD), X.said("Done."), X.done()]),
+        Scene(events=[*B, X.text_event(GOOD), X.text_event("Done."), X.done()]),
         unreadable("no JSON object"),
     ),
     "an object in its reasoning": (
-        Scene(events=[*B, X.completed("1", "reasoning", text=GOOD), X.said("Yes."), X.done()]),
+        Scene(
+            events=[*B, X.completed("1", "reasoning", text=GOOD), X.text_event("Yes."), X.done()]
+        ),
         unreadable("no JSON object"),
     ),
     "an object that a command printed": (
-        Scene(events=[*B, X.completed("1", aggregated_output=GOOD), X.said("Yes."), X.done()]),
+        Scene(
+            events=[*B, X.completed("1", aggregated_output=GOOD), X.text_event("Yes."), X.done()]
+        ),
         unreadable("no JSON object"),
     ),
     "an object that a sub-agent said": (
@@ -50,7 +54,7 @@ CODEX: Scenes = {
             events=[
                 *B,
                 X.completed("1", "collab_tool_call", agents_states={"a": {"message": GOOD}}),
-                X.said("It said so."),
+                X.text_event("It said so."),
                 X.done(),
             ]
         ),
@@ -62,14 +66,14 @@ CODEX: Scenes = {
                 *B,
                 X.started("1"),
                 X.completed("1", status="failed", exit_code=3),
-                X.said(GOOD),
+                X.text_event(GOOD),
                 X.done(),
             ]
         ),
         ACCEPT,
     ),
     "work left open at the end": (
-        Scene(events=[*B, X.started("1"), X.said(GOOD), X.done()]),
+        Scene(events=[*B, X.started("1"), X.text_event(GOOD), X.done()]),
         crash("work was still open when the turn ended, and was killed"),
     ),
     "the model says nothing": (
@@ -81,18 +85,26 @@ CODEX: Scenes = {
             events=[
                 *B,
                 X.error("Reconnecting... 1/5 (stream disconnected)"),
-                X.said(GOOD),
+                X.text_event(GOOD),
                 X.done(),
             ]
         ),
         ACCEPT,
     ),
     "a message, a reconnect, and another": (
-        Scene(events=[*B, X.said("half"), X.error("Reconnecting... 1/5"), X.said(GOOD), X.done()]),
+        Scene(
+            events=[
+                *B,
+                X.text_event("half"),
+                X.error("Reconnecting... 1/5"),
+                X.text_event(GOOD),
+                X.done(),
+            ]
+        ),
         ACCEPT,
     ),
     "a message, a reconnect, and no other": (
-        Scene(events=[*B, X.said(GOOD), X.error("Reconnecting... 1/5"), X.done()]),
+        Scene(events=[*B, X.text_event(GOOD), X.error("Reconnecting... 1/5"), X.done()]),
         unreadable("without a final message"),
     ),
     "an MCP tool without approval": (
@@ -108,7 +120,7 @@ CODEX: Scenes = {
                         "message": "MCP tool call requires approval, but approval policy is never"
                     },
                 ),
-                X.said(GOOD),
+                X.text_event(GOOD),
                 X.done(),
             ]
         ),
@@ -130,7 +142,7 @@ CODEX: Scenes = {
         crash("the turn failed (We're currently experiencing high demand)"),
     ),
     "a message before the turn failed": (
-        Scene(events=[*B, X.said(GOOD), *X.failed("Selected model is at capacity.")], code=1),
+        Scene(events=[*B, X.text_event(GOOD), *X.failed("Selected model is at capacity.")], code=1),
         crash("the turn failed"),
     ),
     "TERM while it waits": (Scene(events=B, code=143, by="us"), crash("ended by us")),
@@ -139,7 +151,7 @@ CODEX: Scenes = {
         timeout("the clock 'silence' ended it"),
     ),
     "a message after our signal": (
-        Scene(events=B, late=[X.said(GOOD), X.done()], by="silence"),
+        Scene(events=B, late=[X.text_event(GOOD), X.done()], by="silence"),
         timeout("the clock 'silence'"),
     ),
     "it ends and says nothing": (Scene(events=B), crash("exit code 0 and no result")),

@@ -21,26 +21,28 @@ G = Gemini
 O = Opencode  # noqa: E741
 
 CURSOR: Scenes = {
-    "a text answer": (Scene(events=[I, U.said(GOOD), U.result(GOOD)]), ACCEPT),
+    "a text answer": (Scene(events=[I, U.text_event(GOOD), U.result(GOOD)]), ACCEPT),
     "a result that repeats every word": (
         Scene(
             events=[
                 I,
-                U.said("Let me see."),
+                U.text_event("Let me see."),
                 U.tool("1", "started"),
                 U.tool("1", "completed", success={}),
-                U.said(GOOD),
+                U.text_event(GOOD),
                 U.result(f"Let me see.{GOOD}"),
             ]
         ),
         ACCEPT,
     ),
     "words before a tool are not the last": (
-        Scene(events=[I, U.said(GOOD), U.tool("1", "started"), U.result(GOOD)]),
+        Scene(events=[I, U.text_event(GOOD), U.tool("1", "started"), U.result(GOOD)]),
         unreadable("without a final message"),
     ),
     "a tool that was rejected": (
-        Scene(events=[I, U.tool("1", "completed", rejected={}), U.said(GOOD), U.result(GOOD)]),
+        Scene(
+            events=[I, U.tool("1", "completed", rejected={}), U.text_event(GOOD), U.result(GOOD)]
+        ),
         accept("not allowed: shellToolCall"),
     ),
     "a result that is an error": (
@@ -56,7 +58,7 @@ CURSOR: Scenes = {
         limit("usage limit", until=NOW + 3600),
     ),
     "it does not exit": (
-        Scene(events=[I, U.said(GOOD), U.result(GOOD)], code=-9, by="after_result"),
+        Scene(events=[I, U.text_event(GOOD), U.result(GOOD)], code=-9, by="after_result"),
         accept("it did not exit after its result and was killed"),
     ),
     "it waits for a browser": (
@@ -73,17 +75,24 @@ CURSOR: Scenes = {
 
 GEMINI: Scenes = {
     "an answer in pieces": (
-        Scene(events=[G.init(), G.said('{"n":'), G.said(" 1}"), G.result()]),
+        Scene(events=[G.init(), G.text_event('{"n":'), G.text_event(" 1}"), G.result()]),
         ACCEPT,
     ),
     "words before a tool do not count": (
         Scene(
-            events=[G.init(), G.said("See:"), G.uses("1"), G.used("1"), G.said(GOOD), G.result()]
+            events=[
+                G.init(),
+                G.text_event("See:"),
+                G.uses("1"),
+                G.used("1"),
+                G.text_event(GOOD),
+                G.result(),
+            ]
         ),
         ACCEPT,
     ),
     "only words before a tool": (
-        Scene(events=[G.init(), G.said(GOOD), G.uses("1"), G.used("1"), G.result()]),
+        Scene(events=[G.init(), G.text_event(GOOD), G.uses("1"), G.used("1"), G.result()]),
         unreadable("without a final message"),
     ),
     "the prompt is no answer": (
@@ -96,7 +105,7 @@ GEMINI: Scenes = {
                 G.init(),
                 G.uses("1"),
                 G.used("1", status="error", error={"message": "Tool execution denied by policy."}),
-                G.said(GOOD),
+                G.text_event(GOOD),
                 G.result(),
             ]
         ),
@@ -107,7 +116,7 @@ GEMINI: Scenes = {
             events=[
                 G.init(),
                 {"type": "error", "severity": "warning", "message": "loop detected"},
-                G.said(GOOD),
+                G.text_event(GOOD),
                 G.result(),
             ]
         ),
@@ -155,22 +164,22 @@ GEMINI: Scenes = {
 
 START = Opencode.part("step_start", type="step-start")
 OPENCODE: Scenes = {
-    "a text answer": (Scene(events=[START, O.said(GOOD), O.finish()]), ACCEPT),
+    "a text answer": (Scene(events=[START, O.text_event(GOOD), O.finish()]), ACCEPT),
     "a tool, then the answer": (
         Scene(
-            events=[START, O.used(), O.finish("tool-calls"), START, O.said(GOOD), O.finish()],
+            events=[START, O.used(), O.finish("tool-calls"), START, O.text_event(GOOD), O.finish()],
         ),
         ACCEPT,
     ),
     "words of the step before do not count": (
-        Scene(events=[START, O.said(GOOD), O.finish("tool-calls"), START, O.finish()]),
+        Scene(events=[START, O.text_event(GOOD), O.finish("tool-calls"), START, O.finish()]),
         unreadable("without a final message"),
     ),
     "a permission that asks ends it, exit 0": (
         Scene(
             events=[
                 START,
-                O.said(GOOD),
+                O.text_event(GOOD),
                 "! permission requested: bash (touch x); auto-rejecting",
                 O.used("error", error="The user rejected permission to use this tool call."),
                 O.finish("tool-calls"),
@@ -179,7 +188,7 @@ OPENCODE: Scenes = {
         crash("exit code 0 and no result", "not allowed: bash"),
     ),
     "cut off at the model's limit": (
-        Scene(events=[START, O.said('{"n":'), O.finish("length")]),
+        Scene(events=[START, O.text_event('{"n":'), O.finish("length")]),
         unreadable("cut off"),
     ),
     "a limit": (
@@ -187,7 +196,7 @@ OPENCODE: Scenes = {
         limit("Too Many Requests", until=NOW + 90),
     ),
     "another error": (
-        Scene(events=[START, O.said(GOOD), O.failed("no such model")], code=1),
+        Scene(events=[START, O.text_event(GOOD), O.failed("no such model")], code=1),
         crash("it ended with an error (no such model)"),
     ),
     "ended by us": (Scene(events=[START], code=143, by="us"), crash("ended by us")),
@@ -197,25 +206,25 @@ OPENCODE: Scenes = {
 }
 
 COPILOT: Scenes = {
-    "a text answer": (Scene(events=[P.said(GOOD), P.result()]), ACCEPT),
+    "a text answer": (Scene(events=[P.text_event(GOOD), P.result()]), ACCEPT),
     "a tool, then the answer": (
         Scene(
             events=[
-                P.said(GOOD, "1"),
+                P.text_event(GOOD, "1"),
                 P.event("tool.execution_start", toolCallId="1", toolName="bash"),
                 P.event("tool.execution_complete", toolCallId="1", success=True),
-                P.said(GOOD),
+                P.text_event(GOOD),
                 P.result(),
             ]
         ),
         ACCEPT,
     ),
     "words beside a tool call do not count": (
-        Scene(events=[P.said(GOOD, "1"), P.result()]),
+        Scene(events=[P.text_event(GOOD, "1"), P.result()]),
         unreadable("without a final message"),
     ),
     "words of a sub-agent do not count": (
-        Scene(events=[P.said(GOOD, parentToolCallId="1"), P.result()]),
+        Scene(events=[P.text_event(GOOD, parentToolCallId="1"), P.result()]),
         unreadable("without a final message"),
     ),
     "a tool that is denied": (
@@ -227,7 +236,7 @@ COPILOT: Scenes = {
                     success=False,
                     error={"code": "denied", "message": "Permission denied"},
                 ),
-                P.said(GOOD),
+                P.text_event(GOOD),
                 P.result(),
             ]
         ),
@@ -237,7 +246,7 @@ COPILOT: Scenes = {
         Scene(
             events=[
                 P.event("session.mcp_servers_loaded", servers=[{"name": "a", "status": "failed"}]),
-                P.said(GOOD),
+                P.text_event(GOOD),
                 P.result(),
             ]
         ),
@@ -245,7 +254,7 @@ COPILOT: Scenes = {
     ),
     "an abort, and a result with exit code 0": (
         Scene(
-            events=[P.said(GOOD), P.event("abort", reason="user_initiated"), P.result()],
+            events=[P.text_event(GOOD), P.event("abort", reason="user_initiated"), P.result()],
         ),
         crash("it ended with an error (the turn was aborted)"),
     ),
@@ -270,8 +279,8 @@ COPILOT: Scenes = {
     ),
     "ended by us": (Scene(events=[], code=143, by="us"), crash("ended by us")),
     "silent": (Scene(events=[P.event("assistant.turn_start")], by="silence"), timeout("'silence'")),
-    "nothing at all": (Scene(events=[P.said("x")]), crash("exit code 0 and no result")),
-    "a bad exit": (Scene(events=[P.said("x")], code=7), crash("(exit code 7)")),
+    "nothing at all": (Scene(events=[P.text_event("x")]), crash("exit code 0 and no result")),
+    "a bad exit": (Scene(events=[P.text_event("x")], code=7), crash("(exit code 7)")),
 }
 
 AIDER: Scenes = {

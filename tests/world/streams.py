@@ -15,7 +15,7 @@ class Claude:
         return {"type": "system", "subtype": "init", "session_id": session_id, **more}
 
     @staticmethod
-    def said(text: str, **more: Any) -> Event:
+    def text_event(text: str, **more: Any) -> Event:
         message = {"id": "m", "content": [{"type": "text", "text": text}]}
         return {"type": "assistant", "message": message, "parent_tool_use_id": None, **more}
 
@@ -44,7 +44,7 @@ class Claude:
     def failed(text: str, error: str, status: int | None = None, **more: Any) -> list[Event]:
         """A synthetic message, and a result that is called a success."""
         end = Claude.result(text, is_error=True, api_error_status=status, **more)
-        return [Claude.said(text, error=error), end]
+        return [Claude.text_event(text, error=error), end]
 
     @staticmethod
     def limited(status: str, resets_at: int | None) -> Event:
@@ -73,7 +73,7 @@ class Codex:
         return {"type": "item.completed", "item": {"id": item_id, "type": kind, **more}}
 
     @staticmethod
-    def said(text: str, item_id: str = "m") -> Event:
+    def text_event(text: str, item_id: str = "m") -> Event:
         return Codex.completed(item_id, "agent_message", text=text)
 
     @staticmethod
@@ -94,7 +94,7 @@ class Cursor:
     """Cursor's stream-json."""
 
     init = Claude.init
-    said = Claude.said
+    text_event = Claude.text_event
 
     @staticmethod
     def tool(call_id: str, subtype: str, **result: Any) -> Event:
@@ -115,7 +115,7 @@ class Gemini:
         return {"type": "init", "session_id": session_id, "model": "auto"}
 
     @staticmethod
-    def said(text: str) -> Event:
+    def text_event(text: str) -> Event:
         return {"type": "message", "role": "assistant", "content": text, "delta": True}
 
     @staticmethod
@@ -143,7 +143,7 @@ class Opencode:
         return {"type": kind, "timestamp": 1, "sessionID": "ses_1", "part": part}
 
     @staticmethod
-    def said(text: str) -> Event:
+    def text_event(text: str) -> Event:
         return Opencode.part("text", messageID="m", type="text", text=text)
 
     @staticmethod
@@ -169,7 +169,7 @@ class Copilot:
         return {"type": kind, "data": data, "id": "1"}
 
     @staticmethod
-    def said(text: str, *tools: str, **more: Any) -> Event:
+    def text_event(text: str, *tools: str, **more: Any) -> Event:
         asked = [{"toolCallId": tool} for tool in tools]
         return Copilot.event(
             "assistant.message", messageId="m", content=text, toolRequests=asked, **more

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection
 from tests.world.clock import FakeClock, drive
-from tests.world.sample_circuit import GOOD_CREW, PAPER
+from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.human import HumanAnswer, HumanCarrier, write_answer
@@ -96,7 +96,7 @@ class World:
 
     def work(
         self,
-        crew: str = GOOD_CREW,
+        helpers: str = GOOD_SCRIPT,
         *,
         run_id: int = 1,
         budget: Budget | str | None = None,
@@ -113,7 +113,7 @@ class World:
     ) -> RunStatus:
         """One session. With `inbox`, questions go to a human, else to the script too;
         `statement` is told everything that SQLite is about to run, `pages` are all it has."""
-        agent = ScriptAgent(read_script(crew, "crew.yaml"), self.clock)
+        agent = ScriptAgent(read_script(helpers, "crew.yaml"), self.clock)
         crews: dict[str, Carrier] = dict.fromkeys(self.circuit.roles, agent)
         if inbox:
             crews[HUMAN] = HumanCarrier(self.answers, self.clock)

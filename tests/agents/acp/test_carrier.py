@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.world.acp_agents import crew, noted, place_of, reply_of
+from tests.world.acp_agents import make_acp_agent, noted, place_of, reply_of
 from tests.world.carrier_bench import ask
 
 from interlock.agents.carrier import Reply
@@ -13,16 +13,16 @@ from interlock.engine.case import Usage
 
 async def test_the_final_message_is_the_answer(tmp_path: Path) -> None:
     question = ask(7, "A prompt: ü 🚂\n")
-    assert await reply_of(crew(tmp_path, "answers"), question) == Reply(7, b'{"n":7}')
+    assert await reply_of(make_acp_agent(tmp_path, "answers"), question) == Reply(7, b'{"n":7}')
     assert noted(tmp_path, "prompt")[0] == "A prompt: ü 🚂"
 
 
 async def test_words_before_a_tool_call_and_thoughts_are_no_answer(tmp_path: Path) -> None:
-    assert await reply_of(crew(tmp_path, "thinks-aloud")) == Reply(1, b'{"n":1}')
+    assert await reply_of(make_acp_agent(tmp_path, "thinks-aloud")) == Reply(1, b'{"n":1}')
 
 
 async def test_what_it_cost_as_far_as_it_says(tmp_path: Path) -> None:
-    found = await reply_of(crew(tmp_path, "bills"))
+    found = await reply_of(make_acp_agent(tmp_path, "bills"))
     assert found == Reply(1, b'{"n":1}', usage=Usage(tokens=120))
 
 
@@ -63,12 +63,14 @@ async def test_what_it_cost_as_far_as_it_says(tmp_path: Path) -> None:
 async def test_turns_without_an_answer(
     tmp_path: Path, scene: str, failure: str, reason: str
 ) -> None:
-    found = await reply_of(crew(tmp_path, scene))
+    found = await reply_of(make_acp_agent(tmp_path, scene))
     assert found == Reply(1, failure=failure, reason=reason)
 
 
 async def test_it_works_in_a_folder_of_its_own_with_a_clean_environment(tmp_path: Path) -> None:
-    agent = crew(tmp_path, "answers", HOME="/none", AWS_SECRET_ACCESS_KEY="secret", LANG="C.UTF-8")
+    agent = make_acp_agent(
+        tmp_path, "answers", HOME="/none", AWS_SECRET_ACCESS_KEY="secret", LANG="C.UTF-8"
+    )
     await reply_of(agent, ask(4))
     assert noted(tmp_path, "sessions") == [f"new {place_of(tmp_path)}"]
     (found,) = noted(tmp_path, "environment")
@@ -79,7 +81,7 @@ async def test_it_works_in_a_folder_of_its_own_with_a_clean_environment(tmp_path
 
 
 async def test_it_is_offered_neither_files_nor_terminals(tmp_path: Path) -> None:
-    await reply_of(crew(tmp_path, "answers"))
+    await reply_of(make_acp_agent(tmp_path, "answers"))
     (found,) = noted(tmp_path, "capabilities")
     offered = json.loads(found)
     assert offered["fs"] == {"readTextFile": False, "writeTextFile": False, "_meta": None}

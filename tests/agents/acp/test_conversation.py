@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.world.acp_agents import ROGUE, crew, noted, place_of, reply_of
+from tests.world.acp_agents import ROGUE, make_acp_agent, noted, place_of, reply_of
 from tests.world.carrier_bench import Bench, appears, ask
 
 from interlock.agents.acp.carrier import AcpAgent
@@ -33,28 +33,28 @@ def place(folder: Path, agent: AcpAgent) -> WorkFolder:
 async def test_the_session_is_loaded_where_it_can_be(
     tmp_path: Path, scene: str, resume: bool, sessions: list[str]
 ) -> None:
-    agent = crew(tmp_path, scene, terms=AcpSettings(resume=resume))
+    agent = make_acp_agent(tmp_path, scene, terms=AcpSettings(resume=resume))
     place(tmp_path, agent).keep_session(Session("s-0", str(place_of(tmp_path))))
     assert await reply_of(agent) == GOOD
     assert [each.split(" /")[0] for each in noted(tmp_path, "sessions")] == sessions
 
 
 async def test_a_session_of_another_folder_is_not_loaded(tmp_path: Path) -> None:
-    agent = crew(tmp_path, "load")
+    agent = make_acp_agent(tmp_path, "load")
     place(tmp_path, agent).keep_session(Session("s-0", "/elsewhere"))
     assert await reply_of(agent) == GOOD
     assert noted(tmp_path, "sessions") == [f"new {place_of(tmp_path)}"]
 
 
 async def test_it_may_work_in_the_project(tmp_path: Path) -> None:
-    await reply_of(crew(tmp_path, "answers", terms=AcpSettings(folder="project")))
+    await reply_of(make_acp_agent(tmp_path, "answers", terms=AcpSettings(folder="project")))
     assert noted(tmp_path, "sessions") == [f"new {tmp_path}"]
 
 
 async def test_a_session_is_kept_for_the_next_attempt_and_after_an_end_from_outside(
     tmp_path: Path,
 ) -> None:
-    agent = crew(tmp_path, "hangs")
+    agent = make_acp_agent(tmp_path, "hangs")
     kept = place(tmp_path, agent)
     async with Bench(agent) as bench:
         bench.carrier.send([ask()])
@@ -65,13 +65,13 @@ async def test_a_session_is_kept_for_the_next_attempt_and_after_an_end_from_outs
 
 @pytest.mark.parametrize("scene", ["bad_stop", "exits_in_the_middle", "huge_answer"])
 async def test_a_session_that_failed_is_forgotten(tmp_path: Path, scene: str) -> None:
-    agent = crew(tmp_path, scene, ROGUE)
+    agent = make_acp_agent(tmp_path, scene, ROGUE)
     assert (await reply_of(agent)).failure
     assert place(tmp_path, agent).read_session() is None
 
 
 async def test_a_turn_that_is_not_needed_any_more_is_cancelled(tmp_path: Path) -> None:
-    async with Bench(crew(tmp_path, "hangs")) as bench:
+    async with Bench(make_acp_agent(tmp_path, "hangs")) as bench:
         bench.carrier.send([ask()])
         await appears(tmp_path / "notes" / "pid")
         bench.carrier.settle(1)

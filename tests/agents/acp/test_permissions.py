@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.world.acp_agents import ROGUE, crew, reply_of
+from tests.world.acp_agents import ROGUE, make_acp_agent, reply_of
 from tests.world.carrier_bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
@@ -41,7 +41,7 @@ def asking(
     desk = PermissionBroker(QueryBroker(folder / "queries"), desk_clock or clock, 600.0)
     terms = AcpSettings(Policy(**policy))
     words = json.dumps(wish)
-    return crew(folder, "asks", clock=clock, terms=terms, desk=desk, WISH=words)
+    return make_acp_agent(folder, "asks", clock=clock, terms=terms, desk=desk, WISH=words)
 
 
 def chose(option: str) -> Reply:
@@ -129,7 +129,7 @@ async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> 
 
 
 async def test_without_a_desk_nobody_can_say_yes(tmp_path: Path) -> None:
-    agent = crew(tmp_path, "asks", WISH=json.dumps(RUN))
+    agent = make_acp_agent(tmp_path, "asks", WISH=json.dumps(RUN))
     assert await reply_of(agent) == chose("no")
 
 
@@ -163,7 +163,7 @@ async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path)
 async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -> None:
     clock = SystemClock()
     desk = PermissionBroker(QueryBroker(tmp_path / "queries"), clock, 600.0)
-    agent = crew(tmp_path, "permission_flood", ROGUE, clock, desk=desk)
+    agent = make_acp_agent(tmp_path, "permission_flood", ROGUE, clock, desk=desk)
     found = await reply_of(agent)
     assert found.reason == "it asked for permission more than 200 times"
     asked = [each.name for each in (tmp_path / "queries").iterdir() if "reply" not in each.name]

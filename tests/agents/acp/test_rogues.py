@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.world.acp_agents import ROGUE, WORKSPACE, crew, noted, reply_of, station
+from tests.world.acp_agents import ROGUE, WORKSPACE, make_acp_agent, noted, reply_of, station
 from tests.world.carrier_bench import Bench, appears, ask, gone
 from tests.world.clock import FakeClock
 
@@ -24,7 +24,7 @@ def crashed(reason: str) -> Reply:
 
 
 def rogue(folder: Path, scene: str, clock: FakeClock | None = None) -> AcpAgent:
-    return crew(folder, scene, ROGUE, clock)
+    return make_acp_agent(folder, scene, ROGUE, clock)
 
 
 def left_over() -> list[int]:
@@ -132,7 +132,7 @@ async def test_wishes_that_cannot_be_read_get_an_error_and_never_a_yes(tmp_path:
 async def test_clocks(tmp_path: Path, scene: str, reason: str, at: float) -> None:
     clock = FakeClock()
     began = clock.time
-    async with Bench(crew(tmp_path, scene, ROGUE, clock), clock) as bench:
+    async with Bench(make_acp_agent(tmp_path, scene, ROGUE, clock), clock) as bench:
         bench.carrier.send([ask(prompt="x" * 1_000_000)])
         pid = int(await appears(tmp_path / "notes" / "pid"))
         for _ in range(100):  # what it said before is in the pipe, and is heard

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.acp_agents import crew, noted, reply_of
+from tests.world.acp_agents import make_acp_agent, noted, reply_of
 
 from interlock.agents.acp.conversation import LARGEST_FILE, read_text, write_text
 from interlock.agents.acp.settings import AcpSettings
@@ -146,7 +146,7 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
 async def test_only_what_the_terms_allow(tmp_path: Path, files: str, told: list[str]) -> None:
     wish = [["write", "HERE/a"], ["read", "HERE/a"], ["write", "/tmp/x"], ["read", "/etc/passwd"]]
     terms = AcpSettings(files=files)  # type: ignore[arg-type]
-    found = await reply_of(crew(tmp_path, "files", terms=terms, WISH=json.dumps(wish)))
+    found = await reply_of(make_acp_agent(tmp_path, "files", terms=terms, WISH=json.dumps(wish)))
     assert json.loads(found.content) == {"told": told}
     (offered,) = noted(tmp_path, "capabilities")
     shared = {"readTextFile": files != "none", "writeTextFile": files == "write", "_meta": None}

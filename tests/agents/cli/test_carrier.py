@@ -24,7 +24,7 @@ from interlock.engine.case import Usage
 from interlock.system.clock import SystemClock
 
 GOOD = '{"n":1}'
-ANSWER = say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD))
+ANSWER = say(Claude.init(), Claude.text_event(GOOD), Claude.result(GOOD))
 QUICK = {"grace": 0.3}
 
 
@@ -160,8 +160,8 @@ async def test_a_session_whose_name_is_odd_is_not_used(tmp_path: Path, name: str
 
 async def test_codex_resumes_with_other_flags_and_counts_its_thread(tmp_path: Path) -> None:
     scenes = [
-        say(*Codex.begun("th-1"), Codex.said("No."), Codex.done(10)),
-        say(*Codex.begun("th-1"), Codex.said(GOOD), Codex.done(25)),
+        say(*Codex.begun("th-1"), Codex.text_event("No."), Codex.done(10)),
+        say(*Codex.begun("th-1"), Codex.text_event(GOOD), Codex.done(25)),
     ]
     fake = FakeCli(tmp_path, *scenes)
     found = await replies(carrier(tmp_path, fake, "codex"), ask(), second())
@@ -175,7 +175,7 @@ async def test_codex_resumes_with_other_flags_and_counts_its_thread(tmp_path: Pa
 
 
 async def test_a_long_prompt_goes_by_file_where_words_are_short(tmp_path: Path) -> None:
-    fake = FakeCli(tmp_path, say(Claude.init(), Claude.said(GOOD), Claude.result(GOOD)))
+    fake = FakeCli(tmp_path, say(Claude.init(), Claude.text_event(GOOD), Claude.result(GOOD)))
     prompt = "x" * 200_000
     await replies(carrier(tmp_path, fake, "cursor"), ask(prompt=prompt))
     [call] = fake.calls()
@@ -260,7 +260,7 @@ async def test_settled_in_the_moment_it_was_sent(tmp_path: Path) -> None:
 
 
 async def test_an_abort_that_looks_like_success(tmp_path: Path) -> None:
-    scene = say(Copilot.said(GOOD), Copilot.event("abort"), Copilot.result())
+    scene = say(Copilot.text_event(GOOD), Copilot.event("abort"), Copilot.result())
     found = await reply_of(tmp_path, scene, "copilot")
     assert (found.failure, found.content) == ("crash", b"")
 

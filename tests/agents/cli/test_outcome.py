@@ -158,7 +158,7 @@ def test_events_after_our_signal_change_nothing() -> None:
         "claude",
         Scene(
             events=[I, C.result(GOOD)],
-            late=[I, C.said("no"), C.result("no", total_cost_usd=9.0), C.init("other")],
+            late=[I, C.text_event("no"), C.result("no", total_cost_usd=9.0), C.init("other")],
         ),
     )
     end = ended(Scene(events=[]))
@@ -202,11 +202,11 @@ BILLS: dict[str, tuple[str, list[Event], tuple[int, float, bool]]] = {
         [C.result("a", total_cost_usd=0.1), I, C.result(GOOD, total_cost_usd=0.3)],
         (0, 0.3, False),
     ),
-    "codex counts its thread": ("codex", [*B, X.said(GOOD), X.done(30)], (30, 0.0, True)),
+    "codex counts its thread": ("codex", [*B, X.text_event(GOOD), X.done(30)], (30, 0.0, True)),
     "gemini": ("gemini", [G.result()], (10, 0.0, False)),
     "opencode adds its steps up": (
         "opencode",
-        [START, O.finish("tool-calls"), START, O.said(GOOD), O.finish()],
+        [START, O.finish("tool-calls"), START, O.text_event(GOOD), O.finish()],
         (30, 1.0, False),
     ),
     "odd numbers": (

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from tests.world.carrier_bench import appears, gone, noted
 from tests.world.leaping_clock import LeapClock
-from tests.world.rogue import ROGUES, Ear, Rogue, new_tag, shell, start, tagged
+from tests.world.rogue import ROGUES, LineRecorder, Rogue, new_tag, shell, start, tagged
 
 from interlock.agents.cli.health import AgentHealth
 from interlock.agents.cli.ownership import TAGS
@@ -36,13 +36,13 @@ PATIENT = Timeouts(grace=1.0)
 
 @pytest.mark.parametrize("rogue", ROGUES.values(), ids=ROGUES)
 async def test_rogues(rogue: Rogue) -> None:
-    ear = Ear()
+    recorder = LineRecorder()
     what = start(*rogue.argv)
-    ended = await AgentProcess(what, rogue.clocks, ear, SystemClock()).run()
+    ended = await AgentProcess(what, rogue.clocks, recorder, SystemClock()).run()
     assert ended.by == rogue.by
     assert ended.exit_code in rogue.exit_codes
-    assert tuple(ear.words[: len(rogue.words)]) == rogue.words
-    assert tuple(ear.late)[: len(rogue.late)] == rogue.late
+    assert tuple(recorder.words[: len(rogue.words)]) == rogue.words
+    assert tuple(recorder.late)[: len(rogue.late)] == rogue.late
     assert rogue.left in (-1, len(ended.left)), ended.left
     assert (ended.signalled_at is None) == (rogue.by == "itself" and not rogue.left)
     assert ended.remaining == ()
@@ -51,9 +51,11 @@ async def test_rogues(rogue: Rogue) -> None:
 
 async def run(
     command: str, clocks: Timeouts = PATIENT, stdin: bytes = b""
-) -> tuple[ProcessEnd, Ear]:
-    ear = Ear()
-    return await AgentProcess(shell(command, stdin), clocks, ear, SystemClock()).run(), ear
+) -> tuple[ProcessEnd, LineRecorder]:
+    recorder = LineRecorder()
+    return await AgentProcess(
+        shell(command, stdin), clocks, recorder, SystemClock()
+    ).run(), recorder
 
 
 async def test_all_facts_are_told() -> None:
@@ -76,49 +78,49 @@ async def test_what_it_was_in_the_moment_before_is_told() -> None:
 
 async def test_lines_come_as_they_are() -> None:
     command = r"printf 'a\000b\n\377\376\n\033[31mred\033[0m\n\r\n\nx\r\nend'"
-    _, ear = await run(command)
+    _, recorder = await run(command)
     texts = [b"a\0b", b"\xff\xfe", b"\x1b[31mred\x1b[0m", b"", b"", b"x"]
-    assert ear.lines == [*map(OutputLine, texts), OutputLine(b"end", half=True)]
+    assert recorder.lines == [*map(OutputLine, texts), OutputLine(b"end", half=True)]
 
 
 async def test_its_session_is_its_own_and_the_environment_too() -> None:
     what = shell("ps -o pid=,pgid=,sid= -p $$; env | sort")
-    ear = Ear()
-    await AgentProcess(what, PATIENT, ear, SystemClock()).run()
-    pid, group, session = ear.words[0].split()
+    recorder = LineRecorder()
+    await AgentProcess(what, PATIENT, recorder, SystemClock()).run()
+    pid, group, session = recorder.words[0].split()
     assert pid == group == session != str(os.getsid(0)).encode()
-    names = {word.partition(b"=")[0] for word in ear.words[1:]}
+    names = {word.partition(b"=")[0] for word in recorder.words[1:]}
     ours = {b"INTERLOCK_TAG", b"INTERLOCK_OWNER"}
     assert names - {b"PWD", b"_", b"OLDPWD", b"SHLVL"} == {b"PATH", b"HOME", *ours}
-    assert f"INTERLOCK_TAG={what.tag}".encode() in ear.words
+    assert f"INTERLOCK_TAG={what.tag}".encode() in recorder.words
 
 
 async def test_its_tag_is_handed_down_with_those_above(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_TAG", "w:1:2:outer")
     monkeypatch.setenv("INTERLOCK_TAGS_ABOVE", "w:1:1:outermost")
-    _, ear = await run('echo "$INTERLOCK_TAGS_ABOVE"')
-    assert ear.words == [b"w:1:1:outermost w:1:2:outer"]
+    _, recorder = await run('echo "$INTERLOCK_TAGS_ABOVE"')
+    assert recorder.words == [b"w:1:1:outermost w:1:2:outer"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 300_000, 20_000_000])
 async def test_the_prompt_comes_whole_and_is_closed(size: int) -> None:
-    _, ear = await run("wc -c", stdin=b"x" * size)
-    assert ear.words == [str(size).encode()]
+    _, recorder = await run("wc -c", stdin=b"x" * size)
+    assert recorder.words == [str(size).encode()]
 
 
 @pytest.mark.parametrize("command", ["echo ok", "exec <&-; echo ok", "head -c 1 >&2; echo ok"])
 async def test_a_prompt_that_is_not_read_is_no_fault(command: str) -> None:
-    ended, ear = await run(command, stdin=b"x" * 20_000_000)
-    assert (ended.by, ended.exit_code, ear.words) == ("itself", 0, [b"ok"])
+    ended, recorder = await run(command, stdin=b"x" * 20_000_000)
+    assert (ended.by, ended.exit_code, recorder.words) == ("itself", 0, [b"ok"])
 
 
 async def test_gigabytes_are_heard_and_not_kept() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ended, ear = await run("head -c 300000000 /dev/zero; echo; echo result")
+    ended, recorder = await run("head -c 300000000 /dev/zero; echo; echo result")
     assert ended.stdout_bytes == 300_000_000 + len("\nresult\n")
     assert (ended.lines, ended.cut_lines) == (2, 1)
-    assert ear.lines[0].cut
-    assert ear.words[1] == b"result"
+    assert recorder.lines[0].cut
+    assert recorder.words[1] == b"result"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60_000
 
 
@@ -141,7 +143,7 @@ async def test_the_end_of_stderr_is_kept() -> None:
 async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: str) -> None:
     what = msgspec.structs.replace(start(*argv), cwd=Path(folder))
     with pytest.raises(SourceError) as error:
-        await AgentProcess(what, PATIENT, Ear(), SystemClock()).run()
+        await AgentProcess(what, PATIENT, LineRecorder(), SystemClock()).run()
     assert str(error.value) == why
 
 
@@ -149,7 +151,7 @@ async def test_what_cannot_be_started(argv: tuple[str, ...], folder: str, why: s
 async def test_a_tag_that_is_none(tag: str) -> None:
     what = msgspec.structs.replace(shell("true"), tag=tag)
     with pytest.raises(SourceError, match="write workspace:run:dispatch:nonce"):
-        await AgentProcess(what, PATIENT, Ear(), SystemClock()).run()
+        await AgentProcess(what, PATIENT, LineRecorder(), SystemClock()).run()
 
 
 DAEMON = """
@@ -170,18 +172,18 @@ os.read(done, 1)
 
 async def test_a_daemon_that_shed_everything_is_ended_with_its_agent() -> None:
     """No tag, no environment, a session of its own, and init for a parent; its agent exits."""
-    ear, what = Ear(), start(sys.executable, "-c", DAEMON)
-    ended = await AgentProcess(what, PATIENT, ear, SystemClock()).run()
+    recorder, what = LineRecorder(), start(sys.executable, "-c", DAEMON)
+    ended = await AgentProcess(what, PATIENT, recorder, SystemClock()).run()
     assert (ended.by, ended.exit_code) == ("itself", 0)
     assert [each.name for each in ended.left] == ["sleep"]
     assert ended.remaining == ()
 
 
 async def test_stopped_by_us() -> None:
-    ear, what = Ear(), shell("echo hello; setsid sleep 300 & exec sleep 300")
-    agent = AgentProcess(what, PATIENT, ear, SystemClock())
+    recorder, what = LineRecorder(), shell("echo hello; setsid sleep 300 & exec sleep 300")
+    agent = AgentProcess(what, PATIENT, recorder, SystemClock())
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"hello")
+    await recorder.hears(b"hello")
     agent.stop()
     agent.stop()
     ended = await task
@@ -191,7 +193,7 @@ async def test_stopped_by_us() -> None:
 
 
 async def test_stopped_before_it_was_started() -> None:
-    agent = AgentProcess(start("/nosuch"), PATIENT, Ear(), SystemClock())
+    agent = AgentProcess(start("/nosuch"), PATIENT, LineRecorder(), SystemClock())
     agent.stop()
     ended = await agent.run()
     assert (ended.by, ended.exit_code, ended.last.word) == ("us", None, "dead")
@@ -199,9 +201,11 @@ async def test_stopped_before_it_was_started() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_cancelled_it_ends_the_agent_first(times: int) -> None:
-    ear, what = Ear(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
-    task = asyncio.create_task(AgentProcess(what, Timeouts(grace=0.05), ear, SystemClock()).run())
-    await ear.hears(b"hello")
+    recorder, what = LineRecorder(), shell("trap '' TERM; echo hello; while :; do sleep 300; done")
+    task = asyncio.create_task(
+        AgentProcess(what, Timeouts(grace=0.05), recorder, SystemClock()).run()
+    )
+    await recorder.hears(b"hello")
     for _ in range(times):
         task.cancel()
         await asyncio.sleep(0)
@@ -232,11 +236,11 @@ async def test_a_reader_may_stop_it() -> None:
 
 
 async def test_standing_while_it_runs(tmp_path: Path) -> None:
-    ear = Ear()
-    agent = AgentProcess(shell("echo tool 1; sleep 300 & wait"), PATIENT, ear, SystemClock())
+    recorder = LineRecorder()
+    agent = AgentProcess(shell("echo tool 1; sleep 300 & wait"), PATIENT, recorder, SystemClock())
     assert agent.read_health().word == "dead"
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"tool 1")
+    await recorder.hears(b"tool 1")
     found = agent.read_health(list_processes(TAGS))
     assert found.word == "working"
     assert "tool 1 is open for 0 s" in found.reasons
@@ -255,10 +259,12 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
         "    os.execve('/bin/sh', ['sh', '-c', f'echo $$ > {sys.argv[1]}; exec sleep 300'], {})\n"
         "sys.stdin.read(); print('hello', flush=True); sys.stdin.close(); time.sleep(300)\n"
     )
-    ear = Ear()
-    agent = AgentProcess(start(sys.executable, "-c", code, str(note)), PATIENT, ear, SystemClock())
+    recorder = LineRecorder()
+    agent = AgentProcess(
+        start(sys.executable, "-c", code, str(note)), PATIENT, recorder, SystemClock()
+    )
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"hello")
+    await recorder.hears(b"hello")
     pid = int(await appears(note))
     agent.read_health()
     assert agent.process is not None
@@ -270,17 +276,17 @@ async def test_one_that_was_seen_stays_known_without_tag_and_parents(tmp_path: P
 
 async def test_many_at_once_share_their_looks() -> None:
     tags = [new_tag() for _ in range(30)]
-    ears = [Ear() for _ in tags]
+    ears = [LineRecorder() for _ in tags]
     snapshot = ProcessSnapshot(TAGS)
     starts = [shell("setsid sleep 300 & echo result", tag=tag) for tag in tags]
     found = await asyncio.gather(
         *(
-            AgentProcess(what, PATIENT, ear, SystemClock(), snapshot=snapshot).run()
-            for what, ear in zip(starts, ears, strict=True)
+            AgentProcess(what, PATIENT, recorder, SystemClock(), snapshot=snapshot).run()
+            for what, recorder in zip(starts, ears, strict=True)
         )
     )
     assert {(ended.by, ended.exit_code, len(ended.left)) for ended in found} == {("itself", 0, 1)}
-    assert [ear.words for ear in ears] == [[b"result"]] * 30
+    assert [recorder.words for recorder in ears] == [[b"result"]] * 30
     assert [tag for tag in tags if tagged(tag)] == []
 
 
@@ -293,26 +299,26 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 async def test_what_was_said_in_time_counts_although_we_were_busy(tmp_path: Path) -> None:
-    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    recorder, clock, note = LineRecorder(), LeapClock(), tmp_path / "note"
     what = shell(f"echo hello; until [ -e {note}.go ]; do :; done; echo more; echo 1 > {note}; cat")
     clocks = Timeouts(silence=1_000, wall=100_000)
-    agent = AgentProcess(msgspec.structs.replace(what, stdin=b""), clocks, ear, clock)
+    agent = AgentProcess(msgspec.structs.replace(what, stdin=b""), clocks, recorder, clock)
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"hello")
+    await recorder.hears(b"hello")
     tmp_path.joinpath("note.go").touch()
     until(lambda: noted(note) == "1")
-    assert ear.words == [b"hello"]
+    assert recorder.words == [b"hello"]
     clock.leap(1_001)
-    assert ear.words == [b"hello", b"more"]
+    assert recorder.words == [b"hello", b"more"]
     assert (await task).by == "itself"
 
 
 async def test_one_that_exited_in_time_was_not_ended_by_a_clock(tmp_path: Path) -> None:
-    ear, clock, note = Ear(), LeapClock(), tmp_path / "note"
+    recorder, clock, note = LineRecorder(), LeapClock(), tmp_path / "note"
     what = shell(f"echo hello; until [ -e {note} ]; do :; done; exit 3")
-    agent = AgentProcess(what, Timeouts(silence=1_000, wall=100_000), ear, clock)
+    agent = AgentProcess(what, Timeouts(silence=1_000, wall=100_000), recorder, clock)
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"hello")
+    await recorder.hears(b"hello")
     note.touch()
     pid = agent.process.pid if agent.process else 0
     until(lambda: not is_alive(pid))
@@ -341,7 +347,7 @@ async def test_too_many_open_files_leave_nobody() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
             try:
                 await AgentProcess(
-                    shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), Ear(), _CLOCK
+                    shell("exec sleep 300", tag=tag), Timeouts(wall=0.01), LineRecorder(), _CLOCK
                 ).run()
             except SourceError:
                 refused += 1
@@ -359,10 +365,10 @@ def take_all(taken: list[int]) -> None:
 
 async def test_too_many_open_files_when_it_must_end() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    ear, what = Ear(), shell("setsid sleep 300 & echo hello; exec sleep 300")
-    agent = AgentProcess(what, PATIENT, ear, SystemClock())
+    recorder, what = LineRecorder(), shell("setsid sleep 300 & echo hello; exec sleep 300")
+    agent = AgentProcess(what, PATIENT, recorder, SystemClock())
     task = asyncio.create_task(agent.run())
-    await ear.hears(b"hello")
+    await recorder.hears(b"hello")
     taken: list[int] = []
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 20, hard))
@@ -379,14 +385,14 @@ async def test_too_many_open_files_when_it_must_end() -> None:
 
 
 async def test_a_machine_that_slept_does_not_end_its_agents() -> None:
-    ear = Ear()
+    recorder = LineRecorder()
 
     def wall() -> float:
-        return time.time() + (3_600 if ear.words else 0)
+        return time.time() + (3_600 if recorder.words else 0)
 
     what = shell("echo hello; exec sleep 300")
     clocks = Timeouts(silence=0.05)
-    ended = await AgentProcess(what, clocks, ear, SystemClock(), wall=wall).run()
+    ended = await AgentProcess(what, clocks, recorder, SystemClock(), wall=wall).run()
     assert ended.by == "silence"
     assert ended.slept == pytest.approx(3_600, abs=1)
     assert ended.signalled_at is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.world.clock import FakeClock
-from tests.world.file_carrier_bench import Desk, again, ask_for, turn, wrapped
+from tests.world.file_carrier_bench import FileBench, again, ask_for, turn, wrapped
 
 from interlock.agents.files.case_folder import MAX_ARTIFACT, DispatchFiles
 from interlock.agents.files.file import FileCarrier
@@ -21,9 +21,9 @@ ARTIFACT = "work-result.json"
 
 
 async def test_the_signal_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        place = desk.place()
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        place = bench.place()
         assert (
             (place / "signal.json").read_text()
             == f"""\
@@ -50,41 +50,41 @@ async def test_the_signal_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_from_waiting_to_done(tmp_path: Path, mode: Mode) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.answer(wrapped(1, {"match": True, "confidence": 0.950}))
-        await desk.passes(0.25)
-        assert desk.told() == ['{"match": true, "confidence": 0.95}']
-        assert desk.status() == "processing"
-        desk.carrier.settle(1)
-        assert desk.signal() | {"status": "done", "error": ""} == desk.signal()
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.answer(wrapped(1, {"match": True, "confidence": 0.950}))
+        await bench.passes(0.25)
+        assert bench.told() == ['{"match": true, "confidence": 0.95}']
+        assert bench.status() == "processing"
+        bench.carrier.settle(1)
+        assert bench.signal() | {"status": "done", "error": ""} == bench.signal()
 
 
 async def test_inotify_needs_no_time_to_pass(tmp_path: Path) -> None:
-    async with Desk(tmp_path, "inotify") as desk:
-        desk.carrier.send([ask_for(1), ask_for(2, case_no=8)])
-        desk.answer(wrapped(2), case_no=8)
+    async with FileBench(tmp_path, "inotify") as bench:
+        bench.carrier.send([ask_for(1), ask_for(2, case_no=8)])
+        bench.answer(wrapped(2), case_no=8)
         await turn()
-        assert [each.dispatch_id for each in desk.replies] == [2]
-        assert desk.clock.time == FakeClock().time
+        assert [each.dispatch_id for each in bench.replies] == [2]
+        assert bench.clock.time == FakeClock().time
 
 
 async def test_tokens_are_bytes_over_four(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([again(ask_for(1), prompt="x" * 100)])
-        desk.answer(wrapped(1, {"n": "y" * 40}))
-        await desk.passes(0.25)
-        assert desk.replies[0].usage.tokens == 25 + len('{"n": "' + "y" * 40 + '"}') // 4
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([again(ask_for(1), prompt="x" * 100)])
+        bench.answer(wrapped(1, {"n": "y" * 40}))
+        await bench.passes(0.25)
+        assert bench.replies[0].usage.tokens == 25 + len('{"n": "' + "y" * 40 + '"}') // 4
 
 
 async def test_what_was_settled_without_an_answer_says_why(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.carrier.settle(1, "no answer in time")
-        assert (desk.status(), desk.signal()["error"]) == ("error", "no answer in time")
-        desk.carrier.send([ask_for(2, attempt=2)])
-        assert (desk.status(), desk.signal()["error"]) == ("waiting", "")
-        assert desk.signal()["prompt_path"].endswith("/prompt-work-loop-2.md")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.carrier.settle(1, "no answer in time")
+        assert (bench.status(), bench.signal()["error"]) == ("error", "no answer in time")
+        bench.carrier.send([ask_for(2, attempt=2)])
+        assert (bench.status(), bench.signal()["error"]) == ("waiting", "")
+        assert bench.signal()["prompt_path"].endswith("/prompt-work-loop-2.md")
 
 
 Make = Callable[[Path], object]
@@ -142,17 +142,17 @@ INVALID = [
 async def test_what_is_invalid_twice_fails(
     tmp_path: Path, mode: Mode, make: Make, why: str
 ) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        make(desk.place() / ARTIFACT)
-        await desk.passes(0.25)
-        assert desk.told() == []
-        await desk.passes(3)
-        (told,) = desk.told()
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        make(bench.place() / ARTIFACT)
+        await bench.passes(0.25)
+        assert bench.told() == []
+        await bench.passes(3)
+        (told,) = bench.told()
         assert told.startswith("failed unreadable: ")
         assert why in told
-        desk.carrier.settle(1, desk.replies[0].reason)
-        assert desk.signal()["error"] == desk.replies[0].reason
+        bench.carrier.settle(1, bench.replies[0].reason)
+        assert bench.signal()["error"] == bench.replies[0].reason
 
 
 FOREIGN = [
@@ -180,57 +180,57 @@ FOREIGN = [
 async def test_what_is_not_ours_is_journaled_once_and_ignored(
     tmp_path: Path, mode: Mode, make: Make, reason: str, why: str
 ) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        make(desk.place() / ARTIFACT)
-        await desk.passes(60)
-        assert desk.told() == [f"refused {reason}"]
-        assert why in desk.replies[0].reason
-        assert desk.status() == "waiting"
-        (desk.place() / ARTIFACT).rename(desk.place() / "moved")
-        desk.answer(wrapped(1))
-        await desk.passes(3)
-        assert desk.told()[1:] == ['{"n": 1}']
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        make(bench.place() / ARTIFACT)
+        await bench.passes(60)
+        assert bench.told() == [f"refused {reason}"]
+        assert why in bench.replies[0].reason
+        assert bench.status() == "waiting"
+        (bench.place() / ARTIFACT).rename(bench.place() / "moved")
+        bench.answer(wrapped(1))
+        await bench.passes(3)
+        assert bench.told()[1:] == ['{"n": 1}']
 
 
 async def test_each_content_is_journaled_but_not_without_end(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
         for number in (2, 3, 2, 3):
-            desk.answer(wrapped(number))
-            await desk.passes(1)
-        assert desk.told() == ["refused Stale"] * 2
+            bench.answer(wrapped(number))
+            await bench.passes(1)
+        assert bench.told() == ["refused Stale"] * 2
         for number in range(4, 104):
-            desk.answer(wrapped(number))
-            await desk.passes(1)
-        assert len(desk.replies) == 50
+            bench.answer(wrapped(number))
+            await bench.passes(1)
+        assert len(bench.replies) == 50
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_slow_writer_is_waited_for(tmp_path: Path, mode: Mode) -> None:
     whole = json.dumps(wrapped(1, {"text": "x" * 100})).encode()
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        with (desk.place() / ARTIFACT).open("wb", buffering=0) as file:
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        with (bench.place() / ARTIFACT).open("wb", buffering=0) as file:
             for at in range(0, len(whole), 10):
                 file.write(whole[at : at + 10])
-                await desk.passes(0.75)
-        await desk.passes(2)
-        assert [each.failure for each in desk.replies] == [""]
-        assert json.loads(desk.replies[0].content) == {"text": "x" * 100}
+                await bench.passes(0.75)
+        await bench.passes(2)
+        assert [each.failure for each in bench.replies] == [""]
+        assert json.loads(bench.replies[0].content) == {"text": "x" * 100}
 
 
 async def test_an_artifact_that_appears_and_vanishes(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        path = desk.answer(b"{")
-        await desk.passes(0.5)
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        path = bench.answer(b"{")
+        await bench.passes(0.5)
         path.unlink()
-        await desk.passes(5)
-        assert desk.told() == ["refused Missing"]
-        desk.answer(wrapped(1))
-        await desk.passes(1)
-        assert desk.told() == ["refused Missing", '{"n": 1}']
+        await bench.passes(5)
+        assert bench.told() == ["refused Missing"]
+        bench.answer(wrapped(1))
+        await bench.passes(1)
+        assert bench.told() == ["refused Missing", '{"n": 1}']
 
 
 async def test_an_artifact_nobody_may_read() -> None:
@@ -241,54 +241,54 @@ async def test_an_artifact_nobody_may_read() -> None:
         if me == 0:
             os.seteuid(65534)
         try:
-            async with Desk(Path(name)) as desk:
-                desk.carrier.send([ask_for(1)])
-                path = desk.answer(wrapped(1))
+            async with FileBench(Path(name)) as bench:
+                bench.carrier.send([ask_for(1)])
+                path = bench.answer(wrapped(1))
                 path.chmod(0)
-                await desk.passes(5)
-                assert desk.told() == ["refused Malformed"]
-                assert "cannot be opened: Permission denied" in desk.replies[0].reason
+                await bench.passes(5)
+                assert bench.told() == ["refused Malformed"]
+                assert "cannot be opened: Permission denied" in bench.replies[0].reason
                 path.chmod(0o600)
-                await desk.passes(5)
-                assert desk.told()[1:] == ['{"n": 1}']
+                await bench.passes(5)
+                assert bench.told()[1:] == ['{"n": 1}']
         finally:
             os.seteuid(me)
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_responder_that_gives_up(tmp_path: Path, mode: Mode) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.answer(desk.signal() | {"status": "error", "error": "no quota"}, name="signal.json")
-        await desk.passes(1.2)
-        assert desk.told() == ["failed crash: no quota"]
-        desk.carrier.settle(1, "no quota")
-        assert desk.signal()["error"] == "no quota"
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.answer(bench.signal() | {"status": "error", "error": "no quota"}, name="signal.json")
+        await bench.passes(1.2)
+        assert bench.told() == ["failed crash: no quota"]
+        bench.carrier.settle(1, "no quota")
+        assert bench.signal()["error"] == "no quota"
 
 
 async def test_a_responder_that_gives_up_in_few_words(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
-        await desk.passes(1.2)
-        assert desk.told() == ["failed crash: the responder gave no reason"]
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
+        await bench.passes(1.2)
+        assert bench.told() == ["failed crash: the responder gave no reason"]
 
 
 async def test_an_artifact_counts_more_than_a_later_error(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.answer(wrapped(1))
-        desk.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
-        await desk.passes(3)
-        assert desk.told() == ['{"n": 1}']
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.answer(wrapped(1))
+        bench.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
+        await bench.passes(3)
+        assert bench.told() == ['{"n": 1}']
 
 
 async def test_a_responder_may_note_that_it_works(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.answer(desk.signal() | {"status": "processing"}, name="signal.json")
-        await desk.passes(5)
-        assert (desk.told(), desk.status()) == ([], "processing")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.answer(bench.signal() | {"status": "processing"}, name="signal.json")
+        await bench.passes(5)
+        assert (bench.told(), bench.status()) == ([], "processing")
 
 
 NONSENSE = [
@@ -310,95 +310,95 @@ NONSENSE = [
 async def test_a_signal_replaced_by_nonsense_is_written_again(
     tmp_path: Path, mode: Mode, make: Make
 ) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        before = desk.signal()
-        (desk.place() / "signal.json").unlink()
-        make(desk.place() / "signal.json")
-        await desk.passes(5)
-        assert desk.told() == ["refused Malformed"]
-        assert desk.signal() == before
-        assert not (desk.place() / "signal.json").is_symlink()
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        before = bench.signal()
+        (bench.place() / "signal.json").unlink()
+        make(bench.place() / "signal.json")
+        await bench.passes(5)
+        assert bench.told() == ["refused Malformed"]
+        assert bench.signal() == before
+        assert not (bench.place() / "signal.json").is_symlink()
 
 
 async def test_a_folder_that_was_removed_is_laid_out_again(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        desk.place().rename(tmp_path / "away")
-        await desk.passes(2)
-        assert desk.status() == "waiting"
-        assert (desk.place() / "prompt-work.md").read_text().startswith("Do it.\n")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        bench.place().rename(tmp_path / "away")
+        await bench.passes(2)
+        assert bench.status() == "waiting"
+        assert (bench.place() / "prompt-work.md").read_text().startswith("Do it.\n")
 
 
 async def test_a_loop_never_reads_an_old_answer(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
+    async with FileBench(tmp_path) as bench:
         for attempt in (1, 2, 3):
-            desk.carrier.send([ask_for(attempt, attempt=attempt)])
-            await desk.passes(1)
-            assert len(desk.replies) == attempt - 1
-            desk.answer(wrapped(attempt, {"n": attempt}))
-            await desk.passes(0.25)
-            desk.carrier.settle(attempt)
-        kept = sorted(path.name for path in desk.place().glob("work-result*"))
+            bench.carrier.send([ask_for(attempt, attempt=attempt)])
+            await bench.passes(1)
+            assert len(bench.replies) == attempt - 1
+            bench.answer(wrapped(attempt, {"n": attempt}))
+            await bench.passes(0.25)
+            bench.carrier.settle(attempt)
+        kept = sorted(path.name for path in bench.place().glob("work-result*"))
         assert kept == ["work-result.attempt-1.json", "work-result.attempt-2.json", ARTIFACT]
-        first = json.loads((desk.place() / "work-result.attempt-1.json").read_bytes())
+        first = json.loads((bench.place() / "work-result.attempt-1.json").read_bytes())
         assert first == wrapped(1, {"n": 1})
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_artifact_written_meanwhile_is_taken_on_start(tmp_path: Path, mode: Mode) -> None:
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
         first = tmp_path / "first"
-        first.hardlink_to(desk.place() / "signal.json")
-    desk.answer(wrapped(1))
-    async with Desk(tmp_path, mode) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert desk.told() == ['{"n": 1}']
-    async with Desk(tmp_path, mode) as desk:
-        desk.answer(wrapped(9))
-        desk.carrier.send([ask_for(1)])
-        assert desk.status() == "waiting"
-        assert not first.samefile(desk.place() / "signal.json"), "it was not written anew"
+        first.hardlink_to(bench.place() / "signal.json")
+    bench.answer(wrapped(1))
+    async with FileBench(tmp_path, mode) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert bench.told() == ['{"n": 1}']
+    async with FileBench(tmp_path, mode) as bench:
+        bench.answer(wrapped(9))
+        bench.carrier.send([ask_for(1)])
+        assert bench.status() == "waiting"
+        assert not first.samefile(bench.place() / "signal.json"), "it was not written anew"
 
 
 async def test_a_restart_leaves_a_good_signal_alone(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        before = (desk.place() / "signal.json").stat()
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert (desk.place() / "signal.json").stat() == before
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        before = (bench.place() / "signal.json").stat()
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert (bench.place() / "signal.json").stat() == before
 
 
 async def test_an_error_written_meanwhile_is_heard_on_start(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-    desk.answer(desk.signal() | {"status": "error", "error": "tired"}, name="signal.json")
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert desk.told() == ["failed crash: tired"]
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+    bench.answer(bench.signal() | {"status": "error", "error": "tired"}, name="signal.json")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert bench.told() == ["failed crash: tired"]
 
 
 async def test_a_lost_signal_does_not_lose_the_answer(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-    desk.answer(wrapped(1))
-    (desk.place() / "signal.json").write_text("oops")
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert desk.told() == ['{"n": 1}']
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+    bench.answer(wrapped(1))
+    (bench.place() / "signal.json").write_text("oops")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert bench.told() == ['{"n": 1}']
 
 
 async def test_signals_of_dispatches_that_are_over_do_not_look_alive(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1), ask_for(2, case_no=8), ask_for(3, case_no=9)])
-        desk.answer(wrapped(2), case_no=8)
-        await desk.passes(0.5)
-        assert desk.status(8) == "processing"
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(3, case_no=9)])
-        assert [desk.status(number) for number in (7, 8, 9)] == ["error", "done", "waiting"]
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1), ask_for(2, case_no=8), ask_for(3, case_no=9)])
+        bench.answer(wrapped(2), case_no=8)
+        await bench.passes(0.5)
+        assert bench.status(8) == "processing"
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(3, case_no=9)])
+        assert [bench.status(number) for number in (7, 8, 9)] == ["error", "done", "waiting"]
 
 
 @pytest.mark.parametrize("above", ["1", "1/7"])
@@ -407,24 +407,24 @@ async def test_links_that_lead_out_of_the_root_are_refused(tmp_path: Path, above
     outside.mkdir()
     (tmp_path / "root" / above).parent.mkdir(parents=True)
     (tmp_path / "root" / above).symlink_to(outside)
-    async with Desk(tmp_path / "root") as desk:
-        desk.carrier.send([ask_for(1)])
-        (told,) = desk.told()
+    async with FileBench(tmp_path / "root") as bench:
+        bench.carrier.send([ask_for(1)])
+        (told,) = bench.told()
         assert told.startswith("failed crash: the dispatch cannot be written")
         assert "symbolic links are refused" in told
         assert [*outside.iterdir()] == []
 
 
 async def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
-    async with Desk(tmp_path / "root") as desk:
-        desk.carrier.send([ask_for(1)])
+    async with FileBench(tmp_path / "root") as bench:
+        bench.carrier.send([ask_for(1)])
         outside = tmp_path / "outside"
-        desk.place().rename(outside)
+        bench.place().rename(outside)
         (outside / ARTIFACT).write_text(json.dumps(wrapped(1)))
-        desk.place().symlink_to(outside)
-        await desk.passes(5)
-        assert set(desk.told()) == {"refused Malformed"}
-        desk.carrier.settle(1)
+        bench.place().symlink_to(outside)
+        await bench.passes(5)
+        assert set(bench.told()) == {"refused Malformed"}
+        bench.carrier.settle(1)
         assert json.loads((outside / "signal.json").read_bytes())["status"] == "waiting"
 
 
@@ -433,29 +433,29 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
     def names(_step: str, _attempt: int) -> DispatchFiles:
         return DispatchFiles("prompt.md", name)
 
-    async with Desk(tmp_path) as desk:
-        desk.carrier = FileCarrier(tmp_path, desk.clock, names=names)
-        desk.carrier.start(desk.replies.append)
-        desk.carrier.send([ask_for(1)])
-        assert "is not a safe file name" in desk.told()[0]
+    async with FileBench(tmp_path) as bench:
+        bench.carrier = FileCarrier(tmp_path, bench.clock, names=names)
+        bench.carrier.start(bench.replies.append)
+        bench.carrier.send([ask_for(1)])
+        assert "is not a safe file name" in bench.told()[0]
 
 
 async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
     def names(_step: str, attempt: int) -> DispatchFiles:
         return DispatchFiles(f"prompt-f3-loop-{attempt}.md", "artifact.json")
 
-    async with Desk(tmp_path) as desk:
-        desk.carrier = FileCarrier(tmp_path, desk.clock, names=names, mode="poll")
-        desk.carrier.start(desk.replies.append)
-        desk.carrier.send([again(ask_for(1), attempt=2)])
-        assert desk.signal()["prompt_path"].endswith("/1/7/prompt-f3-loop-2.md")
-        desk.answer(wrapped(1), name="artifact.json")
-        await desk.passes(0.25)
-        assert desk.told() == ['{"n": 1}']
+    async with FileBench(tmp_path) as bench:
+        bench.carrier = FileCarrier(tmp_path, bench.clock, names=names, mode="poll")
+        bench.carrier.start(bench.replies.append)
+        bench.carrier.send([again(ask_for(1), attempt=2)])
+        assert bench.signal()["prompt_path"].endswith("/1/7/prompt-f3-loop-2.md")
+        bench.answer(wrapped(1), name="artifact.json")
+        await bench.passes(0.25)
+        assert bench.told() == ['{"n": 1}']
 
 
 async def test_a_root_that_cannot_be_written_fails_the_ask(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("in the way")
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert desk.told()[0].startswith("failed crash: the dispatch cannot be written")
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert bench.told()[0].startswith("failed crash: the dispatch cannot be written")

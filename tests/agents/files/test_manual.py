@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.world.file_carrier_bench import Desk, ask_for, wrapped
+from tests.world.file_carrier_bench import FileBench, ask_for, wrapped
 from tests.world.project import Project, until
 
 from interlock.agents.files.file import read_saved_artifact, write_artifact
@@ -119,13 +119,13 @@ def _is_asked(project: Project, case_id: str) -> bool:
 
 
 async def test_papers_left_by_hand_are_found(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
     left = write_artifact(tmp_path, 1, 7, "work", 1, Artifact(1, {"n": 5}))
-    assert left == desk.place() / "work-result.json"
-    async with Desk(tmp_path) as desk:
-        desk.carrier.send([ask_for(1)])
-        assert [json.loads(each) for each in desk.told()] == [{"n": 5}]
+    assert left == bench.place() / "work-result.json"
+    async with FileBench(tmp_path) as bench:
+        bench.carrier.send([ask_for(1)])
+        assert [json.loads(each) for each in bench.told()] == [{"n": 5}]
 
 
 def test_a_wrapper_is_known_by_both_its_fields(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ async def test_workers_pull_a_calibration(world: World) -> None:
         while not (await use(one, "status"))["coordinator"]:
             pass
         done = await work_off(one, answering)
-    said = ended(run)
-    assert said.code == 0
-    assert said.json["scorecard"]["failed"] == 0
+    result = ended(run)
+    assert result.code == 0
+    assert result.json["scorecard"]["failed"] == 0
     order = [work["case_id"] for work in done]
     assert list(dict.fromkeys(order)) == [f"C{number}" for number in range(1, 13)]
-    assert said.json["scorecard"]["about"]["dispatch"] == "mcp"
+    assert result.json["scorecard"]["about"]["dispatch"] == "mcp"

@@ -34,7 +34,7 @@ def ask(number: int, step: str = "look") -> Ask:
     return Ask(number, 1, f"C{number}", step, 1, STEPS[step].role, f"Look at {number}.")
 
 
-class Room:
+class WorkerBench:
     """A desk, its clock, and what it delivered."""
 
     def __init__(self, folder: Path) -> None:
@@ -55,8 +55,8 @@ class Room:
 
 
 @asynccontextmanager
-async def room(folder: Path) -> AsyncIterator[Room]:
-    found = Room(folder)
+async def room(folder: Path) -> AsyncIterator[WorkerBench]:
+    found = WorkerBench(folder)
     found.desk.start(found.delivered.append)
     try:
         yield found
@@ -286,10 +286,10 @@ async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
 async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pull").symlink_to(tmp_path)
     with pytest.raises(SourceError, match="not a folder of this user"):
-        WorkerSocket(tmp_path / "pull", Room(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "pull", WorkerBench(tmp_path).desk).open()
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be used"):
-        WorkerSocket(tmp_path / "file" / "pull", Room(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "file" / "pull", WorkerBench(tmp_path).desk).open()
 
 
 async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:

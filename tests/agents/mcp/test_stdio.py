@@ -48,10 +48,10 @@ class _Paper:
 
 
 def message(method: str, number: int | str | None, params: Any = None) -> str:
-    said: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-    said |= {} if number is None else {"id": number}
-    said |= {} if params is None else {"params": params}
-    return json.dumps(said) + "\n"
+    result: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    result |= {} if number is None else {"id": number}
+    result |= {} if params is None else {"params": params}
+    return json.dumps(result) + "\n"
 
 
 def initialize(version: str) -> str:
@@ -79,8 +79,8 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
 
     server = build_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
     given = cast("anyio.AsyncFile[str]", source())
-    async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, said):
-        await server.run(heard, said, server.create_initialization_options())
+    async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, result):
+        await server.run(heard, result, server.create_initialization_options())
     return sorted(map(json.loads, paper.text.splitlines()), key=lambda each: each["id"])
 
 
@@ -137,7 +137,7 @@ def deep(levels: int) -> bytes:
 CALL = {"name": "interlock_status", "arguments": {}}
 
 
-def talk(folder: Path, said: bytes, count: int) -> tuple[list[dict[str, Any]], str, int]:
+def talk(folder: Path, result: bytes, count: int) -> tuple[list[dict[str, Any]], str, int]:
     """So many answers of the server to all of this, and how it leaves when the client hangs up."""
     with subprocess.Popen(
         [*COMMAND, "mcp"],
@@ -149,7 +149,7 @@ def talk(folder: Path, said: bytes, count: int) -> tuple[list[dict[str, Any]], s
         assert server.stdin
         assert server.stdout
         with suppress(BrokenPipeError):
-            server.stdin.write(said)
+            server.stdin.write(result)
             server.stdin.flush()
         answers = [json.loads(server.stdout.readline()) for _ in range(count)]
         more, err = server.communicate(timeout=LIMIT)
@@ -158,9 +158,9 @@ def talk(folder: Path, said: bytes, count: int) -> tuple[list[dict[str, Any]], s
 
 
 def test_all_that_was_said_is_answered_once_also_before_the_sdk_is_there(tmp_path: Path) -> None:
-    said = initialize("2025-06-18") + message("notifications/initialized", None)
-    said += message("tools/list", "one") + message("tools/call", 2, CALL) + message("ping", 3)
-    answers, err, code = talk(tmp_path, said.encode(), 4)
+    result = initialize("2025-06-18") + message("notifications/initialized", None)
+    result += message("tools/list", "one") + message("tools/call", 2, CALL) + message("ping", 3)
+    answers, err, code = talk(tmp_path, result.encode(), 4)
     assert (sorted(str(each["id"]) for each in answers), err, code) == (
         ["0", "2", "3", "one"],
         "",
@@ -188,9 +188,9 @@ GARBAGE: list[tuple[bytes, int | None, int]] = [
 
 
 def test_garbage_is_answered_and_harms_nothing(tmp_path: Path) -> None:
-    said = [initialize("2025-11-25").encode(), b"\n", *(line + b"\n" for line, _, _ in GARBAGE)]
-    said.append(message("tools/call", 2, CALL).encode())
-    answers, err, left = talk(tmp_path, b"".join(said), len(GARBAGE) + 2)
+    result = [initialize("2025-11-25").encode(), b"\n", *(line + b"\n" for line, _, _ in GARBAGE)]
+    result.append(message("tools/call", 2, CALL).encode())
+    answers, err, left = talk(tmp_path, b"".join(result), len(GARBAGE) + 2)
     assert (err, left) == ("", 0)
     errors = Counter((each["id"], each["error"]["code"]) for each in answers if "error" in each)
     assert errors == Counter((number, code) for _, number, code in GARBAGE)
@@ -200,8 +200,8 @@ def test_garbage_is_answered_and_harms_nothing(tmp_path: Path) -> None:
 def test_fifty_megabytes_are_refused_by_name(tmp_path: Path) -> None:
     giant = {"dispatch_id": 1, "lease": "x", "answer": {"text": "x" * 50_000_000}}
     call = message("tools/call", 5, {"name": "interlock_submit", "arguments": giant})
-    said = initialize("2025-11-25") + call + message("tools/call", 6, CALL)
-    answers, err, code = talk(tmp_path, said.encode(), 3)
+    result = initialize("2025-11-25") + call + message("tools/call", 6, CALL)
+    answers, err, code = talk(tmp_path, result.encode(), 3)
     assert (err, code) == ("", 0)
     refused = next(each for each in answers if each["id"] == 5)["error"]
     assert refused["message"].startswith("A message has at most 4,194,304 bytes")
@@ -237,8 +237,8 @@ def test_wrong_arguments_are_told(tmp_path: Path) -> None:
         message("tools/call", number, {"name": name, "arguments": arguments})
         for number, (name, arguments, _) in enumerate(WRONG, 1)
     ]
-    said = initialize("2025-11-25") + "".join(calls)
-    answers, err, code = talk(tmp_path, said.encode(), len(WRONG) + 1)
+    result = initialize("2025-11-25") + "".join(calls)
+    answers, err, code = talk(tmp_path, result.encode(), len(WRONG) + 1)
     assert (err, code) == ("", 0)
     told = {each["id"]: each["result"] for each in answers}
     for number, (_, _, sentence) in enumerate(WRONG, 1):

@@ -56,8 +56,8 @@ async def test_two_workers_work_a_run_off(world: World, modes: tuple[str, str]) 
     async with worker(world, modes[0]) as one, worker(world, modes[1]) as two:
         work = [work_off(each, lambda _work: SURE) for each in (one, two)]
         done = await asyncio.gather(*work)
-    said = ended(run)
-    assert (said.code, said.json["ends"]) == (0, {"kept": 20})
+    result = ended(run)
+    assert (result.code, result.json["ends"]) == (0, {"kept": 20})
     asked = [each["dispatch_id"] for many in done for each in many]
     assert len(asked) == len(set(asked)) == 20
 
@@ -166,8 +166,8 @@ async def test_a_refused_answer_can_be_mended_under_the_same_lease(world: World)
         wrong = await submit(one, {**other, "lease": work["lease"]}, SURE)
         assert (wrong["refusal"], wrong["open"]) == ("WrongTask", False)
         assert (await submit(one, other, SURE))["accepted"]
-    said = ended(run)
-    assert (said.code, said.json["ends"]) == (0, {"kept": 2})
+    result = ended(run)
+    assert (result.code, result.json["ends"]) == (0, {"kept": 2})
     assert refusals(world) == {"Malformed": 3, "Unknown": 1, "Stale": 2, "WrongTask": 1}
 
 
@@ -223,8 +223,8 @@ async def test_a_coordinator_that_was_killed_comes_back_to_its_workers(world: Wo
         assert (again["dispatch_id"], again["fence"]) == (other["dispatch_id"], 2)
         assert (await submit(two, other, SURE))["refusal"] == "Stale"
         assert (await submit(one, again, SURE))["accepted"]
-    said = ended(run)
-    assert (said.code, said.json["ends"]) == (0, {"kept": 2})
+    result = ended(run)
+    assert (result.code, result.json["ends"]) == (0, {"kept": 2})
     assert world.say("doctor", "--deep").code == 0
 
 
@@ -278,8 +278,8 @@ async def test_a_question_to_a_human(world: World) -> None:
         assert "Which door? (left, right)" in world.say("inbox").out
         assert world.say("answer", number, "up").code == 2
         assert world.say("answer", number, "left", "-m", "it is open", "--by", "Ann").code == 0
-        said = await use(one, "ask", question_id=number)
-        assert (said["answered"], said["decision"], said["by"]) == (True, "left", "Ann")
+        result = await use(one, "ask", question_id=number)
+        assert (result["answered"], result["decision"], result["by"]) == (True, "left", "Ann")
         assert world.say("answer", number, "right").code == 1
         assert world.say("inbox").out == "nothing waits for a human\n"
         for wrong, sentence in [
@@ -355,8 +355,8 @@ async def test_a_whole_suite_of_red_tests_by_two_workers(world: World, mode: str
     async with worker(world, mode) as one, worker(world, mode) as two:
         done = await asyncio.gather(*(work_off(each, answer) for each in (one, two)))
         report = await use(one, "report")
-    said = ended(run)
-    assert (said.code, said.json["status"]) == (0, "done"), said.err
+    result = ended(run)
+    assert (result.code, result.json["status"]) == (0, "done"), result.err
     assert report["circuit"] == "rca"
     assert "Cart.total()" in report["markdown"]
     steps = Counter(each["step"] for many in done for each in many)

@@ -98,6 +98,6 @@ async def test_changes(
     verdict, now = await _judged(tmp_path, change)
     assert tuple(row.kind for row in verdict.rows) == kinds
     assert verdict.ok == (change is honest)
-    said = [ClaimRow("unit_tests", "native", "pass"), ClaimRow("Build", "", "pass")]
-    found = [claim.found for claim in compare_claims(said, now, CHECKS)]
+    result = [ClaimRow("unit_tests", "native", "pass"), ClaimRow("Build", "", "pass")]
+    found = [claim.found for claim in compare_claims(result, now, CHECKS)]
     assert found == ["verified" if each.passed else "refuted" for each in now]

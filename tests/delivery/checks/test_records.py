@@ -37,7 +37,7 @@ def test_one_name_with_a_command_for_each_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "result"),
     [
         (Check("t", ("x",), "Linux"), "names the environment 'Linux'.*one of Mac, Dev Container"),
         (Check("t", ()), "has no command"),
@@ -50,8 +50,8 @@ def test_one_name_with_a_command_for_each_place() -> None:
         (Check("t", ("x",), "", 0, nan), "timeout nan"),
     ],
 )
-def test_refused(check: Check, said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_refused(check: Check, result: str) -> None:
+    with pytest.raises(SourceError, match=result):
         pairs(check)
 
 

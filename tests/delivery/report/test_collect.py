@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.world.delivery_world import Yard, develop, git, plan, ready, task
+from tests.world.delivery_world import DeliveryWorld, develop, git, plan, ready, task
 
 from interlock.agents.carrier import Ask
 from interlock.delivery.config import DeliveryConfig
@@ -21,8 +21,8 @@ def circuit() -> Circuit:
     return find_circuit("delivery", Path()).open().circuit
 
 
-def tell(yard: Yard) -> DeliveryReport:
-    with open_reader(yard.db) as connection:
+def tell(project: DeliveryWorld) -> DeliveryReport:
+    with open_reader(project.db) as connection:
         run = find_run(connection)
         terms = msgspec.convert(run.options["terms"], DeliveryConfig)
         teller = ReportCollector(
@@ -31,33 +31,33 @@ def tell(yard: Yard) -> DeliveryReport:
         return teller.collect(connection, 99.0, "Calc", ["a note", "a note"])
 
 
-def look(yard: Yard) -> Board:
-    with open_reader(yard.db) as connection:
+def look(project: DeliveryWorld) -> Board:
+    with open_reader(project.db) as connection:
         run = find_run(connection)
-        return BoardReader(connection, run.run_id, {"": "robot"}, yard.folder / "none").read()
+        return BoardReader(connection, run.run_id, {"": "robot"}, project.folder / "none").read()
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> TaskReport:
     """One task whose developer first babbles, then lies about a file, then is merged."""
-    said: list[str] = []
+    result: list[str] = []
 
     def babbles(ask: Ask, folder: Path) -> str:
-        said.append(ask.step)
-        if len(said) == 1:
+        result.append(ask.step)
+        if len(result) == 1:
             return "All done, trust me."
         develop(ask, folder)
         (folder / "left.py").write_text("# TODO: finish this\nprint('here')\n")
         return ready("sub").replace("- calc.py: a function", "- ghost.py: a function")
 
-    yard = Yard(tmp_path_factory.mktemp("done"), plan(task("sub")))
-    yard.begin()
-    assert yard.work({"developer": babbles}) == "done"
-    told = tell(yard)
+    project = DeliveryWorld(tmp_path_factory.mktemp("done"), plan(task("sub")))
+    project.begin()
+    assert project.work({"developer": babbles}) == "done"
+    told = tell(project)
     assert (told.outcome, told.title, told.notes) == ("COMPLETE", "Calc", ("a note",))
-    assert told.base == git(yard.repo, "rev-parse", "main")
+    assert told.base == git(project.repo, "rev-parse", "main")
     (found,) = told.tasks
-    assert found.commit == git(yard.repo, "rev-parse", "interlock/calc")
+    assert found.commit == git(project.repo, "rev-parse", "interlock/calc")
     return found
 
 
@@ -108,16 +108,16 @@ def test_a_question_is_told_in_the_words_of_who_asked_and_with_its_commands(tmp_
     def asks(ask: Ask, _folder: Path) -> str:
         return f"SEEKING_DIVINE_CLARIFICATION\n\nTask: {ask.case_id}\nQuestion: Which one?\n"
 
-    yard = Yard(tmp_path, plan(task("sub"), task("late", "sub")))
-    yard.begin()
-    assert yard.work({"developer": asks}) == "waiting"
-    told = tell(yard)
+    project = DeliveryWorld(tmp_path, plan(task("sub"), task("late", "sub")))
+    project.begin()
+    assert project.work({"developer": asks}) == "waiting"
+    told = tell(project)
     sub, late = told.tasks
     assert (told.outcome, sub.word, sub.question) == ("PAUSED", "asks", "Which one?")
     assert (late.word, late.why, late.tree) == ("waits", "comes after sub", "")
     assert told.needs[0].commands == list_answer_commands(circuit(), "CLARIFY", sub.question_id)
     assert told.needs[0].commands[0] == f'interlock answer {sub.question_id} answer -m "…"'
-    board = look(yard)
+    board = look(project)
     assert [(row.task_id, row.word, row.title) for row in board.rows] == [
         ("sub", "asks", "Add sub"),
         ("late", "waits", "Add late"),
@@ -129,10 +129,10 @@ def test_a_repair_that_a_human_must_settle_holds_all(tmp_path: Path) -> None:
     def blocked(ask: Ask, _folder: Path) -> str:
         return f"INFRA_BLOCKED: {ask.case_id}\n\nIssue: the disk is gone\n"
 
-    yard = Yard(tmp_path, plan(task("sub"), task("add")))
-    yard.begin()
-    yard.work({"developer": blocked}, thresholds={"max_remediation": 0}, parallel=1)
-    told, board = tell(yard), look(yard)
+    project = DeliveryWorld(tmp_path, plan(task("sub"), task("add")))
+    project.begin()
+    project.work({"developer": blocked}, thresholds={"max_remediation": 0}, parallel=1)
+    told, board = tell(project), look(project)
     assert told.repairing == board.repairing
     assert told.repairing in ("sub", "add")
     assert board.outcome == "REMEDIATING"
@@ -146,10 +146,10 @@ def test_a_task_that_broke_rules_and_failed(tmp_path: Path) -> None:
         git(folder, "commit", "-q", "--amend", "-m", "mine")
         return develop(ask, folder)
 
-    yard = Yard(tmp_path, plan(task("sub")))
-    yard.begin()
-    assert yard.work({"developer": rewrites}, thresholds={"max_violations": 0}) == "unhealthy"
-    told = tell(yard)
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    project.begin()
+    assert project.work({"developer": rewrites}, thresholds={"max_violations": 0}) == "unhealthy"
+    told = tell(project)
     (found,) = told.tasks
     assert (told.outcome, found.end, found.commit) == ("FAILED", "FAILED", "")
     assert len(found.violations) == 1

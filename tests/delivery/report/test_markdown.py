@@ -1,7 +1,7 @@
 """The Markdown of a delivery: inert, within a comment's room, and whole where it is small."""
 
 import pytest
-from tests.world.delivery_reports import delivered, example, hostile, many, told
+from tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from tests.world.markdown_markup import assert_inert
 
 from interlock.delivery.report.records import DeliveryReport
@@ -17,7 +17,7 @@ def test_it_is_inert_and_fits_a_comment(found: DeliveryReport) -> None:
 
 
 def test_it_tells_each_task() -> None:
-    text = render_markdown(delivered(told("failed")))
+    text = render_markdown(delivered(make_report("failed")))
     assert text.startswith("# Calculator: PARTIAL\n\n**Some of the work is merged; ")
     assert "## Needs a human\n\n- **1-1** why  \n  `interlock inbox`" in text
     assert "| `claude` | developer | 4 | 2 | 1 | 1 |" in text

@@ -4,7 +4,7 @@ import base64
 import hashlib
 
 import pytest
-from tests.world.delivery_reports import delivered, example, hostile, many, told
+from tests.world.delivery_reports import delivered, example, hostile, make_report, many
 from tests.world.page_reader import Page, assert_page_inert, assert_page_sound
 
 from interlock.delivery.report.records import DeliveryReport
@@ -13,7 +13,7 @@ from interlock.delivery.report.render import CARDS, render_html
 
 @pytest.mark.parametrize(
     "found",
-    [example(), hostile(), many(700), delivered(), delivered(told(moves=(), proofs=()))],
+    [example(), hostile(), many(700), delivered(), delivered(make_report(moves=(), proofs=()))],
     ids=["all kinds", "evil", "big", "empty", "bare"],
 )
 def test_it_is_well_formed_and_inert(found: DeliveryReport) -> None:
@@ -43,7 +43,7 @@ def test_what_needs_a_human_comes_first_then_what_went_wrong() -> None:
 
 
 def test_the_checks_of_a_task_are_a_row_for_each_and_a_column_for_each_look() -> None:
-    text = " ".join(Page(render_html(delivered(told()))).text.split())
+    text = " ".join(Page(render_html(delivered(make_report()))).text.split())
     assert "Check baseline check Tests (native) passed failed exit 1, 3 tests" in text
 
 

@@ -335,8 +335,13 @@ def test_one_branch_and_nothing_else(bench: Workbench, workspace: DeliveryWorksp
     before = bench.facts()
     listed = {path.name for path in (bench.source.folder / ".git").iterdir()}
     sha = work(workspace, "one")
-    said = workspace.merge_branch.publish()
-    assert (said.branch, said.sha, said.is_done, said.is_new) == ("interlock/plan", sha, True, True)
+    result = workspace.merge_branch.publish()
+    assert (result.branch, result.sha, result.is_done, result.is_new) == (
+        "interlock/plan",
+        sha,
+        True,
+        True,
+    )
     after = bench.facts()
     assert after.pop("REFS") == f"{sha} commit\t{BRANCH}\n{before.pop('REFS')}"
     assert after == before
@@ -361,9 +366,9 @@ def test_a_branch_of_that_name_that_is_not_ours(
 ) -> None:
     bench.source.git("branch", "interlock/plan")
     work(workspace, "one")
-    said = workspace.merge_branch.publish()
-    assert not said.is_done
-    assert said.sentence == (
+    result = workspace.merge_branch.publish()
+    assert not result.is_done
+    assert result.sentence == (
         "the branch interlock/plan is there already and not as Interlock left it; rename it "
         "(git branch -m interlock/plan another-name) and run it again"
     )
@@ -407,9 +412,9 @@ def test_a_checked_out_branch_is_not_moved(
     else:
         bench.source.git("worktree", "add", "-q", str(bench.folder / "aside"), "interlock/plan")
     second = work(workspace, "two")
-    said = workspace.merge_branch.publish()
-    assert (said.is_done, said.sha) == (False, first)
-    assert "is checked out; switch to another one" in said.sentence
+    result = workspace.merge_branch.publish()
+    assert (result.is_done, result.sha) == (False, first)
+    assert "is checked out; switch to another one" in result.sentence
     assert bench.source.git("rev-parse", BRANCH) == first
     bench.source.git(
         "worktree", "remove", "-f", str(bench.folder / "aside")
@@ -422,9 +427,9 @@ def test_a_name_that_leaves_no_room(
     bench: Workbench, workspace: DeliveryWorkspace, name: str
 ) -> None:
     bench.source.git("branch", name)
-    said = workspace.merge_branch.publish()
-    assert not said.is_done
-    assert "leaves no room for interlock/plan; rename it" in said.sentence
+    result = workspace.merge_branch.publish()
+    assert not result.is_done
+    assert "leaves no room for interlock/plan; rename it" in result.sentence
 
 
 def test_a_repository_that_is_gone(bench: Workbench, workspace: DeliveryWorkspace) -> None:
@@ -439,9 +444,9 @@ def test_a_lock_in_the_users_repository_is_not_broken(
     lock = bench.source.folder / ".git" / "refs" / "heads" / "interlock"
     lock.mkdir(parents=True)
     (lock / "plan.lock").write_bytes(b"")
-    said = workspace.merge_branch.publish()
-    assert not said.is_done
-    assert "git did not move interlock/plan" in said.sentence
+    result = workspace.merge_branch.publish()
+    assert not result.is_done
+    assert "git did not move interlock/plan" in result.sentence
     assert (lock / "plan.lock").exists()
     (lock / "plan.lock").unlink()
     assert workspace.merge_branch.publish().is_done

@@ -24,7 +24,7 @@ def github() -> Iterator[Github]:
         yield running
 
 
-class Sitting(Bench):
+class ApprovalBench(Bench):
     """A desk before a GitHub, and a clock that is moved look by look."""
 
     def __init__(self, github: Github, allowed: tuple[str, ...] = (), token: str = "") -> None:
@@ -56,8 +56,8 @@ class Sitting(Bench):
 
     @property
     def answers(self) -> list[tuple[str, str, str]]:
-        said = [(json.loads(each.content), each.answered_by) for each in self.replies]
-        return [(data["decision"], data["comment"], by) for data, by in said]
+        result = [(json.loads(each.content), each.answered_by) for each in self.replies]
+        return [(data["decision"], data["comment"], by) for data, by in result]
 
 
 class BrokenIssues(Issues):
@@ -74,8 +74,8 @@ async def test_an_unexpected_error_in_a_poll_ends_the_question(
 
 
 async def test_the_issue_says_what_is_asked_and_how_to_answer(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         issue = github.issues[0]
         assert issue["title"] == "Review: A - gate"
         assert "Is the plan good?" in issue["body"]
@@ -83,17 +83,17 @@ async def test_the_issue_says_what_is_asked_and_how_to_answer(github: Github) ->
         assert issue["body"].endswith(f"{format_request_marker('w-1')}\n")
         assert [each["name"] for each in issue["labels"]] == ["hitl/review", "needs-approval"]
         assert github.labels == ["hitl/review", "needs-approval"]
-        assert sitting.replies == []
+        assert session.replies == []
 
 
 async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        await sitting.looks(3)
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        await session.looks(3)
         github.comment(1, "Looks good to me, thanks!", "ann")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "ann")]
-        assert sitting.replies[0].dispatch_id == 1
+        await session.looks(2)
+        assert session.answers == [("approve", "", "ann")]
+        assert session.replies[0].dispatch_id == 1
 
 
 @pytest.mark.parametrize(
@@ -108,49 +108,49 @@ async def test_an_approval_is_the_gates_answer_in_its_authors_name(github: Githu
     ],
 )
 async def test_the_other_decisions(github: Github, comment: str, decision: str, notes: str) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, comment)
-        await sitting.looks(2)
-        assert sitting.answers == [(decision, notes, "ann")]
+        await session.looks(2)
+        assert session.answers == [(decision, notes, "ann")]
 
 
 async def test_in_steady_state_a_look_is_one_conditional_request(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "hm, reading", "eve")
-        await sitting.looks(4)
+        await session.looks(4)
         before = len(github.log)
-        await sitting.looks(40)
+        await session.looks(40)
         steady = github.log[before:]
         assert len(steady) == 40
         assert {status for _, _, status in steady} == {304}
 
 
 async def test_a_day_of_silence_is_looked_at_ever_less_often(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        begun, before = sitting.clock.time, len(github.log)
-        while sitting.clock.time < begun + 24 * 3600:
-            await sitting.looks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        begun, before = session.clock.time, len(github.log)
+        while session.clock.time < begun + 24 * 3600:
+            await session.looks()
         assert len(github.log) - before < 400
-        last = sitting.clock.time
-        await sitting.looks()
-        assert sitting.clock.time - last == 10 * POLL_S
+        last = session.clock.time
+        await session.looks()
+        assert session.clock.time - last == 10 * POLL_S
         github.comment(1, "reading", "eve")
-        await sitting.looks(2)
-        last = sitting.clock.time
-        await sitting.looks()
-        assert sitting.clock.time - last == POLL_S
+        await session.looks(2)
+        last = session.clock.time
+        await session.looks()
+        assert session.clock.time - last == POLL_S
 
 
 async def test_a_restart_finds_the_same_issue(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
     github.comment(1, "/approve")
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        assert sitting.answers == [("approve", "", "ann")]
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        assert session.answers == [("approve", "", "ann")]
     assert len(github.issues) == 1
 
 
@@ -158,86 +158,86 @@ async def test_an_issue_whose_creation_was_not_acknowledged_is_not_opened_again(
     github: Github,
 ) -> None:
     github.lost = ["/issues"]
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        await sitting.looks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        await session.looks()
         github.comment(1, "/approve")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks(2)
+        assert session.answers == [("approve", "", "ann")]
     assert len(github.issues) == 1
 
 
 async def test_the_issue_is_found_behind_many_others(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
     for number in range(250):
         github.opened(f"later {number}", "")
     github.comment(1, "/approve")
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        assert sitting.answers == [("approve", "", "ann")]
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        assert session.answers == [("approve", "", "ann")]
     assert len(github.issues) == 251
 
 
 async def test_a_strangers_issue_with_our_marker_is_not_ours(github: Github) -> None:
     github.opened("mine", format_request_marker("w-1"), by="eve")
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
     assert [each["user"]["login"] for each in github.issues] == ["eve", OWN]
 
 
 @pytest.mark.parametrize("heeds", [True, False])
 async def test_an_answer_behind_hundreds_of_comments(github: Github, heeds: bool) -> None:
     github.heeds_since = heeds
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "first", "eve")["updated_at"] = "2020-01-01T00:00:00Z"
         for number in range(230):
             github.comment(1, f"remark {number}", "eve")
-        await sitting.looks(8)
+        await session.looks(8)
         before = len(github.log)
-        await sitting.looks(8)
+        await session.looks(8)
         assert len(github.log) == before + 8
         github.comment(1, "Approved.", "bob")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "bob")]
+        await session.looks(2)
+        assert session.answers == [("approve", "", "bob")]
 
 
 @pytest.mark.parametrize("who", ["eve", "nobody", "robot[bot]", OWN])
 async def test_those_who_may_not_answer_are_not_heard(github: Github, who: str) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "/approve", who)
-        await sitting.looks(4)
-        assert sitting.replies == []
+        await session.looks(4)
+        assert session.replies == []
         assert all("asked-back" not in each["body"] for each in github.comments[1])
 
 
 async def test_an_app_that_speaks_for_a_human_is_a_bot(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "/approve", performed_via_github_app={"slug": "helper"})
-        await sitting.looks(4)
-        assert sitting.replies == []
+        await session.looks(4)
+        assert session.replies == []
 
 
 async def test_a_list_of_names_goes_before_write_access(github: Github) -> None:
-    async with Sitting(github, allowed=("Eve",)) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github, allowed=("Eve",)) as session:
+        await session.asks()
         github.comment(1, "/halt", "bob")
-        await sitting.looks(3)
-        assert sitting.replies == []
+        await session.looks(3)
+        assert session.replies == []
         github.comment(1, "/approve", "eve")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "eve")]
+        await session.looks(2)
+        assert session.answers == [("approve", "", "eve")]
 
 
 async def test_a_permission_is_looked_up_once(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         for _ in range(5):
             github.comment(1, "hello there", "eve")
-            await sitting.looks(2)
+            await session.looks(2)
         asked = github.asked().count(f"GET /repos/{REPO}/collaborators/eve/permission")
         assert asked == 1
 
@@ -247,118 +247,118 @@ def _replies(github: Github) -> list[str]:
 
 
 async def test_an_unclear_comment_gets_one_reply_with_the_commands(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "LGTM but the tests fail")
-        await sitting.looks(9)
+        await session.looks(9)
         (reply,) = _replies(github)
         assert reply.startswith("@ann, this comment is not clear enough to be an answer")
         assert all(f"`/{word}`" in reply for word in COMMANDS)
-        assert sitting.replies == []
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        await sitting.looks(9)
+        assert session.replies == []
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        await session.looks(9)
         assert len(github.comments[1]) == 2
         github.comment(1, "/approve")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks(2)
+        assert session.answers == [("approve", "", "ann")]
 
 
 async def test_an_approval_that_is_held_back_gets_one_reply(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "/approve", "ann")
         github.comment(1, "but the tests fail", "bob")
-        await sitting.looks(9)
+        await session.looks(9)
         to_bob, to_ann = sorted(_replies(github), reverse=True)
         assert to_bob.startswith("@bob, this comment is not clear enough")
         assert to_ann.startswith("@ann, your approval does not count yet: the last comment of @bob")
-        assert sitting.replies == []
+        assert session.replies == []
         github.comment(1, "/approve", "bob")
-        await sitting.looks(2)
-        assert [answer[0] for answer in sitting.answers] == ["approve"]
+        await session.looks(2)
+        assert [answer[0] for answer in session.answers] == ["approve"]
         assert len(_replies(github)) == 2
 
 
 async def test_each_unclear_comment_gets_its_own_reply(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "👍")
         github.comment(1, "yes")
-        await sitting.looks(4)
+        await session.looks(4)
         assert len(_replies(github)) == 2
         github.comment(1, "ok", "bob")
-        await sitting.looks(9)
+        await session.looks(9)
         assert len(_replies(github)) == 3
 
 
 async def test_a_reply_that_was_not_acknowledged_is_not_written_again(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        await sitting.looks(2)
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        await session.looks(2)
         github.comment(1, "👍")
         github.lost = ["/comments"]
-        await sitting.looks(9)
+        await session.looks(9)
         assert github.lost == []
         assert len(_replies(github)) == 1
 
 
 async def test_closing_is_no_answer_and_gets_one_reply(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.close(1)
-        await sitting.looks(12)
-        said = [each["body"] for each in github.comments[1]]
-        assert len(said) == 1
-        assert said[0].startswith("Closing this issue is not an answer.")
-        assert sitting.replies == []
+        await session.looks(12)
+        result = [each["body"] for each in github.comments[1]]
+        assert len(result) == 1
+        assert result[0].startswith("Closing this issue is not an answer.")
+        assert session.replies == []
 
 
 async def test_the_label_counts_by_who_set_it(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.label(1, "approved", "eve")
-        await sitting.looks(5)
+        await session.looks(5)
         github.label(1, "approved", OWN)
-        await sitting.looks(5)
-        assert sitting.replies == []
+        await session.looks(5)
+        assert session.replies == []
         github.label(1, "approved", "ann", on=False)
         github.label(1, "approved", "ann")
-        await sitting.looks(5)
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks(5)
+        assert session.answers == [("approve", "", "ann")]
 
 
 async def test_label_and_comment_that_differ(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.label(1, "approved", "ann")
         github.comment(1, "Please rename the table.", "bob")
-        await sitting.looks(5)
-        assert sitting.answers == [("revise", "Please rename the table.", "bob")]
+        await session.looks(5)
+        assert session.answers == [("revise", "Please rename the table.", "bob")]
 
 
 async def test_an_edited_approval_by_who_knows_whom_is_unclear(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         comment = github.comment(1, "reading it", "ann")
-        await sitting.looks(2)
+        await session.looks(2)
         github.edit(comment, "/approve")
-        await sitting.looks(4)
-        assert sitting.replies == []
+        await session.looks(4)
+        assert session.replies == []
         assert "it was edited" in github.comments[1][-1]["body"]
         github.edit(comment, "/approve", editor={"login": "ann"})
-        await sitting.looks(4)
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks(4)
+        assert session.answers == [("approve", "", "ann")]
 
 
 async def test_an_edit_that_holds_back_counts(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         comment = github.comment(1, "reading it", "ann")
-        await sitting.looks(2)
+        await session.looks(2)
         github.edit(comment, "/halt")
-        await sitting.looks(4)
-        assert [decision for decision, *_ in sitting.answers] == ["halt"]
+        await session.looks(4)
+        assert [decision for decision, *_ in session.answers] == ["halt"]
 
 
 @pytest.mark.parametrize(
@@ -385,106 +385,106 @@ async def test_an_edit_that_holds_back_counts(github: Github) -> None:
 async def test_it_comes_again_when_github_says_so(
     github: Github, lay: Callable[[Github], None], waits: float
 ) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "/approve")
         lay(github)
-        await sitting.looks()
-        failed_at = sitting.clock.time
-        assert sitting.replies == []
-        await sitting.looks()
-        assert sitting.clock.time - failed_at == waits
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks()
+        failed_at = session.clock.time
+        assert session.replies == []
+        await session.looks()
+        assert session.clock.time - failed_at == waits
+        assert session.answers == [("approve", "", "ann")]
 
 
 async def test_pauses_grow_to_a_limit_and_end_with_the_first_answer(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.fault("503", times=6)
         times = []
         for _ in range(8):
-            await sitting.looks()
-            times.append(sitting.clock.time)
+            await session.looks()
+            times.append(session.clock.time)
         pauses = [b - a for a, b in pairwise(times)]
         assert pauses == [60, 120, 240, LONGEST_S, LONGEST_S, LONGEST_S, POLL_S]
 
 
 async def test_nothing_that_was_seen_is_lost_when_the_next_question_fails(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.comment(1, "/approve")
         github.fault("502", "/permission")
-        await sitting.looks(2)
-        assert sitting.answers == [("approve", "", "ann")]
+        await session.looks(2)
+        assert session.answers == [("approve", "", "ann")]
 
 
 @pytest.mark.parametrize("kind", ["401", "403 Resource not accessible by personal access token"])
 async def test_a_token_without_rights_is_a_failure_and_no_decision(
     github: Github, kind: str
 ) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
+    async with ApprovalBench(github) as session:
+        await session.asks()
         github.fault(kind, "/comments")
-        await sitting.looks()
-        (reply,) = sitting.replies
+        await session.looks()
+        (reply,) = session.replies
         assert (reply.failure, reply.content) == ("crash", b"")
         assert reply.reason.startswith("GITHUB_AUTH_FAILED: ")
         assert "ghp_" not in reply.reason
 
 
 async def test_a_wrong_token_opens_nothing(github: Github) -> None:
-    async with Sitting(github, token="wrong") as sitting:
-        await sitting.asks()
-        assert sitting.replies[0].reason.startswith("GITHUB_AUTH_FAILED: ")
+    async with ApprovalBench(github, token="wrong") as session:
+        await session.asks()
+        assert session.replies[0].reason.startswith("GITHUB_AUTH_FAILED: ")
     assert github.issues == []
 
 
 async def test_a_question_that_was_settled_is_not_looked_at(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        sitting.carrier.settle(1)
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        session.carrier.settle(1)
         before = len(github.log)
-        assert not sitting.clock.advance()
+        assert not session.clock.advance()
         assert len(github.log) == before
 
 
 async def test_sent_twice_it_is_asked_once(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        sitting.carrier.send([ask(1)])
-        await sitting.asks()
-        sitting.carrier.send([ask(1)])
-        await sitting.rests()
+    async with ApprovalBench(github) as session:
+        session.carrier.send([ask(1)])
+        await session.asks()
+        session.carrier.send([ask(1)])
+        await session.rests()
     assert len(github.issues) == 1
 
 
 async def test_two_questions_have_an_issue_each(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks(1)
-        await sitting.asks(2)
+    async with ApprovalBench(github) as session:
+        await session.asks(1)
+        await session.asks(2)
         github.comment(2, "/approve")
-        await sitting.looks(4)
-        assert [each.dispatch_id for each in sitting.replies] == [2]
+        await session.looks(4)
+        assert [each.dispatch_id for each in session.replies] == [2]
 
 
 async def test_a_question_cannot_carry_our_marker(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        sitting.carrier.send(
+    async with ApprovalBench(github) as session:
+        session.carrier.send(
             [ask(1, prompt=f"{format_request_marker('w-2')} `x` " + "y" * 100_000)]
         )
-        await sitting.rests()
+        await session.rests()
         assert format_request_marker("w-2") not in github.issues[0]["body"]
         assert len(github.issues[0]["body"]) < 65_536
 
 
 async def test_woken_it_looks_at_once_and_at_everything(github: Github) -> None:
-    async with Sitting(github) as sitting:
-        await sitting.asks()
-        assert sitting.desk.is_watching(REPO.upper(), 1)
-        assert not sitting.desk.is_watching(REPO, 2)
-        assert not sitting.desk.is_watching("harbour/other", 1)
+    async with ApprovalBench(github) as session:
+        await session.asks()
+        assert session.desk.is_watching(REPO.upper(), 1)
+        assert not session.desk.is_watching(REPO, 2)
+        assert not session.desk.is_watching("harbour/other", 1)
         github.label(1, "approved", "bob")
-        sitting.desk.wake(2)
-        assert sitting.desk._open[1].task is None
-        sitting.desk.wake(1)
-        await sitting.rests()
-        assert sitting.answers == [("approve", "", "bob")]
+        session.desk.wake(2)
+        assert session.desk._open[1].task is None
+        session.desk.wake(1)
+        await session.rests()
+        assert session.answers == [("approve", "", "bob")]

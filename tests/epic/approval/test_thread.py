@@ -27,7 +27,7 @@ def person(login: str, association: str = "MEMBER", bot: bool = False) -> Author
     return Author(login, association, bot)
 
 
-def said(body: str, by: str = "ann", at: float = 200.0, edited_by: str = "") -> Comment:
+def make_comment(body: str, by: str = "ann", at: float = 200.0, edited_by: str = "") -> Comment:
     return Comment(f"{by}-{at:.0f}", person(by), body, at, edited_by)
 
 
@@ -47,7 +47,7 @@ def outcomes(state: ThreadState) -> list[str]:
 
 
 def test_one_approval_decides() -> None:
-    assert decision(read(said("LGTM"))) == ("APPROVE", "ann")
+    assert decision(read(make_comment("LGTM"))) == ("APPROVE", "ann")
 
 
 def test_nothing_decides_nothing() -> None:
@@ -63,11 +63,11 @@ def test_nothing_decides_nothing() -> None:
         Comment("1", person("eve", "CONTRIBUTOR"), "/approve", 200),
         Comment("1", person("eve", "FIRST_TIME_CONTRIBUTOR"), "/halt", 200),
         Comment("1", person("", ""), "/approve", 200),
-        said("/approve", "robot"),
-        said("/approve", "ROBOT"),
-        said("/approve", at=99.0),
-        said("<!-- interlock:request w-1 -->\n/approve"),
-        said("/approve\n\n<!-- interlock:asked-back 7 -->"),
+        make_comment("/approve", "robot"),
+        make_comment("/approve", "ROBOT"),
+        make_comment("/approve", at=99.0),
+        make_comment("<!-- interlock:request w-1 -->\n/approve"),
+        make_comment("/approve\n\n<!-- interlock:asked-back 7 -->"),
     ],
 )
 def test_those_who_do_not_count(comment: Comment) -> None:
@@ -81,7 +81,7 @@ def test_those_who_do_not_count(comment: Comment) -> None:
 
 def test_a_list_goes_before_associations() -> None:
     may = may_answer(["@Eve"])
-    thread = Thread((said("/halt", "ann"), said("/approve", "eve")))
+    thread = Thread((make_comment("/halt", "ann"), make_comment("/approve", "eve")))
     assert decision(read_thread(thread, REQUEST, may)) == ("APPROVE", "eve")
     assert all(MAY(person("x", each)) for each in TRUSTED)
 
@@ -94,23 +94,39 @@ def test_a_quoted_marker_is_not_ours() -> None:
 
 
 def test_the_last_word_of_a_person_counts() -> None:
-    first, second = said("Please rename it.", at=200), said("LGTM", at=300)
+    first, second = make_comment("Please rename it.", at=200), make_comment("LGTM", at=300)
     assert decision(read(second, first)) == ("APPROVE", "ann")
-    assert decision(read(said("LGTM", at=200), said("/halt", at=300))) == ("HALT", "ann")
-    assert decision(read(said("LGTM", at=200), said("wait", at=300))) == ("", "")
+    assert decision(read(make_comment("LGTM", at=200), make_comment("/halt", at=300))) == (
+        "HALT",
+        "ann",
+    )
+    assert decision(read(make_comment("LGTM", at=200), make_comment("wait", at=300))) == ("", "")
 
 
 def test_of_several_people_the_most_cautious_one_counts() -> None:
-    people = [said("LGTM", "ann"), said("Please rename it.", "bob"), said("/defer", "cid")]
+    people = [
+        make_comment("LGTM", "ann"),
+        make_comment("Please rename it.", "bob"),
+        make_comment("/defer", "cid"),
+    ]
     assert decision(read(*people)) == ("REVISE", "bob")
-    assert decision(read(*people, said("stop", "dan"))) == ("HALT", "dan")
+    assert decision(read(*people, make_comment("stop", "dan"))) == ("HALT", "dan")
 
 
 def test_a_doubt_of_another_holds_an_approval_back_and_small_talk_does_not() -> None:
-    assert decision(read(said("LGTM", "ann"), said("wait", "bob"))) == ("", "")
-    assert decision(read(said("LGTM", "ann"), said("It is not safe", "bob"))) == ("", "")
-    assert decision(read(said("LGTM", "ann"), said("Is it safe?", "bob"))) == ("DISCUSS", "bob")
-    assert decision(read(said("LGTM", "ann"), said("Interesting", "bob"))) == ("APPROVE", "ann")
+    assert decision(read(make_comment("LGTM", "ann"), make_comment("wait", "bob"))) == ("", "")
+    assert decision(read(make_comment("LGTM", "ann"), make_comment("It is not safe", "bob"))) == (
+        "",
+        "",
+    )
+    assert decision(read(make_comment("LGTM", "ann"), make_comment("Is it safe?", "bob"))) == (
+        "DISCUSS",
+        "bob",
+    )
+    assert decision(read(make_comment("LGTM", "ann"), make_comment("Interesting", "bob"))) == (
+        "APPROVE",
+        "ann",
+    )
 
 
 def label(
@@ -142,38 +158,39 @@ def test_other_labels_are_no_answers(labels: tuple[LabelEvent, ...]) -> None:
 
 def test_label_and_comment_that_differ() -> None:
     labels = (label("ann"),)
-    assert decision(read(said("/revise", "bob"), labels=labels)) == ("REVISE", "bob")
-    assert decision(read(said("👍", "ann"), labels=labels)) == ("", "")
-    assert decision(read(said("Interesting", "bob"), labels=labels)) == ("APPROVE", "ann")
-    assert decision(read(said("LGTM", "bob"), labels=labels)) in (
+    assert decision(read(make_comment("/revise", "bob"), labels=labels)) == ("REVISE", "bob")
+    assert decision(read(make_comment("👍", "ann"), labels=labels)) == ("", "")
+    assert decision(read(make_comment("Interesting", "bob"), labels=labels)) == ("APPROVE", "ann")
+    assert decision(read(make_comment("LGTM", "bob"), labels=labels)) in (
         ("APPROVE", "bob"),
         ("APPROVE", "ann"),
     )
 
 
 def test_an_edit_by_another_is_unclear_and_one_by_nobody_knows_whom_cannot_approve() -> None:
-    assert outcomes(read(said("LGTM", edited_by="bob"))) == ["UNCLEAR"]
-    assert outcomes(read(said("/halt", edited_by="bob"))) == ["UNCLEAR"]
-    assert outcomes(read(said("LGTM", edited_by="Ann"))) == ["APPROVE"]
-    assert outcomes(read(said("LGTM", edited_by=UNKNOWN_EDITOR))) == ["UNCLEAR"]
-    assert outcomes(read(said("/halt", edited_by=UNKNOWN_EDITOR))) == ["HALT"]
+    assert outcomes(read(make_comment("LGTM", edited_by="bob"))) == ["UNCLEAR"]
+    assert outcomes(read(make_comment("/halt", edited_by="bob"))) == ["UNCLEAR"]
+    assert outcomes(read(make_comment("LGTM", edited_by="Ann"))) == ["APPROVE"]
+    assert outcomes(read(make_comment("LGTM", edited_by=UNKNOWN_EDITOR))) == ["UNCLEAR"]
+    assert outcomes(read(make_comment("/halt", edited_by=UNKNOWN_EDITOR))) == ["HALT"]
 
 
 def test_each_unclear_comment_gets_one_reply() -> None:
-    first, second = said("hm", at=150), said("👍", at=200)
+    first, second = make_comment("hm", at=150), make_comment("👍", at=200)
     state = read(second, first)
     assert [each.comment for each in state.unclear] == [first, second]
     replies = [
-        said(f"What?\n\n{format_reply_marker(each.mark)}", "robot", 210) for each in state.unclear
+        make_comment(f"What?\n\n{format_reply_marker(each.mark)}", "robot", 210)
+        for each in state.unclear
     ]
     assert read(first, second, *replies).unclear == ()
-    third = said("yes", at=220)
+    third = make_comment("yes", at=220)
     assert [each.comment for each in read(first, second, *replies, third).unclear] == [third]
 
 
 def test_an_unclear_comment_that_is_edited_may_get_another_reply() -> None:
-    before = said("👍", at=200)
-    reply = said(format_reply_marker(read(before).unclear[0].mark), "robot", 210)
+    before = make_comment("👍", at=200)
+    reply = make_comment(format_reply_marker(read(before).unclear[0].mark), "robot", 210)
     after = Comment(before.comment_id, before.author, "ok", 230, "ann")
     assert [each.comment for each in read(reply, after).unclear] == [after]
 
@@ -186,25 +203,25 @@ def test_who_is_not_heard_gets_no_reply(author: Author) -> None:
 
 
 def test_a_strangers_mark_does_not_silence_us() -> None:
-    unclear = said("👍", at=200)
+    unclear = make_comment("👍", at=200)
     mark = format_reply_marker(read(unclear).unclear[0].mark)
-    assert len(read(unclear, said(mark, "eve", 210)).unclear) == 1
+    assert len(read(unclear, make_comment(mark, "eve", 210)).unclear) == 1
 
 
 def test_nobody_gets_a_reply_once_it_is_decided() -> None:
-    assert read(said("LGTM", "ann"), said("Interesting", "bob")).unclear == ()
+    assert read(make_comment("LGTM", "ann"), make_comment("Interesting", "bob")).unclear == ()
 
 
 def test_closing_is_unclear_and_does_not_spoil_an_approval() -> None:
     assert read(closed=True).is_closed_unanswered
-    asked = said(format_reply_marker(CLOSED), "robot")
+    asked = make_comment(format_reply_marker(CLOSED), "robot")
     assert not read(asked, closed=True).is_closed_unanswered
-    both = read(said("LGTM"), closed=True)
+    both = read(make_comment("LGTM"), closed=True)
     assert (decision(both), both.is_closed_unanswered) == (("APPROVE", "ann"), False)
 
 
 def test_no_thread_of_unclear_words_decides() -> None:
     words = ("👍", "yes", "ok", "wait", "approved?", "hm", "LGTM 🙃")
-    state = read(*(said(word, f"p{n}", 200 + n) for n, word in enumerate(words)))
+    state = read(*(make_comment(word, f"p{n}", 200 + n) for n, word in enumerate(words)))
     assert decision(state) == ("", "")
     assert CommentDecision.APPROVE.value not in outcomes(state)

@@ -97,38 +97,38 @@ def test_an_id_that_cannot_name_a_file(epic_id: str) -> None:
         check_epic_id(epic_id)
 
 
-def said(**fields: Any) -> StatedPosition:
+def make_position(**fields: Any) -> StatedPosition:
     known: dict[str, Any] = {"epic_id": "epic-3", "story_id": "3-1", "phase": "p", "task": "5"}
     return StatedPosition(**{**known, **fields})
 
 
 def test_a_session_says_where_it_is() -> None:
     work = GitWork(commit=COMMIT, branch="main")
-    first = apply_position(None, said(note="mind the gap"), work, "T1")
+    first = apply_position(None, make_position(note="mind the gap"), work, "T1")
     assert first.position == Position(story_id="3-1", phase="p", task="5")
     assert (first.git, first.note, first.created) == (work, "mind the gap", "T1")
     done = apply_position(
-        first, said(status=Status.DONE, next_action=NextAction(type="hitl")), work, "T2"
+        first, make_position(status=Status.DONE, next_action=NextAction(type="hitl")), work, "T2"
     )
     assert done.stories == (Story(id="3-1", status=Status.DONE, commit=COMMIT),)
     assert (done.note, done.next_action.type) == ("mind the gap", "hitl")
-    after = apply_position(done, said(story_id="3-2", note=""), work, "T3")
+    after = apply_position(done, make_position(story_id="3-2", note=""), work, "T3")
     assert [each.id for each in after.stories] == ["3-1", "3-2"]
     assert (after.note, after.next_action) == ("", NextAction())
     with pytest.raises(StateError, match="story 3-1 is done and cannot become in_progress"):
-        apply_position(after, said(), work, "T4")
+        apply_position(after, make_position(), work, "T4")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.CANCELLED])
 def test_an_epic_that_is_over_is_not_moved(status: Status) -> None:
     over = Checkpoint(epic=Epic(id="epic-3", status=status))
     with pytest.raises(StateError, match=f"epic epic-3 is {status}: start a new one"):
-        apply_position(over, said(), GitWork(), "T")
+        apply_position(over, make_position(), GitWork(), "T")
 
 
 def test_a_paused_epic_is_at_work_again() -> None:
     paused = Checkpoint(epic=Epic(id="epic-3", status=Status.PAUSED))
-    assert apply_position(paused, said(), GitWork(), "T").epic.status == Status.IN_PROGRESS
+    assert apply_position(paused, make_position(), GitWork(), "T").epic.status == Status.IN_PROGRESS
 
 
 def test_journals_are_bounded_but_no_stash_is_forgotten() -> None:

@@ -326,7 +326,7 @@ def start(how: str, folder: Path, *words: str) -> "subprocess.Popen[str]":
     )
 
 
-def told(process: "subprocess.Popen[str]") -> Any:
+def read_printed(process: "subprocess.Popen[str]") -> Any:
     out, err = process.communicate(timeout=120)
     assert err == ""
     return json.loads(out)
@@ -338,20 +338,20 @@ def snapshot(kept: Checkpoints) -> dict[Path, bytes]:
 
 
 def test_killed_before_every_line_of_the_writing_code(repo: GitRepo) -> None:
-    found = told(start("deaths", repo.folder))
+    found = read_printed(start("deaths", repo.folder))
     assert (found["odd"], found["lost"]) == ([], False)
     assert found["died"] > 70
 
 
 def test_killed_before_every_line_without_a_repository(tmp_path: Path) -> None:
-    found = told(start("deaths", tmp_path))
+    found = read_printed(start("deaths", tmp_path))
     assert (found["odd"], found["lost"]) == ([], False)
     assert found["died"] > 30
 
 
 def test_writers_at_once_lose_nothing(repo: GitRepo, kept: Checkpoints) -> None:
     writers = [start("count", repo.folder, "25") for _ in range(3)]
-    counts = sorted(count for writer in writers for count in told(writer))
+    counts = sorted(count for writer in writers for count in read_printed(writer))
     assert counts == list(range(1, 76))
     checkpoint = loaded(kept).checkpoint
     assert (checkpoint.attempts, checkpoint.generation) == ({"n": 75}, 75)
@@ -360,7 +360,7 @@ def test_writers_at_once_lose_nothing(repo: GitRepo, kept: Checkpoints) -> None:
 def test_writers_of_several_epics_share_one_pointer(repo: GitRepo, kept: Checkpoints) -> None:
     epics = ["epic-3", "epic-4", "epic-5"]
     writers = [start("count", repo.folder, "15", epic_id) for epic_id in epics]
-    assert [told(writer) for writer in writers] == [list(range(1, 16))] * 3
+    assert [read_printed(writer) for writer in writers] == [list(range(1, 16))] * 3
     assert (kept.list_epics(), kept.find_active() in epics) == (epics, True)
 
 
@@ -368,7 +368,7 @@ def test_a_full_disk(repo: GitRepo, kept: Checkpoints) -> None:
     write(kept, "1")
     write(kept, "2")
     before = snapshot(kept)
-    assert told(start("full", repo.folder, "100")) == (
+    assert read_printed(start("full", repo.folder, "100")) == (
         f"the checkpoint of {EPIC} cannot be written: File too large; the one before is unchanged: "
         "make room or grant access, and try again"
     )
@@ -380,7 +380,7 @@ def test_folders_that_may_not_be_written(repo: GitRepo, kept: Checkpoints) -> No
     write(kept, "1")
     before = snapshot(kept)
     kept.place.state.chmod(0o500)
-    assert told(start("powerless", repo.folder)) == (
+    assert read_printed(start("powerless", repo.folder)) == (
         f"the checkpoint of {EPIC} cannot be written: Permission denied; the one before is "
         "unchanged: make room or grant access, and try again"
     )
@@ -389,13 +389,13 @@ def test_folders_that_may_not_be_written(repo: GitRepo, kept: Checkpoints) -> No
     kept.place.safest.chmod(0o500)
     (kept.place.safest / ".lock").unlink()
     sentence = f"{kept.place.safest}/.lock cannot be opened: Permission denied"
-    assert told(start("powerless", repo.folder)) == sentence
+    assert read_printed(start("powerless", repo.folder)) == sentence
     kept.place.safest.chmod(0o700)
     assert loaded(kept).checkpoint.position.task == "1"
 
 
 def test_a_project_that_may_not_be_written(repo: GitRepo) -> None:
     repo.folder.chmod(0o500)
-    told_now = told(start("powerless", repo.folder))
+    told_now = read_printed(start("powerless", repo.folder))
     repo.folder.chmod(0o700)
     assert told_now == f"{repo.folder}/.sage cannot be made: Permission denied"

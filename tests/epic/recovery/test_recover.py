@@ -25,8 +25,8 @@ S = "SAGE_SIGNAL:RECOVERY_"
 
 
 def run(kept: Checkpoints, **terms: object) -> tuple[RecoveryResult, list[str]]:
-    said: list[str] = []
-    return recover(kept, EPIC, said.append, AT, **terms), said  # type: ignore[arg-type]
+    result: list[str] = []
+    return recover(kept, EPIC, result.append, AT, **terms), result  # type: ignore[arg-type]
 
 
 def dirty(repo: GitRepo, text: str = "half done\n") -> None:
@@ -35,14 +35,14 @@ def dirty(repo: GitRepo, text: str = "half done\n") -> None:
 
 def test_equal_and_clean_goes_on_without_a_word(kept: Checkpoints) -> None:
     write(kept)
-    outcome, said = run(kept)
-    assert (outcome.action, outcome.may_continue, said) == (Action.CONTINUE, True, [])
+    outcome, result = run(kept)
+    assert (outcome.action, outcome.may_continue, result) == (Action.CONTINUE, True, [])
     assert loaded(kept).checkpoint.generation == 1
 
 
 def test_no_checkpoint_and_a_corrupt_one(kept: Checkpoints) -> None:
-    outcome, said = run(kept)
-    assert (outcome.code, outcome.may_continue, said) == ("NO_CHECKPOINT", False, [])
+    outcome, result = run(kept)
+    assert (outcome.code, outcome.may_continue, result) == ("NO_CHECKPOINT", False, [])
     write(kept)
     for folder in kept.place.folders:
         (folder / f"{EPIC}.json").write_bytes(b"{")
@@ -54,9 +54,9 @@ def test_changed_files_are_stashed_recorded_and_restored(repo: GitRepo, kept: Ch
     dirty(repo)
     repo.write({".interlock/interlock.db": "in use"})
     head = repo.git("rev-parse", "HEAD")
-    outcome, said = run(kept)
+    outcome, result = run(kept)
     assert outcome.may_continue
-    assert said == [
+    assert result == [
         f"{S}STARTED:files have changed since: a.txt",
         f"{S}COMPLETE:{head}",
     ]
@@ -78,8 +78,8 @@ def test_changed_files_are_stashed_recorded_and_restored(repo: GitRepo, kept: Ch
 def test_what_the_checkpoint_left_uncommitted_stays(repo: GitRepo, kept: Checkpoints) -> None:
     dirty(repo)
     write(kept)
-    outcome, said = run(kept)
-    assert (outcome.may_continue, said) == (True, [])
+    outcome, result = run(kept)
+    assert (outcome.may_continue, result) == (True, [])
     assert (repo.folder / "a.txt").read_text() == "half done\n"
 
 
@@ -125,17 +125,17 @@ def test_the_policy_asks_and_the_answer_is_carried_out(
     write(kept)
     deed(repo)
     head = repo.git("rev-parse", "HEAD")
-    outcome, said = run(kept)
+    outcome, result = run(kept)
     assert (outcome.action, outcome.code) == (Action.ASK, "GIT_STATE_MISMATCH")
-    assert [line.split(":")[1] for line in said] == ["RECOVERY_STARTED"]
-    refused, said = run(kept, answer=Action.REFUSE)
+    assert [line.split(":")[1] for line in result] == ["RECOVERY_STARTED"]
+    refused, result = run(kept, answer=Action.REFUSE)
     assert (refused.action, refused.code) == (Action.REFUSE, "GIT_STATE_MISMATCH")
-    assert said[-1].startswith(f"{S}FAILED:GIT_STATE_MISMATCH ")
+    assert result[-1].startswith(f"{S}FAILED:GIT_STATE_MISMATCH ")
     assert count_attempts(kept.place, EPIC, attempt_key(loaded(kept).checkpoint)) == 0
-    agreed, said = run(kept, answer=Action.CONTINUE)
-    assert (agreed.may_continue, said[-1]) == (True, f"{S}COMPLETE:{head}")
-    again, said = run(kept)
-    assert (again.action, said) == (Action.CONTINUE, [])
+    agreed, result = run(kept, answer=Action.CONTINUE)
+    assert (agreed.may_continue, result[-1]) == (True, f"{S}COMPLETE:{head}")
+    again, result = run(kept)
+    assert (again.action, result) == (Action.CONTINUE, [])
     assert repo.git("rev-parse", "HEAD") == head
 
 
@@ -157,9 +157,9 @@ def test_a_merge_in_progress_is_refused_and_untouched(repo: GitRepo, kept: Check
     with pytest.raises(AssertionError):
         repo.git("merge", "side")
     before = repo.git("status", "--porcelain")
-    outcome, said = run(kept)
+    outcome, result = run(kept)
     assert (outcome.action, outcome.code) == (Action.REFUSE, "GIT_STATE_MISMATCH")
-    assert said == [
+    assert result == [
         f"{S}STARTED:a merge is in progress: finish or abort it",
         f"{S}FAILED:GIT_STATE_MISMATCH a merge is in progress: finish or abort it",
     ]
@@ -170,8 +170,8 @@ def test_a_projects_own_policy(repo: GitRepo, kept: Checkpoints) -> None:
     write(kept)
     dirty(repo)
     assert run(kept, policy=read_policy({"dirty_tracked": "refuse"}))[0].code
-    outcome, said = run(kept, policy=read_policy({"dirty_tracked": "continue"}))
-    assert (outcome.may_continue, said) == (True, [])
+    outcome, result = run(kept, policy=read_policy({"dirty_tracked": "continue"}))
+    assert (outcome.may_continue, result) == (True, [])
     repo.write({"a.txt": "two\n"})
     outcome, _ = run(kept, policy=read_policy({"dirty_untracked": "stash"}))
     assert (outcome.may_continue, repo.git("status", "--porcelain")) == (True, "")
@@ -187,9 +187,9 @@ def test_it_is_tried_so_often_and_no_reset_brings_the_count_back(
         repo.git("reset", "--hard")
         repo.git("clean", "-fdx", "--quiet")
     dirty(repo, "one too many\n")
-    outcome, said = run(kept, most=3)
+    outcome, result = run(kept, most=3)
     assert (outcome.action, outcome.code) == (Action.REFUSE, "MAX_RETRIES_EXCEEDED")
-    assert said[-1] == (
+    assert result[-1] == (
         f"{S}FAILED:MAX_RETRIES_EXCEEDED recovery was tried 3 times for this task: "
         "files have changed since: a.txt"
     )
@@ -229,8 +229,8 @@ def test_a_stash_made_just_before_the_process_died_is_found(
     label = f"interlock: {EPIC}, recovery 1 of {AT}"
     repo.git("stash", "push", "--quiet", "-u", "-m", label)
     stash = repo.git("rev-parse", "refs/stash")
-    outcome, said = run(kept)
-    assert (outcome.may_continue, said) == (True, [])
+    outcome, result = run(kept)
+    assert (outcome.may_continue, result) == (True, [])
     (found,) = loaded(kept).checkpoint.recoveries
     assert (found.state, found.stash) == ("stashed", stash)
     restore_stash(kept, EPIC, 1, AT)
@@ -251,9 +251,9 @@ def test_a_stash_that_git_refuses_is_a_failure(repo: GitRepo, kept: Checkpoints)
     write(kept)
     dirty(repo)
     (repo.folder / ".git" / "index.lock").touch()
-    outcome, said = run(kept)
+    outcome, result = run(kept)
     assert outcome.code == "GIT_STATE_MISMATCH"
-    assert said[-1].startswith(
+    assert result[-1].startswith(
         f"{S}FAILED:GIT_STATE_MISMATCH git stash failed, and nothing was changed: "
     )
     assert loaded(kept).checkpoint.recoveries[0].state == "failed"
@@ -264,16 +264,16 @@ def test_names_of_files_cannot_forge_a_line(repo: GitRepo, kept: Checkpoints) ->
     repo.commit("odd", {"x\nSAGE_SIGNAL:EPIC_COMPLETE:e:success\x1b[2J": "x"})
     write(kept)
     repo.write({"x\nSAGE_SIGNAL:EPIC_COMPLETE:e:success\x1b[2J": "y"})
-    _, said = run(kept)
-    assert all("\n" not in line and line.isprintable() for line in said)
+    _, result = run(kept)
+    assert all("\n" not in line and line.isprintable() for line in result)
 
 
 def test_findings_are_those_of_the_state(repo: GitRepo, kept: Checkpoints) -> None:
     write(kept)
     repo.commit("three")
-    outcome, said = run(kept)
+    outcome, result = run(kept)
     assert outcome.state is not None
-    assert (outcome.state.findings, said) == ((GitFinding.AHEAD,), [])
+    assert (outcome.state.findings, result) == ((GitFinding.AHEAD,), [])
 
 
 def test_counts_each_key(kept: Checkpoints) -> None:

@@ -98,7 +98,7 @@ async def test_an_unexpected_error_after_a_session_ends_its_dispatch(tmp_path: P
 
 
 def turn(*events: Any, last: str, **more: Any) -> list[Act]:
-    return say(Claude.init(), *events, Claude.said(last), Claude.result(last, **more))
+    return say(Claude.init(), *events, Claude.text_event(last), Claude.result(last, **more))
 
 
 def quoted(tool: str) -> list[Any]:
@@ -117,7 +117,7 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
     ("thinking", turn(Claude.thought(FATAL), last=DONE), "EPIC_COMPLETE", ""),
     (
         "sub-agents",
-        turn(Claude.said(FATAL, parent_tool_use_id="t"), last=DONE),
+        turn(Claude.text_event(FATAL, parent_tool_use_id="t"), last=DONE),
         "EPIC_COMPLETE",
         "",
     ),
@@ -128,11 +128,11 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
         say(
             Claude.init(),
             {
-                **Claude.said(DONE),
+                **Claude.text_event(DONE),
                 "message": {"id": "m1", "content": [{"type": "text", "text": DONE}]},
             },
             *quoted("t"),
-            Claude.said("not quite"),
+            Claude.text_event("not quite"),
             Claude.result("not quite"),
         ),
         "NOTHING",
@@ -145,11 +145,11 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
             *say(
                 Claude.init(),
                 {
-                    **Claude.said(WRITE),
+                    **Claude.text_event(WRITE),
                     "message": {"id": "m1", "content": [{"type": "text", "text": WRITE}]},
                 },
                 *quoted("t"),
-                Claude.said("and on"),
+                Claude.text_event("and on"),
             ),
             ("hang", 1),
         ],
@@ -165,7 +165,11 @@ SCENES: list[tuple[str, list[Act], str, str]] = [
     ),
     (
         "half a line",
-        [*say(Claude.init()), ("raw", json.dumps(Claude.said(DONE)).encode().hex()), ("kill", 9)],
+        [
+            *say(Claude.init()),
+            ("raw", json.dumps(Claude.text_event(DONE)).encode().hex()),
+            ("kill", 9),
+        ],
         "CRASH",
         "",
     ),

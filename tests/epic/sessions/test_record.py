@@ -111,8 +111,8 @@ def test_a_file_that_was_cut_anywhere_holds_a_beginning_of_what_was_said(
 
 @given(st.lists(st.sampled_from(sorted(DECIDING)), min_size=1))
 def test_a_word_that_holds_back_counts_wherever_it_stands_else_the_last(types: list[str]) -> None:
-    said = [RecordedSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
-    found = find_deciding_signal(said)
+    result = [RecordedSignal(at=float(n), via="stream", type=each) for n, each in enumerate(types)]
+    found = find_deciding_signal(result)
     assert found is not None
     firm = [name for name in FIRM if name in types]
     assert found.type == (firm[0] if firm else types[-1])

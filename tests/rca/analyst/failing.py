@@ -48,13 +48,13 @@ def refused(number: int, name: str) -> Failure:
     )
 
 
-def wrong(number: int, name: str, said: str) -> Failure:
+def wrong(number: int, name: str, result: str) -> Failure:
     """A plain assertion of a test."""
     return Failure(
         id=f"wrong-{number}",
         test_name=f"test{name}",
         class_name=f"shop.{name}Test",
         type="AssertionError",
-        message=said,
-        stack=f"AssertionError: {said}\n\tat shop.{name}Test.test{name}({name}Test.java:5)\n",
+        message=result,
+        stack=f"AssertionError: {result}\n\tat shop.{name}Test.test{name}({name}Test.java:5)\n",
     )

@@ -23,16 +23,16 @@ EXAMPLES = [*((each, "heat") for each in OVEN), *((each, "joint") for each in LI
     [("gas valve of oven stuck again", "heat"), ("broken hinge on the lid", "joint")],
 )
 def test_what_was_taught(message: str, label: str) -> None:
-    said = Classifier(EXAMPLES).predict(bag(message))
-    assert said.label == label
-    assert said.confidence > 0.7
-    assert said.reasons
+    result = Classifier(EXAMPLES).predict(bag(message))
+    assert result.label == label
+    assert result.confidence > 0.7
+    assert result.reasons
 
 
 @pytest.mark.parametrize("message", ["no space left for the parcel", ""])
 def test_what_was_not_taught_is_not_guessed(message: str) -> None:
-    said = Classifier(EXAMPLES).predict(bag(message))
-    assert (said.label, said.confidence) == ("", 0.0)
+    result = Classifier(EXAMPLES).predict(bag(message))
+    assert (result.label, result.confidence) == ("", 0.0)
 
 
 def test_a_clear_label_is_given_also_where_no_example_is_near() -> None:
@@ -54,10 +54,10 @@ def test_nothing_was_taught() -> None:
 
 
 def test_one_kind_only() -> None:
-    said = Classifier([(OVEN[0], "heat")]).predict(bag("the oven is cold"))
-    assert said.label == "heat"
-    assert 0.2 < said.confidence < 0.9
-    assert said.reasons
+    result = Classifier([(OVEN[0], "heat")]).predict(bag("the oven is cold"))
+    assert result.label == "heat"
+    assert 0.2 < result.confidence < 0.9
+    assert result.reasons
 
 
 def test_a_rare_kind_is_not_drowned() -> None:
@@ -68,8 +68,8 @@ def test_a_rare_kind_is_not_drowned() -> None:
 
 def test_a_label_is_heard_in_what_is_said() -> None:
     examples = [(bag("tests went red today"), "PAINT"), (bag("tests went blue today"), "HINGES")]
-    said = Classifier(examples).predict(bag("tests went grey today, the hinges creak"))
-    assert said.label == "HINGES"
+    result = Classifier(examples).predict(bag("tests went grey today, the hinges creak"))
+    assert result.label == "HINGES"
 
 
 @given(st.permutations(EXAMPLES))

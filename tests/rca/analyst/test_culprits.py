@@ -47,7 +47,7 @@ FAILURE = Failure(
 )
 
 
-class Yard:
+class SampleRepository:
     """A repository with a green beginning."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,15 +70,15 @@ class Yard:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path / "boat")
+def sample(tmp_path: Path) -> SampleRepository:
+    return SampleRepository(tmp_path / "boat")
 
 
-def test_the_commit_that_broke_it_comes_first_and_says_why(yard: Yard) -> None:
-    yard.git.commit("Trim the sail", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
-    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
-    first = yard.leads()[0]
+def test_the_commit_that_broke_it_comes_first_and_says_why(sample: SampleRepository) -> None:
+    sample.git.commit("Trim the sail", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    sample.git.commit("Say more", {"README.md": "A good boat.\n"})
+    first = sample.leads()[0]
     assert first.commit.hash == planted
     assert (first.repo, first.path) == ("boat", "hull/keel.py")
     assert any("it changed hull/keel.py" in why for why in first.why)
@@ -86,11 +86,11 @@ def test_the_commit_that_broke_it_comes_first_and_says_why(yard: Yard) -> None:
     assert 0.5 < first.score <= 1
 
 
-def test_a_newer_innocent_commit_in_the_same_file_does_not_win(yard: Yard) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+def test_a_newer_innocent_commit_in_the_same_file_does_not_win(sample: SampleRepository) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     later = BROKEN.replace("self.ballast * 2", "self.ballast * 2 + 1")
-    innocent = yard.git.commit("Sink deeper", {"hull/keel.py": later})
-    assert yard.order()[:2] == [planted, innocent]
+    innocent = sample.git.commit("Sink deeper", {"hull/keel.py": later})
+    assert sample.order()[:2] == [planted, innocent]
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_a_newer_innocent_commit_in_the_same_file_does_not_win(yard: Yard) -> No
         ('"""The keel."""', '"""The keel of the boat."""'),
     ],
 )
-def test_words_about_the_code_do_not_win(yard: Yard, change: tuple[str, str]) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
-    comment = yard.git.commit("Explain weigh", {"hull/keel.py": BROKEN.replace(*change)})
-    found = yard.leads()
+def test_words_about_the_code_do_not_win(sample: SampleRepository, change: tuple[str, str]) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    comment = sample.git.commit("Explain weigh", {"hull/keel.py": BROKEN.replace(*change)})
+    found = sample.leads()
     assert found[0].commit.hash == planted
-    said = next(lead for lead in found if lead.commit.hash == comment)
-    assert any("it alters no behaviour" in why for why in said.why)
+    result = next(lead for lead in found if lead.commit.hash == comment)
+    assert any("it alters no behaviour" in why for why in result.why)
 
 
-def test_a_file_that_only_moved_does_not_win(yard: Yard) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
-    yard.git.move("hull/keel.py", "hull/body/keel.py")
-    moved = yard.git.commit("Tidy up")
+def test_a_file_that_only_moved_does_not_win(sample: SampleRepository) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    sample.git.move("hull/keel.py", "hull/body/keel.py")
+    moved = sample.git.commit("Tidy up")
     failure = Failure(
         **{
             **{
@@ -122,15 +122,15 @@ def test_a_file_that_only_moved_does_not_win(yard: Yard) -> None:
             "stack": STACK.replace("hull/keel.py", "hull/body/keel.py"),
         }
     )
-    order = yard.order(failure)
+    order = sample.order(failure)
     assert planted in order
     assert moved not in order or order.index(planted) < order.index(moved)
 
 
-def test_who_touches_nothing_of_it_is_no_suspect(yard: Yard) -> None:
-    yard.git.commit("Say more", {"README.md": "A good boat.\n"})
-    assert yard.leads() == []
-    assert yard.leads(Failure(id="b", message="it sank")) == []
+def test_who_touches_nothing_of_it_is_no_suspect(sample: SampleRepository) -> None:
+    sample.git.commit("Say more", {"README.md": "A good boat.\n"})
+    assert sample.leads() == []
+    assert sample.leads(Failure(id="b", message="it sank")) == []
 
 
 CHECK = Failure(
@@ -144,198 +144,202 @@ CHECK = Failure(
 LATER_TEST = "\n\n\ndef test_trim():\n    assert Sail(1).trim(2) == 3\n"
 
 
-def test_a_change_of_other_tests_does_not_win(yard: Yard) -> None:
-    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    planted = yard.git.commit("Count twice", {"hull/keel.py": BROKEN})
-    beside = yard.git.commit("Test trimming", {"tests/test_boat.py": TEST + LATER_TEST})
-    order = yard.order(CHECK)
+def test_a_change_of_other_tests_does_not_win(sample: SampleRepository) -> None:
+    sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    planted = sample.git.commit("Count twice", {"hull/keel.py": BROKEN})
+    beside = sample.git.commit("Test trimming", {"tests/test_boat.py": TEST + LATER_TEST})
+    order = sample.order(CHECK)
     assert order[0] == planted, "the test speaks of what it changed"
     assert beside in order
 
 
-def test_a_change_of_the_failing_test_itself_wins(yard: Yard) -> None:
-    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    yard.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace("ballast * 2", "ballast * 3")})
-    itself = yard.git.commit("Expect more", {"tests/test_boat.py": TEST.replace("== 3", "== 4")})
-    assert yard.order(CHECK)[0] == itself
+def test_a_change_of_the_failing_test_itself_wins(sample: SampleRepository) -> None:
+    sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace("ballast * 2", "ballast * 3")})
+    itself = sample.git.commit("Expect more", {"tests/test_boat.py": TEST.replace("== 3", "== 4")})
+    assert sample.order(CHECK)[0] == itself
 
 
-def test_who_brought_the_failing_test_with_its_product_saw_it_pass(yard: Yard) -> None:
+def test_who_brought_the_failing_test_with_its_product_saw_it_pass(
+    sample: SampleRepository,
+) -> None:
     """What came later broke it: nobody commits what fails at once."""
     raft = "def raft(logs):\n    return logs * 2\n"
-    brought = yard.git.commit("Add a raft", {"hull/raft.py": raft, "tests/test_boat.py": TEST})
-    planted = yard.git.commit("Count twice", {"hull/keel.py": BROKEN})
-    order = yard.order(CHECK)
+    brought = sample.git.commit("Add a raft", {"hull/raft.py": raft, "tests/test_boat.py": TEST})
+    planted = sample.git.commit("Count twice", {"hull/keel.py": BROKEN})
+    order = sample.order(CHECK)
     assert order[0] == planted
     assert brought not in order[:1]
 
 
-def test_values_that_a_test_is_run_with_are_its_own(yard: Yard) -> None:
+def test_values_that_a_test_is_run_with_are_its_own(sample: SampleRepository) -> None:
     rows = (
         "import keel\n\n\n@values([\n    (1, 3),\n{}])\ndef test_weigh(one, other):\n    assert 0\n"
     )
-    yard.git.commit("Add values", {"tests/test_boat.py": rows.format("")})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    planted = yard.git.commit("More", {"tests/test_boat.py": rows.format("    (22, 33),\n")})
+    sample.git.commit("Add values", {"tests/test_boat.py": rows.format("")})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    planted = sample.git.commit("More", {"tests/test_boat.py": rows.format("    (22, 33),\n")})
     later = "\n" * 30 + rows.format("    (22, 33),\n")
-    yard.git.commit("Make room", {"tests/test_boat.py": later})
+    sample.git.commit("Make room", {"tests/test_boat.py": later})
     stack = "tests/test_boat.py:39: in test_weigh\n    assert 0\n"
     failure = msgspec.structs.replace(CHECK, test_name="test_weigh[22-33]", stack=stack)
-    first = yard.leads(failure)[0]
+    first = sample.leads(failure)[0]
     assert first.commit.hash == planted
     assert any("beside tests/test_boat.py:39" in why for why in first.why)
 
 
-def test_a_function_that_the_test_calls_tells_more_than_its_file(yard: Yard) -> None:
-    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    planted = yard.git.commit("Hurry", {"hull/keel.py": BROKEN})
+def test_a_function_that_the_test_calls_tells_more_than_its_file(sample: SampleRepository) -> None:
+    sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    planted = sample.git.commit("Hurry", {"hull/keel.py": BROKEN})
     deeper = BROKEN.replace("self.ballast * 2", "self.ballast * 3")
-    yard.git.commit("Sink deeper", {"hull/keel.py": deeper})
-    yard.git.commit("Steer", {"hull/keel.py": f"{deeper}\n    def steer(self):\n        pass\n"})
-    first, *others = yard.leads(CHECK)
+    sample.git.commit("Sink deeper", {"hull/keel.py": deeper})
+    sample.git.commit("Steer", {"hull/keel.py": f"{deeper}\n    def steer(self):\n        pass\n"})
+    first, *others = sample.leads(CHECK)
     assert first.commit.hash == planted
     assert "the test names what it changed: weigh" in first.why
     assert not any("the test names" in why for lead in others for why in lead.why)
 
 
-def test_who_moves_tests_to_another_file_did_not_write_them(yard: Yard) -> None:
+def test_who_moves_tests_to_another_file_did_not_write_them(sample: SampleRepository) -> None:
     body = "\n".join(f"    keel_{number} = Keel({number})" for number in range(8))
     moved = TEST.replace("def test_weigh():\n", f"def test_weigh():\n{body}\n")
-    yard.git.commit("Add tests", {"tests/test_old.py": moved})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    yard.git.commit("Part tests", {"tests/test_boat.py": moved, "tests/test_old.py": "\n"})
+    sample.git.commit("Add tests", {"tests/test_old.py": moved})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Part tests", {"tests/test_boat.py": moved, "tests/test_old.py": "\n"})
     stack = CHECK.stack.replace(":5:", ":13:")
-    found = yard.leads(msgspec.structs.replace(CHECK, stack=stack))
-    said = [why for lead in found for why in lead.why]
-    assert not [why for why in said if "it wrote" in why or "lines beside" in why]
+    found = sample.leads(msgspec.structs.replace(CHECK, stack=stack))
+    result = [why for lead in found for why in lead.why]
+    assert not [why for why in result if "it wrote" in why or "lines beside" in why]
 
 
-def test_who_changes_much_is_less_suspect_by_each_file(yard: Yard) -> None:
+def test_who_changes_much_is_less_suspect_by_each_file(sample: SampleRepository) -> None:
     depth = ("ballast * 2", "ballast * 3")
     wide = {f"rig/part_{number}.py": f"PART = {number}\n" for number in range(30)}
-    broad = yard.git.commit("Rebuild", {"hull/keel.py": KEEL.replace(*depth), **wide})
+    broad = sample.git.commit("Rebuild", {"hull/keel.py": KEEL.replace(*depth), **wide})
     failure = msgspec.structs.replace(CHECK, class_name="tests.test_keel", stack="")
-    (much,) = yard.leads(failure)
-    yard.git.commit("Undo", {"hull/keel.py": KEEL})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    yard.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace(*depth)})
-    (little,) = yard.leads(failure)
+    (much,) = sample.leads(failure)
+    sample.git.commit("Undo", {"hull/keel.py": KEEL})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Sink deeper", {"hull/keel.py": KEEL.replace(*depth)})
+    (little,) = sample.leads(failure)
     assert much.commit.hash == broad
     assert much.score < little.score
 
 
-def test_generated_lines_speak_of_nothing(yard: Yard) -> None:
-    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    yard.git.commit("Keep a report", {"report.xml": f"<a>{'test_weigh weigh keel ' * 99}</a>"})
-    assert yard.leads(CHECK) == []
+def test_generated_lines_speak_of_nothing(sample: SampleRepository) -> None:
+    sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    sample.git.commit("Keep a report", {"report.xml": f"<a>{'test_weigh weigh keel ' * 99}</a>"})
+    assert sample.leads(CHECK) == []
 
 
-def test_who_took_away_the_name_that_is_missed(yard: Yard) -> None:
+def test_who_took_away_the_name_that_is_missed(sample: SampleRepository) -> None:
     away = KEEL.replace("def depth(", "def draught(")
-    planted = yard.git.commit("Speak like sailors", {"hull/keel.py": away})
+    planted = sample.git.commit("Speak like sailors", {"hull/keel.py": away})
     more = away.replace("self.ballast * 2", "self.ballast * 2 + 0")
-    yard.git.commit("Round", {"hull/keel.py": more})
-    said = "AttributeError: 'Keel' object has no attribute 'depth'"
-    first = yard.leads(msgspec.structs.replace(CHECK, type="AttributeError", message=said))[0]
+    sample.git.commit("Round", {"hull/keel.py": more})
+    result = "AttributeError: 'Keel' object has no attribute 'depth'"
+    first = sample.leads(msgspec.structs.replace(CHECK, type="AttributeError", message=result))[0]
     assert first.commit.hash == planted
     assert "it took away depth, which is missed" in first.why
 
 
-def test_a_text_that_the_message_quotes_leads_to_who_changed_it(yard: Yard) -> None:
-    yard.git.commit("Speak", {"rig/voice.py": 'def say():\n    return "heavy enough"\n'})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    planted = yard.git.commit("Polish", {"rig/voice.py": 'def say():\n    return "fit"\n'})
-    yard.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
-    first = yard.leads(CHECK)[0]
+def test_a_text_that_the_message_quotes_leads_to_who_changed_it(sample: SampleRepository) -> None:
+    sample.git.commit("Speak", {"rig/voice.py": 'def say():\n    return "heavy enough"\n'})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    planted = sample.git.commit("Polish", {"rig/voice.py": 'def say():\n    return "fit"\n'})
+    sample.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    first = sample.leads(CHECK)[0]
     assert first.commit.hash == planted
     assert "it changed the text 'heavy enough'" in first.why
 
 
-def test_who_only_indents_the_line_that_failed_did_not_write_it(yard: Yard) -> None:
-    yard.git.commit("Bring an anchor", {"hull/keel.py": BROKEN})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
+def test_who_only_indents_the_line_that_failed_did_not_write_it(sample: SampleRepository) -> None:
+    sample.git.commit("Bring an anchor", {"hull/keel.py": BROKEN})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
     deeper = "        if anchor:\n            return self.ballast + anchor + anchor"
     line = "        return self.ballast + anchor + anchor"
-    yard.git.commit("Ask first", {"hull/keel.py": BROKEN.replace(line, deeper)})
+    sample.git.commit("Ask first", {"hull/keel.py": BROKEN.replace(line, deeper)})
     moved = msgspec.structs.replace(FAILURE, stack=STACK.replace("line 9", "line 10"))
-    assert not any("it wrote" in why for lead in yard.leads(moved) for why in lead.why)
+    assert not any("it wrote" in why for lead in sample.leads(moved) for why in lead.why)
 
 
-def test_a_changed_line_may_be_about_what_the_message_speaks_of(yard: Yard) -> None:
+def test_a_changed_line_may_be_about_what_the_message_speaks_of(sample: SampleRepository) -> None:
     """Also where the word itself neither came nor went."""
     price = "def price(cargo):\n    return cargo{}\n"
-    yard.git.commit("Trade", {"trade/price.py": price.format(""), "trade/tax.py": "TAX = 1\n"})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    planted = yard.git.commit("Charge", {"trade/price.py": price.format(" * 2")})
-    yard.git.commit("Tax", {"trade/tax.py": "TAX = 2\n"})
-    said = Failure(id="b", test_name="test_trade", message="the cargo costs 4, not 2")
-    first = yard.leads(said)[0]
+    sample.git.commit("Trade", {"trade/price.py": price.format(""), "trade/tax.py": "TAX = 1\n"})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    planted = sample.git.commit("Charge", {"trade/price.py": price.format(" * 2")})
+    sample.git.commit("Tax", {"trade/tax.py": "TAX = 2\n"})
+    result = Failure(id="b", test_name="test_trade", message="the cargo costs 4, not 2")
+    first = sample.leads(result)[0]
     assert first.commit.hash == planted
     assert "it changed code about cargo" in first.why
 
 
-def test_a_file_in_which_only_words_were_changed_does_not_count(yard: Yard) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+def test_a_file_in_which_only_words_were_changed_does_not_count(sample: SampleRepository) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     comment = BROKEN.replace("return self.ballast", "# all of it\n        return self.ballast")
-    other = yard.git.commit(
+    other = sample.git.commit(
         "Explain and trim", {"hull/keel.py": comment, "rig/sail.py": SAIL + "\nKNOTS = 3\n"}
     )
-    found = yard.leads()
+    found = sample.leads()
     assert found[0].commit.hash == planted
-    said = [lead for lead in found if lead.commit.hash == other]
-    assert all("it alters no behaviour there" in " ".join(lead.why) for lead in said)
+    result = [lead for lead in found if lead.commit.hash == other]
+    assert all("it alters no behaviour there" in " ".join(lead.why) for lead in result)
 
 
-def test_code_that_nothing_points_at_is_no_suspect(yard: Yard) -> None:
-    yard.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
-    assert yard.leads(CHECK) == []
+def test_code_that_nothing_points_at_is_no_suspect(sample: SampleRepository) -> None:
+    sample.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    assert sample.leads(CHECK) == []
 
 
-def test_what_others_surely_come_from_is_likelier(yard: Yard) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
-    (alone,) = yard.leads()
-    (accused,) = yard.leads(accused={planted: 2})
+def test_what_others_surely_come_from_is_likelier(sample: SampleRepository) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    (alone,) = sample.leads()
+    (accused,) = sample.leads(accused={planted: 2})
     assert accused.score > alone.score
     assert "2 other findings suspect it too" in accused.why
 
 
-def test_what_others_come_from_needs_more_than_words_in_common(yard: Yard) -> None:
+def test_what_others_come_from_needs_more_than_words_in_common(sample: SampleRepository) -> None:
     sail = "def weigh(keel):\n    return keel\n"
-    yard.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
-    yard.green = yard.git.commit("Tag it", {"VERSION": "1"})
-    other = yard.git.commit("Weigh sails", {"rig/hoist.py": sail})
-    (alone,) = yard.leads(CHECK)
-    assert yard.leads(CHECK, accused={other: 3}) == [alone]
+    sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    other = sample.git.commit("Weigh sails", {"rig/hoist.py": sail})
+    (alone,) = sample.leads(CHECK)
+    assert sample.leads(CHECK, accused={other: 3}) == [alone]
 
 
-def test_what_broke_elsewhere_by_itself_is_not_what_others_come_from(yard: Yard) -> None:
-    planted = yard.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+def test_what_broke_elsewhere_by_itself_is_not_what_others_come_from(
+    sample: SampleRepository,
+) -> None:
+    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     stack = "tests/test_keel.py:5: in test_weigh\n    open(chart)\nE   OSError: no chart\n"
     lost = msgspec.structs.replace(
         FAILURE, type="OSError", message="OSError: no chart", stack=stack
     )
-    assert yard.leads(lost, accused={planted: 2}) == yard.leads(lost)
+    assert sample.leads(lost, accused={planted: 2}) == sample.leads(lost)
 
 
-def test_leads_are_the_same_every_time(yard: Yard) -> None:
+def test_leads_are_the_same_every_time(sample: SampleRepository) -> None:
     for number in range(12):
         broken = BROKEN + f"\n\ndef part_{number}():\n    return {number}\n"
-        yard.git.commit(f"Add part {number}", {"hull/keel.py": broken})
-    assert yard.leads() == yard.leads()
-    assert len(yard.leads()) == 12
-    scores = [lead.score for lead in yard.leads()[:8]]
+        sample.git.commit(f"Add part {number}", {"hull/keel.py": broken})
+    assert sample.leads() == sample.leads()
+    assert len(sample.leads()) == 12
+    scores = [lead.score for lead in sample.leads()[:8]]
     assert scores == sorted(scores, reverse=True)
 
 
 # No history
 
 
-def test_without_commits_since_green_there_is_no_lead(yard: Yard) -> None:
-    assert yard.leads() == []
+def test_without_commits_since_green_there_is_no_lead(sample: SampleRepository) -> None:
+    assert sample.leads() == []
 
 
 @pytest.mark.parametrize("place", ["nowhere", "plain", "empty"])
@@ -351,8 +355,8 @@ def test_a_repository_that_cannot_be_read_leads_nowhere(tmp_path: Path, place: s
 # Places of the stack
 
 
-def test_spots_are_the_places_that_exist_the_product_first(yard: Yard) -> None:
-    found = locate_frames(FAILURE, yard.repository())
+def test_spots_are_the_places_that_exist_the_product_first(sample: SampleRepository) -> None:
+    found = locate_frames(FAILURE, sample.repository())
     assert [(spot.path, spot.line, spot.is_test) for spot in found] == [
         ("hull/keel.py", 9, False),
         ("tests/test_keel.py", 5, True),
@@ -360,17 +364,17 @@ def test_spots_are_the_places_that_exist_the_product_first(yard: Yard) -> None:
     assert found[0].function == "weigh"
 
 
-def test_places_of_libraries_and_of_nowhere_are_none(yard: Yard) -> None:
+def test_places_of_libraries_and_of_nowhere_are_none(sample: SampleRepository) -> None:
     stack = (
         'File "/usr/lib/python3.11/json/decoder.py", line 3, in decode\n'
         'File "gone/away.py", line 1, in f\n'
     )
-    assert locate_frames(Failure(id="a", stack=stack), yard.repository()) == []
+    assert locate_frames(Failure(id="a", stack=stack), sample.repository()) == []
 
 
-def test_hostile_stacks_lead_nowhere(yard: Yard) -> None:
+def test_hostile_stacks_lead_nowhere(sample: SampleRepository) -> None:
     for word in ("../../etc/passwd", "-rf", "hull/keel.py\x00", "*", "a" * 5_000, ":(glob)**"):
         failure = Failure(id="a", stack=f'File "{word}", line 99999999999, in weigh\n')
         assert all(
-            spot.path == "hull/keel.py" for spot in locate_frames(failure, yard.repository())
+            spot.path == "hull/keel.py" for spot in locate_frames(failure, sample.repository())
         )

@@ -13,16 +13,16 @@ from interlock.rca.records import Failure
 
 
 def test_what_is_missing_is_accused() -> None:
-    said = collect_mentions(Failure(id="1", log="ERROR: package org.box.lid does not exist\n"))
-    assert said.names == {"org.box.lid": ACCUSED_WEIGHT}
-    assert said.words["lid"] == ACCUSED_WEIGHT
+    result = collect_mentions(Failure(id="1", log="ERROR: package org.box.lid does not exist\n"))
+    assert result.names == {"org.box.lid": ACCUSED_WEIGHT}
+    assert result.words["lid"] == ACCUSED_WEIGHT
 
 
 def test_a_frame_counts_less_the_deeper_it_is() -> None:
     log = "ERROR: odd\n\tat org.box.Lid.open(Lid.java:1)\n\tat org.oven.Gas.on(Gas.java:2)\n"
-    said = collect_mentions(Failure(id="1", log=log))
-    assert said.names == {"org.box.Lid.open": 1 / 2, "org.oven.Gas.on": 1 / 3}
-    assert [frame.function for frame in said.other_frames] == ["open", "on"]
+    result = collect_mentions(Failure(id="1", log=log))
+    assert result.names == {"org.box.Lid.open": 1 / 2, "org.oven.Gas.on": 1 / 3}
+    assert [frame.function for frame in result.other_frames] == ["open", "on"]
 
 
 def test_own_code_and_the_language_are_not_their_own_dependency() -> None:
@@ -49,9 +49,9 @@ Dependency convergence error for org.nut:bolt:1.0 paths to dependency are:
     +-org.oven:gas:2.0
       +-org.nut:bolt:1.0
 """
-    said = collect_mentions(Failure(id="1", log=log))
-    assert said.coordinates == {"org.shop:cart": 0.3, "org.box:lid": 3.0, "org.oven:gas": 0.3}
-    assert said.about_versions
+    result = collect_mentions(Failure(id="1", log=log))
+    assert result.coordinates == {"org.shop:cart": 0.3, "org.box:lid": 3.0, "org.oven:gas": 0.3}
+    assert result.about_versions
 
 
 def test_archives_are_named_by_their_files() -> None:

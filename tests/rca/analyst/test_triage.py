@@ -137,9 +137,9 @@ def test_signs_that_disagree_make_it_less_sure() -> None:
 
 
 def test_a_message_counts_more_than_a_log() -> None:
-    said = triage_failure(Failure(id="1", message="connection refused"))
+    result = triage_failure(Failure(id="1", message="connection refused"))
     logged = triage_failure(Failure(id="1", log="ERROR connection refused"))
-    assert logged.confidence < said.confidence
+    assert logged.confidence < result.confidence
 
 
 @given(FAILURES)

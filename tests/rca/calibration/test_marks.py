@@ -77,7 +77,7 @@ def test_m1_counts_cases_with_a_cause_and_takes_aliases_for_the_same_word() -> N
 
 
 @pytest.mark.parametrize(
-    ("label", "said", "value"),
+    ("label", "outcome", "value"),
     [
         ("infra", "environment", 1),
         ("environment", "infra", 1),
@@ -88,17 +88,17 @@ def test_m1_counts_cases_with_a_cause_and_takes_aliases_for_the_same_word() -> N
     ],
 )
 def test_m2_knows_the_names_of_categories_but_not_surfaces(
-    label: str, said: str, value: int
+    label: str, outcome: str, value: int
 ) -> None:
     world = scenario({"expected_triage": {"symptom_category": label}}, {})
-    assert of("M2", world, {"actual_category": said}).value == value
+    assert of("M2", world, {"actual_category": outcome}).value == value
 
 
 def test_m3_and_m4_share_the_cases() -> None:
     world = scenario(*[{"expect_recall_hit": hit} for hit in (True, True, False, False, False)])
-    said = [{"actual_recall_hit": hit} for hit in (True, False, True, False, False)]
-    assert of("M3", world, *said).value == 0.5
-    assert of("M4", world, *said).value == pytest.approx(1 / 3)
+    outcome = [{"actual_recall_hit": hit} for hit in (True, False, True, False, False)]
+    assert of("M3", world, *outcome).value == 0.5
+    assert of("M4", world, *outcome).value == pytest.approx(1 / 3)
 
 
 def test_m4_takes_a_recall_to_the_true_cause_for_right() -> None:
@@ -125,23 +125,23 @@ def test_m5_hangs_on_the_first_case_in_the_scenarios_order() -> None:
 
 def test_m6_and_m7_look_at_the_cases_that_are_one() -> None:
     world = scenario({"expect_skip": True, "expect_cascade": True}, {"expect_skip": True}, {})
-    said = [{"actual_skip": True}, {}, {"actual_skip": True, "actual_cascade": True}]
-    assert of("M6", world, *said).value == 0.5
-    assert of("M7", world, *said).value == 0.0
+    outcome = [{"actual_skip": True}, {}, {"actual_skip": True, "actual_cascade": True}]
+    assert of("M6", world, *outcome).value == 0.5
+    assert of("M7", world, *outcome).value == 0.0
 
 
 def test_m8_is_the_correlation_over_answers_that_are_not_zero() -> None:
     world = scenario(*[{"rca_id": "R"}] * 5, {}, R={})
     right, wrong = "pb001", "ab001"
-    said = [(0.9, right), (0.8, right), (0.4, wrong), (0.5, right), (0.0, wrong), (0.1, right)]
-    fields = [{"actual_convergence": score, "actual_defect_type": code} for score, code in said]
+    outcome = [(0.9, right), (0.8, right), (0.4, wrong), (0.5, right), (0.0, wrong), (0.1, right)]
+    fields = [{"actual_convergence": score, "actual_defect_type": code} for score, code in outcome]
     # x = .9 .8 .4 .5, y = 1 1 0 1: means .65 and .75, sum of products .25, of squares .17 and .75
     assert of("M8", world, *fields).value == pytest.approx(0.25 / (0.17 * 0.75) ** 0.5)
     assert of("M8", world, *fields).cases == 4
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("outcome", "value"),
     [
         ([], 0.0),
         ([(0.9, "pb001")], 0.0),
@@ -152,10 +152,10 @@ def test_m8_is_the_correlation_over_answers_that_are_not_zero() -> None:
     ],
 )
 def test_m8_without_variance_is_one_if_all_are_right_else_zero(
-    said: list[tuple[float, str]], value: float
+    outcome: list[tuple[float, str]], value: float
 ) -> None:
     world = scenario(*[{"rca_id": "R"}] * 3, R={})
-    fields = [{"actual_convergence": score, "actual_defect_type": code} for score, code in said]
+    fields = [{"actual_convergence": score, "actual_defect_type": code} for score, code in outcome]
     found = of("M8", world, *fields)
     assert (found.value, found.honest) == (value, None)
 
@@ -172,16 +172,18 @@ def test_m9_and_m10_are_means_over_cases() -> None:
         R=cause,
         Q={},
     )
-    said: list[Fields] = [
+    outcome: list[Fields] = [
         {"actual_selected_repos": ["core", "docs", "herring"]},
         {},
         {"actual_selected_repos": ["docs"]},
         {"actual_selected_repos": ["core"]},
         {"actual_selected_repos": ["web"]},
     ]
-    assert of("M9", world, *said).value == pytest.approx((1 / 3 + 0 + 1) / 3)
-    assert of("M10", world, *said).value == pytest.approx((1 / 2 + 0 + 1) / 3), "none relevant is 1"
-    assert of("M11", world, *said).value == pytest.approx(1 - 1 / 4)
+    assert of("M9", world, *outcome).value == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert of("M10", world, *outcome).value == pytest.approx((1 / 2 + 0 + 1) / 3), (
+        "none relevant is 1"
+    )
+    assert of("M11", world, *outcome).value == pytest.approx(1 - 1 / 4)
 
 
 def test_m12_and_m13_add_up_over_all_cases_and_count_found_on_the_expected_side() -> None:
@@ -189,15 +191,15 @@ def test_m12_and_m13_add_up_over_all_cases_and_count_found_on_the_expected_side(
     cases: list[Fields] = [
         {"expected_invest": {"evidence_refs": each}} if each is not None else {} for each in refs
     ]
-    said: list[Fields] = [
+    outcome: list[Fields] = [
         {"actual_evidence_refs": ["x:a.py:f and more", "1", "2"]},
         {},
         {"actual_evidence_refs": ["r:c.py"]},
         {"actual_evidence_refs": ["r:c.py", "3"]},
     ]
     world = scenario(*cases)
-    assert of("M12", world, *said).value == pytest.approx(1 / 3)
-    assert of("M13", world, *said).value == pytest.approx(1 / 6)
+    assert of("M12", world, *outcome).value == pytest.approx(1 / 3)
+    assert of("M13", world, *outcome).value == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize(
@@ -217,16 +219,16 @@ def test_evidence_is_found_by_parts_of_its_text(
     expected: str, cited: str, v1: int, v2: int
 ) -> None:
     world = scenario({"expected_invest": {"evidence_refs": [expected]}})
-    said: Fields = {"actual_evidence_refs": [cited]}
-    assert of("M12", world, said).value == v1
-    assert of("M12", world, said, rules=LATER).value == v2
+    outcome: Fields = {"actual_evidence_refs": [cited]}
+    assert of("M12", world, outcome).value == v1
+    assert of("M12", world, outcome, rules=LATER).value == v2
 
 
 def test_m14_counts_keywords_up_to_what_is_needed_where_there_is_a_message() -> None:
     cause = {"required_keywords": ["Lock", "race", "stock", "60"], "keyword_threshold": 2}
     world = scenario(*[{"rca_id": "R"}] * 4, {"rca_id": "Q"}, R=cause, Q={})
-    said = ["a LOCK, a race, no stock", "clocked at 1600", "nothing", "", "lock"]
-    found = of("M14", world, *[{"actual_rca_message": each} for each in said])
+    outcome = ["a LOCK, a race, no stock", "clocked at 1600", "nothing", "", "lock"]
+    found = of("M14", world, *[{"actual_rca_message": each} for each in outcome])
     assert found.value == pytest.approx((1 + 1 + 0) / 3)
     assert found.cases == 3
 
@@ -241,30 +243,30 @@ def test_m14b_needs_half_of_the_longer_words() -> None:
         P={},
     )
     # longer than three letters: lock, never, taken, again
-    said = ["locks are never seen", "the lock was", "", "a b c", "lock never taken again"]
-    found = of("M14b", world, *[{"actual_rca_message": each} for each in said])
+    outcome = ["locks are never seen", "the lock was", "", "a b c", "lock never taken again"]
+    found = of("M14b", world, *[{"actual_rca_message": each} for each in outcome])
     assert found.value == pytest.approx(1 / 3)
     assert found.cases == 3
 
 
 def test_m15_takes_the_component_or_its_name_in_the_message() -> None:
     world = scenario(*[{"rca_id": "R"}] * 4, {}, R={"component": "Stock-API"})
-    said: list[Fields] = [
+    outcome: list[Fields] = [
         {"actual_component": "Stock-API"},
         {"actual_component": "stock-api"},
         {"actual_component": "web", "actual_rca_message": "the stock-api is late"},
         {"actual_rca_message": "stock"},
         {"actual_component": "Stock-API"},
     ]
-    assert of("M15", world, *said).value == 0.5
+    assert of("M15", world, *outcome).value == 0.5
 
 
 def test_m16_wants_the_very_same_path_of_every_case() -> None:
     world = scenario(
         {"expected_path": ["F0", "F1"]}, {"expected_path": ["F0"]}, {"expected_path": ["F0"]}
     )
-    said = [{"actual_path": path} for path in (["F0", "F1"], ["F0", "F1"])]
-    assert of("M16", world, *said).value == pytest.approx(1 / 3), "no result is a wrong path"
+    outcome = [{"actual_path": path} for path in (["F0", "F1"], ["F0", "F1"])]
+    assert of("M16", world, *outcome).value == pytest.approx(1 / 3), "no result is a wrong path"
 
 
 @pytest.mark.parametrize(
@@ -340,16 +342,16 @@ def test_nothing_measured_is_one_in_the_old_way_and_unknown_in_the_honest_way() 
 
 def test_m19_weighs_what_is_there() -> None:
     world = scenario({"rca_id": "R"}, {"rca_id": "R"}, R={})
-    said: list[Fields] = [{"actual_defect_type": "pb001"}, {}]
+    outcome: list[Fields] = [{"actual_defect_type": "pb001"}, {}]
     # M1 .5, M5 0, M15 0; the old way takes M2, M9, M10, M12, M14 for 1
-    found = of("M19", world, *said)
+    found = of("M19", world, *outcome)
     assert found.value == pytest.approx(0.20 * 0.5 + 0.10 * 5)
     assert found.honest == pytest.approx(0.20 * 0.5 / (0.20 + 0.15 + 0.15))
-    v2 = of("M19", world, *said, rules=LATER)
+    v2 = of("M19", world, *outcome, rules=LATER)
     assert v2.value == pytest.approx(0.25 * 0.5 + 0.10 + 0.05 + 0.15 + 0.10 + 0.10)
-    capped = of("M19", world, *said, rules=ScoringRules(read_metrics(), left_out=("M12",)))
+    capped = of("M19", world, *outcome, rules=ScoringRules(read_metrics(), left_out=("M12",)))
     assert capped.value == pytest.approx((0.20 * 0.5 + 0.10 * 4) / 0.9)
-    runs = [tally(world, results(*said), RULES)]
+    runs = [tally(world, results(*outcome), RULES)]
     original = measure_overall_by_weights(runs, RULES)["original"]
     assert original[0] == pytest.approx(0.20 * 0.5 + 0.15 * 4)
     assert original[1] == pytest.approx(0.20 * 0.5 / 0.40)
@@ -372,9 +374,9 @@ def test_m20_is_the_spread_of_m19_over_runs_and_other_metrics_are_means() -> Non
 
 def test_results_of_candidates_and_strangers_are_not_scored() -> None:
     world = scenario({"rca_id": "R"}, R={})
-    said: list[Fields] = [{}, {"actual_defect_type": "pb001"}, {"case_id": "K"}]
-    assert of("M1", world, *said).value == 0.0
-    assert of("M16", world, *said).cases == 1
+    outcome: list[Fields] = [{}, {"actual_defect_type": "pb001"}, {"case_id": "K"}]
+    assert of("M1", world, *outcome).value == 0.0
+    assert of("M16", world, *outcome).cases == 1
 
 
 def test_the_table_has_all_metrics_with_weights_that_add_up() -> None:

@@ -26,8 +26,8 @@ HISTORY = [
 
 def test_a_repository_is_its_history(tmp_path: Path) -> None:
     hashes = write_repository(tmp_path / "r", HISTORY)
-    said = Git(tmp_path / "r", SEED).read_line("log", "--format=%an %aI %cn %s|%b")
-    assert said.splitlines() == [
+    result = Git(tmp_path / "r", SEED).read_line("log", "--format=%an %aI %cn %s|%b")
+    assert result.splitlines() == [
         "Mara Lindqvist 2026-09-09T08:12:41+00:00 Mara Lindqvist Empty it|",
         "Aiko Reyes 2026-09-08T08:12:41+00:00 Aiko Reyes Rename|For a reason.",
         "",

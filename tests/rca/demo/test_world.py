@@ -74,11 +74,11 @@ def test_three_repositories_with_a_history(world: DemoWorld) -> None:
 
 def test_a_commit_near_the_culprit_touches_the_same_files_and_is_innocent(world: DemoWorld) -> None:
     shop = Path(world.repos[0].path)
-    said = Git(shop, SEED).read_line(
+    outcome = Git(shop, SEED).read_line(
         "log", "--format=%H", "last-green..main", "--", "src/shop/pricing.py"
     )
-    assert family(world, "floats").commit in said.split()[:-1]
-    assert len(said.split()) == 3
+    assert family(world, "floats").commit in outcome.split()[:-1]
+    assert len(outcome.split()) == 3
 
 
 def test_today_fails_what_was_planted_and_nothing_else(world: DemoWorld) -> None:
@@ -220,10 +220,10 @@ def test_a_world_half_made_is_made_anew_once_and_nothing_else_touched(
     (folder / "notes.txt").write_text("mine")
 
     both = [begin(folder), begin(folder)]
-    said = [process.communicate() for process in both]
+    outcome = [process.communicate() for process in both]
 
-    assert [process.returncode for process in both] == [0, 0], said
-    assert said[0] == said[1]
+    assert [process.returncode for process in both] == [0, 0], outcome
+    assert outcome[0] == outcome[1]
     today = folder / "results" / world.today.name
     assert failing(read_results(today)) == failing(read_results(world.today))
     assert build_world(folder).last_green == world.last_green
@@ -259,9 +259,9 @@ def test_a_place_where_nothing_can_be_made(tmp_path: Path) -> None:
 
 def test_without_git_the_user_is_told(tmp_path: Path) -> None:
     process = begin(tmp_path / "world", PATH=str(tmp_path))
-    said = process.communicate()
+    outcome = process.communicate()
     problem = "interlock: the demo makes git repositories, and git is not there: install git\n"
-    assert (process.returncode, said) == (1, ("", problem))
+    assert (process.returncode, outcome) == (1, ("", problem))
     assert not (tmp_path / "world").exists()
 
 

@@ -197,11 +197,11 @@ def test_renamed_tests_are_joined_only_where_it_is_said(tmp_path: Path) -> None:
     assert apart is not None
     assert (apart.strip, apart.last_pass) == ("F", None)
     joined = History(FolderStore(tmp_path), HistorySettings(aliases={"old": "new"}))
-    said = joined.summarize_test(lane, "new")
-    assert said is not None
-    assert said.strip == ".F"
-    assert said.last_pass is not None
-    assert said == joined.summarize_test(lane, "old")
+    result = joined.summarize_test(lane, "new")
+    assert result is not None
+    assert result.strip == ".F"
+    assert result.last_pass is not None
+    assert result == joined.summarize_test(lane, "old")
     assert joined.find_tests([lane], "old") == ["new"]
     assert [each.commit[0] for each in joined.read_results(lane, "new")] == ["b", "a"]
 

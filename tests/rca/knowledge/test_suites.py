@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.world.analysis_world import Caseroom, crew, launch, told
+from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
 from tests.world.suite_database import (
     APPROVED,
     Inquiry,
@@ -148,34 +148,34 @@ def test_the_little_that_others_need(world: Inquiry) -> None:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    found = Caseroom(tmp_path)
+def room(tmp_path: Path) -> AnalysisWorld:
+    found = AnalysisWorld(tmp_path)
     found.begin("other")
-    found.take_in(launch(told("alpha"), told("beta")))
+    found.take_in(launch(make_failure("alpha"), make_failure("beta")))
     return found
 
 
-def test_a_suite_has_the_number_of_its_run(room: Caseroom) -> None:
+def test_a_suite_has_the_number_of_its_run(room: AnalysisWorld) -> None:
     with room.reading() as connection:
         assert list(iterate_case_views(connection, 1)) == []
         assert [look.case_id for look in iterate_case_views(connection, 2)] == ["C1", "C2"]
         assert list(iterate_case_views(connection, 99)) == []
 
 
-def test_a_look_tells_where_a_case_stands(room: Caseroom) -> None:
+def test_a_look_tells_where_a_case_stands(room: AnalysisWorld) -> None:
     with room.reading() as connection:
         look = next(iterate_case_views(connection, 2))
     assert (look.case_no, look.step, look.status, look.asked) == (2, F0, "open", False)
     assert look.visits == {F0: 1}
     assert look.input["test_name"] == "alpha"
     assert "alpha" in look.features
-    room.sit(crew({F5: {"silent": True}}), run_id=2)
+    room.work_on(write_script({F5: {"silent": True}}), run_id=2)
     with room.reading() as connection:
         look = next(iterate_case_views(connection, 2))
     assert (look.step, look.asked, look.visits[F3]) == (F5, True, 1)
 
 
-def test_a_place_tells_where_a_case_belongs(room: Caseroom) -> None:
+def test_a_place_tells_where_a_case_belongs(room: AnalysisWorld) -> None:
     with room.reading() as connection:
         assert find_position(connection, 1) is None, "it is about no failure"
         assert find_position(connection, 99) is None
@@ -183,15 +183,15 @@ def test_a_place_tells_where_a_case_belongs(room: Caseroom) -> None:
     assert place is not None
     assert (place.suite_id, place.symptom_id, place.rca_id) == (2, None, None)
     assert place.bands
-    room.sit(crew(), run_id=2)
+    room.work_on(write_script(), run_id=2)
     with room.reading() as connection:
         place = find_position(connection, 2)
     assert place is not None
     assert (place.symptom_id, place.rca_id) == (1, 1)
 
 
-def test_a_cause_is_agreed_on_once_somebody_reviewed_it(room: Caseroom) -> None:
-    room.sit(crew({}, C2={F5: {"silent": True}}, C1={F6: {"crash": "gone"}}), run_id=2)
+def test_a_cause_is_agreed_on_once_somebody_reviewed_it(room: AnalysisWorld) -> None:
+    room.work_on(write_script({}, C2={F5: {"silent": True}}, C1={F6: {"crash": "gone"}}), run_id=2)
     with room.reading() as connection:
         assert [has_agreed_cause(connection, rca_id) for rca_id in (1, 2, 99)] == [
             True,
@@ -204,11 +204,11 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
     """Asked for each case of a red night, whether anybody has agreed must not look at all."""
     prices = []
     for count in (2, 60):
-        room = Caseroom(tmp_path / str(count))
+        room = AnalysisWorld(tmp_path / str(count))
         room.db.parent.mkdir()
         story = {"message": "AnchorError: the keel is 3 inches too deep", "class_name": "yard.Keel"}
-        room.take_in(launch(*(told(f"t{n}", **story) for n in range(count))))
-        room.sit(crew({F5: {"silent": True}}), RcaConfig(families=True))
+        room.take_in(launch(*(make_failure(f"t{n}", **story) for n in range(count))))
+        room.work_on(write_script({F5: {"silent": True}}), RcaConfig(families=True))
         with room.reading() as connection:
             assert count_cases_of_rca(connection, 1) == count
             steps = Counter[str]()
@@ -218,10 +218,10 @@ def test_many_cases_of_a_cause_do_not_make_the_question_dearer(tmp_path: Path) -
     assert prices[0] == prices[1] > 0
 
 
-def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: Caseroom) -> None:
+def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: AnalysisWorld) -> None:
     with room.reading() as connection:
         assert find_open_reviews(connection, 2) == {}
-    room.sit(crew(), run_id=2, desk=True)
+    room.work_on(write_script(), run_id=2, bench=True)
     asked = room.questions()
     with room.reading() as connection:
         assert {
@@ -232,6 +232,6 @@ def test_open_reviews_are_those_of_the_run_that_nobody_answered(room: Caseroom) 
         }
         assert find_open_reviews(connection, 1) == {}
     room.say(asked["C1"], decision="approve")
-    room.sit(crew(), run_id=2, desk=True)
+    room.work_on(write_script(), run_id=2, bench=True)
     with room.reading() as connection:
         assert list(find_open_reviews(connection, 2)) == [asked["C2"]]

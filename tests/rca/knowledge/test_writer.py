@@ -483,7 +483,7 @@ def connection() -> Iterator[Connection]:
             yield opened
 
 
-def told(connection: Connection, story: list[tuple[object, object]]) -> None:
+def write_story(connection: Connection, story: list[tuple[object, object]]) -> None:
     raw = raw_connection(connection)
     for second, (first, then) in enumerate(story):
         if isinstance(first, int):
@@ -500,7 +500,7 @@ def test_knowledge_stays_of_one_piece(
     raw = raw_connection(connection)
     raw.execute("begin immediate")
     try:
-        told(connection, story)
+        write_story(connection, story)
         assert raw.execute("pragma foreign_key_check").fetchall() == []
         assert raw.execute(TWO_OPEN).fetchall() == []
         assert raw.execute(MISCOUNTED).fetchall() == []
@@ -520,7 +520,7 @@ def test_the_same_effect_again_makes_nothing_new(
     counts = "select (select count(*) from rcas), (select sum(occurrence_count) from symptoms)"
     raw.execute("begin immediate")
     try:
-        told(connection, story)
+        write_story(connection, story)
         apply_effect(case_no, effect, raw, 4e9)
         links = "select symptom_id, rca_id, status, decision from rca_cases order by case_no"
         before = raw.execute(counts).fetchall(), raw.execute(links).fetchall()
@@ -543,7 +543,7 @@ def test_what_was_reviewed_is_changed_by_no_other_case(
     raw = raw_connection(connection)
     raw.execute("begin immediate")
     try:
-        told(connection, story)
+        write_story(connection, story)
         before = raw.execute(agreed, (case_no,)).fetchall()
         apply_effect(case_no, effect, raw, 4e9)
         assert raw.execute(agreed, (case_no,)).fetchall() == before

@@ -21,7 +21,7 @@ from tests.rca.world import (
     made,
     rendered,
 )
-from tests.world.analysis_world import CAUSE, Caseroom, crew, launch, told
+from tests.world.analysis_world import CAUSE, AnalysisWorld, launch, make_failure, write_script
 
 from interlock.engine.case import Case
 from interlock.rca.config import RcaConfig
@@ -351,20 +351,24 @@ def test_a_chosen_repository_is_shown_to_the_one_who_looks() -> None:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Caseroom:
-    return Caseroom(tmp_path)
+def room(tmp_path: Path) -> AnalysisWorld:
+    return AnalysisWorld(tmp_path)
 
 
-def facts(room: Caseroom, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
+def facts(room: AnalysisWorld, case_no: int, name: str, step: str = F4) -> dict[str, Any]:
     with room.reading() as connection:
         found = PromptDataReader(connection, CheckoutSet(RcaConfig()), TAXONOMY)
         place = find_position(connection, case_no)
-        return found.read_parameters(Case(name, step), told("alpha"), place, "0123456789abcdef")
+        return found.read_parameters(
+            Case(name, step), make_failure("alpha"), place, "0123456789abcdef"
+        )
 
 
-def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
+def test_a_launch_and_the_others_of_it_are_told(room: AnalysisWorld) -> None:
     room.take_in(
-        launch(*(told(f"t{number}") for number in range(25)), branch="main", commit="4f2a9c1")
+        launch(
+            *(make_failure(f"t{number}") for number in range(25)), branch="main", commit="4f2a9c1"
+        )
     )
     found = facts(room, 3, "C3")
     assert found["git"]["branch"] == "main"
@@ -373,8 +377,8 @@ def test_a_launch_and_the_others_of_it_are_told(room: Caseroom) -> None:
     assert "C3" not in [each["id"] for each in shown["list"]]
 
 
-def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha"), told("beta")))
+def test_what_siblings_have_become_is_read_anew(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha"), make_failure("beta")))
     with room.reading() as connection:
         found = PromptDataReader(connection, CheckoutSet(RcaConfig()), TAXONOMY)
         place = find_position(connection, 2)
@@ -387,18 +391,18 @@ def test_what_siblings_have_become_is_read_anew(room: Caseroom) -> None:
 
         before = standing()
         connection.rollback()
-        room.sit(crew(), only={1})
+        room.work_on(write_script(), only={1})
         assert before[0] == "open"
         assert standing() == ("closed", 1)
 
 
-def test_the_past_of_a_failure_is_that_of_other_launches(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")), name="before")
-    room.sit(crew())
+def test_the_past_of_a_failure_is_that_of_other_launches(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")), name="before")
+    room.work_on(write_script())
     own = facts(room, 1, "C1")["history"]
     assert own["failure_count"] == 0
     room.clock.time += 60
-    room.take_in(launch(told("alpha"), launch_id="L2"))
+    room.take_in(launch(make_failure("alpha"), launch_id="L2"))
     later = facts(room, 2, "C1")["history"]
     assert later["failure_count"] == 1
     assert later["last_seen"].startswith("1970-01-12")
@@ -407,33 +411,33 @@ def test_the_past_of_a_failure_is_that_of_other_launches(room: Caseroom) -> None
     assert later["prior_rcas"][0]["cases"] == 1
 
 
-def test_a_symptom_is_told_with_the_environment_it_was_last_seen_in(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha"), attributes={"cluster": "lab-7"}), name="before")
-    room.sit(crew())
+def test_a_symptom_is_told_with_the_environment_it_was_last_seen_in(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha"), attributes={"cluster": "lab-7"}), name="before")
+    room.work_on(write_script())
     room.clock.time += 60
-    room.take_in(launch(told("alpha"), launch_id="L2", attributes={"cluster": "lab-8"}))
+    room.take_in(launch(make_failure("alpha"), launch_id="L2", attributes={"cluster": "lab-8"}))
     assert facts(room, 2, "C1")["history"]["symptom"]["environment"] == ["cluster=lab-7"]
     assert facts(room, 1, "C1")["history"]["symptom"]["environment"] == []
 
 
-def test_a_case_s_own_finding_is_not_one_found_before(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
-    room.sit(crew({F5: {"silent": True}}))
+def test_a_case_s_own_finding_is_not_one_found_before(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
+    room.work_on(write_script({F5: {"silent": True}}))
     own = facts(room, 1, "C1", F5)["history"]
     assert own["prior_rcas"] == []
     assert own["symptom"]["rca_ids"] == []
 
 
-def test_the_digest_has_the_causes_of_the_suite_but_the_case_s_own(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha"), told("beta")))
+def test_the_digest_has_the_causes_of_the_suite_but_the_case_s_own(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha"), make_failure("beta")))
     other = CAUSE | {"rca_message": "Crane.lift() is off by one"}
-    room.sit(crew({F5: {"silent": True}}, C2={"F3_INVESTIGATE": other}))
+    room.work_on(write_script({F5: {"silent": True}}, C2={"F3_INVESTIGATE": other}))
     digest = facts(room, 1, "C1")["digest"]
     assert [each["title"] for each in digest["rcas"]] == ["Crane.lift() is off by one"]
 
 
-def test_a_case_without_a_place_has_facts_all_the_same(room: Caseroom) -> None:
-    room.take_in(launch(told("alpha")))
+def test_a_case_without_a_place_has_facts_all_the_same(room: AnalysisWorld) -> None:
+    room.take_in(launch(make_failure("alpha")))
     found = facts(room, 99, "C9")
     assert found["siblings"]["total"] == 0
     assert found["history"]["symptoms"] == []

@@ -88,9 +88,9 @@ def test_the_page_of_a_draft() -> None:
 
 
 def test_text_to_paste() -> None:
-    said = format_plain_text(build_draft(build_outline(example()).causes[0]))
-    assert said.startswith("Basket totals are one cent too high")
-    assert "Defect type: pb001 (Product bug)" in said
+    result = format_plain_text(build_draft(build_outline(example()).causes[0]))
+    assert result.startswith("Basket totals are one cent too high")
+    assert "Defect type: pb001 (Product bug)" in result
     closed = next(case for case in example().cases if case.draft)
     assert format_case_draft(closed).startswith("summary: Basket totals")
     assert format_case_draft(example().cases[0]) == ""

@@ -17,16 +17,16 @@ from interlock.rca.report.outline import build_outline
 
 
 def test_the_overview_comes_first_and_adds_up() -> None:
-    said = render_markdown(build_outline(example()))
-    assert said.startswith("# Lantern nightly\n\n**40 failures, 6 causes: 1 product regression")
-    rows = re.findall(r"^\| \d \|.*", said, re.MULTILINE)
+    result = render_markdown(build_outline(example()))
+    assert result.startswith("# Lantern nightly\n\n**40 failures, 6 causes: 1 product regression")
+    rows = re.findall(r"^\| \d \|.*", result, re.MULTILINE)
     assert [int(row.split(" | ")[3]) for row in rows] == [14, 5, 7, 8, 3, 3]
-    assert "| | **all** | | **40** | | | |" in said
-    assert said.index("| 6 |") < said.index("## 1. Discounts")
+    assert "| | **all** | | **40** | | | |" in result
+    assert result.index("| 6 |") < result.index("## 1. Discounts")
 
 
 def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
-    said = render_markdown(build_outline(example()))
+    result = render_markdown(build_outline(example()))
     for part in (
         "*Product · regression · pb001 (Product bug) · critical severity · confidence 0.86",
         "- [`4be1c07d92`](<https://git.example.com/lantern/shop/commit/4be1c07d92aa41c5b7e0f3d8c6",
@@ -35,7 +35,7 @@ def test_a_cause_has_its_suspect_evidence_and_tests() -> None:
         "<details><summary>14 failing tests</summary>",
         "- [nightly-e2e #\u200b412](<https://reports.example.com/ui/lantern/launches/881>)",
     ):
-        assert part in said
+        assert part in result
 
 
 @settings(max_examples=40)
@@ -49,10 +49,10 @@ def test_hostile_texts_stay_text() -> None:
 
 
 def test_a_comment_can_hold_it() -> None:
-    said = render_markdown(build_outline(many(10_000, 500)))
-    assert len(said) < MAX_LENGTH + 200
-    assert "more causes in `report.html` and `report.json`" in said
-    assert "| | *470 more causes* | | 9,400 | | | |" in said
+    result = render_markdown(build_outline(many(10_000, 500)))
+    assert len(result) < MAX_LENGTH + 200
+    assert "more causes in `report.html` and `report.json`" in result
+    assert "| | *470 more causes* | | 9,400 | | | |" in result
 
 
 def test_many_tests_are_counted_not_listed() -> None:
@@ -67,9 +67,9 @@ def test_no_failures() -> None:
 
 
 def test_the_row_of_a_regression() -> None:
-    said = render_regressions(build_outline(example()))
-    assert "**1 symptom came back, in 14 failing tests.**" in said
-    (row,) = [row for row in said.split("\n") if "(symptom 12)" in row]
+    result = render_regressions(build_outline(example()))
+    assert "**1 symptom came back, in 14 failing tests.**" in result
+    (row,) = [row for row in result.split("\n") if "(symptom 12)" in row]
     cells = [cell.strip() for cell in row.strip("|").split(" | ")]
     assert cells[1:5] == ["2030-09-14", "2030-11-02", "RCA 31, 2030-11-05", "`5.2.0-rc1`"]
     assert cells[5].startswith("14: `test_discount_is_rounded_once[EUR]`<br>")
@@ -78,17 +78,17 @@ def test_the_row_of_a_regression() -> None:
 
 
 def test_new_and_known_add_up() -> None:
-    said = render_regressions(build_outline(example()))
-    assert "Of 6 causes: 3 new, 2 known, 1 back." in said
-    sizes = re.findall(r"^\| \d+ \|.*\| (\d+) \| [^|]* \|$", said, re.MULTILINE)
+    result = render_regressions(build_outline(example()))
+    assert "Of 6 causes: 3 new, 2 known, 1 back." in result
+    sizes = re.findall(r"^\| \d+ \|.*\| (\d+) \| [^|]* \|$", result, re.MULTILINE)
     assert sum(map(int, sizes)) == 40
 
 
 def test_no_regressions_is_said_plainly() -> None:
     cases = tuple(msgspec.structs.replace(case, regression=False) for case in example().cases)
-    said = render_regressions(build_outline(msgspec.structs.replace(example(), cases=cases)))
-    assert "**No regressions.** Nothing that was resolved or dormant came back." in said
-    assert "came back, in" not in said
+    result = render_regressions(build_outline(msgspec.structs.replace(example(), cases=cases)))
+    assert "**No regressions.** Nothing that was resolved or dormant came back." in result
+    assert "came back, in" not in result
 
 
 def test_what_is_not_known_is_said() -> None:
@@ -101,23 +101,23 @@ def test_what_is_not_known_is_said() -> None:
         version="",
         symptom_id=0,
     )
-    said = render_regressions(build_outline(msgspec.structs.replace(example(), cases=(bare,))))
-    assert "| not known | not known | none | not known | 1: `test_discount" in said
-    assert "| none found |" in said
+    result = render_regressions(build_outline(msgspec.structs.replace(example(), cases=(bare,))))
+    assert "| not known | not known | none | not known | 1: `test_discount" in result
+    assert "| none found |" in result
 
 
 @settings(max_examples=40)
 @given(findings_of_any_kind())
 def test_any_findings_make_a_report(findings: Findings) -> None:
-    said = render_regressions(build_outline(findings))
-    said.encode()
-    assert_inert(said)
-    assert ("No regressions" in said) != any(case.regression for case in findings.cases)
+    result = render_regressions(build_outline(findings))
+    result.encode()
+    assert_inert(result)
+    assert ("No regressions" in result) != any(case.regression for case in findings.cases)
 
 
 def test_no_regressions_without_failures() -> None:
-    said = render_regressions(
+    result = render_regressions(
         build_outline(msgspec.structs.replace(example(), cases=(), families=()))
     )
-    assert "No regressions" in said
-    assert "No failures." in said
+    assert "No regressions" in result
+    assert "No failures." in result

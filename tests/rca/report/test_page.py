@@ -96,7 +96,7 @@ def _options(html: str) -> str:
 
 def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
     shown = " ".join(Page(render_page(build_outline(example()))).text.split())
-    for said in (
+    for result in (
         "40 failures, 6 causes: 1 product regression (14 failures)",
         "4be1c07d92 Round discounts per line instead of per basket",
         "Mara Lindqvist in lantern-shop",
@@ -116,7 +116,7 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "nightly-e2e #412 1,860 tests: 40 failed, 12 skipped",
         "version 5.2.0-rc1 main at 77aa0e4f1b",
     ):
-        assert said in shown, said
+        assert result in shown, result
 
 
 def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> None:
@@ -124,14 +124,14 @@ def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> N
     first = " ".join(
         Page(html[: html.index('<section id="causes"')] + "</main></body></html>").text.split()
     )
-    for said in (
+    for result in (
         "40 failures 6 causes 3 new 2 seen before 1 regression 3 to review",
         "Product · Regression · 4be1c07d92 by Mara Lindqvist: Round discounts per line",
         "Automation · New · 9d41e77 by Yuki Sato: Rename the sign-in button",
         "Infrastructure · Seen before",
         "9 wait for review, 5 closed 14 failures",
     ):
-        assert said in first, said
+        assert result in first, result
 
 
 def test_without_times_the_causes_are_still_there_at_a_glance() -> None:
@@ -162,8 +162,8 @@ def test_what_a_reviewer_types_is_there_while_somebody_is_asked() -> None:
         build_outline(findings).causes, _cards(render_page(build_outline(findings))), strict=True
     ):
         waiting = [case.question_id for case in cause.cases if case.step == "F5_REVIEW"]
-        said = f"interlock answer {cause.question_id} approve" in card
-        assert said == ("waiting" in cause.states)
+        result = f"interlock answer {cause.question_id} approve" in card
+        assert result == ("waiting" in cause.states)
         assert cause.question_id == 0 or cause.question_id in waiting
 
 

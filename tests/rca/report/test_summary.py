@@ -52,7 +52,7 @@ def _suite(**fields: str) -> Findings:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "result"),
     [
         ({"status": "triaged", "step": "F5_REVIEW"}, "Nothing is reviewed yet"),
         ({"status": "closed"}, "Everything is reviewed."),
@@ -60,8 +60,8 @@ def _suite(**fields: str) -> Findings:
         ({"stuck": "why"}, "1 failure could not be analysed to the end."),
     ],
 )
-def test_where_it_stands(fields: dict[str, str], said: str) -> None:
-    assert said in format_verdict(build_outline(_suite(**fields)))
+def test_where_it_stands(fields: dict[str, str], result: str) -> None:
+    assert result in format_verdict(build_outline(_suite(**fields)))
 
 
 def test_nothing_and_nothing_grouped() -> None:
@@ -88,7 +88,7 @@ def test_words_for_one_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "said"),
+    ("agent", "result"),
     [
         ("", ""),
         ("basic", "the built-in analyst"),
@@ -97,8 +97,8 @@ def test_words_for_one_cause() -> None:
         ("batch-file", "agents that answer in batches of files"),
     ],
 )
-def test_who_analysed_it_is_said_in_words(agent: str, said: str) -> None:
-    assert format_analysts(build_outline(msgspec.structs.replace(example(), agent=agent))) == said
+def test_who_analysed_it_is_said_in_words(agent: str, result: str) -> None:
+    assert format_analysts(build_outline(msgspec.structs.replace(example(), agent=agent))) == result
 
 
 WHOLE = """\
@@ -192,8 +192,8 @@ def test_wide_characters_are_folded_by_columns() -> None:
 
 
 def test_many_causes_are_counted() -> None:
-    said = "\n".join(line.text for line in format_summary(many(100, 20, 0)))
-    assert "and 8 more causes with 40 failures, in the report" in said
+    result = "\n".join(line.text for line in format_summary(many(100, 20, 0)))
+    assert "and 8 more causes with 40 failures, in the report" in result
 
 
 def test_nothing_waits_when_all_is_reviewed() -> None:
@@ -204,8 +204,8 @@ def test_nothing_waits_when_all_is_reviewed() -> None:
 
 def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
     cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
-    said = [line.text for line in format_summary(msgspec.structs.replace(example(), cases=cases))]
-    assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in said)
+    result = [line.text for line in format_summary(msgspec.structs.replace(example(), cases=cases))]
+    assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in result)
 
 
 def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
@@ -226,6 +226,6 @@ def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
 def test_who_named_no_repository_is_told_how() -> None:
     bare = tuple(msgspec.structs.replace(case, suspects=()) for case in example().cases)
     alone = msgspec.structs.replace(example(), repos=(), cases=bare)
-    said = " ".join(line.text for line in format_summary(alone))
-    assert 'Name it and analyse again: --repo "NAME=PATH:PURPOSE".' in said
+    result = " ".join(line.text for line in format_summary(alone))
+    assert 'Name it and analyse again: --repo "NAME=PATH:PURPOSE".' in result
     assert "--repo" not in " ".join(line.text for line in format_summary(example()))

@@ -143,7 +143,7 @@ def test_a_doctype_without_entities_is_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "result"),
     [
         (b"", "r.xml is empty"),
         (b" \n ", "r.xml is empty"),
@@ -152,8 +152,8 @@ def test_a_doctype_without_entities_is_no_harm() -> None:
         (b"\x89PNG\r\n\x1a\n<", "r.xml is not JUnit XML"),
     ],
 )
-def test_what_is_no_report_is_said(raw: bytes, said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_what_is_no_report_is_said(raw: bytes, result: str) -> None:
+    with pytest.raises(SourceError, match=result):
         read(raw)
 
 

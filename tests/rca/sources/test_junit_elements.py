@@ -175,7 +175,7 @@ COLLECTED = "tests/lids.py:5: in open_lid\n    lid(shut=1)\nE   TypeError: lid()
 
 
 @pytest.mark.parametrize(
-    ("message", "body", "test_name", "said"),
+    ("message", "body", "test_name", "result"),
     [
         ("Failed", GO, "TestLid", "lid_test.go:4: Lids() = 3, want 2"),
         ("lid.spec.ts:3:5 opens a lid", BROWSER, "opens a lid", "Error: no lid"),
@@ -189,11 +189,11 @@ COLLECTED = "tests/lids.py:5: in open_lid\n    lid(shut=1)\nE   TypeError: lid()
         ("", "", "", ""),
     ],
 )
-def test_the_telling_line(message: str, body: str, test_name: str, said: str) -> None:
-    assert pick_informative_line(message, body, test_name) == said
+def test_the_telling_line(message: str, body: str, test_name: str, result: str) -> None:
+    assert pick_informative_line(message, body, test_name) == result
 
 
 @given(st.text(), st.text(), st.text())
 def test_nothing_is_made_up(message: str, body: str, test_name: str) -> None:
-    said = pick_informative_line(message, body, test_name)
-    assert said in message or said in body
+    result = pick_informative_line(message, body, test_name)
+    assert result in message or result in body

@@ -107,7 +107,7 @@ def test_a_bad_file_among_good_ones_is_said_and_passed_over(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "result"),
     [
         (b"", "is empty"),
         (b"<project/>", "is XML, but not a JUnit report"),
@@ -117,10 +117,10 @@ def test_a_bad_file_among_good_ones_is_said_and_passed_over(tmp_path: Path) -> N
     ],
 )
 def test_if_nothing_can_be_read_the_reason_is_said(
-    tmp_path: Path, content: bytes, said: str
+    tmp_path: Path, content: bytes, result: str
 ) -> None:
     (tmp_path / "f").write_bytes(content)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=result):
         read_sources([str(tmp_path / "f")])
 
 
@@ -133,7 +133,7 @@ GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "result"),
     [
         ("a.log", b"it was a quiet night\n", "a.log there is no test result that is understood"),
         (
@@ -163,10 +163,10 @@ GREEN = '<testsuite name="s"><testcase classname="C" name="t"/></testsuite>'
     ],
 )
 def test_that_nothing_failed_is_only_said_where_all_was_read(
-    tmp_path: Path, name: str, content: bytes, said: str
+    tmp_path: Path, name: str, content: bytes, result: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(SourceError, match=result):
         read_sources([str(tmp_path / name)])
 
 
@@ -272,7 +272,7 @@ def test_links_that_go_round_are_no_harm(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "result"),
     [
         ("none.xml", "does not exist: give a file, a folder, a glob, a zip, or rp:LAUNCH_ID"),
         ("none*.xml", "matches no file"),
@@ -281,8 +281,8 @@ def test_links_that_go_round_are_no_harm(folder: Path) -> None:
         ("n" * 5000, "cannot be read"),
     ],
 )
-def test_what_names_nothing_is_said(folder: Path, name: str, said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_what_names_nothing_is_said(folder: Path, name: str, result: str) -> None:
+    with pytest.raises(SourceError, match=result):
         find_entries(f"{folder}/{name}")
 
 

@@ -29,7 +29,7 @@ def test_a_file_is_read_in_the_encoding_it_is_really_in(encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "actual", "said"),
+    ("declared", "actual", "result"),
     [
         ("ISO-8859-1", "iso-8859-1", ""),
         ("windows-1251", "windows-1251", ""),
@@ -42,13 +42,13 @@ def test_a_file_is_read_in_the_encoding_it_is_really_in(encoding: str) -> None:
     ],
 )
 def test_a_declaration_is_believed_only_if_it_can_be_true(
-    declared: str, actual: str, said: str
+    declared: str, actual: str, result: str
 ) -> None:
     sign = {"shift_jis": "テスト", "windows-1251": "тест"}.get(actual, "é")
     raw = f'<?xml version="1.1" encoding="{declared}"?><a>{sign}</a>'.encode(actual)
     text, notes = clean(raw)
     assert text == f"<a>{sign}</a>"
-    assert [said in note for note in notes] == ([True] if said else [])
+    assert [result in note for note in notes] == ([True] if result else [])
 
 
 def test_bytes_that_are_no_utf8_are_read_as_the_western_ones_and_said_once() -> None:

@@ -501,12 +501,12 @@ def test_frameworks(text: str, names: list[str], tally: tuple[int, int, int]) ->
     log = read_log(text.split("\n"))
     tests, failed, skipped = tally
     assert log.tally == TestCounts(tests=tests, failed=failed, skipped=skipped)
-    said = [
+    result = [
         f"{each.class_name.removeprefix('tests.test_lid').removeprefix('tests.test_box').lstrip('.')}"
         f"|{each.test_name}"
         for each in log.failures
     ]
-    assert said == names
+    assert result == names
 
 
 def test_a_failure_brings_its_reason() -> None:

@@ -161,6 +161,6 @@ def test_words_in_braces_and_files_named_from_here(tmp_path: Path) -> None:
         ConformKit(command, PATIENCE, keep=kept).play(SCENARIOS[:1])
     workspace = kept / "one-step" / "workspace"
     root = workspace / ".asterisk"
-    said = (kept / "one-step" / "watcher.log").read_text().split()
+    result = (kept / "one-step" / "watcher.log").read_text().split()
     words = [root, workspace, tmp_path, "{other}", root, workspace]
-    assert said == [str(word) for word in words]
+    assert result == [str(word) for word in words]

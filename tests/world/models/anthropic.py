@@ -31,28 +31,28 @@ class Messages:
             streamed=bool(body.get("stream")),
         )
 
-    def stream(self, asked: Asked, said: Says) -> list[bytes]:
-        whole = self.whole(asked, said)
+    def stream(self, asked: Asked, result: Says) -> list[bytes]:
+        whole = self.whole(asked, result)
         start = {**whole, "content": [], "stop_reason": None}
-        start["usage"] = {"input_tokens": said.tokens[0], "output_tokens": 1}
+        start["usage"] = {"input_tokens": result.tokens[0], "output_tokens": 1}
         events = [sse("message_start", {"type": "message_start", "message": start})]
         for index, block in enumerate(whole["content"]):
             events += _block(index, block)
         delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-        usage = {"output_tokens": said.tokens[1]}
+        usage = {"output_tokens": result.tokens[1]}
         told = {"type": "message_delta", "delta": delta, "usage": usage}
         return [*events, sse("message_delta", told), sse("message_stop", {"type": "message_stop"})]
 
-    def whole(self, asked: Asked, said: Says) -> dict[str, Any]:
+    def whole(self, asked: Asked, result: Says) -> dict[str, Any]:
         return {
             "id": f"msg_{asked.number:04d}",
             "type": "message",
             "role": "assistant",
             "model": asked.body.get("model", "scripted"),
-            "content": list(_content(asked, said)),
-            "stop_reason": said.stop or ("tool_use" if said.calls else "end_turn"),
+            "content": list(_content(asked, result)),
+            "stop_reason": result.stop or ("tool_use" if result.calls else "end_turn"),
             "stop_sequence": None,
-            "usage": {"input_tokens": said.tokens[0], "output_tokens": said.tokens[1]},
+            "usage": {"input_tokens": result.tokens[0], "output_tokens": result.tokens[1]},
         }
 
 
@@ -61,16 +61,16 @@ def messages_api(script: Script) -> AbstractContextManager[Model]:
 
 
 def too_many(retry_after: int) -> Refuses:
-    said = {"type": "rate_limit_error", "message": "Too many requests."}
-    return Refuses(429, {"type": "error", "error": said}, {"retry-after": str(retry_after)})
+    result = {"type": "rate_limit_error", "message": "Too many requests."}
+    return Refuses(429, {"type": "error", "error": result}, {"retry-after": str(retry_after)})
 
 
 def usage_spent(resets_at: int) -> Refuses:
     """The five hours of a subscription are used up."""
-    said = {"type": "rate_limit_error", "message": "This request would exceed your rate limit."}
+    result = {"type": "rate_limit_error", "message": "This request would exceed your rate limit."}
     return Refuses(
         429,
-        {"type": "error", "error": said},
+        {"type": "error", "error": result},
         {
             "retry-after": "7200",
             "anthropic-ratelimit-unified-status": "rejected",
@@ -81,16 +81,16 @@ def usage_spent(resets_at: int) -> Refuses:
 
 
 def too_long() -> Refuses:
-    said = {"type": "invalid_request_error", "message": "prompt is too long: 250000 > 200000"}
-    return Refuses(400, {"type": "error", "error": said})
+    result = {"type": "invalid_request_error", "message": "prompt is too long: 250000 > 200000"}
+    return Refuses(400, {"type": "error", "error": result})
 
 
-def _content(asked: Asked, said: Says) -> Iterator[dict[str, Any]]:
-    if said.thinking:
-        yield {"type": "thinking", "thinking": said.thinking, "signature": "scripted"}
-    if said.text:
-        yield {"type": "text", "text": said.text}
-    for count, call in enumerate(said.calls):
+def _content(asked: Asked, result: Says) -> Iterator[dict[str, Any]]:
+    if result.thinking:
+        yield {"type": "thinking", "thinking": result.thinking, "signature": "scripted"}
+    if result.text:
+        yield {"type": "text", "text": result.text}
+    for count, call in enumerate(result.calls):
         call_id = f"toolu_{asked.number:04d}{count:02d}"
         yield {"type": "tool_use", "id": call_id, "name": _name(call), "input": call.input}
 

@@ -31,8 +31,8 @@ class Responses:
             streamed=bool(body.get("stream")),
         )
 
-    def stream(self, asked: Asked, said: Says) -> list[bytes]:
-        whole = self.whole(asked, said)
+    def stream(self, asked: Asked, result: Says) -> list[bytes]:
+        whole = self.whole(asked, result)
         begun = {"type": "response.created", "response": {"id": whole["id"]}}
         items = [
             sse(
@@ -44,11 +44,11 @@ class Responses:
         ended = {"type": "response.completed", "response": whole}
         return [sse("response.created", begun), *items, sse("response.completed", ended)]
 
-    def whole(self, asked: Asked, said: Says) -> dict[str, Any]:
-        took, gave = said.tokens
+    def whole(self, asked: Asked, result: Says) -> dict[str, Any]:
+        took, gave = result.tokens
         return {
             "id": f"resp_{asked.number:04d}",
-            "output": list(_output(asked, said)),
+            "output": list(_output(asked, result)),
             "usage": {
                 "input_tokens": took,
                 "input_tokens_details": {"cached_tokens": 0},
@@ -64,34 +64,34 @@ def responses_api(script: Script) -> AbstractContextManager[Model]:
 
 
 def too_many(retry_after: int) -> Refuses:
-    said = {"type": "rate_limit_exceeded", "message": "Too many requests."}
-    return Refuses(429, {"error": said}, {"retry-after": str(retry_after)})
+    result = {"type": "rate_limit_exceeded", "message": "Too many requests."}
+    return Refuses(429, {"error": result}, {"retry-after": str(retry_after)})
 
 
 def usage_spent(resets_at: int) -> Refuses:
     """The plan's hours are used up."""
-    said = {
+    result = {
         "type": "usage_limit_reached",
         "message": "The usage limit has been reached",
         "plan_type": "plus",
         "resets_at": resets_at,
     }
-    return Refuses(429, {"error": said})
+    return Refuses(429, {"error": result})
 
 
-def _output(asked: Asked, said: Says) -> Iterator[dict[str, Any]]:
-    if said.thinking:
-        summary = [{"type": "summary_text", "text": said.thinking}]
+def _output(asked: Asked, result: Says) -> Iterator[dict[str, Any]]:
+    if result.thinking:
+        summary = [{"type": "summary_text", "text": result.thinking}]
         yield {"type": "reasoning", "id": f"rs_{asked.number:04d}", "summary": summary}
-    if said.text:
-        content = [{"type": "output_text", "text": said.text}]
+    if result.text:
+        content = [{"type": "output_text", "text": result.text}]
         yield {
             "type": "message",
             "id": f"msg_{asked.number:04d}",
             "role": "assistant",
             "content": content,
         }
-    for count, call in enumerate(said.calls):
+    for count, call in enumerate(result.calls):
         yield _call(f"call_{asked.number:04d}{count:02d}", call)
 
 

@@ -23,10 +23,10 @@ class Dialect(Protocol):
 
     def read(self, number: int, path: str, headers: dict[str, str], body: Any) -> Asked: ...
 
-    def stream(self, asked: Asked, said: Says) -> list[bytes]:
+    def stream(self, asked: Asked, result: Says) -> list[bytes]:
         """The events of an answer. The last `closing` of them only end it."""
 
-    def whole(self, asked: Asked, said: Says) -> dict[str, Any]: ...
+    def whole(self, asked: Asked, result: Says) -> dict[str, Any]: ...
 
     closing: int
 

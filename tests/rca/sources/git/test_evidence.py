@@ -108,9 +108,9 @@ def test_found(shop: Shop, ref: str, why: str) -> None:
     ],
 )
 def test_missing(shop: Shop, ref: str, why: str) -> None:
-    verdict, said = shop.check(ref)
+    verdict, result = shop.check(ref)
     assert verdict == "missing"
-    assert said.startswith(why)
+    assert result.startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_missing(shop: Shop, ref: str, why: str) -> None:
     ],
 )
 def test_unchecked(shop: Shop, ref: str, why: str) -> None:
-    verdict, said = shop.check(ref)
+    verdict, result = shop.check(ref)
     assert verdict == "unchecked"
-    assert said.startswith(why)
+    assert result.startswith(why)
 
 
 def test_commits_must_be_on_what_was_tested(shop: Shop) -> None:

@@ -86,8 +86,8 @@ def test_a_folder_that_is_no_repository(tmp_path: Path) -> None:
 
 def test_a_repository_without_any_commit(tmp_path: Path) -> None:
     GitRepo(tmp_path / "new")
-    said = unreadable(opened(tmp_path / "new"))
-    assert said == "repository shop: main has no commit yet; nothing to read"
+    result = unreadable(opened(tmp_path / "new"))
+    assert result == "repository shop: main has no commit yet; nothing to read"
 
 
 def test_a_head_without_commits_beside_a_branch_that_has(world: GitRepo) -> None:
@@ -223,9 +223,9 @@ def test_a_linked_worktree(world: GitRepo, tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else(world: GitRepo) -> None:
     for path in (world.folder, world.folder / ".git"):
         shutil.chown(path, 12345)
-    said = unreadable(opened(world.folder))
-    assert "belongs to another user" in said
-    assert f"git config --global --add safe.directory {world.folder}" in said
+    result = unreadable(opened(world.folder))
+    assert "belongs to another user" in result
+    assert f"git config --global --add safe.directory {world.folder}" in result
 
 
 READ_IT = """

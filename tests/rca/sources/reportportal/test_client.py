@@ -59,13 +59,13 @@ def test_what_passes_by_itself_is_asked_again(portal: Portal, kind: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "result"),
     [("500", "it answered 500"), ("half", "cut off"), ("broken", "it broke the connection")],
 )
-def test_in_the_end_it_is_given_up_with_a_sentence(portal: Portal, kind: str, said: str) -> None:
+def test_in_the_end_it_is_given_up_with_a_sentence(portal: Portal, kind: str, result: str) -> None:
     portal.fault(kind, times=99)
     asked = Asked(portal)
-    with pytest.raises(PortalError, match=f"{said}.*5 tries were made"):
+    with pytest.raises(PortalError, match=f"{result}.*5 tries were made"):
         asked()
     assert asked.waits == list(DELAYS_S)
     assert len(portal.requests) == 5
@@ -103,7 +103,7 @@ def test_nonsense_about_waiting_is_ignored(portal: Portal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "result"),
     [
         ("401", "ASTERISK_RP_TOKEN"),
         ("403", "ask for access to the project"),
@@ -114,10 +114,10 @@ def test_nonsense_about_waiting_is_ignored(portal: Portal) -> None:
     ],
 )
 def test_a_refusal_is_not_repeated_and_says_what_to_do(
-    portal: Portal, status: str, said: str
+    portal: Portal, status: str, result: str
 ) -> None:
     portal.fault(status, times=99, Location="https://elsewhere.example.org/")
-    with pytest.raises(PortalError, match=said) as error:
+    with pytest.raises(PortalError, match=result) as error:
         Asked(portal)()
     assert len(portal.requests) == 1
     assert TOKEN not in str(error.value)
@@ -283,8 +283,8 @@ def test_key_files_that_give_nothing(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is no regular file"):
         find_address(told, key_file=tmp_path)
     key = tmp_path / "key"
-    for content, said in ((b"", "is empty"), (b"\x80\xff\n", "odd signs")):
+    for content, result in ((b"", "is empty"), (b"\x80\xff\n", "odd signs")):
         key.write_bytes(content)
         key.chmod(0o600)
-        with pytest.raises(SourceError, match=said):
+        with pytest.raises(SourceError, match=result):
             find_address(told, key_file=key)
