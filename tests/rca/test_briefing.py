@@ -10,17 +10,20 @@ from tests.world.analysis_world import AnalysisWorld, launch, make_failure, writ
 
 from interlock.agents.files.case_folder import DispatchFiles
 from interlock.engine.schedule import Budget
-from interlock.rca.briefing import (
-    CALIBRATE_FOLDER,
-    INVESTIGATIONS_FOLDER,
-    add_findings,
-    choose_names,
-    find_phase,
-)
+from interlock.rca.briefing import add_findings
 from interlock.rca.config import RcaConfig
 from interlock.rca.families import FamilyQueue
 from interlock.rca.knowledge.suites import list_suite_cases
-from interlock.rca.steps import F0, F1, F3, STEPS
+from interlock.rca.steps import (
+    CALIBRATE_FOLDER,
+    F0,
+    F1,
+    F3,
+    INVESTIGATIONS_FOLDER,
+    STEPS,
+    choose_names,
+    find_phase,
+)
 from interlock.runtime.application import RunSetup
 from interlock.signals.batch import Briefing, Phase
 

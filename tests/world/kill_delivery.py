@@ -21,14 +21,14 @@ from interlock.system.git import OnStep, ignore_step
 START = 1_700_001_000
 
 
-def run(folder: Path, heed: OnStep) -> None:
+def run(folder: Path, on_step: OnStep) -> None:
     """Two tasks in conflict with each other: prepared, recorded, merged, replanted, published.
 
     What is written down by `noted` is what a journal would know: nothing is taken from memory.
     """
     source, home = folder / "shop", folder / "home"
     with DeliveryWorkspace.create(
-        source, home, "plan", clock=lambda: START, heed=heed
+        source, home, "plan", clock=lambda: START, on_step=on_step
     ) as workspace:
         for task_id in ("one", "two"):
             tree = workspace.open_tree(task_id)
@@ -80,20 +80,20 @@ def noted(folder: Path, name: str) -> str:
 def dying(number: int) -> OnStep:
     count = 0
 
-    def heed(_: str) -> None:
+    def on_step(_: str) -> None:
         nonlocal count
         count += 1
         if count == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return heed
+    return on_step
 
 
-def forked(folder: Path, heed: OnStep) -> int:
+def forked(folder: Path, on_step: OnStep) -> int:
     child = os.fork()
     if child == 0:
         try:
-            run(folder, heed)
+            run(folder, on_step)
         except BaseException as error:
             sys.stderr.write(f"{error!r}\n")
             os._exit(1)

@@ -37,9 +37,9 @@ class Workbench:
         self.source.commit("Begin", files)
         self.home = folder / "home"
 
-    def open_workspace(self, heed: OnStep = ignore_step, slug: str = SLUG) -> DeliveryWorkspace:
+    def open_workspace(self, on_step: OnStep = ignore_step, slug: str = SLUG) -> DeliveryWorkspace:
         return DeliveryWorkspace.create(
-            self.source.folder, self.home, slug, clock=lambda: START + 1_000, heed=heed
+            self.source.folder, self.home, slug, clock=lambda: START + 1_000, on_step=on_step
         )
 
     def facts(self) -> dict[str, str]:

@@ -5,12 +5,13 @@ Each verb's module is loaded when the verb is used: `--help` waits for nothing.
 """
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -24,6 +25,9 @@ from interlock.system.errors import (
     UsageError,
 )
 from interlock.version import __version__
+
+if TYPE_CHECKING:
+    from interlock.api.work import RunResult
 
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Main jobs": {
@@ -133,6 +137,22 @@ class ExitCode(IntEnum):
     """Stopped by Ctrl-C. Run the same command again to continue."""
     TERMINATED = 143
     """Stopped by SIGTERM. Run the same command again to continue."""
+
+
+_EXITS = {
+    "done": ExitCode.DONE,
+    "unhealthy": ExitCode.UNHEALTHY,
+    "waiting": ExitCode.WAITING,
+    "budget": ExitCode.BUDGET,
+    "rate-limited": ExitCode.RATE_LIMITED,
+}
+"""The exit code of work that came to rest."""
+
+
+def exit_with(result: "RunResult") -> NoReturn:
+    """End the command with the exit code of the work."""
+    stopped = 128 + (result.stopped_by or signal.SIGTERM)
+    raise typer.Exit(stopped if result.status == "stopped" else _EXITS[result.status])
 
 
 class _Verbs(TyperGroup):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from interlock.cli.app import DefaultVerb, ExitCode, app
+from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.options import (
     BatchSize,
     CalibrateAgent,
@@ -43,7 +43,6 @@ from interlock.cli.output import (
     escape_json,
     open_project,
 )
-from interlock.cli.run import exit_with
 from interlock.system.errors import SourceError, UsageError
 from interlock.system.text import plural
 

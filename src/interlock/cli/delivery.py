@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from interlock.api.work import RunResult, load_circuit, work_on_run
-from interlock.cli.app import DefaultVerb, ExitCode, app
+from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.delivery_board import show_board
 from interlock.cli.options import (
     Agents,
@@ -33,7 +33,7 @@ from interlock.cli.output import (
     echo_note,
     open_project,
 )
-from interlock.cli.run import exit_with, take_up
+from interlock.cli.run import take_up
 from interlock.delivery.dry_run import format_dry_run, plan_dry_run
 from interlock.delivery.report.collect import load_report
 from interlock.delivery.report.render import write_report

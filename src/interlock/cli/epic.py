@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import msgspec
 import typer
 
-from interlock.cli.app import ExitCode, app
+from interlock.cli.app import ExitCode, app, exit_with
 from interlock.cli.options import Limited, Limits, RateLimitPolicy, RunFlags, Wait, parse_pairs
 from interlock.cli.output import (
     Db,
@@ -24,7 +24,6 @@ from interlock.cli.output import (
     echo_table,
     open_project,
 )
-from interlock.cli.run import exit_with
 from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
 from interlock.epic.checkpoints.place import find_state_folder
 from interlock.epic.checkpoints.record import Checkpoint

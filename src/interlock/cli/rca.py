@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from interlock.api.inbox import find_user
-from interlock.cli.app import ExitCode, app
+from interlock.cli.app import ExitCode, app, exit_with
 from interlock.cli.options import (
     Agents,
     BatchSize,
@@ -39,7 +39,7 @@ from interlock.cli.output import (
     echo_table,
     open_project,
 )
-from interlock.cli.run import exit_with, take_up
+from interlock.cli.run import take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.config import AUTO, change_config
 from interlock.system.errors import StateError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import msgspec
 import typer
 
-from interlock.cli.app import ExitCode, app
+from interlock.cli.app import app, exit_with
 from interlock.cli.options import (
     Agents,
     BatchSize,
@@ -59,13 +59,6 @@ _OWN_REPORTS = {
     "rca": "interlock.cli.rca",
 }
 """Where circuits whose work is shown and reported in a way of its own are resumed."""
-_EXITS = {
-    "done": ExitCode.DONE,
-    "unhealthy": ExitCode.UNHEALTHY,
-    "waiting": ExitCode.WAITING,
-    "budget": ExitCode.BUDGET,
-    "rate-limited": ExitCode.RATE_LIMITED,
-}
 
 
 @app.command()
@@ -201,12 +194,6 @@ def list_next_steps(status: str, run_id: int) -> list[str]:
         "stopped": [f"'interlock resume {run_id}' continues"],
         "unhealthy": [f"'interlock status {run_id}' shows which cases need a look"],
     }.get(status, [])
-
-
-def exit_with(result: "RunResult") -> NoReturn:
-    """End the command with the exit code of the work."""
-    stopped = 128 + (result.stopped_by or signal.SIGTERM)
-    raise typer.Exit(stopped if result.status == "stopped" else _EXITS[result.status])
 
 
 @app.command()

@@ -18,7 +18,6 @@ from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
-from interlock.rca.briefing import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
 from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
@@ -29,6 +28,7 @@ from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
 from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.rca.sources.reportportal.client import parse_launch_word
+from interlock.rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.runtime.agent_pool import AgentPool
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError

@@ -16,7 +16,7 @@ from interlock.agents.registry import AgentContext, AgentSpec
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import Run
-from interlock.rca import briefing
+from interlock.rca.briefing import add_findings
 from interlock.rca.builtin_answers import BuiltinAnalyst
 from interlock.rca.check_answer import check_answer
 from interlock.rca.config import RcaConfig, RcaTables
@@ -27,7 +27,7 @@ from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
 from interlock.rca.knowledge.suites import find_suite
 from interlock.rca.prompt_data.subject import PARAMETER_NAMES
 from interlock.rca.sources.git.open import read_repo_tables
-from interlock.rca.steps import F5
+from interlock.rca.steps import F5, choose_names, find_phase
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
 from interlock.runtime.settings import Settings
@@ -132,17 +132,17 @@ class Rca(Application):
         def enrich(known: Briefing) -> Briefing:
             if suite and known.scenario == circuit.name:
                 known = msgspec.structs.replace(known, scenario=suite.name)
-            return briefing.add_findings(known, connection, run.run_id, hooks.families)
+            return add_findings(known, connection, run.run_id, hooks.families)
 
         look_ahead = in_families or config.recall_first
         own = _add_builtin_answers(carriers, analysis, config, look_ahead=look_ahead)
         return RunSetup(_drop_prompts(circuit, promptless), own, hooks, enrich)
 
     def file_names(self, root: Path) -> NameFiles:
-        return briefing.choose_names(root)
+        return choose_names(root)
 
     def phase_of(self, step: str) -> Phase:
-        return briefing.find_phase(step)
+        return find_phase(step)
 
     def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
         if step != F5:

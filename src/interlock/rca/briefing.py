@@ -1,4 +1,4 @@
-"""What the workers of a batch are told of an investigation, and what its files are called.
+"""What the workers of a batch are told of an investigation.
 
 The briefing grows from batch to batch, with all that the store knows by then.
 """
@@ -6,21 +6,13 @@ The briefing grows from batch to batch, with all that the store knows by then.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.files.case_folder import DispatchFiles, NameFiles
 from interlock.rca.analyst.masking import mask_line
 from interlock.rca.families import FamilyQueue
 from interlock.rca.knowledge.suites import SuiteCase, list_suite_cases
-from interlock.rca.steps import (
-    ARTIFACT_FILES,
-    TRIAGE_STEPS,
-    name_prompt_by_family,
-    name_prompt_by_number,
-)
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.signals.batch import (
     Briefing,
@@ -28,7 +20,6 @@ from interlock.signals.batch import (
     BriefingSymptom,
     Cluster,
     ErrorPattern,
-    Phase,
 )
 
 _OFTEN = 2
@@ -114,27 +105,3 @@ def _find_component(case: SuiteCase) -> str:
     if case.rca and case.rca.component:
         return case.rca.component
     return next(iter(case.triage.candidate_repos), "") if case.triage else ""
-
-
-CALIBRATE_FOLDER = ".asterisk/calibrate"
-"""Where watchers look for signals."""
-INVESTIGATIONS_FOLDER = ".asterisk/investigations"
-"""Where the manual flow writes its prompts."""
-
-
-def choose_names(root: Path) -> NameFiles:
-    """Prompts are numbered below `investigations`, and called by family everywhere else."""
-    prompt = (
-        name_prompt_by_number
-        if root.name == Path(INVESTIGATIONS_FOLDER).name
-        else name_prompt_by_family
-    )
-
-    def name_files(step: str, attempt: int) -> DispatchFiles:
-        return DispatchFiles(prompt(step, attempt), ARTIFACT_FILES[step])
-
-    return name_files
-
-
-def find_phase(step: str) -> Phase:
-    return "triage" if step in TRIAGE_STEPS else "investigation"

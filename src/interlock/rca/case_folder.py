@@ -20,9 +20,8 @@ from interlock.agents.files.case_folder import (
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.history import CaseSummary, DispatchRecord, list_cases, list_dispatches
-from interlock.rca.briefing import choose_names
 from interlock.rca.check_answer import list_remarks
-from interlock.rca.steps import ARTIFACT_FILES, F6
+from interlock.rca.steps import ARTIFACT_FILES, F6, choose_names
 from interlock.signals.signal_file import Artifact, read_artifact
 from interlock.system.files import UnreadableFile, read_file, write_file
 from interlock.system.time import format_timestamp

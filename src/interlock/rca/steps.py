@@ -4,10 +4,13 @@ The one table of their names. Two folders have two customs: `calibrate/` names p
 `investigations/` by number. What a step asks for is in `prompt_data/instructions`.
 """
 
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from interlock.agents.files.case_folder import DispatchFiles, NameFiles
+from interlock.signals.batch import Phase
 from interlock.system.errors import CircuitError
 
 
@@ -71,3 +74,27 @@ def name_prompt_by_family(step: str, attempt: int) -> str:
     """`prompt-investigate.md`; the first repetition is `prompt-investigate-loop-1.md`."""
     again = f"-loop-{attempt - 1}" if attempt > 1 else ""
     return f"prompt-{get_family(step).name}{again}.md"
+
+
+CALIBRATE_FOLDER = ".asterisk/calibrate"
+"""Where watchers look for signals."""
+INVESTIGATIONS_FOLDER = ".asterisk/investigations"
+"""Where the manual flow writes its prompts."""
+
+
+def choose_names(root: Path) -> NameFiles:
+    """Prompts are numbered below `investigations`, and called by family everywhere else."""
+    prompt = (
+        name_prompt_by_number
+        if root.name == Path(INVESTIGATIONS_FOLDER).name
+        else name_prompt_by_family
+    )
+
+    def name_files(step: str, attempt: int) -> DispatchFiles:
+        return DispatchFiles(prompt(step, attempt), ARTIFACT_FILES[step])
+
+    return name_files
+
+
+def find_phase(step: str) -> Phase:
+    return "triage" if step in TRIAGE_STEPS else "investigation"

@@ -459,12 +459,12 @@ def test_killed_between_the_branch_and_the_ledger_it_is_still_ours(bench: Workbe
         second = work(workspace, "two")
     told: list[str] = []
 
-    def heed(step: str) -> None:
+    def on_step(step: str) -> None:
         told.append(step)
         if told[-2:] == ["git update-ref", "ledger"]:
             raise KeyboardInterrupt
 
-    with bench.open_workspace(heed) as workspace, pytest.raises(KeyboardInterrupt):
+    with bench.open_workspace(on_step) as workspace, pytest.raises(KeyboardInterrupt):
         workspace.merge_branch.publish()
     assert bench.source.git("rev-parse", BRANCH) == second
     with bench.open_workspace() as workspace:

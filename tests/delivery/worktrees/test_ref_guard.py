@@ -30,9 +30,9 @@ def at(repo: GitRepo, back: int) -> str:
     return repo.git("rev-parse", f"main~{back}")
 
 
-def ledger(repo: GitRepo, heed: OnStep = ignore_step) -> tuple[RefLedger, Git]:
-    return RefLedger(repo.folder / "ledger.json", heed), Git(
-        repo.folder / ".git", OWN_CLONE, on_step=heed
+def ledger(repo: GitRepo, on_step: OnStep = ignore_step) -> tuple[RefLedger, Git]:
+    return RefLedger(repo.folder / "ledger.json", on_step), Git(
+        repo.folder / ".git", OWN_CLONE, on_step=on_step
     )
 
 
@@ -42,13 +42,13 @@ def test_killed_at_any_step_a_move_is_done_or_was_not_begun(repo: GitRepo, step:
     book.move(git, {REF: at(repo, 2), OTHER: at(repo, 2)})
     count = 0
 
-    def heed(_: str) -> None:
+    def on_step(_: str) -> None:
         nonlocal count
         count += 1
         if count == step:
             raise KeyboardInterrupt
 
-    book, git = ledger(repo, heed)
+    book, git = ledger(repo, on_step)
     with pytest.raises(KeyboardInterrupt):
         book.move(git, {REF: at(repo, 1), OTHER: GONE})
     again, git = ledger(repo)

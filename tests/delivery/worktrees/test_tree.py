@@ -288,11 +288,11 @@ def test_prune_by_an_agent_removes_no_tree(workspace: DeliveryWorkspace) -> None
 
 
 def test_a_tree_that_was_half_made_is_made_whole(bench: Workbench) -> None:
-    def heed(step: str) -> None:
+    def on_step(step: str) -> None:
         if step == "git clean":
             raise KeyboardInterrupt
 
-    with bench.open_workspace(heed) as workspace, pytest.raises(KeyboardInterrupt):
+    with bench.open_workspace(on_step) as workspace, pytest.raises(KeyboardInterrupt):
         workspace.open_tree("one")
     with bench.open_workspace() as workspace:
         tree = workspace.open_tree("one")

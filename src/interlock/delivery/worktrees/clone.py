@@ -209,7 +209,7 @@ class Workspace(Protocol):
     git: Git
     ledger: RefLedger
     clock: Clock
-    heed: OnStep
+    on_step: OnStep
 
     @property
     def slug(self) -> str: ...
@@ -236,17 +236,17 @@ class Workspace(Protocol):
 
 
 def create_clone(
-    home: Path, found: SourceRepo, slug: str, keep_hooks: bool, heed: OnStep, lock: int
+    home: Path, found: SourceRepo, slug: str, keep_hooks: bool, on_step: OnStep, lock: int
 ) -> None:
     """Clone into `home`, with the merge branch at the base. An earlier attempt is redone."""
     making = home / MAKING
     remove_tree(making)
     (home / EMPTY).mkdir(exist_ok=True)
-    git = Git(making, OWN_CLONE, on_step=heed, safe=found.safe, lock=lock)
-    _clone(Git(home, OWN_CLONE, on_step=heed, safe=found.safe, lock=lock), found, making)
+    git = Git(making, OWN_CLONE, on_step=on_step, safe=found.safe, lock=lock)
+    _clone(Git(home, OWN_CLONE, on_step=on_step, safe=found.safe, lock=lock), found, making)
     if not git.is_true("cat-file", "-e", f"{found.base}^{{commit}}"):
         git.read_line("fetch", "--no-tags", "--no-write-fetch-head", found.shared, found.base)
-    heed("settings")
+    on_step("settings")
     _write_settings(git, home, found, keep_hooks)
     _rename_branches(git, slug)
     origin = read_refs(git)
@@ -254,8 +254,8 @@ def create_clone(
     save_file(home / CONFIG, (making / "config").read_bytes())
     save_file(home / EXCLUDE, b"")
     remove_tree(home / LEDGER)
-    RefLedger(home / LEDGER, heed).move(git, {merge_ref(slug): found.base})
-    heed("rename")
+    RefLedger(home / LEDGER, on_step).move(git, {merge_ref(slug): found.base})
+    on_step("rename")
     making.rename(home / CLONE)
 
 

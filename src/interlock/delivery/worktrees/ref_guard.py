@@ -41,9 +41,9 @@ class MovedError(StateError):
 class RefLedger:
     """The refs of one clone. Threads take turns."""
 
-    def __init__(self, file: Path, heed: OnStep = ignore_step) -> None:
+    def __init__(self, file: Path, on_step: OnStep = ignore_step) -> None:
         self.file = file
-        self._heed = heed
+        self._heed = on_step
         self._turn = threading.RLock()
         self._record = self._read()
 

@@ -334,7 +334,7 @@ class TaskTree:
         self._write_record(msgspec.structs.replace(self.record, is_ready=True))
 
     def _write_record(self, record: TreeRecord) -> None:
-        self.workspace.heed("record")
+        self.workspace.on_step("record")
         save_file(self.workspace.home / TASKS / f"{self.name}.json", msgspec.json.encode(record))
         self.record = record
 

@@ -63,17 +63,17 @@ class DeliveryWorkspace:
     """An open workspace. Close it, or leave its `with`, and another process may open it."""
 
     def __init__(
-        self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, heed: OnStep
+        self, home: Path, manifest: WorkspaceManifest, lock: int, clock: Clock, on_step: OnStep
     ) -> None:
         self.home = home
         self.manifest = manifest
         self.clock = clock
-        self.heed = heed
+        self.on_step = on_step
         self._lock = lock
         self._is_open = False
         self.repo = home / CLONE
         self.git = self.open_git(self.repo)
-        self.ledger = RefLedger(home / LEDGER, heed)
+        self.ledger = RefLedger(home / LEDGER, on_step)
 
     @classmethod
     def create(
@@ -85,7 +85,7 @@ class DeliveryWorkspace:
         *,
         keep_hooks: bool = False,
         clock: Clock = read_wall_clock,
-        heed: OnStep = ignore_step,
+        on_step: OnStep = ignore_step,
     ) -> "DeliveryWorkspace":
         """Make it, or open what is there. The base of the first time stays."""
         check_slug(slug)
@@ -102,14 +102,14 @@ class DeliveryWorkspace:
                     keep_hooks=keep_hooks,
                     found=found,
                 )
-                heed("manifest")
+                on_step("manifest")
                 save_file(home / ".gitignore", b"*\n")
                 save_file(home / MANIFEST, msgspec.json.encode(manifest))
             else:
                 _check_same_run(manifest, source, slug, base)
             if not is_folder(home / CLONE):
-                create_clone(home, manifest.found, slug, manifest.keep_hooks, heed, lock)
-            workspace = cls(home, manifest, lock, clock, heed)
+                create_clone(home, manifest.found, slug, manifest.keep_hooks, on_step, lock)
+            workspace = cls(home, manifest, lock, clock, on_step)
             workspace._recover()
         except BaseException:
             os.close(lock)
@@ -119,7 +119,7 @@ class DeliveryWorkspace:
 
     @classmethod
     def open(
-        cls, home: Path, *, clock: Clock = read_wall_clock, heed: OnStep = ignore_step
+        cls, home: Path, *, clock: Clock = read_wall_clock, on_step: OnStep = ignore_step
     ) -> "DeliveryWorkspace":
         """Open what was founded before."""
         manifest = read_manifest(home)
@@ -127,7 +127,7 @@ class DeliveryWorkspace:
             raise SourceError(f"{home} is not a workspace of Interlock; name the folder of one")
         found = manifest.found
         return cls.create(
-            Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, heed=heed
+            Path(found.folder), home, manifest.slug, manifest.asked, clock=clock, on_step=on_step
         )
 
     @property
@@ -174,7 +174,7 @@ class DeliveryWorkspace:
             tree=tree,
             index=index,
             shared=shared,
-            on_step=self.heed,
+            on_step=self.on_step,
             safe=safe,
             lock=self._lock,
         )

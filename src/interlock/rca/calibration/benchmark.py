@@ -14,7 +14,6 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
 from interlock.rca.application import BASIC
-from interlock.rca.briefing import CALIBRATE_FOLDER
 from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
 from interlock.rca.calibration.blind_run import (
     begin_scenario,
@@ -29,7 +28,7 @@ from interlock.rca.calibration.rescore import make_judge
 from interlock.rca.calibration.scenario import Scenario, find_scenario, list_shipped_scenarios
 from interlock.rca.calibration.scenario_check import check_scenario, list_hidden_evidence
 from interlock.rca.calibration.world import plant_worlds
-from interlock.rca.steps import F5, F6
+from interlock.rca.steps import CALIBRATE_FOLDER, F5, F6
 from interlock.runtime.benchmark import (
     BenchmarkTexts,
     CaseView,
