@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.signals.streams import FORMATS, StreamFormat, StreamReader, read_stream
+from interlock.signals.streams import FORMATS, StreamFormat, StreamReader
 from interlock.signals.streams.events import (
     AssistantText,
     BadLine,
@@ -32,6 +32,15 @@ def lines(*events: dict[str, Any]) -> str:
 
 def assistant(*blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "assistant", "message": {"id": "m1", "content": list(blocks)}, **more}
+
+
+def read_stream(
+    text: str, stream_format: StreamFormat, *, ended_by_itself: bool = True
+) -> tuple[list[StreamEvent], str | None]:
+    """A whole recorded stream: its events, and the final message if there is one."""
+    reader = StreamReader(stream_format)
+    events = [*reader.feed(text), *reader.close(ended_by_itself)]
+    return events, reader.final_message
 
 
 def text_event(text: str, **more: Any) -> dict[str, Any]:

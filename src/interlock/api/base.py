@@ -6,8 +6,8 @@ For applications and doors, which have flags or tables of their own to reckon wi
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -81,17 +81,13 @@ class ProjectBase:
         """Whether there is anything to read yet."""
         return has_database(self.db)
 
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> AbstractContextManager[Connection]:
         """The database, to be read."""
-        with open_reader(self.db) as connection:
-            yield connection
+        return open_reader(self.db)
 
-    @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> AbstractContextManager[Connection]:
         """The database, to be written; made if it is not there. StoreError if another writes."""
-        with open_writer(self.db) as connection:
-            yield connection
+        return open_writer(self.db)
 
     def find_run(self, connection: Connection, run: int | str | None) -> RunRecord:
         """The record of a run by its number or id; the newest, if none is named."""

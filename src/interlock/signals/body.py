@@ -38,6 +38,10 @@ class SectionText(msgspec.Struct):
     table: list[list[str]] = msgspec.field(default_factory=list)
     fences: list[str] = msgspec.field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.text or self.items or self.table or self.fences)
+
 
 class SignalBody(msgspec.Struct):
     """All of a block after its signal lines."""
@@ -98,7 +102,7 @@ class _BodyReader:
     def read_unit(self, unit: Unit) -> None:
         now = self._read_inert(unit) if unit.kind != "line" else self._read_live(unit.text)
         self._before = now
-        self._line += count_lines(unit)
+        self._line += unit.text.count("\n") + 1
 
     def _read_inert(self, unit: Unit) -> str:
         if unit.kind == "prompt" and _PROMPT.lower() in self._sections:
@@ -185,7 +189,7 @@ class _BodyReader:
     def _read_text(self, line: str) -> str:
         foreign = self._row.alone and _FOREIGN_LABEL.match(line)
         first = self._part is not None and self._before in ("label", "paragraph")
-        waiting = self._part is not None and self._before == "blank" and _is_empty(self._part)
+        waiting = self._part is not None and self._before == "blank" and self._part.is_empty
         if self._part and (first or waiting) and not foreign:
             self._part.text.append(line.strip())
             return "paragraph"
@@ -202,14 +206,6 @@ class _BodyReader:
 
     def _note_remark(self) -> None:
         self.body.remarks.append(self._line)
-
-
-def count_lines(unit: Unit) -> int:
-    return unit.text.count("\n") + 1
-
-
-def _is_empty(part: SectionText) -> bool:
-    return not (part.text or part.items or part.table or part.fences)
 
 
 def _continue_section(part: SectionText, line: str, before: str) -> None:
@@ -350,23 +346,11 @@ def _parse_list(part: SectionText) -> list[str]:
     return _parse_names(part) if len(part.text) == 1 else [line for line in part.text if line]
 
 
-def _parse_files(part: SectionText) -> list[FileNote]:
-    return [FileNote(*_split_entry(entry)) for entry in list_entries(part)]
-
-
-def _parse_pairs(part: SectionText) -> list[Pair]:
-    return [Pair(*_split_entry(entry)) for entry in list_entries(part)]
-
-
 def _split_entry(entry: str) -> tuple[str, str]:
     name, mark, note = entry.partition(": ")
     if not mark:
         name, mark, note = re.sub(rf"[ \t][-{_DASHES}][ \t]", "\0", entry, count=1).partition("\0")
     return name.strip("`*_: \t"), note.strip()
-
-
-def _parse_issues(part: SectionText) -> list[ReviewIssue]:
-    return [_parse_issue(entry) for entry in list_entries(part)]
 
 
 def _parse_issue(entry: str) -> ReviewIssue:
@@ -439,11 +423,11 @@ def _parse_row_check(cells: dict[str, str]) -> ReportedCheck:
 SECTION_PARSERS: Final[dict[str, Callable[[SectionText], Any]]] = {
     "text": _parse_text,
     "list": _parse_list,
-    "files": _parse_files,
-    "issues": _parse_issues,
+    "files": lambda part: [FileNote(*_split_entry(entry)) for entry in list_entries(part)],
+    "issues": lambda part: [_parse_issue(entry) for entry in list_entries(part)],
     "checks": _parse_checks,
     "criteria": _parse_criteria,
-    "pairs": _parse_pairs,
+    "pairs": lambda part: [Pair(*_split_entry(entry)) for entry in list_entries(part)],
     "names": _parse_names,
     "name": _parse_name,
     "choice": _parse_choice,

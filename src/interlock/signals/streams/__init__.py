@@ -148,12 +148,3 @@ def _is_continuation(event: StreamEvent) -> bool:
     if isinstance(event, OtherEvent):
         return event.name == "turn.started"
     return isinstance(event, AssistantText) and not event.by_subagent
-
-
-def read_stream(
-    text: str, stream_format: StreamFormat, *, ended_by_itself: bool = True
-) -> tuple[list[StreamEvent], str | None]:
-    """A whole recorded stream: its events, and the final message if there is one."""
-    reader = StreamReader(stream_format)
-    events = [*reader.feed(text), *reader.close(ended_by_itself)]
-    return events, reader.final_message
