@@ -112,24 +112,24 @@ def test_a_run_of_an_older_circuit_does_not_take_a_moved_branch_for_failed_check
     tmp_path: Path,
 ) -> None:
     """It cannot ask a human about it: the steps that see it fail, and say what to do."""
-    yard = Yard(tmp_path, plan(task("sub")))
-    older = yard.folder / "circuits" / "delivery"
+    project = DeliveryWorld(tmp_path, plan(task("sub")))
+    older = project.folder / "circuits" / "delivery"
     shutil.copytree(Path(interlock.delivery.__file__).parent / "prompts", older / "prompts")
     text = (Path(interlock.delivery.__file__).parent / "circuit.yaml").read_text()
     start, end = text.index("  - id: branch-moved"), text.index("  - id: violated")
     old = (text[:start] + text[end:]).replace("        moved: {type: array}\n", "")
     (older / "circuit.yaml").write_text(old)
-    yard.begin()
+    project.begin()
 
     def astray(ask: Ask, folder: Path) -> str:
-        (yard.repo / "mine.py").write_text("mine = 1\n")
-        yard.commit("I was here")
+        (project.repo / "mine.py").write_text("mine = 1\n")
+        project.commit("I was here")
         return develop(ask, folder)
 
-    status = yard.work({"developer": astray})
-    assert "checks-failed" not in yard.rules("sub")
-    assert git(yard.repo, "branch", "--list", "interlock/*") == ""
-    with open_reader(yard.db) as connection:
+    status = project.work({"developer": astray})
+    assert "checks-failed" not in project.rules("sub")
+    assert git(project.repo, "branch", "--list", "interlock/*") == ""
+    with open_reader(project.db) as connection:
         told = explain_case(connection, "sub", None)
     assert "put it back, or start the plan again with --new" in str(told)
     assert status != "done"
