@@ -71,12 +71,17 @@ def write_report(path: Path, night: int) -> None:
     red = set(chance.sample(range(TESTS), 200))
     with path.open("w", encoding="utf-8") as file:
         file.write("<testsuites>")
+        open_class = ""
         for at, test in enumerate(name_tests(night // 7)):
             class_name, _, name = test.partition("::")
+            if class_name != open_class:
+                file.write(f'{"</testsuite>" * bool(open_class)}<testsuite name="{class_name}">\n')
+                open_class = class_name
             took = f"{chance.lognormvariate(-3, 1.5):.3f}"
             inside = '<failure message="no" type="E">at a.B.c(B.java:3)</failure>' * (at in red)
-            file.write(f'<testsuite name="{class_name}"><testcase classname="{class_name}" ')
-            file.write(f'name="{name}" time="{took}">{inside}</testcase></testsuite>\n')
+            file.write(f'<testcase classname="{class_name}" name="{name}" time="{took}">')
+            file.write(f"{inside}</testcase>\n")
+        file.write("</testsuite>")
         file.write("</testsuites>")
 
 

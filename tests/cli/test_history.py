@@ -117,6 +117,16 @@ def test_bad_input_is_answered_in_words(plain: World) -> None:
     ):
         result = world.say(*words)
         assert (result.code, why in result.err) == (2, True), result.err
+    for table, why in (
+        ("flaky_rate = 3", "history.flaky_rate must be above 0 and at most 1, not 3"),
+        ("window_days = 0", "history.window_days must be at least 1, not 0"),
+        ("windows = 1", "unknown field `windows`"),
+        ("x = [", "interlock.toml"),
+    ):
+        world.write("interlock.toml", f"[history]\n{table}\n")
+        result = world.say("history", "top")
+        assert (result.code, why in result.err) == (2, True), result.err
+    (world.folder / "interlock.toml").unlink()
     world.write("blocked", "a file")
     result = world.say("ingest", "r.xml", "--store", "blocked")
     assert (result.code, "blocked is a file" in result.err) == (2, True)

@@ -17,11 +17,11 @@ from interlock.cli.ingest import (
     open_history,
     open_store,
     parse_day,
-    read_history_settings,
 )
 from interlock.cli.output import Json, echo, echo_note, echo_table
 from interlock.rca.history.identity import refuse_claim
 from interlock.rca.history.quarantine import read_quarantine
+from interlock.rca.history.settings import read_history_settings
 from interlock.rca.history.store import FolderStore, merge_stores
 from interlock.system.errors import UsageError
 from interlock.system.text import fit_columns, plural

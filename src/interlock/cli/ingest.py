@@ -12,11 +12,9 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Json, echo, echo_json, echo_note
-from interlock.rca.config import RcaTables
 from interlock.rca.history.identity import CiRun, identify_run
-from interlock.rca.history.settings import HistorySettings, check_settings
+from interlock.rca.history.settings import HistorySettings, read_history_settings
 from interlock.rca.history.store import FolderStore
-from interlock.runtime.settings import read_settings
 from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.text import fit_columns, plural
 from interlock.system.time import format_timestamp
@@ -63,11 +61,6 @@ AtFlag = Annotated[
 Today = Annotated[
     str, typer.Option("--on", metavar="DAY", help="As if it were this day: 2026-11-30.")
 ]
-
-
-def read_history_settings() -> HistorySettings:
-    """`[history]` of the project in this folder."""
-    return check_settings(read_settings(Path()).read_tables(RcaTables).history)
 
 
 def open_store(flag: Path | None, settings: HistorySettings) -> FolderStore:

@@ -13,11 +13,10 @@ from interlock.cli.ingest import (
     Today,
     open_history,
     parse_day,
-    read_history_settings,
 )
 from interlock.cli.output import Json, echo, echo_json, echo_table
 from interlock.rca.history import quarantine
-from interlock.rca.history.settings import HistorySettings
+from interlock.rca.history.settings import HistorySettings, read_history_settings
 from interlock.system.errors import UsageError
 from interlock.system.text import fit_columns, plural
 

@@ -226,7 +226,8 @@ def _compare_with_history(
     """With `--last-green auto`, what the memory of results knows about each failing test."""
     if AUTO not in config.last_green.values():
         return config
-    from interlock.cli.ingest import open_store, read_history_settings
+    from interlock.cli.ingest import open_store
+    from interlock.rca.history.settings import read_history_settings
     from interlock.rca.last_green import resolve_last_green
 
     settings = read_history_settings()

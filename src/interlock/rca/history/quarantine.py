@@ -137,7 +137,7 @@ def remove_entries(path: Path, test: str) -> int:
         document = tomlkit.parse(read_text(path, _LARGEST))
         rows = document["test"]
         for number in reversed(gone):
-            del rows[number]  # type: ignore[union-attr]
+            del rows[number]
         if len(gone) == len(entries):
             del document["test"]
         save_file(path, tomlkit.dumps(document).encode())

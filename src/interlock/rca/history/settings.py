@@ -5,9 +5,13 @@ Every threshold has its reason beside it. They are starting points from the prac
 yet calibrated on a project of yours.
 """
 
+import tomllib
+from pathlib import Path
+
 import msgspec
 
 from interlock.system.errors import SourceError
+from interlock.system.files import read_text
 
 
 class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,6 +60,19 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many passes in a row heal a quarantined test."""
     healed_days: int = 3
     """Over how many days these passes must spread: five in one hour share one good machine."""
+
+
+def read_history_settings(folder: Path = Path()) -> HistorySettings:
+    """`[history]` of the project in a folder. Only that table is looked at: the rest of the file is
+    for verbs that load the database."""
+    path = folder / "interlock.toml"
+    if not path.exists():
+        return HistorySettings()
+    try:
+        table = tomllib.loads(read_text(path, 1_000_000)).get("history", {})
+        return check_settings(msgspec.convert(table, HistorySettings))
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise SourceError(f"{path}: {error}") from None
 
 
 def check_settings(settings: HistorySettings) -> HistorySettings:

@@ -108,16 +108,18 @@ def judge(bits: int) -> Status | None:
     return "skip" if bits & SKIP else None
 
 
+_STATUSES: Final = [judge(bits) or "skip" for bits in range(8)]
+
+
 def list_verdicts(row: bytes, columns: Sequence[Column]) -> list[Verdict]:
     """In the order of time. Of a pull request, however often it was pushed to, one verdict counts:
     flaky if any of its sources flipped, else that of its newest source."""
     found: list[Verdict] = []
     place: dict[str, int] = {}
     for bits, column in zip(row, columns, strict=True):
-        status = judge(bits)
-        if status is None:
+        if not bits:
             continue
-        verdict = Verdict(status, column)
+        verdict = Verdict(status := _STATUSES[bits & 7], column)
         if not column.pr:
             found.append(verdict)
             continue
