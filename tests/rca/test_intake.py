@@ -102,6 +102,19 @@ def test_families_are_joined_across_calls() -> None:
     assert later.input["family"] == keel.input["family"] != omega.input["family"]
 
 
+def test_what_passed_on_a_retry_joins_no_family_of_what_fails_steadily() -> None:
+    steady = told("alpha", ANCHOR, class_name="yard.Keel")
+    flaky = msgspec.structs.replace(
+        told("beta", ANCHOR, class_name="yard.Keel"), attributes={"flaky": "true"}
+    )
+    first = make_arrivals([launch(steady, flaky, told("gamma", ANCHOR, class_name="yard.Keel"))])
+    alpha, beta, gamma = (case.input["family"] for case in cases(first))
+    assert alpha == gamma != beta
+    later = msgspec.structs.replace(flaky, id="yard.Keel.delta", test_name="delta")
+    (delta,) = cases(make_arrivals([launch(later, launch_id="L2")], known(first)))
+    assert delta.input["family"] not in (alpha, gamma)
+
+
 def test_a_launch_of_reportportal_keeps_its_number() -> None:
     assert make_arrivals([launch(launch_id="77", project="yard")])[0].rp_launch_id == 77
     assert make_arrivals([launch(launch_id="77")])[0].rp_launch_id is None

@@ -159,9 +159,15 @@ def _assign_families(
     for members in find_families(traits):
         before = [known[at].family for at in members if at < len(known)]
         new = [new_failures[at - len(known)] for at in members if at >= len(known)]
-        if new:
-            name = before[0] if before else new[0].content[:12]
-            names |= dict.fromkeys((each.content for each in new), name)
+        # What passed when it was tried again is no sign of what others fail of, alike or not.
+        steady = [each for each in new if not each.failure.attributes.get("flaky")]
+        flaky = [each for each in new if each.failure.attributes.get("flaky")]
+        if steady:
+            name = before[0] if before else steady[0].content[:12]
+            names |= dict.fromkeys((each.content for each in steady), name)
+        names |= dict.fromkeys(
+            (each.content for each in flaky), flaky[0].content[:12] if flaky else ""
+        )
     return names
 
 

@@ -60,8 +60,9 @@ def test_gotestsum_a_test_that_passed_when_run_again_is_marked() -> None:
         '<testcase classname="example.org/lamp" name="TestGlow"/></testsuite></testsuites>'
     )
     assert [each.id for each in failures] == ["example.org-lamp.TestGlow"]
-    assert report.passed_later == {"example.org-lamp.TestGlow"}
-    assert report.tally == TestCounts(tests=1, failed=1), "the same test, twice"
+    assert report.flipped == {"example.org-lamp.TestGlow"}
+    assert report.tally == TestCounts(tests=2, failed=1), "as it stands there"
+    assert report.repeats == {"example.org/lamp": TestCounts(tests=1)}, "the same test, twice"
 
 
 def test_jest_names_with_spaces_and_the_same_name_twice() -> None:

@@ -103,11 +103,6 @@ def test_reports_that_overlap_count_what_is_in_both_once(tmp_path: Path) -> None
     assert found.launch.tally.failed == 2
 
 
-def test_the_same_failure_twice_in_one_report_is_two(tmp_path: Path) -> None:
-    (tmp_path / "a.xml").write_text(suite("s", "glows", "glows"))
-    assert [each.id for each in read(tmp_path).failures] == ["yard.Lamp.glows", "yard.Lamp.glows#2"]
-
-
 def test_facts_of_the_build_come_from_properties(tmp_path: Path) -> None:
     facts = {"GITHUB_SHA": "abc", "GIT_BRANCH": "origin/main", "version": "2.1", "my.token": "x"}
     rows = "".join(f'<property name="{key}" value="{value}"/>' for key, value in facts.items())
@@ -153,7 +148,23 @@ def test_a_test_that_passed_when_run_again_is_marked_as_flaky(tmp_path: Path) ->
     (tmp_path / "a.xml").write_text(suite("s", "glows").replace("</testsuite>", again))
     found = read(tmp_path)
     assert found.failures[0].attributes["flaky"] == "true"
+    assert found.launch.tally == TestCounts(tests=2, failed=1)
     assert "1 failed tests passed when run again" in found.notes[0]
+
+
+def test_several_results_of_one_test_are_one_test_with_attempts(tmp_path: Path) -> None:
+    passed = '<testcase classname="yard.Lamp" name="glows"/>'
+    failed = '<testcase classname="yard.Lamp" name="glows"><failure message="dark"/></testcase>'
+    other = failed.replace("glows", "dims")
+    cases = passed + failed + failed + other + other
+    (tmp_path / "a.xml").write_text(f'<testsuite name="s">{cases}</testsuite>')
+    found = read(tmp_path)
+    facts = {each.test_name: each.attributes for each in found.failures}
+    assert [(facts[name].get("attempts"), facts[name].get("flaky")) for name in facts] == [
+        ("3", "true"),
+        ("2", None),
+    ]
+    assert found.launch.tally == TestCounts(tests=2, failed=2)
 
 
 def test_no_failures_is_said(tmp_path: Path) -> None:

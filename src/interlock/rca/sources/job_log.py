@@ -202,16 +202,22 @@ conda install (?:\w*PackagesNotFoundError|ResolvePackageNotFound|UnsatisfiableEr
 poetry install \s*Because .* version solving failed\.
 uv install \s*\u00d7 (?:No solution found|Failed to (?:build|download|resolve))
 apt install E: (?:Unable to locate|Failed to fetch|Unable to fetch|Sub-process|Package)
-docker build (?:The command '.*' returned a non-zero code|ERROR: failed to (?:solve|build))
+docker build (?:The command '.*' returned a non-zero code|(?:ERROR: )?failed to (?:solve|build):)
 docker build (?:#\d+ )?(?:[\d.]+ )?(?:ERROR|executor failed running).*exit code: \d
 docker deploy (?:denied: |unauthorized: |Error response from daemon: )
 helm deploy Error: (?:UPGRADE|INSTALLATION|INSTALL) FAILED|Error: release .* failed
-terraform deploy (?:\u2502 )?Error: (?:Error |Invalid |Failed |Unsupported |Missing )
+terraform deploy \u2502 Error: \S|Error: (?:Error |Invalid |Failed |Unsupported |Missing )
 kubectl deploy error: (?:deployment|timed out waiting|unable to recognize|the server )
 ansible deploy (?:fatal|failed): \[\S+\]: (?:FAILED|UNREACHABLE)!|\S+ +: ok=.*\bfailed=[1-9]
 twine deploy (?:ERROR\s+)?HTTPError: [45]\d\d\s
 pytest coverage (?:FAIL|ERROR:?) [Rr]equired test coverage of|Coverage failure:\s
 pytest build .*INTERNALERROR>
+nyc coverage ERROR: Coverage for \w+ \(.*\) does not meet
+sonar lint (?:\[?ERROR\]?:? )?QUALITY GATE STATUS: FAILED
+cocoapods install \[!\] (?:CocoaPods could not find|Unable to find|Error installing)
+fastlane deploy fastlane finished with errors
+stack compile \s+Process exited with code: ExitFailure <code>
+r-check build Status: [1-9]\d* ERRORs?\b
 jest coverage Jest: \".*\" coverage threshold|Jest: .* threshold for .* not met
 prove test Result: FAIL$|Bail out!
 karma test (?:.*: )?Executed \d+ of \d+ .*\b(?:DISCONNECTED|ERROR)\b
@@ -222,6 +228,8 @@ pre-commit lint \S.*\.{3,}(?:\(.*\))?Failed$|- hook id: \S
 _COMPLAINED = _Table(
     Weight.COMPLAINT,
     r"""
+mypy lint \S+\.pyi?(?::\d+){1,2}: error:\s
+golangci lint \S+\.go:\d+:\d+: \S.* \([a-z]\w+\)$
 compiler compile \S+?(?::\d+){1,2}: (?:fatal )?error\b:?\s
 compiler compile \S+\(\d+(?:,\d+)?\)\s?: (?:fatal )?error [A-Z]+\d+
 compiler compile error(?:\[E\d{4}\])?: (?!.*\b0\b errors?)\S.*|e: (?:file:)?/\S+
@@ -253,6 +261,8 @@ phpcs lint FOUND [1-9]\d* ERRORS?\b
 phpstan lint \s*\[ERROR\] Found [1-9]\d* errors?
 clang-format lint .*error: code should be clang-formatted
 sphinx build (?:Warning, treated as error:|build finished with problems)
+curl install curl: \([1-9]\d*\)\s
+rsync deploy rsync error:\s
 shell build (?:\S+: )?(?:line \d+: )?\S+: (?:command not found|not found|Permission denied)$
 shell build (?:\S+: )*(?:line \d+: +\d+ )?(?:Segmentation fault|Killed|Aborted
     |Bus error)\b(?:.*core dumped.*)?

@@ -64,9 +64,19 @@ class JUnitReport:
         return self._elements.properties
 
     @property
-    def passed_later(self) -> frozenset[str]:
+    def flipped(self) -> frozenset[str]:
         """Ids of failures whose test stands in the report once more, and passed."""
-        return frozenset(self._elements.passed_later)
+        return frozenset(self._elements.flipped)
+
+    @property
+    def attempts(self) -> dict[str, list[str]]:
+        """Of a failure's id the ids under which the same test failed again."""
+        return self._elements.attempts
+
+    @property
+    def repeats(self) -> dict[str, TestCounts]:
+        """Of each job, how many of its results are further ones of tests that it counts already."""
+        return self._elements.repeats
 
     @property
     def damage(self) -> list[str]:

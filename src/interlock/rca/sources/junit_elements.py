@@ -188,6 +188,7 @@ _SUITE_LOG: Final = 64 * 1024
 _PROPERTY: Final = 2_000
 _MOST_PROPERTIES: Final = 1_000
 _MOST_HOLDERS: Final = 20
+_MOST_PASSED: Final = 200_000
 _MOST_WAITING: Final = 8 * 1024 * 1024
 """Characters of failures that wait for the log of their suite; beyond it they go without."""
 
@@ -210,8 +211,12 @@ class JUnitElements:
         self.properties: dict[str, str] = {}
         self.title = ""
         self.flaky: list[str] = []
-        self.passed_later: set[str] = set()
+        self.flipped: set[str] = set()
         """Ids of failures whose test stands again in the report, and passed."""
+        self.attempts: dict[str, list[str]] = {}
+        """Of a failure's id the ids under which the same test failed again."""
+        self.repeats: dict[str, TestCounts] = {}
+        """Of each job, how many of its results are further ones of tests that it counts already."""
         self.unshown: list[str] = []
         """What the report says to have failed without showing a test that did."""
         self.seen = 0
@@ -226,6 +231,8 @@ class JUnitElements:
         self._property = ""
         self._claimed = 0
         self._failed: dict[tuple[str, str, str], str] = {}
+        self._passed: set[int] = set()
+        """Tests that passed, as hashes; of very many the first."""
         self._waiting = 0
 
     @property
@@ -281,14 +288,32 @@ class JUnitElements:
         key = (suite.name, case.class_name, case.test_name)
         if case.results:
             suite.failed += 1
-            self._add_failure(case, key)
+            self._note_attempt(key, self._add_failure(case, key))
         elif case.skipped:
             suite.skipped += 1
         elif case.flaky:
             self.flaky.append(case.test_name or case.class_name)
         elif key in self._failed:
-            suite.tests -= 1
-            self.passed_later.add(self._failed[key])
+            self.flipped.add(self._failed[key])
+            self._count_repeat(suite.name, TestCounts(tests=1))
+        elif len(self._passed) < _MOST_PASSED:
+            self._passed.add(hash(key))
+
+    def _note_attempt(self, key: tuple[str, str, str], failure_id: str) -> None:
+        """What a test's name stands for is the same test, tried again."""
+        if not key[2]:
+            return
+        first = self._failed.setdefault(key, failure_id)
+        if first != failure_id:
+            self.attempts.setdefault(first, []).append(failure_id)
+            self._count_repeat(key[0], TestCounts(tests=1, failed=1))
+        elif hash(key) in self._passed:
+            self.flipped.add(failure_id)
+            self._count_repeat(key[0], TestCounts(tests=1))
+
+    def _count_repeat(self, suite: str, more: TestCounts) -> None:
+        job = suite or self._stem
+        self.repeats[job] = add_counts((self.repeats.get(job, TestCounts()), more))
 
     def end_suite(self) -> None:
         suite = self._suites[-1]
@@ -376,20 +401,23 @@ class JUnitElements:
         self.notes.append(note)
         self.unshown.append(note)
 
-    def _add_failure(self, case: JUnitCase, key: tuple[str, str, str]) -> None:
+    def _add_failure(self, case: JUnitCase, key: tuple[str, str, str]) -> str:
+        """Its id."""
         suites = self._suites[1:_MOST_HOLDERS] + self._suites[-1:]
         if len(self._suites) <= _MOST_HOLDERS:
             suites = self._suites[1:] or [self._file]
         job = suites[-1].name or self._stem
         failure = self._ids.assign_id(build_failure(case, suites, job))
-        self._failed[key] = failure.id
+        if not key[2]:
+            self._failed[*key[:2], failure.id] = failure.id
         if failure.log:
             self.ready.append(failure)
-            return
+            return failure.id
         self._waiting += _estimate_size(failure)
         self._suites[-1].waiting.append(failure)
         if self._waiting > _MOST_WAITING:
             self._release_waiting()
+        return failure.id
 
     def _release_waiting(self) -> None:
         for suite in self._suites:

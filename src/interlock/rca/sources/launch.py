@@ -86,17 +86,15 @@ class LaunchBuilder:
         self._title = self._title or report.title
         for name, value in report.properties.items():
             self._properties.setdefault(name, value)
-        flaky = report.passed_later
-        failures = [
-            _mark_flaky(failure) if failure.id in flaky else failure for failure in failures
-        ]
-        if flaky:
-            self._notes.append(f"{entry.label}: {len(flaky)} failed tests passed when run again")
+        failures = _merge_attempts(failures, report)
+        if report.flipped:
+            number = len(report.flipped)
+            self._notes.append(f"{entry.label}: {number} failed tests passed when run again")
         repeated = self._add_fresh(self._add_log_beside(entry, failures))
         if repeated:
             number = repeated.total()
             self._notes.append(f"{entry.label}: {number} failures stand in an earlier report too")
-        self._add_jobs(report.jobs, repeated)
+        self._add_jobs((_subtract_repeats(job, report) for job in report.jobs), repeated)
 
     def add_log(self, entry: SourceEntry) -> None:
         """Read only if there are no reports: beside one, a log is a help and not a source."""
@@ -368,8 +366,28 @@ def _format_not_understood(logs: list[SourceEntry]) -> str:
     )
 
 
-def _mark_flaky(failure: Failure) -> Failure:
-    return msgspec.structs.replace(failure, attributes={**failure.attributes, "flaky": "true"})
+def _merge_attempts(failures: Iterable[Failure], report: JUnitReport) -> list[Failure]:
+    """Several results of one test are one failure with attempts; one that passed is flaky."""
+    again = {later for ids in report.attempts.values() for later in ids}
+    merged = []
+    for failure in failures:
+        if failure.id in again:
+            continue
+        facts = dict(failure.attributes)
+        is_flaky = failure.id in report.flipped
+        attempts = 1 + len(report.attempts.get(failure.id, ())) + is_flaky
+        facts |= {"attempts": str(attempts)} if attempts > 1 else {}
+        facts |= {"flaky": "true"} if is_flaky else {}
+        merged.append(msgspec.structs.replace(failure, attributes=facts))
+    return merged
+
+
+def _subtract_repeats(job: Job, report: JUnitReport) -> Job:
+    """Each test counts once, however often it ran."""
+    more = report.repeats.get(job.name, TestCounts())
+    tests, failed = job.tally.tests - more.tests, job.tally.failed - more.failed
+    tally = msgspec.structs.replace(job.tally, tests=tests, failed=failed)
+    return msgspec.structs.replace(job, tally=tally)
 
 
 def _add_log_part(failure: Failure, parts: LogParts) -> Failure:
