@@ -103,11 +103,13 @@ def test_families_are_joined_across_calls() -> None:
 
 
 def test_what_passed_on_a_retry_joins_no_family_of_what_fails_steadily() -> None:
-    steady = told("alpha", ANCHOR, class_name="yard.Keel")
+    steady = make_failure("alpha", ANCHOR, class_name="yard.Keel")
     flaky = msgspec.structs.replace(
-        told("beta", ANCHOR, class_name="yard.Keel"), attributes={"flaky": "true"}
+        make_failure("beta", ANCHOR, class_name="yard.Keel"), attributes={"flaky": "true"}
     )
-    first = make_arrivals([launch(steady, flaky, told("gamma", ANCHOR, class_name="yard.Keel"))])
+    first = make_arrivals(
+        [launch(steady, flaky, make_failure("gamma", ANCHOR, class_name="yard.Keel"))]
+    )
     alpha, beta, gamma = (case.input["family"] for case in cases(first))
     assert alpha == gamma != beta
     later = msgspec.structs.replace(flaky, id="yard.Keel.delta", test_name="delta")
