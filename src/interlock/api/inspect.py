@@ -70,6 +70,8 @@ class CaseLife(msgspec.Struct, frozen=True):
     dispatches: tuple[DispatchRecord, ...]
     notes: Mapping[int, tuple[str, ...]] = {}
     """What was noted about the agents, by dispatch."""
+    known: tuple[str, ...] = ()
+    """What the application knows about it beyond its decisions."""
 
     def __str__(self) -> str:
         return "\n".join(self.format())
@@ -85,6 +87,9 @@ class CaseLife(msgspec.Struct, frozen=True):
             yield from _format_dispatch(dispatch, self.circuit, prompts=prompts)
             for note in self.notes.get(dispatch.dispatch_id, ()):
                 yield f"    note: {note}"
+        if self.known:
+            yield ""
+            yield from self.known
         ended = f"ended: {case.state.end}" if case.state.end else f"{case.status} at {case.step}"
         yield f"{ended}{f' ({case.state.reason})' if case.state.reason else ''}"
 
@@ -93,8 +98,12 @@ def explain_case(connection: Connection, case_id: str, run_id: int | None = None
     """The life of a case; in the newest run that has it, if none is named."""
     case = find_case(connection, case_id, run_id)
     circuit = load_circuit(find_run(connection, case.run_id))
+    application = find_application(circuit.name)
     return CaseLife(
-        case, circuit, tuple(list_dispatches(connection, case_no=case.case_no, texts=True))
+        case,
+        circuit,
+        tuple(list_dispatches(connection, case_no=case.case_no, texts=True)),
+        known=tuple(application.describe_case(connection, case.case_no)),
     )
 
 

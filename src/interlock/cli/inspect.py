@@ -290,7 +290,8 @@ def _life_fields(life: "CaseLife") -> dict[str, Any]:
     for fields in dispatches:
         if notes := life.notes.get(fields["dispatch_id"]):
             fields["notes"] = notes
-    return {**head, "dispatches": dispatches, **msgspec.structs.asdict(case.state)}
+    known = {"known": life.known} if life.known else {}
+    return {**head, "dispatches": dispatches, **known, **msgspec.structs.asdict(case.state)}
 
 
 def _dispatch_fields(dispatch: "DispatchRecord", circuit: "Circuit") -> dict[str, Any]:

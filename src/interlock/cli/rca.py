@@ -100,6 +100,29 @@ JobExit = Annotated[
         help="The exit code of the job, where its log does not say how it ended.",
     ),
 ]
+Reproduce = Annotated[
+    str | None,
+    typer.Option(
+        "--reproduce",
+        metavar="COMMAND",
+        help="Confirm suspects by running this in work trees of ours: 'pytest {test}'. Also "
+        "{file}, {name}, {class}.",
+    ),
+]
+ReproduceSetup = Annotated[
+    str | None,
+    typer.Option(
+        "--reproduce-setup",
+        metavar="COMMAND",
+        help="What to run at each commit before it, a build for instance.",
+    ),
+]
+ReproduceMinutes = Annotated[
+    float | None,
+    typer.Option(
+        "--reproduce-minutes", metavar="N", help="For all runs together; default 30.", min=0.01
+    ),
+]
 Reviewing = Annotated[
     ReviewMode | None,
     typer.Option(
@@ -165,6 +188,9 @@ def analyze(
     workspace: WorkspaceFile = None,
     last_green: LastGreen = None,
     job_exit: JobExit = None,
+    reproduce: Reproduce = None,
+    reproduce_setup: ReproduceSetup = None,
+    reproduce_minutes: ReproduceMinutes = None,
     agent: Agents = None,
     dispatch: Dispatch = None,
     review: Reviewing = None,
@@ -194,8 +220,16 @@ def analyze(
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
     analysis.check_report_folder(folder)
-    flags = {"review": review and str(review), "review_above": review_above}
+    flags: dict[str, Any] = {
+        "review": review and str(review),
+        "review_above": review_above,
+    }
     flags |= {"families": families, "recall_first": recall_first}
+    flags["reproduce"] = {
+        "command": reproduce,
+        "setup": reproduce_setup,
+        "minutes": reproduce_minutes,
+    }
     waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)

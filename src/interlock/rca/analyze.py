@@ -1,5 +1,6 @@
 """An analysis: which suite a user means, what goes into it, who answers, and its report on disk."""
 
+import asyncio
 import hashlib
 import os
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
+from interlock.agents.registry import workspace_owner
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
@@ -20,17 +22,21 @@ from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
 from interlock.rca.config import RcaConfig
 from interlock.rca.findings import read_findings
+from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
+from interlock.rca.reproduce.prove import prove_suite
 from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.rca.sources.reportportal.client import parse_launch_word
 from interlock.rca.steps import CALIBRATE_FOLDER, INVESTIGATIONS_FOLDER
 from interlock.runtime.agent_pool import AgentPool
+from interlock.runtime.application import RunSetup
 from interlock.runtime.settings import RunConfig
+from interlock.system.clock import SystemClock
 from interlock.system.errors import SourceError, StateError, StoreError, UsageError
 from interlock.system.files import remove_staged, write_file
 from interlock.system.time import format_timestamp, parse_timestamp
@@ -192,7 +198,24 @@ def work_on_suite(
     wait_for_humans: bool,
     wait_for_limits: bool,
 ) -> RunResult:
-    """Work on the suite's run until it ends or must wait."""
+    """Work on the suite's run until it ends or must wait. Where the failing tests can be run, they
+    are run when everything is found, and before anybody reviews it."""
+    run = find_run(connection, suite.run_id)
+    options = msgspec.convert(run.options, RunConfig)
+    config = read_config(options)
+    if config.reproduce.command:
+        result = work_on_run(
+            connection,
+            run,
+            pool,
+            display=project.display,
+            wait_for_limits=wait_for_limits,
+            change_setup=_hold_unproven,
+        )
+        if result.stopped_by is not None or result.status in ("budget", "rate-limited"):
+            return result
+        _prove_suite(project, connection, suite, config)
+        pool = project.build_pool(load_circuit(run), options)
     result = work_on_run(
         connection,
         find_run(connection, suite.run_id),
@@ -204,6 +227,27 @@ def work_on_suite(
     for note in result.notes:
         project.display.note(f"note: {note}")
     return result
+
+
+def _hold_unproven(setup: RunSetup) -> RunSetup:
+    if isinstance(setup.hooks, RcaHooks):
+        setup.hooks.hold_unproven()
+    return setup
+
+
+def _prove_suite(project: Project, connection: Connection, suite: Suite, config: RcaConfig) -> None:
+    """Run the failing tests; what an earlier process left running is ended first."""
+    owner = workspace_owner(project.db)
+    asyncio.run(owner.cleanup_orphans(SystemClock(), grace=5.0))
+    prove_suite(
+        connection,
+        suite,
+        collect_findings(connection, suite),
+        config,
+        folder=project.db.resolve().parent / "reproduce",
+        make_tag=lambda nonce: owner.make_tag(suite.run_id, 0, nonce),
+        note=project.display.note,
+    )
 
 
 def read_status(connection: Connection, suite: Suite) -> str:

@@ -1,6 +1,6 @@
 """Root-cause analysis as an application: its configuration, its hooks, its own roles."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,10 @@ from interlock.rca.families import list_reviews
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import begin_cases
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES
-from interlock.rca.knowledge.suites import find_suite
+from interlock.rca.knowledge.reproductions import find_reproduction
+from interlock.rca.knowledge.suites import find_position, find_suite
 from interlock.rca.prompt_data.subject import PARAMETER_NAMES
+from interlock.rca.reproduce.sentences import format_reproduction
 from interlock.rca.sources.git.open import read_repo_tables
 from interlock.rca.steps import F5, choose_names, find_phase
 from interlock.rca.taxonomy import TAXONOMY
@@ -91,6 +93,7 @@ class Rca(Application):
             last_green=greens if isinstance(greens, dict) else ({"": greens} if greens else {}),
             codes=tables.defect_codes,
             cache=str(project / ".interlock" / "histories"),
+            reproduce=tables.reproduce,
         )
         found: dict[str, Any] = msgspec.to_builtins(config)
         return found
@@ -155,6 +158,11 @@ class Rca(Application):
             QuestionGroup(tuple(each.question_ids), tuple(each.case_ids), each.about)
             for each in list_reviews(connection, run_id)
         ]
+
+    def describe_case(self, connection: Connection, case_no: int) -> Sequence[str]:
+        own = find_position(connection, case_no)
+        found = find_reproduction(connection, own.suite_id, own.rca_id) if own else None
+        return format_reproduction(found).split("\n") if found else ()
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.rca.analyze import collect_findings

@@ -24,6 +24,7 @@ from interlock.rca.findings import read_suspects
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, find_rca, list_suite_rcas
+from interlock.rca.knowledge.reproductions import find_reproduction
 from interlock.rca.knowledge.suites import (
     CasePosition,
     count_cases_of_rca,
@@ -33,7 +34,7 @@ from interlock.rca.knowledge.suites import (
 from interlock.rca.known_causes import KnownCauses, PriorMatch, build_recall_answer
 from interlock.rca.prompt_data.groups import find_skew
 from interlock.rca.prompt_data.subject import ClockLimits
-from interlock.rca.records import Failure
+from interlock.rca.records import Failure, Reproduction
 from interlock.rca.steps import F0, F1, F2, F3, F4, F5, F6, LINKED
 
 _TO_INVESTIGATE = "unknown"
@@ -90,6 +91,15 @@ def is_setup_failure(failure: Failure) -> bool:
     """Whether the failure speaks of the set-up before the test."""
     texts = (failure.test_name, failure.message[:_LOOKED_AT], failure.stack[:_LOOKED_AT])
     return any(_SET_UP.search(text) for text in texts)
+
+
+def _review_by_run(ask: Ask, ran: Reproduction) -> Reply | None:
+    """What was proven by running is approved; where running the test told something else than the
+    finding says, a human decides."""
+    if ran.verdict != "proven":
+        return None
+    data = {"decision": "approve", "comment": ran.sentence}
+    return build_answer(ask, data, by="rule: proven by running")
 
 
 _CASCADE = 3
@@ -157,6 +167,9 @@ class BuiltinAnalyst:
         """An approval by rule, for findings sure enough; None leaves it to a human."""
         if ask.case is None or ask.step != F5:
             return None
+        ran = self._find_reproduction(ask.case_no)
+        if ran is not None:
+            return _review_by_run(ask, ran)
         score = compute_review_confidence(self._hooks.connection, ask.case_no, ask.case)
         least = self._hooks.config.review_above
         if score is None or score < least:
@@ -166,6 +179,11 @@ class BuiltinAnalyst:
             "comment": f"approved by rule: {score:.2f} is at least {least:.2f}",
         }
         return build_answer(ask, data, by=f"rule: score {score:.2f} >= {least:.2f}")
+
+    def _find_reproduction(self, case_no: int) -> Reproduction | None:
+        own = self._hooks.find_position(case_no)
+        connection = self._hooks.connection
+        return find_reproduction(connection, own.suite_id, own.rca_id) if own else None
 
     def _answer_linked(self, ask: Ask) -> Reply | None:
         """A member takes over what was found for another of its family, once."""
@@ -295,9 +313,14 @@ class BuiltinAnalyst:
         cause = find_rca(self._hooks.connection, own.rca_id) if own and own.rca_id else None
         triage = case.answers.get(F1, {})
         members = count_cases_of_rca(self._hooks.connection, cause.rca_id) if cause else 1
+        ran = self._find_reproduction(ask.case_no)
         return answers.build_report_answer(
             failure,
-            message=cause.description if cause else failure.message,
+            message=" ".join(
+                each
+                for each in (cause.description if cause else failure.message, ran and ran.sentence)
+                if each
+            ),
             defect_type=cause.defect_type if cause else "ti001",
             severity=triage.get("severity", ""),
             component=cause.component if cause else "",

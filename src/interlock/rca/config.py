@@ -8,12 +8,45 @@ import msgspec
 
 from interlock.rca.history.settings import HistorySettings
 from interlock.rca.records import Repo, TestRange
+from interlock.rca.reproduce.command import check_line
 from interlock.rca.sources.git.open import check_unique_names, parse_repo, read_workspace
 from interlock.system.errors import UsageError
 
 AUTO = "auto"
 """As a last green revision: of each test its own, as the memory of results knows it."""
 Review = Literal["human", "auto", "dispatch"]
+
+
+class ReproduceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How suspects are confirmed by running the failing tests."""
+
+    command: str = ""
+    """A shell line that exits with 0 if the test passes: `pytest {test}`. Nothing is run without
+    it. {test}, {file}, {name} and {class} are filled in, each as one argument."""
+    setup: str = ""
+    """A shell line that is run before it, once at each commit: what a build needs."""
+    repo: str = ""
+    """The repository that it is run in, if there are several; by default that of the suspect."""
+    repeats: int = 3
+    """How often a commit must come out the same before it is believed."""
+    timeout: float = 600.0
+    """Seconds for one run of the command, or of the set-up."""
+    minutes: float = 30.0
+    """For all runs of one analysis together. What is left is done by the next one."""
+    runs: int = 200
+    """How many runs one analysis may make."""
+    keep_ignored: bool = False
+    """Whether files that git ignores stay from commit to commit: faster builds, less certainty."""
+
+    def __post_init__(self) -> None:
+        check_line(self.command, "reproduce")
+        check_line(self.setup, "reproduce set-up")
+        if self.repeats < 1 or self.runs < 1:
+            raise UsageError("reproduce: repeats and runs must be 1 or more")
+        if not (self.timeout > 0 and self.minutes > 0):
+            raise UsageError("reproduce: timeout and minutes must be more than 0")
+        if self.setup and not self.command:
+            raise UsageError("reproduce: there is a set-up, but no command that tells pass or fail")
 
 
 class RcaTables(msgspec.Struct, frozen=True):
@@ -23,6 +56,7 @@ class RcaTables(msgspec.Struct, frozen=True):
     last_green: str | dict[str, str] = ""
     defect_codes: dict[str, str] = {}
     history: HistorySettings = HistorySettings()
+    reproduce: ReproduceConfig = ReproduceConfig()
 
 
 class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +81,8 @@ class RcaConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A project's own defect codes, each with its category."""
     cache: str = ""
     """The folder where histories of repositories are kept."""
+    reproduce: ReproduceConfig = ReproduceConfig()
+    """How suspects are confirmed by running, if they are."""
 
 
 def change_config(
@@ -64,6 +100,9 @@ def change_config(
     kept = [each for each in before.repos if each.name not in {one.name for one in given}]
     greens = dict(_parse_last_green(word) for word in last_green or ())
     changes = {name: value for name, value in flags.items() if value is not None}
+    given_runs = changes.pop("reproduce", {})
+    if reproduce := {name: value for name, value in given_runs.items() if value is not None}:
+        changes["reproduce"] = msgspec.structs.replace(before.reproduce, **reproduce)
     if given:
         changes["repos"] = (*kept, *given)
     if greens:

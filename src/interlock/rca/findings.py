@@ -17,6 +17,7 @@ from interlock.journal.history import JournalLine, iterate_lines
 from interlock.journal.runs import find_run, load_decisions
 from interlock.rca.config import RcaConfig
 from interlock.rca.knowledge.causes import Rca, read_history
+from interlock.rca.knowledge.reproductions import load_reproductions, name_family
 from interlock.rca.knowledge.suites import (
     CaseView,
     Suite,
@@ -33,6 +34,7 @@ from interlock.rca.records import (
     Findings,
     FindingStep,
     Repo,
+    Reproduction,
     Suspect,
 )
 from interlock.rca.sources.reportportal.push import DefectUpdate, format_comment
@@ -62,6 +64,7 @@ def read_findings(
     before = _find_seen_before(connection, cases)
     asked = find_open_questions(connection, suite.run_id)
     own = {case.case_no for case in cases}
+    proofs = load_reproductions(connection, suite.suite_id)
     return Findings(
         suite_id=suite.suite_id,
         name=suite.name,
@@ -73,8 +76,11 @@ def read_findings(
         families=tuple(_group_families(cases, inputs)),
         cases=tuple(
             msgspec.structs.replace(
-                _build_finding(
-                    case, inputs[case.case_id], trails.get(case.case_id, ()), suspects, before
+                _add_proof(
+                    _build_finding(
+                        case, inputs[case.case_id], trails.get(case.case_id, ()), suspects, before
+                    ),
+                    proofs.get(_name_family(case, inputs[case.case_id])),
                 ),
                 question_id=asked.get(case.case_no, 0),
                 inherited=case.rca is not None and case.rca.case_no not in own,
@@ -196,9 +202,7 @@ def _group_families(
 ) -> Iterable[FindingFamily]:
     groups: dict[str, list[SuiteCase]] = {}
     for case in cases:
-        family = inputs[case.case_id].family or case.case_id
-        key = f"rca-{case.rca.rca_id}" if case.rca else f"like-{family}"
-        groups.setdefault(key, []).append(case)
+        groups.setdefault(_name_family(case, inputs[case.case_id]), []).append(case)
     for key, members in groups.items():
         first = next(
             (each for each in members if each.rca and each.rca.case_no == each.case_no), members[0]
@@ -207,6 +211,42 @@ def _group_families(
         yield FindingFamily(
             family_id=key, title=_make_title(first), members=(first.case_id, *others)
         )
+
+
+def _name_family(case: SuiteCase, inputs: "_CaseInput") -> str:
+    return name_family(case.rca.rca_id if case.rca else None, inputs.family or case.case_id)
+
+
+def _add_proof(finding: CaseFinding, found: Reproduction | None) -> CaseFinding:
+    """A finding with what running its family's test told, its suspects among it."""
+    if found is None:
+        return finding
+    accused = finding.suspects[0].commit if finding.suspects else ""
+    is_other = found.culprit is not None and accused not in ("", found.culprit.commit)
+    turn = "But the first suspect is not it." if is_other else ""
+    message = " ".join(each for each in (finding.message, turn, found.sentence) if each)
+    return msgspec.structs.replace(
+        finding,
+        message=message,
+        suspects=tuple(mark_suspects(finding.suspects, found)),
+        reproduction=found,
+    )
+
+
+def mark_suspects(suspects: Sequence[Suspect], found: Reproduction) -> Iterable[Suspect]:
+    """The suspects with the proven one first. One is cleared that passed itself, or before which
+    the test failed already."""
+    culprit = found.culprit
+    if culprit:
+        before = next((each for each in suspects if each.commit == culprit.commit), culprit)
+        yield msgspec.structs.replace(before, proof="proven")
+    outcomes = {run.commit: run.outcome for run in found.runs}
+    is_decided = found.verdict in ("proven", "narrowed")
+    for suspect in suspects:
+        if culprit and suspect.commit == culprit.commit:
+            continue
+        is_cleared = is_decided and outcomes.get(suspect.commit) == "pass"
+        yield msgspec.structs.replace(suspect, proof="cleared") if is_cleared else suspect
 
 
 def _make_title(case: SuiteCase) -> str:

@@ -24,6 +24,7 @@ from interlock.rca.effects import check_effects, list_effects
 from interlock.rca.families import FamilyQueue
 from interlock.rca.history.names import name_failed_test
 from interlock.rca.intake import decode_failure
+from interlock.rca.knowledge.reproductions import load_reproductions, name_family
 from interlock.rca.knowledge.suites import (
     CasePosition,
     CaseView,
@@ -94,6 +95,14 @@ class RcaHooks(DefaultHooks):
         self._only = only
         self._prompted = prompted
         self._fence = fence
+        self._proven: Collection[str] | None = None
+        self._to_prove: set[str] = set()
+
+    def hold_unproven(self) -> None:
+        """Hold what comes to its review back until its test was run: somebody does that when
+        nothing else is left to do, and then works on the run again."""
+        suite = find_suite(self.connection, run_id=self._run_id)
+        self._proven = load_reproductions(self.connection, suite.suite_id) if suite else ()
 
     def find_ranges(self, case_id: str) -> dict[str, TestRange]:
         """Where to look for what broke a case, by repository: the tightest range that the steady
@@ -192,14 +201,26 @@ class RcaHooks(DefaultHooks):
     def must_wait(self, case_no: int, case: Case) -> bool:
         if self._only is not None and case_no not in self._only:
             return True
+        if self._is_unproven(case_no, case):
+            self._to_prove.add(case.case_id)
         if self.families is None:
-            return False
+            return case.case_id in self._to_prove
         healthy = case.status != ENDED or self._circuit.ends[case.end]
         first = _count_visits(case.visits) == 1
-        return self.families.must_wait(case, first=first, healthy=healthy and case.status != STUCK)
+        held = self.families.must_wait(case, first=first, healthy=healthy and case.status != STUCK)
+        return held or case.case_id in self._to_prove
+
+    def _is_unproven(self, case_no: int, case: Case) -> bool:
+        """Whether its test is to be run before anybody reviews what was found."""
+        if self._proven is None or case.status != OPEN or case.step != F5:
+            return False
+        own = self.find_position(case_no)
+        family = self._family_of.get(case.case_id) or case.case_id
+        return name_family(own.rca_id if own else None, family) not in self._proven
 
     def released_cases(self) -> Iterable[str]:
-        return self.families.release_cases() if self.families else ()
+        free = self.families.release_cases() if self.families else ()
+        return [case_id for case_id in free if case_id not in self._to_prove]
 
     def notes(self) -> Iterable[str]:
         return self.workspace.list_problems()

@@ -143,6 +143,58 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     score: float = 0.0
     why: str = ""
     url: str = ""
+    proof: str = ""
+    """By running the test: `proven`, `cleared`, or empty if that was not tried."""
+
+
+class PrintedFailure(msgspec.Struct, frozen=True):
+    """A failure that a test runner printed."""
+
+    name: str
+    type: str = ""
+
+
+class CommandRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a command at one commit."""
+
+    commit: str
+    command: str
+    at: float
+    """Seconds since the epoch."""
+    seconds: float = 0.0
+    exit_code: int | None = None
+    """Negative for a signal; None if it never ran, or was stopped."""
+    stopped: str = ""
+    """Why it was stopped, or could not be run; empty if it ended by itself."""
+    timed_out: bool = False
+    tests: int | None = None
+    """How many tests its runner counted, if it printed that."""
+    failed: tuple[PrintedFailure, ...] = ()
+    tail: str = ""
+    """Its last lines."""
+    outcome: str = ""
+    """pass, fail or skip, as the search took it."""
+    why: str = ""
+    """Why it was skipped."""
+
+
+class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
+    """What running a test at single commits told about a family."""
+
+    verdict: str
+    """proven, flaky, not-reproduced, older, untestable, narrowed, spent or unknown-good."""
+    sentence: str
+    """The same in words, with the commits."""
+    repo: str = ""
+    case_id: str = ""
+    """The case whose test was run for all of its family."""
+    command: str = ""
+    culprit: Suspect | None = None
+    parent: str = ""
+    candidates: tuple[str, ...] = ()
+    """The commits that may be it, where the search could not decide."""
+    runs: tuple[CommandRun, ...] = ()
+    """Every run, in their order; those that decided have their last lines."""
 
 
 class FindingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +244,8 @@ class CaseFinding(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None = None
     evidence: tuple[Evidence, ...] = ()
     suspects: tuple[Suspect, ...] = ()
+    reproduction: Reproduction | None = None
+    """What running its test, or that of another of its family, told."""
     rca_id: int = 0
     symptom_id: int = 0
     seen: int = 1
@@ -292,6 +346,8 @@ class PriorKnowledge(msgspec.Struct, frozen=True, kw_only=True):
     """How often this test failed before, whatever the symptom."""
     last_seen: str = ""
     digest: tuple[PriorCause, ...] = ()
+    reproduction: str = ""
+    """What running the test at single commits told; empty if it was not run."""
 
 
 class Sibling(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ class CheckoutSet:
         self, repository: Repository, launch: Launch | None, found: TestRange | None
     ) -> Checkout:
         repo, page = repository.repo, repository.browse
-        green = found.good if found else self._find_last_green(repository.name)
+        green = found.good if found else self.find_last_green(repository.name)
         return Checkout(
             name=repo.name,
             path=repo.path,
@@ -71,7 +71,8 @@ class CheckoutSet:
             last_green=repository.resolve_revision(green),
         )
 
-    def _find_last_green(self, name: str) -> str:
+    def find_last_green(self, name: str) -> str:
+        """The revision of a repository that last passed, as the configuration has it, or ""."""
         greens = self._config.last_green
         return greens.get(name) or greens.get("", "")
 
@@ -86,7 +87,7 @@ class CheckoutSet:
             return self._list_range(repository, found.good, found.bad)
         return self._list_range(
             repository,
-            self._find_last_green(repository.name),
+            self.find_last_green(repository.name),
             self.find_tested(repository.name, launch),
         )
 
@@ -106,7 +107,7 @@ class CheckoutSet:
         """The commit that wrote a line since the last green run; "" if it is older, or if nobody
         knows what last passed."""
         repository = self.repositories[name]
-        green = found.good if found else self._find_last_green(name)
+        green = found.good if found else self.find_last_green(name)
         if not line or not repository.resolve_revision(green):
             return ""
         tip = self.find_tested(name, launch)

@@ -219,6 +219,10 @@ class Application:
         """The open questions of a run that one answer settles together."""
         return []
 
+    def describe_case(self, connection: Connection, case_no: int) -> Sequence[str]:
+        """What is known about a case beyond its decisions, as lines for `explain`."""
+        return ()
+
     def report(self, connection: Connection, run: Run) -> str:
         """What was found, as Markdown; empty if there is no more to say than the cases' ends."""
         return ""

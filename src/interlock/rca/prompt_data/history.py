@@ -425,6 +425,14 @@ _TABLE: Final = (
         1,
         _make_prior_formatter("evidence"),
     ),
+    PromptBlock(
+        "reproduction",
+        "what running the test showed",
+        "F5 F6",
+        3,
+        1,
+        lambda subject, _groups: subject.history.reproduction or None,
+    ),
     PromptBlock("against", "what speaks against it", "F5", 3, 1, _make_prior_formatter("against")),
     PromptBlock(
         "correlate",

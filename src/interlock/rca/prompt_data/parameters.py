@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from interlock.engine.case import Case
 from interlock.rca.knowledge.causes import Rca, list_suite_rcas, read_history
+from interlock.rca.knowledge.reproductions import find_reproduction
 from interlock.rca.knowledge.suites import (
     CaseBrief,
     CasePosition,
@@ -46,7 +47,8 @@ from interlock.rca.records import (
     SymptomInfo,
     TestRange,
 )
-from interlock.rca.steps import F0, F1, F3, F4, get_family
+from interlock.rca.reproduce.sentences import format_reproduction
+from interlock.rca.steps import F0, F1, F3, F4, F5, F6, get_family
 from interlock.rca.taxonomy import TAXONOMY, Taxonomy
 from interlock.rca.workspace import CheckoutSet
 from interlock.runtime.fence import FencedText, PromptFence, is_noisy, take_ends
@@ -326,7 +328,12 @@ class PromptDataReader:
             digest=tuple(map(self._build_prior_cause, self._read_digest(place)))
             if step in (F3, F4)
             else (),
+            reproduction=self._read_reproduction(place) if step in (F5, F6) else "",
         )
+
+    def _read_reproduction(self, place: CasePosition) -> str:
+        found = find_reproduction(self._connection, place.suite_id, place.rca_id)
+        return format_reproduction(found) if found else ""
 
     def _read_digest(self, place: CasePosition) -> Sequence[Rca]:
         found = list_suite_rcas(self._connection, place.suite_id)

@@ -3,7 +3,7 @@
 Causes first, within what a comment can hold. All text from outside is escaped.
 """
 
-from interlock.rca.records import CaseFinding, Findings, Launch, Suspect
+from interlock.rca.records import CaseFinding, Findings, Launch, Reproduction, Suspect
 from interlock.rca.report.outline import Cause, Outline
 from interlock.rca.report.summary import (
     find_trust,
@@ -21,6 +21,7 @@ from interlock.rca.report.words import (
     explain_defect,
     find_state,
 )
+from interlock.rca.reproduce.sentences import find_decisive_runs, format_runs
 from interlock.system.text import (
     clip_block,
     escape_markdown,
@@ -37,6 +38,7 @@ from interlock.system.time import format_day, format_elapsed, format_utc_time, p
 MAX_LENGTH = 60_000
 """Characters; a comment on a pull request holds 65,536."""
 _ROWS, _TESTS, _LAUNCHES = 30, 20, 5
+_RUNS, _TAIL = 12, 1_500
 
 
 def render_markdown(outline: Outline) -> str:
@@ -144,6 +146,8 @@ def _format_section(cause: Cause, outline: Outline) -> str:
         parts.append(f"**{head}**\n\n" + "\n".join(rows))
     if cause.evidence:
         parts.append("**Evidence**\n\n" + _format_evidence(cause))
+    if cause.reproduction:
+        parts.append("**Runs**\n\n" + _format_reproduction(cause.reproduction))
     parts.append(_format_tests(cause))
     return "\n\n".join(parts)
 
@@ -169,6 +173,7 @@ def _format_facts(cause: Cause) -> str:
 def _format_suspect(suspect: Suspect, findings: Findings) -> str:
     who = f" by {escape_markdown(suspect.author, 60)}" if suspect.author else ""
     at = f", {escape_markdown(format_day(suspect.at))}" if suspect.at else ""
+    at += f" (**{suspect.proof} by running**)" if suspect.proof in ("proven", "cleared") else ""
     why = f"  \n  {escape_markdown(suspect.why, 300)}" if suspect.why else ""
     size = f" (+{suspect.added:,} -{suspect.removed:,})" if suspect.added or suspect.removed else ""
     return (
@@ -181,6 +186,19 @@ def _format_commit(suspect: Suspect, findings: Findings) -> str:
     return format_link(
         format_code(suspect.commit[:10]), build_suspect_link(suspect, findings.repos)
     )
+
+
+def _format_reproduction(found: Reproduction) -> str:
+    """The verdict, every run in a line, and what the runs printed that decided."""
+    lines = format_runs(found)
+    rows = [f"- {escape_markdown(line, 300)}" for line in lines[:_RUNS]]
+    if (more := len(lines) - _RUNS) > 0:
+        rows.append(f"- and at {plural(more, 'more commit')}, in `report.json`")
+    tails = [
+        f"At `{run.commit[:12]}`:\n\n{format_fence(clip_block(run.tail, _TAIL)[0])}"
+        for run in find_decisive_runs(found)
+    ]
+    return "\n\n".join([escape_markdown(found.sentence, 1500), "\n".join(rows), *tails])
 
 
 def _format_evidence(cause: Cause) -> str:

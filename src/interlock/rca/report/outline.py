@@ -12,7 +12,14 @@ from math import isfinite
 
 import msgspec
 
-from interlock.rca.records import CaseFinding, Evidence, FindingFamily, Findings, Suspect
+from interlock.rca.records import (
+    CaseFinding,
+    Evidence,
+    FindingFamily,
+    Findings,
+    Reproduction,
+    Suspect,
+)
 from interlock.rca.report.words import (
     KINDS,
     STATES,
@@ -45,6 +52,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     score: float | None
     suspects: tuple[Suspect, ...]
+    reproduction: Reproduction | None
+    """What running the test of one of its cases told."""
     evidence: tuple[Evidence, ...]
     versions: tuple[str, ...]
     states: Mapping[str, int]
@@ -155,6 +164,9 @@ def _build_cause(
         message="" if loose else _find_first_text(case.message for case in cases),
         score=None if loose else next(filter(_is_score, (case.score for case in cases)), None),
         suspects=() if loose else next((case.suspects for case in cases if case.suspects), ()),
+        reproduction=None
+        if loose
+        else next((case.reproduction for case in cases if case.reproduction), None),
         evidence=() if loose else _merge_evidence(cases),
         versions=tuple(sorted({case.version for case in cases if case.version})),
         states=_count_states(cases),

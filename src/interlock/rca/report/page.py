@@ -28,6 +28,7 @@ from interlock.rca.report.summary import (
 )
 from interlock.rca.report.timeline import EDGE_PERCENT, assign_shades, build_timeline
 from interlock.rca.report.words import KINDS, find_kind, find_state
+from interlock.rca.reproduce.sentences import find_decisive_runs, format_runs
 from interlock.system.html import build_content_policy, load_templates, read_source
 from interlock.system.text import clip_block, format_line, plural, replace_unencodable
 
@@ -225,6 +226,8 @@ def load_environment() -> Environment:
         values=list_values,
         draft=_format_draft,
         step_title=words.format_step,
+        run_lines=format_runs,
+        decisive_runs=find_decisive_runs,
         asks=lambda step: words.QUESTIONS.get(words.normalize_step(step), ""),
     )
     made.globals.update(

@@ -227,6 +227,9 @@ def _format_cause(cause: Cause, width: int) -> list[SummaryLine]:
         rows += [
             SummaryLine(each, "detail") for each in _format_reasons(cause.suspects[0].why, width)
         ]
+    if cause.reproduction:
+        lines = wrap_text(cause.reproduction.sentence, width, "    ")
+        rows += [SummaryLine(each, "detail") for each in lines]
     return rows + [
         SummaryLine(each, "detail") for each in wrap_text(_format_facts(cause), width, "    ")
     ]
@@ -263,12 +266,15 @@ def _format_suspect(cause: Cause) -> str:
     who = f" by {format_line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {format_line(suspect.subject)}" if suspect.subject else ""
     word = "suspect then" if cause.inherited else "suspect"
+    word = "proven" if suspect.proof == "proven" else word
     return f"{word} {format_line(suspect.commit[:10], 10)}{who}{subject}"
 
 
 def _format_facts(cause: Cause) -> str:
     facts = [format_line(cause.defect_type, 40), format_line(cause.severity, 20)]
     facts.append(f"confidence {cause.score:.2f}" if cause.score is not None else "")
+    if cause.reproduction and cause.reproduction.verdict == "proven":
+        facts[-1] = "proven by running"
     asked = f" (question {cause.question_id})" if cause.question_id else ""
     parts = [", ".join(each for each in facts if each), format_standing(cause) + asked]
     if not cause.loose:

@@ -165,6 +165,7 @@ class Repository:
         self.top = standing.top
         self.problems: list[RepoProblem] = list(standing.problems)
         self._git = standing.git or Git(Path())
+        self.git_dir = standing.git_dir
         self.is_shallow = bool(standing.shallow)
         self._content = RevisionFiles(self._git)
         self._cache = HistoryCache(cache, standing.git_dir)
@@ -177,6 +178,11 @@ class Repository:
     @property
     def is_readable(self) -> bool:
         return bool(self.tip)
+
+    @property
+    def git(self) -> Git:
+        """For questions that nobody else asks; it only reads."""
+        return self._git
 
     @cached_property
     def browse(self) -> BrowseLinks | None:
@@ -254,6 +260,14 @@ class Repository:
                 f"the last green commit {green[:12]} is not in the history of {end[:12]}; the "
                 "commits since the two parted are looked at",
             )
+
+    def read_commits(self, hashes: Sequence[str]) -> list[Commit]:
+        """These commits, in their order; none if they cannot be read."""
+        try:
+            return self._log.read_commits(hashes)
+        except SourceError as error:
+            self.add_problem("corrupted", f"its history cannot be read whole: {error}")
+            return []
 
     def find_commit(self, commit: str) -> str:
         """The full hash of a commit given by its first digits, or ""."""

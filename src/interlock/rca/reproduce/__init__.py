@@ -1,0 +1,1 @@
+"""Proof by running: a user's command at single commits, until one fails whose parent passes."""
