@@ -74,7 +74,7 @@ Checks:
   doctor     Check the machine and the database.
   lint       Check prompts and transcripts.
   conform    Test a watcher against the file protocol.
-  analyst    The built-in analyst's parts: JSONL in, JSONL out.
+  analyst    The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.
 """
 
 
@@ -103,7 +103,7 @@ Commands:
 ANALYST = """\
 Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...
 
-  The built-in analyst's parts: JSONL in, JSONL out.
+  The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.
 
 Options:
   --help  Show this message and exit.
@@ -116,6 +116,9 @@ Commands:
   recall     Whether an earlier failure is the same.
   triage     What kind each failure is; unknown is no answer.
   suspect    Which candidate brought each failure, best first.
+  fit        Learn kinds of failures from your reviews.
+  show       The models of this project: how each was judged, and which one is used.
+  use        Use another model from now on, or the rules alone.
 """
 BY_HAND = ("cursor", "save", "status", "analyze", "report", "push")
 

@@ -1,10 +1,12 @@
 """The verbs of the built-in analyst's parts: JSON lines out, made for pipes and for scoring.
 
 `read`, `templates` and `evidence` take one report or log; `cluster`, `recall`, `triage` and
-`suspect` take failures, and print one object for each in the order of the file.
+`suspect` take failures, and print one object for each in the order of the file. `fit`, `show` and
+`use` are about what it learns from reviews.
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,16 +17,22 @@ from typer.core import TyperGroup
 
 from interlock.cli.app import app
 from interlock.cli.options import open_input
-from interlock.cli.output import echo_note, escape_json
-from interlock.system.errors import SourceError
+from interlock.cli.output import Db, Json, echo, echo_json, echo_note, escape_json, open_project
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.text import plural
+from interlock.system.time import format_time
 
 if TYPE_CHECKING:
+    from interlock.rca.learning import Evaluation
     from interlock.rca.records import Failure
     from interlock.rca.sources.entry import SourceEntry
     from interlock.system.test_output import TestCounts
 
 
-_PARTS = ("read", "templates", "evidence", "cluster", "recall", "triage", "suspect")
+_PARTS = (
+    *("read", "templates", "evidence", "cluster", "recall", "triage", "suspect"),
+    *("fit", "show", "use"),
+)
 
 
 class _Parts(TyperGroup):
@@ -35,7 +43,9 @@ class _Parts(TyperGroup):
 
 
 analyst = typer.Typer(
-    help="The built-in analyst's parts: JSONL in, JSONL out.", no_args_is_help=True, cls=_Parts
+    help="The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.",
+    no_args_is_help=True,
+    cls=_Parts,
 )
 app.add_typer(analyst, name="analyst")
 
@@ -236,3 +246,74 @@ def _read_log(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
         found = read_log(read_lines(stream))
     yield from map(build_failure, found.failures)
     yield found.tally
+
+
+@analyst.command()
+def fit(db: Db = None, json: Json = False) -> None:
+    """Learn kinds of failures from your reviews. Used only if it is better on newer ones."""
+    from interlock.rca.learning import fit_model
+
+    with open_project(db).write() as connection:
+        evaluation, model = fit_model(connection, time.time())
+    if json:
+        echo_json({"model": model, "evaluation": evaluation})
+        return
+    for line in format_evaluation(evaluation):
+        echo(line)
+    if model is None:
+        echo("nothing was fitted, and nothing has changed")
+    elif model.status == "active":
+        echo(f"model {model.model_id} is used from now on; 'interlock analyst use rules' goes back")
+    else:
+        echo(f"model {model.model_id} was refused; what was used before is still used")
+
+
+@analyst.command()
+def show(db: Db = None, json: Json = False) -> None:
+    """The models of this project: how each was judged, and which one is used."""
+    from interlock.rca.learning import list_models
+
+    with open_project(db).read() as connection:
+        models = list_models(connection)
+    if json:
+        echo_json({"models": models})
+        return
+    for model in models:
+        echo(f"model {model.model_id}, {format_time(model.made_at)}: {model.status}")
+        for line in format_evaluation(model.evaluation):
+            echo(f"  {line}")
+    if not any(model.status == "active" for model in models):
+        echo("the rules alone are used; 'interlock analyst fit' learns from your reviews")
+
+
+@analyst.command()
+def use(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Its number, or 'rules'.")],
+    db: Db = None,
+) -> None:
+    """Use another model from now on, or the rules alone."""
+    from interlock.rca.learning import use_model
+
+    if model != "rules" and not model.isdecimal():
+        raise UsageError(f"{model!r} is no model: give a number of 'analyst show', or 'rules'")
+    with open_project(db).write() as connection:
+        use_model(connection, None if model == "rules" else int(model))
+    echo("the rules alone are used" if model == "rules" else f"model {model} is used from now on")
+
+
+def format_evaluation(found: "Evaluation") -> Iterator[str]:
+    from interlock.rca.report.summary import wrap_text
+
+    kinds = ", ".join(f"{kind} {count}" for kind, count in found.kinds.items())
+    yield f"{plural(found.labels, 'reviewed cause')}{f': {kinds}' if kinds else ''}"
+    if found.scores:
+        yield f"trained on the older {found.trained}, tested on the newer {found.tested}:"
+    room = max((len(score.name) for score in found.scores), default=0)
+    for score in found.scores:
+        share = f"{score.right / score.of:.2f} [{score.low:.2f}, {score.high:.2f}]"
+        yield f"  {score.name:<{room}}  {share}  {score.right} of {score.of}, {score.unsure} unsure"
+    if found.difference:
+        low, high = found.difference
+        yield f"  difference of the new model to what is used: [{low:+.2f}, {high:+.2f}]"
+    if found.why:
+        yield from wrap_text(found.why, 100)

@@ -120,7 +120,7 @@ ReproduceSetup = Annotated[
 ReproduceMinutes = Annotated[
     float | None,
     typer.Option(
-        "--reproduce-minutes", metavar="N", help="For all runs together; default 30.", min=0.01
+        "--reproduce-minutes", metavar="N", help="For all runs together; default 30.", min=0.001
     ),
 ]
 Reviewing = Annotated[
@@ -219,17 +219,9 @@ def analyze(
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
-    analysis.check_report_folder(folder)
-    flags: dict[str, Any] = {
-        "review": review and str(review),
-        "review_above": review_above,
-    }
-    flags |= {"families": families, "recall_first": recall_first}
-    flags["reproduce"] = {
-        "command": reproduce,
-        "setup": reproduce_setup,
-        "minutes": reproduce_minutes,
-    }
+    runs = {"command": reproduce, "setup": reproduce_setup, "minutes": reproduce_minutes}
+    flags: dict[str, Any] = {"review": review and str(review), "review_above": review_above}
+    flags |= {"families": families, "recall_first": recall_first, "reproduce": runs}
     waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
@@ -247,8 +239,7 @@ def analyze(
         pool = project.build_pool(circuit.source.circuit, options)
         taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
-        if found is not None:
-            _announce_new_failures(taken, count)
+        _announce_new_failures(found, count)
         result = analysis.work_on_suite(project, connection, taken, pool, **waits)
         _show_suite(connection, taken, folder, result, json=json)
     exit_with(result)
@@ -315,9 +306,11 @@ def report(
         )
 
 
-def _announce_new_failures(suite: "Suite", count: int) -> None:
-    more = plural(count, "new failure", "new failures")
-    echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
+def _announce_new_failures(suite: "Suite | None", count: int) -> None:
+    """Say what is new in a suite that was there before."""
+    if suite is not None:
+        more = plural(count, "new failure", "new failures")
+        echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
 def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:

@@ -27,6 +27,7 @@ from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
+from interlock.rca.learning import fit_if_due
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
 from interlock.rca.reproduce.prove import prove_suite
@@ -203,6 +204,13 @@ def work_on_suite(
     run = find_run(connection, suite.run_id)
     options = msgspec.convert(run.options, RunConfig)
     config = read_config(options)
+    made = fit_if_due(connection, config.analyst.fit_every, time.time())
+    if made:
+        word = "is used from now on" if made.status == "active" else "is not used"
+        project.display.note(
+            f"note: a model of your reviews was fitted and {word}: {made.evaluation.why}; "
+            "'interlock analyst show'"
+        )
     if config.reproduce.command:
         result = work_on_run(
             connection,
@@ -286,9 +294,11 @@ def _format_agents(options: RunConfig) -> str:
 
 
 def choose_report_folder(name: str, out: Path | None) -> Path:
-    """Where a suite's report goes."""
+    """Where a suite's report goes; only where nothing else is."""
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "suite"
-    return out or OUT / slug
+    folder = out or OUT / slug
+    check_report_folder(folder)
+    return folder
 
 
 def write_report(findings: Findings, folder: Path) -> list[Path]:

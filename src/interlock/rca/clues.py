@@ -31,6 +31,7 @@ from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, list_suite_rcas
 from interlock.rca.knowledge.suites import CaseView, find_position
+from interlock.rca.learning import Judge, load_judge
 from interlock.rca.records import Failure, Repo, TestRange
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.steps import F3
@@ -40,12 +41,12 @@ class MajorityVote:
     """What kind each failure is by its words, and what its family says: an odd one out among
     failures with one cause is taken for what most of them are."""
 
-    def __init__(self, views: Iterable[CaseView]) -> None:
+    def __init__(self, views: Iterable[CaseView], judge: Judge = triage_failure) -> None:
         self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
         for view in views:
-            kind = triage_failure(decode_failure(view.case_id, view.input))
+            kind = judge(decode_failure(view.case_id, view.input))
             family = str(view.input.get("family") or view.case_id)
             self._kinds[view.case_no] = kind
             self._family_of[view.case_no] = family
@@ -76,7 +77,7 @@ class FailureClues:
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
-        found = self._majority.find_kind(ask.case_no) or triage_failure(failure)
+        found = self._majority.find_kind(ask.case_no) or self._judge(failure)
         kind = FaultKind(
             category=found.category,
             code=self._hooks.taxonomy.find_code_of_category(found.category) or _UNSURE,
@@ -114,7 +115,12 @@ class FailureClues:
 
     @cached_property
     def _majority(self) -> MajorityVote:
-        return MajorityVote(self._hooks.list_views())
+        return MajorityVote(self._hooks.list_views(), self._judge)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        """A model of the team's reviews, if one is used, else the rules."""
+        return load_judge(self._hooks.connection) or triage_failure
 
     def _find_innermost(self, ask: Ask, failure: Failure) -> tuple[Repo, StackLocation] | None:
         """The repository in which the stack is deepest, and where."""

@@ -11,6 +11,7 @@ from interlock.rca.reproduce.search import (
     BudgetSpentError,
     CommitGraph,
     Outcome,
+    SearchResult,
     search_culprit,
 )
 
@@ -77,8 +78,10 @@ def test_whatever_comes_out_nobody_is_accused_but_by_unanimous_runs(
         assert (found.verdict, found.about, found.culprit) == ("flaky", mixed[0], "")
     if found.culprit:
         assert found.verdict == "proven"
-        assert set(seen[found.culprit]) == {"fail"} and len(seen[found.culprit]) >= repeats
-        assert set(seen[found.parent]) == {"pass"} and len(seen[found.parent]) >= repeats
+        assert set(seen[found.culprit]) == {"fail"}
+        assert len(seen[found.culprit]) >= repeats
+        assert set(seen[found.parent]) == {"pass"}
+        assert len(seen[found.parent]) >= repeats
 
 
 @given(histories, st.integers(0, 60))
@@ -147,8 +150,8 @@ MERGED = CommitGraph(
 )
 
 
-def search_failing(*failing: str, graph: CommitGraph = MERGED, suspects: tuple[str, ...] = ()):  # type: ignore[no-untyped-def]
-    return search_culprit(graph, suspects, lambda commit: "fail" if commit in failing else "pass")
+def search_failing(*failing: str, suspects: tuple[str, ...] = ()) -> SearchResult:
+    return search_culprit(MERGED, suspects, lambda commit: "fail" if commit in failing else "pass")
 
 
 def test_a_merge_that_fails_is_followed_into_its_branch() -> None:
