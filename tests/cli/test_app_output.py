@@ -74,7 +74,7 @@ Checks:
   doctor     Check the machine and the database.
   lint       Check prompts and transcripts.
   conform    Test a watcher against the file protocol.
-  analyst    The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.
+  analyst    The built-in analyst's parts: JSONL in, JSONL out.
 """
 
 
@@ -103,7 +103,7 @@ Commands:
 ANALYST = """\
 Usage: interlock analyst [OPTIONS] COMMAND [ARGS]...
 
-  The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.
+  The built-in analyst's parts: JSONL in, JSONL out.
 
 Options:
   --help  Show this message and exit.
@@ -117,7 +117,7 @@ Commands:
   triage     What kind each failure is; unknown is no answer.
   suspect    Which candidate brought each failure, best first.
   fit        Learn kinds of failures from your reviews.
-  show       The models of this project: how each was judged, and which one is used.
+  show       Show what was learnt, how it was judged, and what is used.
   use        Use another model from now on, or the rules alone.
 """
 BY_HAND = ("cursor", "save", "status", "analyze", "report", "push")

@@ -43,7 +43,7 @@ class _Parts(TyperGroup):
 
 
 analyst = typer.Typer(
-    help="The built-in analyst: its parts (JSONL in, JSONL out), and what it learns.",
+    help="The built-in analyst's parts: JSONL in, JSONL out.",
     no_args_is_help=True,
     cls=_Parts,
 )
@@ -270,7 +270,7 @@ def fit(db: Db = None, json: Json = False) -> None:
 
 @analyst.command()
 def show(db: Db = None, json: Json = False) -> None:
-    """The models of this project: how each was judged, and which one is used."""
+    """Show what was learnt, how it was judged, and what is used."""
     from interlock.rca.learning import list_models
 
     with open_project(db).read() as connection:

@@ -180,7 +180,7 @@ def from_history(
     project = open_project(db)
     launches = read_launches(sources, "", rp_key, echo_note) if sources else []
     judge, labels = None, list_issue_types(launches, TAXONOMY)
-    if project.db.exists() or not sources:
+    if project.has_database or not sources:
         with project.read() as connection:
             judge = load_judge(connection)
             labels = labels if sources else list_labels(connection)

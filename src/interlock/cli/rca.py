@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from interlock.rca.records import Findings, Launch
     from interlock.rca.sources.read import SourceLaunch
     from interlock.rca.sources.reportportal.push import PushResult
+    from interlock.runtime.agent_pool import AgentPool
 
 
 class ReviewMode(StrEnum):
@@ -225,8 +226,7 @@ def analyze(
     waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
-        if found is None and not any(intake.failures for intake in intakes):
-            _report_no_failures(name, intakes, json=json)
+        if found is None and _report_no_failures(name, intakes, json=json):
             return
         chosen = read_thresholds(sets or ())
         circuit, changes = project.prepare_circuit(analysis.CIRCUIT, chosen, prompt_dir)
@@ -240,9 +240,24 @@ def analyze(
         taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
         del intakes  # they are kept now, and much to hold while a very red night is worked on
         _announce_new_failures(found, count)
-        result = analysis.work_on_suite(project, connection, taken, pool, **waits)
-        _show_suite(connection, taken, folder, result, json=json)
+        result = _work_and_show(project, connection, taken, pool, folder, waits, json=json)
     exit_with(result)
+
+
+def _work_and_show(
+    project: "Project",
+    connection: "Connection",
+    suite: "Suite",
+    pool: "AgentPool",
+    folder: Path,
+    waits: dict[str, bool],
+    *,
+    json: bool,
+) -> "RunResult":
+    """Work on a suite until it ends or waits, write its report and show what was found."""
+    result = analysis.work_on_suite(project, connection, suite, pool, **waits)
+    _show_suite(connection, suite, folder, result, json=json)
+    return result
 
 
 def _compare_with_history(
@@ -277,17 +292,9 @@ def resume_run(
         suite = find_suite(connection, run_id=run_id)
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
-        result = analysis.work_on_suite(
-            project,
-            connection,
-            suite,
-            pool,
-            wait_for_humans=wait,
-            wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-        )
-        _show_suite(
-            connection, suite, analysis.choose_report_folder(suite.name, None), result, json=json
-        )
+        folder = analysis.choose_report_folder(suite.name, None)
+        waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
+        result = _work_and_show(project, connection, suite, pool, folder, waits, json=json)
     exit_with(result)
 
 
@@ -313,18 +320,21 @@ def _announce_new_failures(suite: "Suite | None", count: int) -> None:
         echo_note(f"suite {suite.suite_id} ({suite.name}) goes on with {more}")
 
 
-def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: bool) -> None:
+def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: bool) -> bool:
+    """Say that nothing failed; whether that is so."""
+    if any(intake.failures for intake in intakes):
+        return False
     tests = sum(intake.launch.tally.tests for intake in intakes)
     if json:
         nothing = analysis.build_empty_findings(name, intakes)
         fields = {"suite_id": None, "tests": tests, "failures": 0}
         echo_json(fields | _encode_report(nothing))
-        return
-    if tests:
+    elif tests:
         ran = plural(tests, "test", "tests")
         echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
     else:
         echo("no test ran, as far as this tells, and nothing says why: nothing to analyse")
+    return True
 
 
 def _encode_report(findings: "Findings") -> dict[str, Any]:

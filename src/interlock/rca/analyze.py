@@ -18,6 +18,7 @@ from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
+from interlock.journal.address import beside
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
 from interlock.rca.config import RcaConfig
@@ -252,7 +253,7 @@ def _prove_suite(project: Project, connection: Connection, suite: Suite, config:
         suite,
         collect_findings(connection, suite),
         config,
-        folder=project.db.resolve().parent / "reproduce",
+        folder=beside(project.db, "reproduce").resolve(),
         make_tag=lambda nonce: owner.make_tag(suite.run_id, 0, nonce),
         note=project.display.note,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.world import Said, World, until
+from tests.cli.world import CliResult, World, until
 from tests.world.git_repo import GitRepo
 
 from interlock.system.files import exists
@@ -45,7 +45,7 @@ class Shop:
             *("--reproduce", command, *more),
         ]
 
-    def analyze(self, *more: str, command: str = CHECK) -> Said:
+    def analyze(self, *more: str, command: str = CHECK) -> CliResult:
         return self.world.say(*self.words(*more, command=command))
 
     def read_case(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_a_suspect_becomes_proven_and_the_users_tree_is_not_touched(tmp_path: Pa
     assert "Proven by running" in shop.world.say("explain", "C1").out
     assert before == (shop.repo.git("status", "--porcelain"), shop.repo.git("for-each-ref"))
     assert not exists(shop.repo.folder / ".git" / "worktrees")
-    assert list((tmp_path / ".interlock" / "reproduce").iterdir()) == []
+    assert list((tmp_path / ".interlock" / "interlock.db.reproduce").iterdir()) == []
 
 
 def test_what_was_run_is_not_run_again(tmp_path: Path) -> None:
@@ -147,12 +147,12 @@ def test_a_killed_analysis_goes_on_where_it_was_and_leaves_nothing(tmp_path: Pat
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     gate.touch()
-    assert len(list((tmp_path / ".interlock" / "reproduce").iterdir())) == 1
+    assert len(list((tmp_path / ".interlock" / "interlock.db.reproduce").iterdir())) == 1
     shop.analyze(command=wait)
     assert shop.read_case()["reproduction"]["culprit"]["commit"] == shop.hashes[4]
     runs = shop.list_runs()
     assert {runs.count(7), runs.count(0)} == {3}  # both anchors, as often as without the kill
-    assert list((tmp_path / ".interlock" / "reproduce").iterdir()) == []
+    assert list((tmp_path / ".interlock" / "interlock.db.reproduce").iterdir()) == []
     assert not _list_sleepers()
 
 

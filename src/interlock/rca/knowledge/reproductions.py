@@ -9,7 +9,7 @@ import hashlib
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.journal.sqlite import raw_connection, transaction
+from interlock.journal.connection import raw_connection, transaction
 from interlock.rca.records import CommandRun, Reproduction
 
 
@@ -36,8 +36,8 @@ def load_runs(connection: Connection, key: str) -> list[CommandRun]:
 def save_run(connection: Connection, key: str, attempt: int, run: CommandRun) -> None:
     with transaction(connection) as raw:
         raw.execute(
-            "insert or replace into reproduction_runs (key, attempt, record, at)"
-            " values (?, ?, ?, ?)",
+            "insert into reproduction_runs (key, attempt, record, at) values (?, ?, ?, ?)"
+            " on conflict (key, attempt) do update set record = excluded.record, at = excluded.at",
             (key, attempt, msgspec.json.encode(run).decode(), run.at),
         )
 
@@ -48,8 +48,9 @@ def save_reproduction(
     """What is known about a family by running; it replaces what was known before."""
     with transaction(connection) as raw:
         raw.execute(
-            "insert or replace into reproductions (suite_id, family, case_no, record, at)"
-            " values (?, ?, ?, ?, ?)",
+            "insert into reproductions (suite_id, family, case_no, record, at)"
+            " values (?, ?, ?, ?, ?) on conflict (suite_id, family) do update set"
+            " case_no = excluded.case_no, record = excluded.record, at = excluded.at",
             (suite_id, family, case_no, msgspec.json.encode(found).decode(), at),
         )
 

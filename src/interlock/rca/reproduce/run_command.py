@@ -20,8 +20,9 @@ from interlock.rca.records import CommandRun, PrintedFailure
 from interlock.rca.reproduce.search import Outcome
 from interlock.system.clock import SystemClock
 from interlock.system.process_tree import OutputLine
-from interlock.system.test_output.counts import CountReader, strip_colours, strip_console
+from interlock.system.test_output.counts import CountReader, strip_console
 from interlock.system.test_output.failures import read_log
+from interlock.system.text import strip_colours
 
 MAX_OUTPUT = 64 * 1024 * 1024
 _KEPT = 256 * 1024
