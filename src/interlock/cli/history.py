@@ -23,6 +23,7 @@ from interlock.rca.history.identity import refuse_claim
 from interlock.rca.history.quarantine import read_quarantine
 from interlock.rca.history.settings import read_history_settings
 from interlock.rca.history.store import FolderStore, merge_stores
+from interlock.rca.history.store import open_store as open_memory
 from interlock.system.errors import UsageError
 from interlock.system.text import fit_columns, plural
 from interlock.system.time import format_duration, format_timestamp, format_utc_time, parse_duration
@@ -347,7 +348,7 @@ def prune(
 @history_app.command("merge")
 def merge(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Memories to add to this one.")
+        list[str], typer.Argument(metavar="DIR|URL...", help="Memories to add to this one.")
     ],
     store: Store = None,
     json: Json = False,
@@ -359,8 +360,9 @@ def merge(
     added = known = 0
     refused: list[str] = []
     for place in sources:
+        source = FolderStore(Path(place), is_new_ok=False) if "://" not in place else None
         done = merge_stores(
-            FolderStore(place, is_new_ok=False), memory, lambda run: refuse_claim(own, run)
+            source or open_memory(place), memory, lambda run: refuse_claim(own, run)
         )
         added, known = added + done.added, known + done.known
         refused += done.refused

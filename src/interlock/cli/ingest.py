@@ -14,7 +14,8 @@ from interlock.cli.app import ExitCode, app
 from interlock.cli.output import Json, echo, echo_json, echo_note
 from interlock.rca.history.identity import CiRun, identify_run
 from interlock.rca.history.settings import HistorySettings, read_history_settings
-from interlock.rca.history.store import FolderStore
+from interlock.rca.history.store import HistoryStore
+from interlock.rca.history.store import open_store as open_memory
 from interlock.system.errors import SourceError, StoreError, UsageError
 from interlock.system.text import fit_columns, plural
 from interlock.system.time import format_timestamp
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from interlock.rca.history.memory import History
 
 Store = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="DIR", help="The memory; default .interlock/history."),
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="DIR|URL",
+        help="The memory: a folder or postgresql://USER@HOST/NAME; default .interlock/history.",
+    ),
 ]
 ProjectName = Annotated[
     str, typer.Option("--project", metavar="OWNER/NAME", help="Of several projects, this one.")
@@ -63,9 +68,9 @@ Today = Annotated[
 ]
 
 
-def open_store(flag: Path | None, settings: HistorySettings) -> FolderStore:
+def open_store(flag: str | None, settings: HistorySettings) -> HistoryStore:
     """The memory that a flag, the environment or the settings name."""
-    return FolderStore(flag or Path(os.environ.get("INTERLOCK_STORE") or settings.store))
+    return open_memory(flag or os.environ.get("INTERLOCK_STORE") or settings.store)
 
 
 def identify(settings: HistorySettings, flags: dict[str, str], at: str = "") -> CiRun:
@@ -152,11 +157,11 @@ def ingest(
         echo_note(f"interlock: {error}")
         raise typer.Exit(ExitCode.UNHEALTHY) from None
     if started:
-        echo_note(_HISTORY_STARTS.format(memory.folder))
+        echo_note(_HISTORY_STARTS.format(memory.name))
     _show_ingested(taken, memory, "started" if started else "ok", json=json)
 
 
-def _show_ingested(taken: "Ingested", memory: FolderStore, status: str, *, json: bool) -> None:
+def _show_ingested(taken: "Ingested", memory: HistoryStore, status: str, *, json: bool) -> None:
     from interlock.rca.history.verdicts import judge
 
     for note in taken.notes:
@@ -174,7 +179,7 @@ def _show_ingested(taken: "Ingested", memory: FolderStore, status: str, *, json:
                 "flaky": counts["flaky"],
                 "skipped": counts["skip"],
                 "files": taken.files,
-                "store": str(memory.folder),
+                "store": memory.name,
                 "store_status": status,
                 "notes": taken.notes,
             }
@@ -207,7 +212,7 @@ def _describe_run(run: CiRun) -> str:
     return ", ".join(words)
 
 
-def open_history(store: Path | None) -> "History":
+def open_history(store: str | None) -> "History":
     from interlock.rca.history.memory import History
 
     settings = read_history_settings()
@@ -216,7 +221,7 @@ def open_history(store: Path | None) -> "History":
     for problem in found.problems:
         echo_note(f"left out: {problem}")
     if not found.index.list_lanes():
-        echo_note(_HISTORY_STARTS.format(memory.folder))
+        echo_note(_HISTORY_STARTS.format(memory.name))
     return found
 
 

@@ -173,9 +173,9 @@ PortalKey = Annotated[
     Path | None,
     typer.Option("--rp-key", metavar="FILE", help="ReportPortal's token, in a 0600 file."),
 ]
-MemoryFolder = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="DIR", help="The memory that --last-green auto asks."),
+MemoryPlace = Annotated[
+    str | None,
+    typer.Option("--store", metavar="DIR|URL", help="The memory that --last-green auto asks."),
 ]
 New = Annotated[bool, typer.Option("--new", help="Start a new suite of that name.")]
 _BY_HAND = 5
@@ -211,7 +211,7 @@ def analyze(
     new: New = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the review.")] = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
-    store: MemoryFolder = None,
+    store: MemoryPlace = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -261,7 +261,7 @@ def _work_and_show(
 
 
 def _compare_with_history(
-    config: "RcaConfig", intakes: "Sequence[SourceLaunch]", store: Path | None
+    config: "RcaConfig", intakes: "Sequence[SourceLaunch]", store: str | None
 ) -> "RcaConfig":
     """With `--last-green auto`, what the memory of results knows about each failing test."""
     if AUTO not in config.last_green.values():

@@ -11,7 +11,7 @@ from interlock.rca.history.memory import History
 from interlock.rca.history.names import make_test_id, name_failed_test
 from interlock.rca.history.ranges import RangeFinder
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.history.store import FolderStore
+from interlock.rca.history.store import HistoryStore
 from interlock.rca.records import Failure, Repo, TestRange
 from interlock.rca.sources.read import SourceLaunch
 from interlock.system.git import READ, Git, read_safe_folders
@@ -21,7 +21,7 @@ from interlock.system.text import plural
 def resolve_last_green(
     config: RcaConfig,
     intakes: Iterable[SourceLaunch],
-    store: FolderStore,
+    store: HistoryStore,
     settings: HistorySettings,
     environ: Mapping[str, str],
     note: Callable[[str], None],

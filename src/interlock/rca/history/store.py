@@ -7,10 +7,12 @@ cannot be read (cut short, damaged, foreign, of a newer version) is named and le
 counts.
 """
 
+import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Literal
 
 import msgspec
 
@@ -29,7 +31,8 @@ from interlock.system.files import (
 )
 
 FOLDER: Final = Path(".interlock") / "history"
-_SEGMENT: Final = re.compile(r"([0-9a-f]{32})\.results")
+_KEY: Final = re.compile(r"[0-9a-f]{32}")
+BlobKind = Literal["results", "names"]
 _LARGEST: Final = 1 << 28
 _MOST_ADDED: Final = 0.05
 """From this share of names that a table lacks, a new table is worth its bytes."""
@@ -39,112 +42,90 @@ _MOST_NAMES: Final = 150_000
 size, so that names that change every night do not pile up."""
 
 
-class HistoryStore(Protocol):
-    """What keeps segments. All of it is safe to call twice, and from several processes."""
+class HistoryStore(ABC):
+    """Keeps segments and tables of names, each under the hash of its content. All of it is safe to
+    call twice, and from several processes. Where the bytes are is up to each kind of store."""
 
-    problems: list[str]
-    """What could not be read, a sentence each."""
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        """Where this machine keeps what was worked out from the segments."""
+        self.problems: list[str] = []
+        """What could not be read, a sentence each."""
+        self._tables: dict[str, list[str] | None] = {}
+
+    @abstractmethod
+    def _list_keys(self, kind: BlobKind) -> list[str]:
+        """What is kept of a kind, the oldest first."""
+
+    @abstractmethod
+    def _read_blob(self, kind: BlobKind, key: str) -> bytes | None:
+        """Its bytes; None, and a problem, if there are none."""
+
+    @abstractmethod
+    def _create_blob(self, kind: BlobKind, key: str, data: bytes) -> bool:
+        """Keep it, whole or not at all, unless it is there; whether it was new."""
+
+    @abstractmethod
+    def _replace_blob(self, kind: BlobKind, key: str, data: bytes) -> None: ...
+
+    @abstractmethod
+    def _remove_blobs(self, kind: BlobKind, keys: Iterable[str]) -> None: ...
+
+    @abstractmethod
+    def _describe(self, kind: BlobKind, key: str) -> str:
+        """What people call it."""
 
     def add(self, segment: Segment) -> bool:
         """Keep it; whether it is new."""
-
-    def list_segments(self) -> list[str]:
-        """The ids of all segments, sorted."""
-
-    def read(self, segment_id: str) -> PackedSegment | None:
-        """One segment; None, and a problem, if it cannot be read."""
-
-    def read_names(self, table: str) -> Sequence[str] | None:
-        """A table of names; None, and a problem, if it cannot be read."""
-
-    def remove(self, segment_ids: Iterable[str]) -> None:
-        """Forget these."""
-
-    def read_derived(self, name: str) -> bytes | None:
-        """What was worked out from the segments and kept, or None."""
-
-    def keep_derived(self, name: str, data: bytes) -> None:
-        """Keep something that can be worked out again."""
-
-
-class FolderStore:
-    """A memory in a folder."""
-
-    def __init__(self, folder: Path, *, is_new_ok: bool = True) -> None:
-        self.folder = folder
-        self.problems: list[str] = []
-        self._tables: dict[str, list[str] | None] = {}
-        if not is_new_ok and not folder.is_dir():
-            raise SourceError(f"{folder} is not there: name a folder with a history")
-        if folder.exists() and not folder.is_dir():
-            raise SourceError(f"{folder} is a file: the history is kept in a folder")
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.list_segments()
-
-    def add(self, segment: Segment) -> bool:
         try:
-            for name in ("results", "names"):
-                make_own_folder(self.folder / name)
-                remove_staged(self.folder / name)
             table, places = self._choose_table(segment.tests)
-            path, raw = self._path(segment.id), packing.write_segment(segment, table, places)
-            is_new = create_file(path, raw)
+            raw = packing.write_segment(segment, table, places)
+            is_new = self._create_blob("results", segment.id, raw)
             if not is_new:
-                self._keep_earlier(segment, path, raw)
-            if not self._names_path(table).exists():  # pruned meanwhile, as nobody used it
+                self._keep_earlier(segment, raw)
+            if table not in self._list_keys("names"):  # pruned meanwhile, as nobody used it
                 self._write_names(self._tables[table] or [])
         except OSError as error:
             raise StoreError(
-                f"the history in {self.folder} cannot be written: {error.strerror or error}; make "
+                f"the history in {self.name} cannot be written: {error.strerror or error}; make "
                 "room or grant access, and run the same command again"
             ) from None
         return is_new
 
     def list_segments(self) -> list[str]:
-        try:
-            names = [path.name for path in (self.folder / "results").iterdir()]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StoreError(f"{self.folder} cannot be read: {error.strerror or error}") from None
-        found = []
-        for name in names:
-            if match := _SEGMENT.fullmatch(name):
-                found.append(match[1])
-            elif not name.startswith("."):
-                self._add_problem(f"{self.folder / 'results' / name} is no results file of ours")
-        return sorted(found)
+        """The ids of all segments, sorted."""
+        return sorted(self._list_keys("results"))
 
     def read(self, segment_id: str) -> PackedSegment | None:
-        path = self._path(segment_id)
-        raw = self._read(path)
+        """One segment; None, and a problem, if it cannot be read."""
+        raw = self._read_blob("results", segment_id)
         if raw is None:
             return None
+        name = self._describe("results", segment_id)
         try:
-            found = packing.read_segment(raw, str(path))
+            found = packing.read_segment(raw, name)
             if found.id != segment_id:
-                raise SourceError(f"{path} holds the results {found.id}: it was renamed")
+                raise SourceError(f"{name} holds the results {found.id}: it was renamed")
         except SourceError as error:
             self._add_problem(str(error))
             return None
         return found
 
     def read_names(self, table: str) -> list[str] | None:
+        """A table of names; None, and a problem, if it cannot be read."""
         if table not in self._tables:
             self._tables[table] = self._load_names(table)
         return self._tables[table]
 
     def remove(self, segment_ids: Iterable[str]) -> None:
-        for each in segment_ids:
-            self._path(each).unlink(missing_ok=True)
+        """Forget these, and the names that nobody needs any more."""
+        self._remove_blobs("results", segment_ids)
         used = {found.table for each in self.list_segments() if (found := self.read(each))}
-        for path in self._names_folder.glob("*.names"):
-            if path.stem not in used:
-                path.unlink(missing_ok=True)
+        self._remove_blobs("names", set(self._list_keys("names")) - used)
 
     def read_derived(self, name: str) -> bytes | None:
+        """What was worked out from the segments and kept, or None."""
         raw = read_file(self.folder / "index" / name, _LARGEST)
         if isinstance(raw, UnreadableFile):
             return None
@@ -154,6 +135,7 @@ class FolderStore:
             return None  # it is made again
 
     def keep_derived(self, name: str, data: bytes) -> None:
+        """Keep something that can be worked out again."""
         try:
             make_own_folder(self.folder / "index")
             frame = packing.write_frame(b"I", data, level=1)
@@ -161,49 +143,30 @@ class FolderStore:
         except OSError:
             return  # a folder that may only be read answers all the same
 
-    @property
-    def _names_folder(self) -> Path:
-        return self.folder / "names"
-
-    def _names_path(self, table: str) -> Path:
-        return self._names_folder / f"{table}.names"
-
-    def _path(self, segment_id: str) -> Path:
-        return self.folder / "results" / f"{segment_id}.results"
-
-    def _read(self, path: Path) -> bytes | None:
-        raw = read_file(path, _LARGEST)
-        if isinstance(raw, UnreadableFile):
-            self._add_problem(f"{path.parent}: {raw.reason}")
-            return None
-        return raw
-
     def _load_names(self, table: str) -> list[str] | None:
-        path = self._names_path(table)
-        raw = self._read(path) if re.fullmatch(r"[0-9a-f]{32}", table) else None
+        raw = self._read_blob("names", table) if _KEY.fullmatch(table) else None
         try:
-            return None if raw is None else packing.read_names(raw, str(path))
+            return None if raw is None else packing.read_names(raw, self._describe("names", table))
         except SourceError as error:
             self._add_problem(str(error))
             return None
 
-    def _keep_earlier(self, segment: Segment, path: Path, raw: bytes) -> None:
+    def _keep_earlier(self, segment: Segment, raw: bytes) -> None:
         """Of two uploads of the same results the earlier time counts, whichever came first."""
         kept = self.read(segment.id)
         if kept is None or kept.run.at > segment.run.at:
-            write_file(path, raw)
+            self._replace_blob("results", segment.id, raw)
             remove_tree(self.folder / "index")  # it knows the other time
 
     def _choose_table(self, tests: Sequence[str]) -> tuple[str, Mapping[str, int]]:
         """The table that has most of the names; a new one, where too many are in none."""
         wanted = set(tests)
         most, table = -1, ""
-        by_age = sorted(self._names_folder.glob("*.names"), key=lambda path: path.stat().st_mtime)
-        for path in reversed(by_age[-_MOST_TABLES:]):
-            names = self.read_names(path.stem)
+        for key in reversed(self._list_keys("names")[-_MOST_TABLES:]):
+            names = self.read_names(key)
             known = -1 if names is None else len(wanted.intersection(names))
             if known > most:
-                most, table = known, path.stem
+                most, table = known, key
             if len(wanted) - most <= _MOST_ADDED * len(wanted):
                 break
         else:
@@ -214,13 +177,77 @@ class FolderStore:
 
     def _write_names(self, names: list[str]) -> str:
         table, raw = packing.write_names(names)
-        create_file(self._names_path(table), raw)
+        self._create_blob("names", table, raw)
         self._tables[table] = names
         return table
 
     def _add_problem(self, sentence: str) -> None:
         if sentence not in self.problems:
             self.problems.append(sentence)
+
+
+class FolderStore(HistoryStore):
+    """A memory in a folder, which a CI cache can keep."""
+
+    def __init__(self, folder: Path, *, is_new_ok: bool = True) -> None:
+        super().__init__(str(folder), folder)
+        if not is_new_ok and not folder.is_dir():
+            raise SourceError(f"{folder} is not there: name a folder with a history")
+        if folder.exists() and not folder.is_dir():
+            raise SourceError(f"{folder} is a file: the history is kept in a folder")
+
+    def _list_keys(self, kind: BlobKind) -> list[str]:
+        found: list[tuple[float, str]] = []
+        try:
+            with os.scandir(self.folder / kind) as entries:
+                for entry in entries:
+                    key, _, ending = entry.name.partition(".")
+                    if ending == kind and _KEY.fullmatch(key):
+                        # Only of tables the age matters; asking for it costs a call each.
+                        age = entry.stat().st_mtime if kind == "names" else 0.0
+                        found.append((age, key))
+                    elif not entry.name.startswith("."):
+                        self._add_problem(f"{entry.path} is no {kind} file of ours")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{self.folder} cannot be read: {error.strerror or error}") from None
+        return [key for _, key in sorted(found)]
+
+    def _read_blob(self, kind: BlobKind, key: str) -> bytes | None:
+        path = self._path(kind, key)
+        raw = read_file(path, _LARGEST)
+        if isinstance(raw, UnreadableFile):
+            self._add_problem(f"{path.parent}: {raw.reason}")
+            return None
+        return raw
+
+    def _create_blob(self, kind: BlobKind, key: str, data: bytes) -> bool:
+        make_own_folder(self.folder / kind)
+        remove_staged(self.folder / kind)
+        return create_file(self._path(kind, key), data)
+
+    def _replace_blob(self, kind: BlobKind, key: str, data: bytes) -> None:
+        write_file(self._path(kind, key), data)
+
+    def _remove_blobs(self, kind: BlobKind, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._path(kind, key).unlink(missing_ok=True)
+
+    def _describe(self, kind: BlobKind, key: str) -> str:
+        return str(self._path(kind, key))
+
+    def _path(self, kind: BlobKind, key: str) -> Path:
+        return self.folder / kind / f"{key}.{kind}"
+
+
+def open_store(word: str) -> HistoryStore:
+    """The memory that a word names: a folder, or a PostgreSQL database."""
+    if "://" not in word:
+        return FolderStore(Path(word))
+    from interlock.rca.history.postgres_store import PostgresStore
+
+    return PostgresStore(word)
 
 
 class Merged(msgspec.Struct, frozen=True):
