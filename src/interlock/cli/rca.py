@@ -41,7 +41,7 @@ from interlock.cli.output import (
 )
 from interlock.cli.run import take_up
 from interlock.rca import analyze as analysis
-from interlock.rca.config import AUTO, change_config
+from interlock.rca.config import change_config
 from interlock.system.errors import StateError
 from interlock.system.text import plural
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from interlock.api.project import Project
     from interlock.api.work import RunResult
-    from interlock.rca.config import RcaConfig
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Findings, Launch
     from interlock.rca.sources.read import SourceLaunch
@@ -233,7 +232,7 @@ def analyze(
         files = read_file_flags(dispatch, root, watch, batch_size)
         before = analysis.find_config(project, connection, found, changes, files)
         config = change_config(analysis.read_config(before), repo, workspace, last_green, **flags)
-        config = _compare_with_history(config, intakes, store)
+        config = analysis.compare_with_history(config, intakes, store, echo_note)
         merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
         options = analysis.assign_reviewer(merged, config)
         pool = project.build_pool(circuit.source.circuit, options)
@@ -258,21 +257,6 @@ def _work_and_show(
     result = analysis.work_on_suite(project, connection, suite, pool, **waits)
     _show_suite(connection, suite, folder, result, json=json)
     return result
-
-
-def _compare_with_history(
-    config: "RcaConfig", intakes: "Sequence[SourceLaunch]", store: str | None
-) -> "RcaConfig":
-    """With `--last-green auto`, what the memory of results knows about each failing test."""
-    if AUTO not in config.last_green.values():
-        return config
-    from interlock.cli.ingest import open_store
-    from interlock.rca.history.settings import read_history_settings
-    from interlock.rca.last_green import resolve_last_green
-
-    settings = read_history_settings()
-    memory = open_store(store, settings)
-    return resolve_last_green(config, intakes, memory, settings, os.environ, echo_note)
 
 
 def resume_run(

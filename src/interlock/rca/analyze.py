@@ -21,7 +21,7 @@ from interlock.engine.circuit import HUMAN
 from interlock.journal.address import beside
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
-from interlock.rca.config import RcaConfig
+from interlock.rca.config import AUTO, RcaConfig
 from interlock.rca.findings import read_findings
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
@@ -89,6 +89,24 @@ def find_config(
         files={"root": INVESTIGATIONS_FOLDER if by_hand else CALIBRATE_FOLDER},
         terms=msgspec.to_builtins(config),
     )
+
+
+def compare_with_history(
+    config: RcaConfig,
+    intakes: Sequence[SourceLaunch],
+    store: str | None,
+    note: Callable[[str], None],
+) -> RcaConfig:
+    """With `--last-green auto`, what the memory of results knows about each failing test."""
+    if AUTO not in config.last_green.values():
+        return config
+    from interlock.rca.history.settings import read_history_settings
+    from interlock.rca.history.store import open_store
+    from interlock.rca.last_green import resolve_last_green
+
+    settings = read_history_settings()
+    memory = open_store(store or os.environ.get("INTERLOCK_STORE") or settings.store)
+    return resolve_last_green(config, intakes, memory, settings, os.environ, note)
 
 
 def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:

@@ -75,6 +75,7 @@ def begin_suite(
     if found is None:
         usual = msgspec.structs.replace(usual, agents={}, files={**usual.files, **files})
     config = change_config(analyze.read_config(usual), **changes)
+    config = analyze.compare_with_history(config, intakes, None, note)
     options = analyze.assign_reviewer(usual, config)
     return analyze.add_launches(connection, found, name, circuit, intakes, options)
 

@@ -53,6 +53,7 @@ class RangeFinder:
         self._git = Git(folder, READ, safe=read_safe_folders())
         self._may_deepen = may_deepen
         self._tables: dict[str, dict[int, list[tuple[Lane, int, Column]]]] = {}
+        self._green: dict[str, int | None] = {}
         self.notes: list[str] = []
         self._read_chain()
 
@@ -100,6 +101,7 @@ class RangeFinder:
         self.chain = self._git.try_line(*words).split() if is_known else []
         self._place = {commit: at for at, commit in enumerate(self.chain)}
         self._tables.clear()
+        self._green.clear()
 
     def _has_commit(self, commit: str) -> bool:
         return self._git.is_true("cat-file", "-e", f"{commit}^{{commit}}")
@@ -282,23 +284,33 @@ class RangeFinder:
         return counted and is_whole and not any(row and row[number] for row, number in rows)
 
     def _find_green_source(self, labels: Sequence[str]) -> TestRange | None:
-        for label in labels or [lane.label for lane in self._lanes]:
-            for place, columns in self._read_table(label).items():
-                if place > 0 and all(self._is_green(lane, column) for lane, _, column in columns):
-                    return TestRange(
-                        kind="green-source",
-                        reason=f"nothing is known of the test itself; everything passed on "
-                        f"{self._show(place)}",
-                        good=self.chain[place],
-                        bad=self.chain[0],
-                        good_at=place,
-                        confidence="low",
-                    )
+        for label in labels or sorted({lane.label for lane in self._lanes}):
+            if label not in self._green:
+                self._green[label] = self._find_green_place(label)
+            place = self._green[label]
+            if place is not None:
+                return TestRange(
+                    kind="green-source",
+                    reason=f"nothing is known of the test itself; everything passed on "
+                    f"{self._show(place)}",
+                    good=self.chain[place],
+                    bad=self.chain[0],
+                    good_at=place,
+                    confidence="low",
+                )
+        return None
+
+    def _find_green_place(self, label: str) -> int | None:
+        """The newest place, behind the tested commit, on which nothing failed."""
+        for place, columns in self._read_table(label).items():
+            if place > 0 and all(self._is_green(lane, column) for lane, _, column in columns):
+                return place
         return None
 
     def _is_green(self, lane: Lane, column: Column) -> bool:
         index = self._memory.index.load_lane(lane)
-        row = index.rows[index.columns.index(column)]
+        sources = [each.source for each in index.columns]
+        row = index.rows[sources.index(column.source)]
         return column.is_whole and bool(row) and not row.translate(None, _HARMLESS)
 
     def _find_base(self) -> TestRange | None:
