@@ -20,7 +20,7 @@ from itertools import islice
 
 import msgspec
 
-from interlock.system.test_output.counts import strip_console
+from interlock.system.test_output.counts import MOST_SHAPES, SHAPE, strip_console
 from interlock.system.text import strip_colours
 
 FAILED, SUCCEEDED, UNKNOWN = "failed", "succeeded", "unknown"
@@ -383,36 +383,55 @@ class JobReader:
         self._succeeded: Statement | None = None
         """The last line of the log, blank lines and afterwords aside, if it says so."""
         self._has_runner = False
+        self._idle_shapes: set[str] = set()
+        """Lines, whatever their numbers, that say nothing about how anything ended."""
 
     def add_line(self, raw: str) -> Statement | None:
         """What the line says about a failure, if it says anything."""
         self._number += 1
+        shape = raw[:_LINE].translate(SHAPE)
+        if shape in self._idle_shapes:
+            self._succeeded = None
+            return None
         # Progress and fold marks end with a return; what follows is the line itself.
         raw = strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2]
         line = strip_console(raw)
         if not line.strip():
             return None
-        self._has_runner = self._has_runner or bool(_RUNNER_START.match(line))
-        before, self._succeeded = self._succeeded, None
         is_worth_reading = any(map(line.lower().__contains__, _STEMS)) or _PLACE.match(line)
         if is_worth_reading and (failed := self._find_failure(line)):
+            self._succeeded = None
             if len(self._failed) < _MOST_STATEMENTS or failed.weight >= Weight.STEP:
                 self._failed.append(failed)
             return failed
+        if not self._note_success(raw, line) and not is_worth_reading:
+            if len(self._idle_shapes) >= MOST_SHAPES:
+                self._idle_shapes.clear()
+            self._idle_shapes.add(shape)
+        return None
+
+    def _note_success(self, raw: str, line: str) -> bool:
+        """Whether the line belongs to a success, or may: a runner's frame, a tool's last words."""
+        is_start = bool(_RUNNER_START.match(line))
+        self._has_runner = self._has_runner or is_start
+        before, self._succeeded = self._succeeded, None
+        is_end = bool(_RUNNER_END.match(line))
         if success := _JOB_SUCCEEDED.match(line, self._number):
             self._succeeded = success
         elif success := _TOOL_SUCCEEDED.match(line, self._number):
             self._succeeded = success
             self._failed = [one for one in self._failed if not _is_repaired(one, success)]
             self._doubtful = [one for one in self._doubtful if not _is_repaired(one, success)]
-        elif self._has_runner and _RUNNER_END.match(line):
+        elif self._has_runner and is_end:
             self._succeeded = Statement("runner", "job", Weight.STEP, line, self._number)
         elif _GREEN.match(line):
             self._doubtful += [one for one in self._failed if one.weight <= Weight.TOOL]
             self._failed = [one for one in self._failed if one.weight > Weight.TOOL]
-        elif before and before.weight == Weight.TOOL and _AFTERWORD.match(raw):
+        elif not _AFTERWORD.match(raw):
+            return is_start or is_end
+        elif before and before.weight == Weight.TOOL:
             self._succeeded = before
-        return None
+        return True
 
     def _find_failure(self, line: str) -> Statement | None:
         tables = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)

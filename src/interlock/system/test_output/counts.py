@@ -212,6 +212,13 @@ _HINT = re.compile(
 )
 
 
+def may_count(line: str) -> bool:
+    """Whether a line is worth the table."""
+    if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
+        return False
+    return _HINT.search(line) is not None
+
+
 class CountReader:
     """Summary lines in, one tally out."""
 
@@ -222,9 +229,7 @@ class CountReader:
 
     def add_line(self, line: str) -> bool:
         """Whether `line`, bare, is a summary line that ends a run of tests."""
-        if len(line) > 1_000 or not any(map(line.__contains__, _STEMS)):
-            return False
-        if not _HINT.search(line):
+        if not may_count(line):
             return False
         for row in ROWS:
             if found := row.line.match(line):
@@ -279,6 +284,12 @@ _LEVELS = re.compile(
     r"(?:[ ]{0,8}\[(?:info|error|warn|warning|debug|junit|testng|exec|java|scalatest)\][ ]?){1,3}",
     re.IGNORECASE,
 )
+
+
+SHAPE = str.maketrans("", "", "0123456789")
+"""`line.translate(SHAPE)` is alike for lines that differ in their numbers only."""
+MOST_SHAPES = 50_000
+"""A log says the same over and over: that many kinds of lines are worth remembering."""
 
 
 def strip_clock(line: str) -> str:

@@ -14,7 +14,13 @@ from typing import ClassVar
 import msgspec
 
 from interlock.system.test_output import FailedTest, TestCounts
-from interlock.system.test_output.counts import CountReader, strip_console
+from interlock.system.test_output.counts import (
+    MOST_SHAPES,
+    SHAPE,
+    CountReader,
+    may_count,
+    strip_console,
+)
 
 
 class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
@@ -431,6 +437,18 @@ def read_log(lines: Iterable[str]) -> TestLog:
     return reader.finish()
 
 
+def _is_idle(line: str) -> bool:
+    """Whether a line names and counts nothing, and begins nothing."""
+    return not (
+        not line.strip()
+        or line.startswith("{")
+        or "}" in line
+        or any(map(line.__contains__, _HINTS))
+        or may_count(line)
+        or any(pattern.match(line) for pattern in (_START, _RUN_EVENT, HEADING, _SUITE, _GROUP))
+    )
+
+
 class _GoEvent(msgspec.Struct, rename="pascal"):
     action: str
     test: str = ""
@@ -450,12 +468,27 @@ class _Reader:
         self.depth = 0
         self.groups: set[str] = set()
         """What has begun: if it fails, then because a part of it did."""
+        self.idle_shapes: set[str] = set()
+        """Lines, whatever their numbers, that mean nothing where no failure is being read."""
         self.running = ""
         self.outputs: dict[str, list[str]] = {}
         """Of tests that are running, where a tool says which: what they printed."""
 
     def add_line(self, raw: str) -> None:
-        line = strip_console(raw)
+        if self.open is None and not self.outputs and not self.section.startswith("Flakes"):
+            shape = raw.translate(SHAPE)
+            if shape in self.idle_shapes and not (self.failures and " PASSED" in raw):
+                self.before = ""
+                return
+            line = strip_console(raw)
+            if _is_idle(line) and not (self.failures and " PASSED" in line):
+                if len(self.idle_shapes) >= MOST_SHAPES:
+                    self.idle_shapes.clear()
+                self.idle_shapes.add(shape)
+                self.before = line
+                return
+        else:
+            line = strip_console(raw)
         if line.startswith("{") and '"Action":"' in line:
             self._add_event(line)
         else:
