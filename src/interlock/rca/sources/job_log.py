@@ -20,7 +20,7 @@ from itertools import islice
 
 import msgspec
 
-from interlock.system.test_output.counts import MOST_SHAPES, SHAPE, strip_console
+from interlock.system.test_output.counts import MOST_SHAPES, compute_shape, strip_console
 from interlock.system.text import strip_colours
 
 FAILED, SUCCEEDED, UNKNOWN = "failed", "succeeded", "unknown"
@@ -383,13 +383,13 @@ class JobReader:
         self._succeeded: Statement | None = None
         """The last line of the log, blank lines and afterwords aside, if it says so."""
         self._has_runner = False
-        self._idle_shapes: set[str] = set()
+        self._idle_shapes: set[bytes] = set()
         """Lines, whatever their numbers, that say nothing about how anything ended."""
 
     def add_line(self, raw: str) -> Statement | None:
         """What the line says about a failure, if it says anything."""
         self._number += 1
-        shape = raw[:_LINE].translate(SHAPE)
+        shape = compute_shape(raw[:_LINE])
         if shape in self._idle_shapes:
             self._succeeded = None
             return None

@@ -16,8 +16,8 @@ import msgspec
 from interlock.system.test_output import FailedTest, TestCounts
 from interlock.system.test_output.counts import (
     MOST_SHAPES,
-    SHAPE,
     CountReader,
+    compute_shape,
     may_count,
     strip_console,
 )
@@ -468,7 +468,7 @@ class _Reader:
         self.depth = 0
         self.groups: set[str] = set()
         """What has begun: if it fails, then because a part of it did."""
-        self.idle_shapes: set[str] = set()
+        self.idle_shapes: set[bytes] = set()
         """Lines, whatever their numbers, that mean nothing where no failure is being read."""
         self.running = ""
         self.outputs: dict[str, list[str]] = {}
@@ -476,7 +476,7 @@ class _Reader:
 
     def add_line(self, raw: str) -> None:
         if self.open is None and not self.outputs and not self.section.startswith("Flakes"):
-            shape = raw.translate(SHAPE)
+            shape = compute_shape(raw)
             if shape in self.idle_shapes and not (self.failures and " PASSED" in raw):
                 self.before = ""
                 return
