@@ -51,7 +51,7 @@ def test_history_of_a_test_from_ingest_to_words(plain: World) -> None:
     for line in (
         "  all jobs: flaky (it passed and failed on the same source, on several sources)",
         "    flips 2/14, 4.0-39.9 %; 2 other failures, 14 verdicts in all",
-        "    failing since 2026-10-13 02:00 UTC (131313131313), 2 sources ago",
+        "    failing since 2026-10-13 02:00 UTC (131313131313), on 2 sources",
         "    last pass 2026-10-12 02:00 UTC (121212121212)",
         "    last flip 3 d ago, 1 pass",
         "    2026-10-14 02:00 UTC  141414141414  run 14#1, failed, SECONDS s",
@@ -99,7 +99,7 @@ def test_a_pull_request_cannot_speak_for_the_default_branch(
     )
 
 
-def test_bad_input_is_answered_in_words(plain: World) -> None:
+def test_bad_input_is_answered_in_words(plain: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world = plain
     world.write("empty.xml", "<testsuite/>")
     result = world.say("ingest", "empty.xml")
@@ -127,6 +127,18 @@ def test_bad_input_is_answered_in_words(plain: World) -> None:
         result = world.say("history", "top")
         assert (result.code, why in result.err) == (2, True), result.err
     (world.folder / "interlock.toml").unlink()
+    # A memory that cannot be reached warns, and the build goes on.
+    result = world.say("ingest", "r.xml", "--store", "postgresql://u:pw@127.0.0.1:1/x")
+    assert (result.code, result.err.startswith("warning: postgresql://u@127.0.0.1:1/x")) == (
+        0,
+        True,
+    )
+    hand_in(world, 2, ".", "--project", "shop/web")
+    result = world.say("history", "top")
+    assert "several projects are remembered ((no name), shop/web)" in result.err
+    assert world.say("history", "top", "--project", "(no name)").code == 0
+    monkeypatch.setenv("INTERLOCK_PROJECT", "shop/web")
+    assert world.say("history", "top").code == 0
     world.write("blocked", "a file")
     result = world.say("ingest", "r.xml", "--store", "blocked")
     assert (result.code, "blocked is a file" in result.err) == (2, True)

@@ -12,6 +12,7 @@ from interlock.cli.ingest import (
     ProjectName,
     Store,
     Today,
+    choose_project,
     echo_history,
     identify,
     open_history,
@@ -66,7 +67,7 @@ def _choose_lanes(
     memory: "History", project: str, scope: ScopeName, branch: str, label: str | None
 ) -> "list[Lane]":
     chosen = cast("Scope", "branch" if branch else str(scope))
-    return memory.list_lanes(memory.choose_project(project), chosen, branch, label)
+    return memory.list_lanes(choose_project(memory, project), chosen, branch, label)
 
 
 @history_app.command("top")
@@ -203,7 +204,7 @@ def _describe_test(each: "TestSummary", trend: Any) -> "Iterator[str]":
     yield f"    flips {each.flips.text}{', ' + each.trend if each.trend else ''}; {others}"
     if each.failing_since:
         number = plural(each.failing_since.sources, "source")
-        yield f"    failing since {_format_moment(each.failing_since)}, {number} ago"
+        yield f"    failing since {_format_moment(each.failing_since)}, on {number}"
     last = _format_moment(each.last_pass) if each.last_pass else "never, as far as is remembered"
     yield f"    last pass {last}"
     if each.days_since_flip is not None:

@@ -142,9 +142,9 @@ def ingest(
     flags |= {"shard": shard, "commit": commit, "tree": tree, "branch": branch, "target": target}
     flags |= {"pr": pr, "event": event, "project": project}
     who = identify(settings, flags, at)
-    memory = open_store(store, settings)
-    started = not memory.list_segments()
     try:
+        memory = open_store(store, settings)
+        started = not memory.list_segments()
         taken = ingest_results(results, who, memory, time.time())
     except StoreError as error:
         # A build must not turn red because its reporter cannot write.
@@ -212,6 +212,15 @@ def _describe_run(run: CiRun) -> str:
     return ", ".join(words)
 
 
+def choose_project(memory: "History", wanted: str) -> str:
+    """That project; if nobody says which of several, the one that this process belongs to."""
+    if not wanted and len(memory.projects) > 1:
+        own = identify_run(os.environ).run.project
+        if own and own in memory.projects:
+            return own
+    return memory.choose_project(wanted)
+
+
 def open_history(store: str | None) -> "History":
     from interlock.rca.history.memory import History
 
@@ -250,7 +259,7 @@ def show_last_green(
     flags = {"commit": commit, "branch": branch, "pr": pr, "target": target}
     default_branch = memory.settings.default_branch
     found = identify_run(os.environ, flags, folder=repo, default_branch=default_branch).run
-    run = msgspec.structs.replace(found, project=memory.choose_project(project))
+    run = msgspec.structs.replace(found, project=choose_project(memory, project))
     finder = RangeFinder(memory, run, repo, may_deepen=deepen or run.provider != "local")
     ranges = finder.find_ranges(tests or memory.list_failing(run))
     for note in finder.notes:

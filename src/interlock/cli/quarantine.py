@@ -11,6 +11,7 @@ from interlock.cli.ingest import (
     ProjectName,
     Store,
     Today,
+    choose_project,
     open_history,
     parse_day,
 )
@@ -95,7 +96,7 @@ def check(
     path = _find_file(memory.settings)
     entries = quarantine.read_quarantine(path)
     checked = quarantine.check_quarantine(
-        entries, memory, memory.choose_project(project), parse_day(on)
+        entries, memory, choose_project(memory, project), parse_day(on)
     )
     found = [each for each in checked if each.findings]
     if json:

@@ -26,6 +26,8 @@ from interlock.rca.history.store import HistoryStore
 from interlock.rca.history.verdicts import DurationTrend, TestSummary, Verdict
 from interlock.system.errors import UsageError
 
+UNNAMED: Final = "(no name)"
+"""What a project is called whose name nobody gave."""
 _MOST_COLUMNS: Final = 2_000
 """Older sources than these are kept, but statistics do not look at them."""
 _HARMLESS: Final = bytes(bits for bits in range(8) if not bits & FAIL)
@@ -73,13 +75,13 @@ class History:
 
     def choose_project(self, wanted: str) -> str:
         """That project, or the only one. UsageError if it is not clear which."""
-        if wanted in self.projects:
-            return wanted
+        known = ", ".join(name or UNNAMED for name in self.projects) or "none"
         if wanted:
-            known = ", ".join(filter(None, self.projects)) or "none"
-            raise UsageError(f"nothing is remembered of the project {wanted}; known: {known}")
+            name = "" if wanted == UNNAMED else wanted
+            if name not in self.projects:
+                raise UsageError(f"nothing is remembered of the project {wanted}; known: {known}")
+            return name
         if len(self.projects) > 1:
-            known = ", ".join(name or "(no name)" for name in self.projects)
             raise UsageError(f"several projects are remembered ({known}): choose with --project")
         return self.projects[0] if self.projects else ""
 
