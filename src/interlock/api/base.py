@@ -22,12 +22,13 @@ from interlock.api.work import (
     NoDisplay,
     RunResult,
     WorkOptions,
+    describe_run,
     load_circuit,
     work_on_run,
 )
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.journal.database import find_writer, has_database, open_reader, open_writer
-from interlock.journal.ownership import Ownership, Writer, check_free
+from interlock.journal.ownership import Ownership, Writer, check_free, leave_to_coordinators
 from interlock.journal.runs import (
     FINISHED,
     NewCase,
@@ -48,7 +49,7 @@ from interlock.runtime.settings import (
     read_settings,
 )
 from interlock.system.clock import Clock
-from interlock.system.errors import StateError
+from interlock.system.errors import StateError, UsageError
 
 
 class ProjectBase:
@@ -138,12 +139,14 @@ class ProjectBase:
         thresholds: Mapping[str, Any],
         change: Callable[[RunConfig], RunConfig],
         new: bool = False,
+        detach: bool = False,
         resumed: Callable[[RunRecord], None] = lambda _run: None,
         **work: Unpack[WorkOptions],
     ) -> RunResult:
         """Work on cases, one JSON object per line, in this thread: as a `new` run, or as the one
         that was begun with the same, of which `resumed` is told. `change` adds to its
-        configuration what a user says now."""
+        configuration what a user says now. To `detach` leaves the work to coordinators."""
+        self._check_detach(detach=detach)
         changed, changes = circuit.with_thresholds(self.settings.thresholds, thresholds)
         cases = parse_cases(content, source)
         config = msgspec.structs.replace(
@@ -159,15 +162,35 @@ class ProjectBase:
             if existed:
                 resumed(run)
                 pool = self.build_pool(load_circuit(run), config)
+            if detach:
+                return self._detach(connection, run.run_id)
             return work_on_run(connection, run, pool, display=self.display, **work)
 
     def continue_run(
-        self, run_id: int, change: Callable[[RunConfig], RunConfig], **work: Unpack[WorkOptions]
+        self,
+        run_id: int,
+        change: Callable[[RunConfig], RunConfig],
+        *,
+        detach: bool = False,
+        **work: Unpack[WorkOptions],
     ) -> RunResult:
-        """Work on an unfinished run in this thread."""
+        """Work on an unfinished run in this thread; or leave it to coordinators."""
+        self._check_detach(detach=detach)
         with self.write() as connection:
             run, pool = self.reopen_run(connection, run_id, change)
+            if detach:
+                return self._detach(connection, run_id)
             return work_on_run(connection, run, pool, display=self.display, **work)
+
+    def _check_detach(self, *, detach: bool) -> None:
+        if detach and isinstance(self.db, Path):
+            raise UsageError(
+                f"--detach leaves a run to coordinators, which need PostgreSQL; {self.db} is a file"
+            )
+
+    def _detach(self, connection: Connection, run_id: int) -> RunResult:
+        leave_to_coordinators(connection, run_id, self.clock.now() if self.clock else time.time())
+        return describe_run(connection, find_run(connection, run_id))
 
     def reopen_run(
         self,

@@ -15,7 +15,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from interlock.api.inspect import CaseLife, read_run_status
-from interlock.api.work import Display, RunResult, load_circuit, work_on_run
+from interlock.api.work import Display, RunResult, describe_run, work_on_run
 from interlock.journal.address import DatabaseAddress, identify
 from interlock.journal.database import find_writers, open_writer
 from interlock.journal.history import CaseSummary, JournalLine, count_ends, list_cases, list_lines
@@ -23,7 +23,6 @@ from interlock.journal.ownership import Ownership, own_run
 from interlock.journal.runs import FINISHED, find_run
 from interlock.journal.runs import Run as RunRecord
 from interlock.runtime.agent_pool import AgentPool
-from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import RunSession
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StateError
@@ -142,7 +141,7 @@ class RunWork:
                     self._run_id = run.run_id
                     self._changed.notify_all()
                 if run.status in FINISHED:
-                    self._result = _build_result(connection, run)
+                    self._result = describe_run(connection, run)
                 else:
                     self._result = work_on_run(
                         connection,
@@ -269,7 +268,7 @@ class Run:
             time.sleep(seconds)
             return None
         with self._project.read() as connection:
-            return _build_result(connection, find_run(connection, self.number))
+            return describe_run(connection, find_run(connection, self.number))
 
     def stop(self, *, now: bool = False) -> None:
         """Stop the work on this run: once the answers that are out have come in, or `now`. Every
@@ -375,17 +374,3 @@ def _build_event(line: JournalLine) -> Event:
         dispatch_id=line.dispatch_id,
         text=f"{line.case_id}: {decision.step} #{decision.attempt} {decision.signal} -> {target}",
     )
-
-
-def _build_result(connection: Connection, run: RunRecord) -> RunResult:
-    """How a run stands that nobody here works on."""
-    cases, circuit = list_cases(connection, run.run_id), load_circuit(run)
-    ended = [each for each in cases if each.status == "ended"]
-    counts = RunCounts(
-        cases=len(cases),
-        ended=len(ended),
-        unhealthy=sum(not circuit.ends.get(each.state.end) for each in ended),
-        stuck=sum(each.status == "stuck" for each in cases),
-    )
-    ends = dict(count_ends(connection, run.run_id))
-    return RunResult(run.run_id, run.status, counts, run.spent, circuit, ends)

@@ -288,3 +288,17 @@ def measure_usage(connection: Connection, run: Run, limits: BudgetLimits, at: fl
     roles = sum_role_usage(connection, run.run_id) if limits.roles else {}
     today = sum_day_usage(connection, *find_local_day(at)) if limits.day != NO_LIMITS else Spent()
     return BudgetUsage(run.spent, roles, today)
+
+
+def describe_run(connection: Connection, run: Run) -> RunResult:
+    """How a run stands that nobody here works on."""
+    cases, circuit = list_cases(connection, run.run_id), load_circuit(run)
+    ended = [each for each in cases if each.status == "ended"]
+    counts = RunCounts(
+        cases=len(cases),
+        ended=len(ended),
+        unhealthy=sum(not circuit.ends.get(each.state.end) for each in ended),
+        stuck=sum(each.status == "stuck" for each in cases),
+    )
+    ends = dict(count_ends(connection, run.run_id))
+    return RunResult(run.run_id, run.status, counts, run.spent, circuit, ends)

@@ -86,6 +86,11 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "respond": ("respond", "Answer signals that wait in files, with any command."),
         "emit": ("emit", "Send a line signal."),
     },
+    "Many machines": {
+        "coordinator": ("machines", "Work on runs that nobody works on, until stopped."),
+        "init-db": ("machines", "Make the database, or bring it up to date."),
+        "db": ("machines", "The database: move it."),
+    },
     "Checks": {
         "doctor": ("doctor", "Check the machine and the database."),
         "lint": ("lint", "Check prompts and transcripts."),
@@ -140,6 +145,7 @@ class ExitCode(IntEnum):
 
 
 _EXITS = {
+    "running": ExitCode.DONE,  # left to coordinators
     "done": ExitCode.DONE,
     "unhealthy": ExitCode.UNHEALTHY,
     "waiting": ExitCode.WAITING,

@@ -59,6 +59,10 @@ _OWN_REPORTS = {
     "rca": "interlock.cli.rca",
 }
 """Where circuits whose work is shown and reported in a way of its own are resumed."""
+Detach = Annotated[
+    bool,
+    typer.Option("--detach", help="Leave the work to coordinators; needs PostgreSQL."),
+]
 
 
 @app.command()
@@ -78,6 +82,7 @@ def run(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
+    detach: Detach = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
@@ -106,6 +111,7 @@ def run(
         thresholds=thresholds,
         change=lambda config: merge_config(config, flags),
         new=new,
+        detach=detach,
         resumed=tell_resumed,
         wait_for_humans=wait,
         wait_for_limits=on_limit == RateLimitPolicy.WAIT,
@@ -125,6 +131,7 @@ def resume(
     watch: Watching = None,
     batch_size: BatchSize = None,
     wait: Wait = False,
+    detach: Detach = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
@@ -141,6 +148,7 @@ def resume(
     result = project.continue_run(
         found.number,
         lambda config: merge_config(config, flags),
+        detach=detach,
         wait_for_humans=wait,
         wait_for_limits=on_limit == RateLimitPolicy.WAIT,
     )
@@ -188,6 +196,7 @@ def format_ends(ends: Mapping[str, int]) -> str:
 def list_next_steps(status: str, run_id: int) -> list[str]:
     """What to do next, where there is something to do."""
     return {
+        "running": [f"coordinators go on with it: 'interlock logs {run_id} -f' follows"],
         "waiting": [f"a human is asked: 'interlock inbox', then 'interlock resume {run_id}'"],
         "rate-limited": [f"'interlock resume {run_id}' continues when the limit is over"],
         "budget": [f"the budget is spent: 'interlock resume {run_id} --budget …' continues"],

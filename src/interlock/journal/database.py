@@ -23,6 +23,8 @@ from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
 HEAD = "0006"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
+MOVED = "moved"
+"""The revision of a database whose journal was moved to another."""
 _ADDRESS = "interlock.address"
 _HERE = Path(__file__).parent
 
@@ -254,7 +256,19 @@ def _check_head(db: DatabaseAddress, found: str | None) -> None:
         raise StoreError(_describe_foreign(db, found))
 
 
+def create_database(db: DatabaseAddress, connection: Connection | None = None) -> None:
+    """A new database with all tables; on a server, over that connection."""
+    if isinstance(db, Path):
+        _create_file(db)
+    elif connection is not None:
+        _create_tables(connection, db)
+
+
 def _describe_foreign(db: DatabaseAddress, found: str | None) -> str:
+    if found == MOVED:
+        return f"{db}: its journal was moved to another database: name that one with --db"
+    if found == "moving":
+        return f"{db}: a journal is being moved here: finish it with 'interlock db move FROM TO'"
     if found is None:
         return f"{db}: this is not an Interlock database: move it away or name another with --db"
     return (

@@ -95,6 +95,10 @@ class TableMailbox:
         self._box = box
         self._server: PostgresConnection | None = None
 
+    def __del__(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
     def put(self, name: str, body: bytes, run_id: int | None = None) -> bool:
         row = (self._box, name, body, run_id, time.time())
         put = (
@@ -137,6 +141,7 @@ class TableMailbox:
                 except ERRORS:
                     if not self._server.driver.closed:
                         raise
+                self._server.close()
             from interlock.journal.postgres import open_driver
 
             self._server = open_driver(self._address)

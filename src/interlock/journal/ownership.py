@@ -41,6 +41,7 @@ between the death of a coordinator and the next one's first turn."""
 RENEW = 2.0
 SURE = 5.0
 """Seconds without a renewal after which nothing new is started."""
+_LOOK = 0.1
 CHANNEL = "interlock"
 """Where listeners hear that a run was given back, or got an answer."""
 _NEW = "insert into owners values (?, 0, null, '', '', 0, '', 0.0, 0.0)"
@@ -199,23 +200,44 @@ def claim_due_run(
 
 
 def check_free(connection: Connection, run_id: int, claimed: Ownership | None = None) -> None:
-    """StoreError if somebody else works on the run, whoever that is."""
+    """StoreError if somebody else works on the run, whoever that is. Whoever died is waited for."""
     raw = raw_connection(connection)
     if find_server(raw) is not None and claimed is None:
-        _refuse_owned(run_id, _read_alive(raw).get(run_id))
+        _wait_for_dead(raw, run_id)
 
 
-def _refuse_owned(run_id: int, who: Writer | None) -> None:
-    if who is not None:
-        raise StoreError(f"run {run_id} is worked on by {who}; wait for it, or 'interlock stop' it")
+def leave_to_coordinators(connection: Connection, run_id: int, at: float) -> None:
+    """Let whichever coordinator comes first take the run."""
+    with transaction(connection) as raw:
+        raw.execute(
+            "update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id)
+        )
+    raw.execute("select pg_notify(?, ?)", (CHANNEL, str(run_id)))
 
 
 def _take_run(raw: RawConnection, run_id: int, name: str) -> Ownership:
     found = _take(raw, _TAKE, run_id, name)
     if found is None:
-        _refuse_owned(run_id, _read_alive(raw).get(run_id))
-        raise StoreError(f"run {run_id} has just been taken, or given back, by another: try again")
+        _wait_for_dead(raw, run_id)
+        found = _take(raw, _TAKE, run_id, name)
+    if found is None:
+        raise StoreError(f"run {run_id} has just been taken by another; 'interlock runs' lists all")
     return found
+
+
+def _wait_for_dead(raw: RawConnection, run_id: int) -> None:
+    """Return when nobody owns the run any more; StoreError as soon as its owner renews the lease.
+    An owner that was killed a moment ago does not."""
+    query = "select lease_until from owners where run_id = ?"
+    first = None
+    while who := _read_alive(raw).get(run_id):
+        (lease,) = raw.execute(query, (run_id,)).fetchone()
+        first = lease if first is None else first
+        if lease != first:
+            raise StoreError(
+                f"run {run_id} is worked on by {who}; wait for it, or 'interlock stop' it"
+            )
+        time.sleep(_LOOK)
 
 
 def _take(raw: RawConnection, statement: str, wanted: Any, name: str) -> Ownership | None:

@@ -78,6 +78,7 @@ _ADVICE_BY_WORD = {
     "too many clients": _ADVICE_BY_STATE["53300"],
     "starting up": _ADVICE_BY_STATE["57P03"],
     "translate host name": "no server has this name: check the host in the address",
+    "resolve host": "no server has this name: check the host in the address",
     "connection refused": "no server answers there: check host and port, and that it runs",
     "no such file": "no server answers there: check host and port, and that it runs",
     "timeout": _ADVICE_BY_STATE["08"],
@@ -284,6 +285,7 @@ def _make_engine(address: PostgresAddress, mode: str) -> Engine:
         "postgresql+psycopg://",
         creator=lambda connection_record: _open_for_engine(address, mode, connection_record),
         poolclass=pool.NullPool,
+        pool_reset_on_return=None,  # it is closed; where the server is gone, that would be an error
         isolation_level="AUTOCOMMIT",
         use_native_hstore=False,
     )

@@ -1,0 +1,93 @@
+"""Databases of a project beyond opening them: made with roles, moved to another place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from interlock.api.base import ProjectBase
+from interlock.api.work import load_circuit
+from interlock.journal import move
+from interlock.journal.address import DatabaseAddress, PostgresAddress, parse_address
+from interlock.journal.audit import audit
+from interlock.journal.database import HEAD, MOVED, has_database, open_writer
+from interlock.journal.history import compute_digest
+from interlock.journal.mailbox import open_mailbox
+from interlock.journal.move import Moved
+from interlock.journal.runs import list_runs
+from interlock.runtime.application import find_application, list_applications
+from interlock.system.errors import StateError, UsageError
+from interlock.system.files import UnreadableFile
+
+_BOXES = ("answers", "queries")
+_LARGEST_MESSAGE = 64 * 1024 * 1024
+
+
+def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
+    """Make the database, or bring it up to date; with `roles`, those of a server too."""
+    with open_writer(project.db) as connection:
+        if not roles:
+            return []
+        if not isinstance(project.db, PostgresAddress):
+            raise UsageError(f"{project.db} is a file: it has no roles, only the rights of files")
+        from interlock.journal.postgres import schema_transaction
+        from interlock.journal.roles import grant_roles
+
+        with schema_transaction(connection):
+            return grant_roles(connection)
+
+
+def move_database(
+    project: ProjectBase, source: str, target: str, report: Callable[[str], None]
+) -> Moved:
+    """Carry a whole journal over, compare both, and seal the source. Safe to run again."""
+    here, there = (parse_address(each, project.path) for each in (source, target))
+    if not has_database(here):
+        raise StateError(f"there is no journal in {here} to move")
+    with move.open_both(here, there) as (old, new):
+        found = move.read_revision(old)
+        if found == MOVED and move.read_revision(new) != move.MOVING:
+            raise StateError(f"{here} was moved before; go on with the database it was moved to")
+        if found not in (HEAD, MOVED):
+            raise StateError(f"{here} has schema {found}; run 'interlock init-db' on it first")
+        move.mark_target(new, there)
+        rows = move.copy_rows(old, new, report)
+        different = move.find_differences(old, new)
+        if different:
+            raise StateError(
+                f"{', '.join(different)} did not arrive as they were; nothing is sealed: go on "
+                f"with {here}, and move to an empty database"
+            )
+        runs = list_runs(new)
+        for run in runs:
+            if compute_digest(old, run.run_id) != compute_digest(new, run.run_id):
+                raise StateError(f"run {run.run_id} did not arrive as it was; nothing is sealed")
+        more = {name: find_application(name).audits for name in list_applications()}
+        if faults := audit(new, load_circuit, more):
+            first = faults[0]
+            raise StateError(
+                f"{here} has faults ({first.subject}: {first.message}); 'interlock doctor --deep' "
+                "lists them. Nothing is sealed"
+            )
+        _copy_mail(here, there)
+        move.seal_source(old)
+        move.set_revision(new, HEAD)
+    return Moved(str(here), str(there), len(runs), rows)
+
+
+def _copy_mail(source: DatabaseAddress, target: DatabaseAddress) -> None:
+    """Answers that no run has taken yet; rows came with the tables, files did not."""
+    if not isinstance(source, Path) and not isinstance(target, Path):
+        return
+    for box in _BOXES:
+        before, after = open_mailbox(source, box), open_mailbox(target, box)
+        for message in before.list_names():
+            body = before.read(message.name, _LARGEST_MESSAGE)
+            if not isinstance(body, UnreadableFile):
+                after.put(message.name, body, _find_run(body))
+
+
+def _find_run(body: bytes) -> int | None:
+    from interlock.system.strict_json import read_json
+
+    found = read_json(body)
+    run_id = found.get("run_id") if isinstance(found, dict) else None
+    return run_id if isinstance(run_id, int) else None

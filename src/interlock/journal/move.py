@@ -1,0 +1,227 @@
+"""Carry a journal from one database to another, row by row, and compare what arrived.
+
+The target is marked as being moved to until all is there, so that nobody works on half a journal;
+begun again, the copy continues where it was. Rows that are only added to are copied once, all
+others as they are now. At the end the source is marked as moved, so that nobody can go on with it
+by mistake.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, MetaData, Table, Text, inspect
+
+from interlock.journal import sqlite
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import (
+    RawConnection,
+    find_server,
+    raw_connection,
+    transaction,
+)
+from interlock.journal.database import (
+    HEAD,
+    MOVED,
+    create_database,
+    explain_errors,
+    find_writers,
+    hold_writer_lock,
+)
+from interlock.system.errors import StateError
+from interlock.system.files import make_own_folder
+
+MOVING = "moving"
+"""The revision of a database that a journal is being moved to."""
+_ROWS = 1_000
+_ADDED_TO = ("blobs", "dispatches", "journal", "refusals", "pauses")
+"""Tables whose rows are never changed."""
+_KEPT = ("runs", "cases", "questions", "inquiries")
+"""Tables whose rows are changed and never removed."""
+_NUMBERED = {"blob": "blobs.blob_id", "run": "runs.run_id", "case": "cases.case_no"}
+
+Report = Callable[[str], None]
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What was carried over."""
+
+    source: str
+    target: str
+    runs: int
+    rows: int
+
+
+@contextmanager
+def open_both(
+    source: DatabaseAddress, target: DatabaseAddress
+) -> Iterator[tuple[Connection, Connection]]:
+    """Both databases, to be written, while nobody works on either."""
+    if str(source) == str(target):
+        raise StateError(f"{source} is named twice; name another database to move to")
+    with ExitStack() as held:
+        for db in (source, target):
+            who = find_writers(db).find()
+            if who is not None:
+                raise StateError(f"{db} is worked on by {who}; wait for it, or 'interlock stop' it")
+        yield (_open(source, held, create=False), _open(target, held, create=True))
+
+
+def _open(db: DatabaseAddress, held: ExitStack, *, create: bool) -> Connection:
+    held.enter_context(explain_errors(db))
+    if isinstance(db, Path):
+        make_own_folder(db.parent)
+        held.enter_context(hold_writer_lock(db))
+        if create and not db.exists():
+            create_database(db)
+        connection = held.enter_context(sqlite.connect(db, "rw"))
+        sqlite.make_durable(connection)
+        return connection
+    from interlock.journal import postgres
+
+    connection = held.enter_context(postgres.connect(db, "rw"))
+    if create and postgres.read_revision(connection) is None:
+        create_database(db, connection)
+    return connection
+
+
+def read_revision(connection: Connection) -> str | None:
+    if connection.dialect.name == "sqlite":
+        return sqlite.read_revision(connection)
+    from interlock.journal import postgres
+
+    return postgres.read_revision(connection)
+
+
+def mark_target(connection: Connection, target: DatabaseAddress) -> None:
+    """Let nobody use the target before all is there; StateError if it has runs of its own."""
+    raw = raw_connection(connection)
+    found = read_revision(connection)
+    if found == MOVING:
+        return
+    if found != HEAD:
+        raise StateError(
+            f"{target} has schema {found}, this Interlock knows {HEAD}; use an empty one"
+        )
+    if raw.execute("select count(*) from runs").fetchone()[0]:
+        raise StateError(f"{target} has runs of its own; move to an empty database")
+    set_revision(connection, MOVING)
+
+
+def set_revision(connection: Connection, revision: str) -> None:
+    with transaction(connection) as raw:
+        raw.execute("update alembic_version set version_num = ?", (revision,))
+
+
+def seal_source(connection: Connection) -> None:
+    """Nobody opens it any more."""
+    set_revision(connection, MOVED)
+
+
+def copy_rows(source: Connection, target: Connection, report: Report) -> int:
+    """Everything that the source has; how many rows that is."""
+    tables = _list_tables(source, target)
+    rest = [table for table in tables if table.name not in (*_ADDED_TO, *_KEPT)]
+    with transaction(target) as raw:
+        for table in reversed(rest):
+            raw.execute(f"delete from {table.name}")  # noqa: S608 - names of our own tables
+    count = 0
+    for table in tables:
+        rows = _copy_table(table, raw_connection(source), target)
+        count += rows
+        report(f"{table.name}: {rows:,} rows")
+    with transaction(target) as raw:
+        raw.execute("update owners set owner = null, lease_until = 0.0")
+    _set_sequences(raw_connection(target), tables)
+    return count
+
+
+def _list_tables(source: Connection, target: Connection) -> list[Table]:
+    """The tables that both have, those first that others refer to."""
+    common = {*inspect(source).get_table_names()} & {*inspect(target).get_table_names()}
+    found = MetaData()
+    found.reflect(source, only=sorted(common - {"alembic_version"}))
+    return list(found.sorted_tables)
+
+
+def _copy_table(table: Table, source: RawConnection, target: Connection) -> int:
+    names = [column.name for column in table.columns]
+    keys = [column.name for column in table.primary_key.columns]
+    listed = ", ".join(f'"{name}"' for name in names)
+    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in names if name not in keys)
+    then = "do nothing" if table.name in _ADDED_TO or not changes else f"do update set {changes}"
+    insert = (
+        f"insert into {table.name} ({listed}) values ({', '.join('?' * len(names))})"  # noqa: S608
+        f" on conflict ({', '.join(keys)}) {then}"
+    )
+    where: str = ""
+    if table.name in _ADDED_TO:
+        newest = f"select max({keys[0]}) from {table.name}"  # noqa: S608
+        (last,) = raw_connection(target).execute(newest).fetchone()
+        where = f" where {keys[0]} > {int(last)}" if last is not None else ""
+    query = f"select {listed} from {table.name}{where} order by {', '.join(keys)}"  # noqa: S608
+    rows = iter(source.execute(query))
+    while some := list(islice(rows, _ROWS)):
+        with transaction(target) as raw:
+            raw.executemany(insert, some)
+    (count,) = source.execute(f"select count(*) from {table.name}").fetchone()  # noqa: S608
+    return int(count)
+
+
+def _set_sequences(raw: RawConnection, tables: Sequence[Table]) -> None:
+    """A server gives out numbers beyond those that arrived."""
+    if find_server(raw) is None:
+        return
+    for kind, place in _NUMBERED.items():
+        name, _, key = place.partition(".")
+        newest = f"(select max({key}) from {name})"  # noqa: S608
+        raw.execute(f"select setval('{kind}_numbers', coalesce({newest}, 1))")
+    dispatches = (
+        "(select max(n) from (select max(dispatch_id) as n from dispatches"
+        " union all select max(question_id) from inquiries) as given)"
+    )
+    raw.execute(f"select setval('dispatch_numbers', coalesce({dispatches}, 1))")
+    for table in tables:
+        for column in table.primary_key.columns:
+            query = "select pg_get_serial_sequence(?, ?)"
+            (sequence,) = raw.execute(query, (table.name, column.name)).fetchone()
+            if sequence:
+                newest = f"(select max({column.name}) from {table.name})"  # noqa: S608
+                raw.execute(f"select setval('{sequence}', coalesce({newest}, 1))")
+
+
+def find_differences(source: Connection, target: Connection) -> list[str]:
+    """The tables that are not the same in both."""
+    return [
+        table.name
+        for table in _list_tables(source, target)
+        if table.name != "owners" and _hash_table(table, source) != _hash_table(table, target)
+    ]
+
+
+def _hash_table(table: Table, connection: Connection) -> str:
+    keys = ", ".join(column.name for column in table.primary_key.columns)
+    names = ", ".join(f'"{name}"' for name in sorted(column.name for column in table.columns))
+    collate = "" if connection.dialect.name == "sqlite" else ' collate "C"'
+    order = ", ".join(
+        f"{column.name}{collate if isinstance(column.type, Text) else ''}"
+        for column in table.primary_key.columns
+    )
+    digest = blake2b(digest_size=16)
+    query = f"select {names} from {table.name} order by {order or keys}"  # noqa: S608
+    for row in raw_connection(connection).execute(query):
+        digest.update(repr([_normalize(value) for value in row]).encode())
+    return digest.hexdigest()
+
+
+def _normalize(value: Any) -> Any:
+    """As both databases would keep it: no NUL in texts, no difference between 1 and 1.0."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return bytes(value) if isinstance(value, memoryview) else value

@@ -1,0 +1,42 @@
+"""Least privilege on a PostgreSQL server: who may do what to the tables.
+
+Roles without a login, to be granted to the users of a server. A reader sees everything; an answerer
+may also leave answers, under the name that the server knows them by; a coordinator works on runs; a
+worker gets nothing but what is granted to it here. Making tables takes the owner of the database.
+"""
+
+from sqlalchemy import Connection
+
+from interlock.journal.postgres import server_connection
+
+COORDINATOR = "interlock_coordinator"
+WORKER = "interlock_worker"
+READER = "interlock_reader"
+ANSWERER = "interlock_answerer"
+ROLES = (COORDINATOR, WORKER, READER, ANSWERER)
+GRANTS = (
+    f"grant usage on schema {{schema}} to {', '.join(ROLES)}",
+    f"grant select on alembic_version to {', '.join(ROLES)}",
+    f"grant select on all tables in schema {{schema}} to {COORDINATOR}, {READER}, {ANSWERER}",
+    f"grant insert, update, delete on all tables in schema {{schema}} to {COORDINATOR}",
+    f"revoke insert, update, delete on alembic_version from {COORDINATOR}",
+    # What is journaled is never changed, not even by those who write it.
+    f"revoke update, delete on journal, dispatches, blobs, refusals from {COORDINATOR}",
+    f"grant usage, select, update on all sequences in schema {{schema}} to {COORDINATOR}",
+    # Not `written_by`: who left it is the server's word.
+    f"grant insert (box, name, body, run_id, at) on mail to {ANSWERER}",
+)
+"""Whoever adds a table that workers use adds a line here."""
+
+
+def grant_roles(connection: Connection) -> list[str]:
+    """Make the roles that are missing, and grant what each may do; belongs inside a transaction."""
+    raw = server_connection(connection)
+    found = {name for (name,) in raw.execute("select rolname::text from pg_roles")}
+    for role in ROLES:
+        if role not in found:
+            raw.execute(f"create role {role} nologin")
+    (schema,) = raw.execute("select quote_ident(current_schema())").fetchone()
+    for grant in GRANTS:
+        raw.execute(grant.format(schema=schema))
+    return list(ROLES)

@@ -1,0 +1,173 @@
+"""What is PostgreSQL's own: refusals in words that help, no password in any of them."""
+
+import signal
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.world.postgres_server import administer, locate, make_database, run_server
+from tests.world.suite_database import Inquiry, failed, investigated, launched, triaged
+from tests.world.world import World
+
+from interlock.journal.address import PostgresAddress, beside, identify, parse_address
+from interlock.journal.connection import raw_connection
+from interlock.journal.database import HEAD, has_database, open_reader, open_writer
+from interlock.journal.journal import Journal, Refusal, TurnWrites
+from interlock.journal.ownership import own_run
+from interlock.journal.postgres import server_connection
+from interlock.system.errors import NoDatabaseError, StoreError, UsageError
+
+SECRET = "hunter2%40x"
+
+
+def refused(address: PostgresAddress) -> str:
+    with pytest.raises(StoreError) as caught, open_writer(address):
+        pass
+    return str(caught.value)
+
+
+def test_an_address_shows_no_password_and_names_its_files() -> None:
+    one = parse_address(f"postgresql://ann:{SECRET}@db.example:6432/work", Path("/p"))
+    other = parse_address("postgres://bob@db.example:6432/work?sslmode=verify-full", Path("/q"))
+    assert isinstance(one, PostgresAddress)
+    assert str(one) == repr(one) == "postgresql://ann@db.example:6432/work"
+    assert identify(one) == identify(other)
+    assert beside(one, "agents").parent == Path("/p/.interlock")
+    assert SECRET not in str(beside(one, "agents"))
+    assert parse_address("plain.db", Path("/p")) == Path("plain.db")
+    for word in ("mysql://h/d", "postgresql://u:p@ss:word@h:x/d"):
+        with pytest.raises(UsageError) as caught:
+            parse_address(word, Path())
+        assert "ss:word" not in str(caught.value)
+
+
+def test_an_empty_database_is_made_by_a_writer_and_told_to_a_reader(tmp_path: Path) -> None:
+    with make_database(tmp_path, empty=True) as address:
+        assert not has_database(address)
+        with pytest.raises(NoDatabaseError), open_reader(address):
+            pass
+        with open_writer(address), open_reader(address) as reader:
+            query = "select version_num from alembic_version"
+            assert raw_connection(reader).execute(query).fetchone() == (HEAD,)
+
+
+BROKEN = {
+    "newer": (
+        "update alembic_version set version_num = '9999'",
+        f"it has schema 9999, this Interlock knows {HEAD}",
+    ),
+    "somebody else's": (
+        "drop table alembic_version",
+        "this is no Interlock database, and not empty either (it has the table",
+    ),
+    "moved away": (
+        "update alembic_version set version_num = 'moved'",
+        "its journal was moved to another database",
+    ),
+    "half made": ("drop table owners cascade", "tables are missing"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_cannot_be_used_is_refused(
+    tmp_path: Path, postgres: PostgresAddress, name: str
+) -> None:
+    statement, problem = BROKEN[name]
+    World(tmp_path, db=postgres).begin("A")
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(statement)
+    with pytest.raises(StoreError) as caught:
+        World(tmp_path, db=postgres).begin("B")
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(str(postgres))
+
+
+def test_servers_that_cannot_be_reached(tmp_path: Path) -> None:
+    folder = tmp_path
+    nobody = PostgresAddress(f"postgresql://ann:{SECRET}@127.0.0.1:1/work", folder)
+    assert "no server answers there: check host and port" in refused(nobody)
+    nowhere = PostgresAddress(f"postgresql://ann:{SECRET}@no.such.host.invalid/work", folder)
+    assert "no server has this name" in refused(nowhere)
+    missing = locate("nothing_here", folder)
+    assert "there is no such database on the server" in refused(missing)
+    assert SECRET not in refused(nobody) + refused(nowhere)
+
+
+def test_a_database_of_another_encoding_is_refused(tmp_path: Path) -> None:
+    with administer() as connection:
+        connection.execute(
+            "create database latin encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0"
+        )
+    try:
+        said = refused(locate("latin", tmp_path))
+        assert "its encoding is LATIN1; create the database with 'createdb --encoding=UTF8" in said
+    finally:
+        with administer() as connection:
+            connection.execute("drop database latin with (force)")
+
+
+def test_a_replica_can_be_read_and_not_written(tmp_path: Path, postgres: PostgresAddress) -> None:
+    name = postgres.url.partition("?")[0].rpartition("/")[2]
+    with administer() as connection:
+        connection.execute(f'alter database "{name}" set default_transaction_read_only = on')
+    with open_reader(postgres) as reader:
+        assert raw_connection(reader).execute("select count(*) from runs").fetchone() == (0,)
+    assert "it can only be read: name the primary server" in refused(postgres)
+
+
+def test_a_text_with_nul_is_kept_without_it(tmp_path: Path, postgres: PostgresAddress) -> None:
+    world = World(tmp_path, db=postgres)
+    world.begin("A")
+    with open_writer(postgres) as connection, own_run(connection, 1) as owned:
+        refusal = Refusal(1, 9, "Stale", "Too\0late", b"\0bytes\0")
+        Journal(connection, 1, ownership=owned).commit(TurnWrites(5.0, refusals=[refusal]))
+    assert world.rows("select sentence from refusals") == [("Too\ufffdlate",)]
+    query = "select data from refusals join blobs on blob_id = content"
+    assert world.rows(query) == [(b"\0bytes\0",)]
+
+
+def test_what_is_committed_is_on_disk_whatever_the_server_prefers(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    name = postgres.url.partition("?")[0].rpartition("/")[2]
+    with administer() as connection:
+        connection.execute(f'alter database "{name}" set synchronous_commit = off')
+    with open_writer(postgres) as opened:
+        server = server_connection(opened)
+        server.begin()
+        assert server.execute("show synchronous_commit").fetchone() == ("on",)
+        server.rollback()
+
+
+def test_an_analysis_learns_on_postgresql(tmp_path: Path, postgres: PostgresAddress) -> None:
+    inquiry = Inquiry(tmp_path, postgres)
+    inquiry.open(launched(failed("a", "f1", bands=(1, -(2**62))), failed("b", "f1", bands=(1,))))
+    inquiry.effect(1, triaged(), investigated(1))
+    inquiry.effect(2, triaged(), investigated(1))
+    assert inquiry.one("select occurrence_count from symptoms") == 2
+    assert inquiry.rows("select band from symptom_bands order by 1") == [(-(2**62),), (1,)]
+    assert inquiry.faults() == []
+
+
+def test_a_server_that_is_killed_loses_nothing_and_the_run_goes_on(tmp_path: Path) -> None:
+    with run_server({}) as server:  # with fsync, as in earnest
+        address = PostgresAddress(server.url, tmp_path)
+        world = World(tmp_path, db=address)
+        world.begin(*(f"C{number}" for number in range(6)))
+        killed: list[int] = []
+
+        def kill(_loop: object) -> None:
+            if not killed:
+                killed.append(1)
+                server.stop(signal.SIGQUIT)
+
+        crew = '"*": {write: {answer: {words: 5}, delay: 1s}, judge: {answer: {mark: 4}}}'
+        with pytest.raises(StoreError) as caught:
+            world.work(crew, at_rest=[kill], inbox=True)
+        assert "'interlock resume'; nothing is lost" in str(caught.value)
+        server.start({})
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("update owners set lease_until = 0")  # or wait for its end
+        assert world.work(crew, inbox=True) == "waiting"
+        assert world.faults() == []
+        assert world.rows("select count(*), count(distinct case_no) from journal") == [(12, 6)]
