@@ -33,6 +33,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Main jobs": {
         "demo": ("demo", "See Interlock at work, in seconds."),
         "init": ("init", "Set up a project."),
+        "ci": ("ci", "Report the results of a CI run: ingest, analyse, publish."),
         "analyze": ("rca", "Find the causes of failing tests."),
         "deliver": ("delivery", "Carry out a plan: written, reviewed, audited, proven, merged."),
         "epic": ("epic epic_checkpoint", "Epics: long work over many sessions."),

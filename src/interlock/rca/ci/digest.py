@@ -5,7 +5,7 @@ failure has exactly one word, and the words are the same everywhere: new, still 
 quarantined, infrastructure. A test that failed and then passed is flaky, never passed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -110,14 +110,14 @@ def build_digest(
     settings: HistorySettings,
     *,
     outline: Outline | None = None,
-    quarantined: Mapping[str, str] | None = None,
+    excuse: Callable[[str, str], str] = lambda test, label: "",
     expected_shards: int = 0,
     notes: Iterable[str] = (),
 ) -> Digest:
-    """The digest of one run, whose jobs and shards are the segments. `quarantined` has the reason
-    for each test that is set aside."""
+    """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
+    quarantined in a job, if it is."""
     run = segments[0].run
-    reader = _RunReader(run, history, settings, quarantined or {})
+    reader = _RunReader(run, history, settings, excuse)
     for segment in segments:
         reader.read(segment)
     return Digest(
@@ -183,12 +183,12 @@ class _RunReader:
         run: CiRun,
         history: History,
         settings: HistorySettings,
-        quarantined: Mapping[str, str],
+        excuse: Callable[[str, str], str],
     ) -> None:
         self._run = run
         self._history = history
         self._settings = settings
-        self._quarantined = quarantined
+        self._excuse = excuse
         self._ran: dict[Lane, set[str]] = {}
         self._baselines: dict[Lane, _Baseline] = {}
         self.failures: list[DigestTest] = []
@@ -251,7 +251,7 @@ class _RunReader:
         past = (
             summarize(failed.test, label, before, self._settings, self._run.at) if before else None
         )
-        word, why = self._choose_word(failed.test, past, status, broken)
+        word, why = self._choose_word(self._excuse(failed.test, label), past, status, broken)
         since = past.failing_since if past and word == "still failing" else None
         return DigestTest(
             test=failed.test,
@@ -266,10 +266,10 @@ class _RunReader:
         )
 
     def _choose_word(
-        self, test: str, past: TestSummary | None, status: Status, broken: float
+        self, excuse: str, past: TestSummary | None, status: Status, broken: float
     ) -> tuple[Word, str]:
-        if reason := self._quarantined.get(test):
-            return "quarantined", reason
+        if excuse:
+            return "quarantined", excuse
         if status == "flaky":
             return "flaky", "failed, then passed in this run"
         if broken:

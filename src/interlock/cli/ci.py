@@ -1,0 +1,274 @@
+"""The verb for pipelines: ci."""
+
+import os
+import secrets
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interlock.cli.app import ExitCode, app
+from interlock.cli.ingest import (
+    AttemptFlag,
+    CommitFlag,
+    JobFlag,
+    PrFlag,
+    ProjectName,
+    RunBranchFlag,
+    RunFlag,
+    ShardFlag,
+    Store,
+    TargetFlag,
+    VariantFlag,
+    echo_history,
+    identify,
+    open_store,
+    parse_day,
+    read_history_settings,
+)
+from interlock.cli.output import Db, Json, echo, echo_note, open_project
+from interlock.rca.analyze import write_report
+from interlock.rca.ci.digest import Digest, FailOn, build_digest
+from interlock.rca.ci.publish import (
+    COMMENT_FILE,
+    SUMMARY_FILE,
+    Publication,
+    find_annotations,
+    publish,
+)
+from interlock.rca.ci.render import Links, format_headline, render_comment, render_summary
+from interlock.rca.ci.run import find_causes, open_memory, take_results
+from interlock.rca.history.memory import History
+from interlock.rca.history.quarantine import Quarantine, read_quarantine
+from interlock.rca.history.store import FolderStore
+from interlock.rca.report.outline import build_outline
+from interlock.system.errors import SourceError
+from interlock.system.text import format_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.rca.history.identity import CiRun
+    from interlock.rca.history.segment import Segment
+    from interlock.rca.history.settings import HistorySettings
+
+_SHOWN = 20
+
+
+class CommentMode(StrEnum):
+    """When a pull request gets a comment."""
+
+    OFF = "off"
+    FAILURES = "failures"
+    ALWAYS = "always"
+
+
+class FailMode(StrEnum):
+    """Which failures end the command with 1."""
+
+    NEW = "new"
+    ANY = "any"
+    UNQUARANTINED = "unquarantined"
+    NONE = "none"
+
+
+@app.command()
+def ci(
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RESULTS]...", help="JUnit XML: files, folders, globs or zips."),
+    ] = None,
+    legs: Annotated[
+        list[Path] | None,
+        typer.Option("--legs", metavar="DIR", help="What another job ingested; repeatable."),
+    ] = None,
+    expect_shards: Annotated[
+        int, typer.Option("--expect-shards", metavar="N", min=0, help="So many jobs must report.")
+    ] = 0,
+    fail_on: Annotated[
+        FailMode, typer.Option("--fail-on", help="Which failures end with exit 1.")
+    ] = FailMode.NONE,
+    comment: Annotated[
+        CommentMode, typer.Option("--comment", help="When to comment on a pull request.")
+    ] = CommentMode.FAILURES,
+    annotations: Annotated[
+        int, typer.Option("--annotations", metavar="N", min=0, max=50, help="At most so many.")
+    ] = 10,
+    check_name: Annotated[
+        str, typer.Option("--check-name", metavar="NAME", help="Also make a GitHub check run.")
+    ] = "",
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", help="Of comment and summary.")
+    ] = "Test results",
+    repo: Annotated[
+        list[str] | None,
+        typer.Option("--repo", metavar="[NAME=]PATH[:PURPOSE]", help="As for analyze."),
+    ] = None,
+    last_green: Annotated[
+        list[str] | None,
+        typer.Option("--last-green", metavar="[REPO=]REV", help="As for analyze; default auto."),
+    ] = None,
+    run: RunFlag = "",
+    attempt: AttemptFlag = "",
+    job: JobFlag = "",
+    variant: VariantFlag = None,
+    shard: ShardFlag = "",
+    commit: CommitFlag = "",
+    branch: RunBranchFlag = "",
+    target: TargetFlag = "",
+    pr: PrFlag = "",
+    project: ProjectName = "",
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder of report and texts.")
+    ] = Path("interlock-report/ci"),
+    store: Store = None,
+    db: Db = None,
+    json: Json = False,
+) -> None:
+    """Report the results of a CI run: ingest, analyse, publish. Trouble of its own is a warning and
+    never fails the build. Exit 1 if --fail-on says so, 3 if there are no results."""
+    settings = read_history_settings()
+    flags = {"run": run, "attempt": attempt, "job": job, "variant": ",".join(variant or ())}
+    flags |= {"shard": shard, "commit": commit, "branch": branch, "target": target}
+    flags |= {"pr": pr, "project": project}
+    who, problems = identify(settings, flags), list[str]()
+    with open_memory(open_store(store, settings), problems.append) as memory:
+        started = not memory.list_segments()
+        segments = _take_results(results or [], legs or [], who, memory, problems)
+        findings = find_causes(
+            open_project(db),
+            results or [],
+            f"ci {who.label or who.project or 'run'}",
+            repos=repo or ["."],
+            last_green=last_green or ["auto"],
+            store=memory,
+            settings=settings,
+            environ=os.environ,
+            note=echo_note,
+            warn=problems.append,
+        )
+        digest = build_digest(
+            segments,
+            History(memory, settings),
+            settings,
+            outline=build_outline(findings) if findings else None,
+            excuse=_find_excuses(settings, problems),
+            expected_shards=expect_shards,
+        )
+    links = _make_links(who)
+    publication = Publication(
+        digest=digest,
+        title=title,
+        comment=render_comment(digest, title=title, links=links),
+        summary=render_summary(digest, title=title, links=links),
+        annotations=tuple(find_annotations(digest, Path(), annotations)),
+        outputs=_list_outputs(digest, out, "started" if started else "ok"),
+        folder=out,
+    )
+    if findings:
+        write_report(findings, out / "report")
+    problems += publish(
+        publication,
+        os.environ,
+        echo_note if json else echo,
+        provider=who.provider,
+        comment=comment != CommentMode.OFF,
+        check=check_name,
+    )
+    _show(digest, publication, problems, json=json)
+    if digest.is_refused(_GATES[fail_on]):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _take_results(
+    results: list[str], legs: list[Path], run: "CiRun", memory: FolderStore, problems: list[str]
+) -> "list[Segment]":
+    try:
+        found = take_results(results, legs, run, memory, time.time(), problems.append)
+    except SourceError as error:
+        problems.append(str(error))
+        found = []
+    if not found:
+        for problem in problems:
+            echo_note(f"warning: {problem}")
+        echo_note("interlock: no results: name JUnit files, or folders of other jobs with --legs")
+        raise typer.Exit(ExitCode.UNHEALTHY)
+    return found
+
+
+_GATES: dict[FailMode, FailOn] = {
+    FailMode.NEW: "new",
+    FailMode.ANY: "any",
+    FailMode.UNQUARANTINED: "unquarantined",
+    FailMode.NONE: "none",
+}
+
+
+def _find_excuses(settings: "HistorySettings", problems: list[str]) -> "Callable[[str, str], str]":
+    """Says why a test is quarantined in a job, if it is."""
+    today = parse_day("")
+    try:
+        quarantine = read_quarantine(Path(settings.quarantine))
+    except SourceError as error:
+        problems.append(f"nothing counts as quarantined: {error}")
+        quarantine = Quarantine()
+
+    def excuse(test: str, label: str) -> str:
+        entry = quarantine.find(test, today, label)
+        return f"{entry.reason}, {entry.owner}, until {entry.expires}" if entry else ""
+
+    return excuse
+
+
+def _make_links(run: "CiRun") -> Links:
+    server = os.environ.get("GITHUB_SERVER_URL" if run.provider == "github" else "CI_SERVER_URL")
+    if not server or not run.project:
+        return Links()
+    middle = "commit" if run.provider == "github" else "-/commit"
+    place = f"{server.rstrip('/')}/{run.project}/{middle}/".replace("{", "").replace("}", "")
+    return Links(commit=place + "{}")
+
+
+def _list_outputs(digest: Digest, out: Path, store_status: str) -> dict[str, str]:
+    new_causes = sum(each.word == "new" for each in digest.causes)
+    return {
+        "verdict": digest.verdict,
+        "new-causes": str(new_causes),
+        "new-failures": str(digest.count("new")),
+        "known": str(digest.count("still failing")),
+        "flaky": str(digest.count("flaky")),
+        "failed": str(len(digest.failures)),
+        "baseline": digest.baseline,
+        "report-path": str(out / "report" / "report.html") if digest.causes else "",
+        "summary-file": str(out / SUMMARY_FILE),
+        "comment-file": str(out / COMMENT_FILE),
+        "store-status": store_status,
+    }
+
+
+def _show(digest: Digest, publication: Publication, problems: list[str], *, json: bool) -> None:
+    for problem in problems:
+        echo_note(f"warning: {problem}")
+    if json:
+        fields = {name.replace("-", "_"): text for name, text in publication.outputs.items()}
+        rows = {"failures": digest.failures, "fixed": digest.fixed, "problems": problems}
+        missing = {"missing_shards": digest.missing_shards, "tests": digest.tests}
+        echo_history(fields | rows | missing)
+        return
+    # Names of tests are hostile: a line of ours may look like a command to the CI system.
+    guard = secrets.token_hex(16) if digest.run.provider == "github" else ""
+    if guard:
+        echo(f"::stop-commands::{guard}")
+    echo(format_headline(digest).replace("**", ""))
+    for each in digest.failures[:_SHOWN]:
+        echo(f"  {each.word}: {each.test} ({each.why})")
+    if len(digest.failures) > _SHOWN:
+        echo(f"  and {len(digest.failures) - _SHOWN:,} more in {publication.folder / SUMMARY_FILE}")
+    for cause in digest.causes:
+        if cause.word == "new" and cause.cause.suspects:
+            first = cause.cause.suspects[0]
+            echo(f"  suspect {first.commit[:10]} ({first.score:.2f}) {format_line(first.subject)}")
+    if guard:
+        echo(f"::{guard}::")
