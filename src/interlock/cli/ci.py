@@ -26,7 +26,6 @@ from interlock.cli.ingest import (
     identify,
     open_store,
     parse_day,
-    read_history_settings,
 )
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
@@ -42,7 +41,8 @@ from interlock.rca.ci.render import Links, format_headline, render_comment, rend
 from interlock.rca.ci.run import find_causes, open_memory, take_results
 from interlock.rca.history.memory import History
 from interlock.rca.history.quarantine import Quarantine, read_quarantine
-from interlock.rca.history.store import FolderStore
+from interlock.rca.history.settings import read_history_settings
+from interlock.rca.history.store import HistoryStore
 from interlock.rca.report.outline import build_outline
 from interlock.system.errors import SourceError
 from interlock.system.text import format_line
@@ -183,7 +183,7 @@ def ci(
 
 
 def _take_results(
-    results: list[str], legs: list[Path], run: "CiRun", memory: FolderStore, problems: list[str]
+    results: list[str], legs: list[Path], run: "CiRun", memory: HistoryStore, problems: list[str]
 ) -> "list[Segment]":
     try:
         found = take_results(results, legs, run, memory, time.time(), problems.append)

@@ -43,21 +43,28 @@ def add(
         str, typer.Option("--job", metavar="JOB", help="Only in this job and variant.")
     ] = "",
     on: Today = "",
+    json: Json = False,
 ) -> None:
     """Quarantine a test. It keeps running; its failures do not fail the build."""
     settings = read_history_settings()
     path, today = _find_file(settings), parse_day(on)
     entry = quarantine.make_entry(test, owner, reason, today, days, settings, job)
     quarantine.add_entry(path, entry)
+    if json:
+        echo_json({"file": str(path), "entry": msgspec.to_builtins(entry)})
+        return
     echo(f"{entry.test} is quarantined until {entry.expires} by {entry.owner}; commit {path}")
 
 
 @quarantine_app.command("rm")
-def remove(test: Pattern) -> None:
+def remove(test: Pattern, json: Json = False) -> None:
     """End the quarantine of a test."""
     path = _find_file(read_history_settings())
     if not quarantine.remove_entries(path, test):
         raise UsageError(f"{test} is not in {path}; 'interlock quarantine list' shows what is")
+    if json:
+        echo_json({"file": str(path), "removed": test})
+        return
     echo(f"{test} is no longer quarantined; commit {path}")
 
 

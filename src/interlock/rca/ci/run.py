@@ -16,7 +16,7 @@ from interlock.rca.history.identity import CiRun
 from interlock.rca.history.ingest import ingest_results, read_results
 from interlock.rca.history.segment import Segment, make_segment
 from interlock.rca.history.settings import HistorySettings
-from interlock.rca.history.store import FolderStore, merge_stores
+from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
 from interlock.rca.last_green import resolve_last_green
 from interlock.rca.records import Findings
 from interlock.system.errors import InterlockError, StoreError
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 @contextmanager
-def open_memory(store: FolderStore, warn: Say) -> Iterator[FolderStore]:
+def open_memory(store: HistoryStore, warn: Say) -> Iterator[HistoryStore]:
     """The store, if it can be read; else an empty one for the time being."""
     try:
         store.list_segments()
@@ -43,7 +43,7 @@ def take_results(
     results: Sequence[str],
     legs: Iterable[Path],
     run: CiRun,
-    store: FolderStore,
+    store: HistoryStore,
     now: float,
     warn: Say,
 ) -> list[Segment]:
@@ -99,7 +99,7 @@ def find_causes(
     *,
     repos: Sequence[str],
     last_green: Sequence[str],
-    store: FolderStore,
+    store: HistoryStore,
     settings: HistorySettings,
     environ: Mapping[str, str],
     note: Say,
