@@ -139,6 +139,20 @@ def test_a_segment_that_is_cut_or_changed_is_refused_and_never_misread(data: st.
             read_segment(broken, "it")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"at": float("nan")}, {"at": float("inf")}, {"at": -1.0}, {"attempt": 0}, {"scope": "mine"}],
+)
+def test_a_forged_segment_with_impossible_values_is_refused(changes: dict[str, Any]) -> None:
+    run = msgspec.structs.replace(RUN, **changes)
+    raw = write_segment(Upload(run, {"t": "P"}).to_segment(), "0" * 32, {})
+    with pytest.raises(SourceError, match=r"^it (?:holds|is damaged)"):
+        read_segment(raw, "it")
+    forged = msgspec.structs.replace(Upload(RUN, {"t": "P"}).to_segment(), bits=b"\x09")
+    with pytest.raises(SourceError, match="status that cannot be"):
+        read_segment(write_segment(forged, "0" * 32, {}), "it")
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_counts(tmp_path: Path) -> None:
     uploads = [
         Upload(msgspec.structs.replace(RUN, run=str(n), commit=f"{n}" * 40, at=n * DAY), {"t": "P"})

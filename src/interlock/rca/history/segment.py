@@ -214,10 +214,21 @@ def write_segment(segment: Segment, table: str, names: Mapping[str, int]) -> byt
 
 
 def read_segment(raw: bytes, name: str) -> PackedSegment:
+    """A segment from its file. Whoever can write a job's artifact can write a frame: what no job
+    could have reported is refused."""
     try:
-        return _decode_segment(read_frame(raw, b"S", name))
+        found = _decode_segment(read_frame(raw, b"S", name))
     except msgspec.MsgspecError as error:
         raise SourceError(f"{name} is damaged: {error}") from None
+    is_sound = 0 <= found.run.at < _LATEST and found.run.attempt >= 1
+    if not is_sound or found.bits.translate(None, _KNOWN_BITS):
+        raise SourceError(f"{name} holds a time, an attempt or a status that cannot be")
+    return found
+
+
+_LATEST: Final = 32_503_680_000.0
+"""The year 3000; also refuses what is no number."""
+_KNOWN_BITS: Final = bytes(range(1, 8))
 
 
 _STEPS: Final = 10
