@@ -97,3 +97,15 @@ def test_without_a_memory_it_is_said(shop: Shop) -> None:
     said = shop.world.say("analyze", "out", *words)
     assert "of 2 failing tests, 0 tests compared with the last pass of its own" in said.err
     assert "2 without any" in said.err
+
+
+def test_results_of_an_older_commit_are_recognised(shop: Shop) -> None:
+    world = shop.world
+    report = (world.folder / "out" / "r.xml").read_text()
+    shop.change("shop/cart.py", "def total():\n    return 4\n", "Mend it", adds="", waits="")
+    world.write("out/r.xml", report)
+    words = ("--repo", "shop=.", "--last-green", "auto", "--review", "auto", "--each")
+    result = world.say("analyze", "out", *words, "--json")
+    assert f"taken for results of {shop.commits[4][:12]}, where these tests fail" in result.err
+    cases = {case["test_name"]: case for case in result.json["findings"]["cases"]}
+    assert cases["adds"]["suspects"][0]["commit"] == shop.commits[2]

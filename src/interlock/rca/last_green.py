@@ -13,6 +13,7 @@ from interlock.rca.history.ranges import RangeFinder
 from interlock.rca.history.settings import HistorySettings
 from interlock.rca.history.store import HistoryStore
 from interlock.rca.records import Failure, Repo, TestRange
+from interlock.rca.sources.git.open import resolve_revision
 from interlock.rca.sources.read import SourceLaunch
 from interlock.system.git import READ, Git, read_safe_folders
 from interlock.system.text import plural
@@ -42,6 +43,8 @@ def resolve_last_green(
     ranges: dict[str, dict[str, TestRange]] = {}
     for repo in wanted:
         run = _find_run(repo, commits, memory, settings, environ)
+        if run.provider == "local" and not commits:
+            run = _find_remembered_run(repo, run, failures, memory, note)
         finder = RangeFinder(memory, run, Path(repo.path), may_deepen=run.provider != "local")
         found = find_test_ranges(finder, failures)
         for text in finder.notes:
@@ -77,15 +80,34 @@ def _find_run(
     folder = Path(repo.path)
     flags = {}
     git = Git(folder, READ, safe=read_safe_folders())
-    for commit in commits:
-        full = git.try_line("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
-        if full:
-            flags["commit"] = full
-            break
+    full = next(filter(None, (resolve_revision(git, commit) for commit in commits)), "")
+    if full:
+        flags["commit"] = full
     branch = settings.default_branch
     run = identify_run(environ, flags, folder=folder, default_branch=branch).run
     if run.project not in memory.projects and len(memory.projects) == 1:
         run = msgspec.structs.replace(run, project=memory.projects[0])
+    return run
+
+
+def _find_remembered_run(
+    repo: Repo,
+    run: CiRun,
+    failures: list[Failure],
+    memory: History,
+    note: Callable[[str], None],
+) -> CiRun:
+    """Nobody says which commit these results are of. If the tests do not fail on the commit that is
+    checked out, as far as is remembered, it is the newest commit on which all of them do."""
+    tests = {name_failed_test(failure) for failure in failures}
+    if tests & set(memory.list_failing(run)):
+        return run
+    git = Git(Path(repo.path), READ, safe=read_safe_folders())
+    for column in memory.list_columns_with(run.project, tests):
+        commit = next(filter(None, (resolve_revision(git, each) for each in column.commits)), "")
+        if commit:
+            note(f"note: {repo.name}: taken for results of {commit[:12]}, where these tests fail")
+            return msgspec.structs.replace(run, commit=commit, tree=column.source)
     return run
 
 

@@ -184,6 +184,20 @@ class History:
                     found.update(test for test, row in rows if row[number] & FAIL)
         return sorted(found)
 
+    def list_columns_with(self, project: str, tests: Iterable[str]) -> list[Column]:
+        """The sources of the default branch on which all of these tests failed, newest first."""
+        wanted = list(tests)
+        found: list[Column] = []
+        for lane in self.list_lanes(project):
+            rows = [self.read_row(lane, test) for test in wanted]
+            if wanted and all(rows):
+                found += [
+                    column
+                    for number, column in enumerate(self.list_columns(lane))
+                    if all(row and row[number] & FAIL for row in rows)
+                ]
+        return sorted(found, key=lambda column: -column.at)
+
     def count_statuses(self, lane: Lane, column: Column) -> dict[str, int]:
         """How many tests passed, failed, did both and were skipped on one source."""
         index = self.index.load_lane(lane)

@@ -20,6 +20,7 @@ from interlock.rca.history.memory import History
 from interlock.rca.history.segment import FAIL, PASS
 from interlock.rca.history.verdicts import judge
 from interlock.rca.records import TestRange, unite_ranges
+from interlock.rca.sources.git.open import resolve_revision
 from interlock.system.errors import SourceError
 from interlock.system.git import READ, USER_TREE, Git, read_safe_folders
 from interlock.system.text import plural
@@ -318,8 +319,10 @@ class RangeFinder:
         run = self._run
         tip = self.chain[0]
         if run.scope in ("pull-request", "queue"):
-            for word in filter(None, (run.base, f"origin/{run.target}", run.target)):
-                base = self._git.try_line("merge-base", word, tip) if run.target or run.base else ""
+            names = (f"refs/remotes/origin/{run.target}", f"refs/heads/{run.target}")
+            for word in (run.base, *(names if run.target else ())):
+                known = resolve_revision(self._git, word) if word else ""
+                base = self._git.try_line("merge-base", known, tip) if known else ""
                 if base and base != tip:
                     return TestRange(
                         kind="merge-base",
