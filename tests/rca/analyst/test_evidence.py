@@ -217,3 +217,11 @@ def test_an_excerpt_keeps_the_error_and_cuts_long_lines() -> None:
 def test_giant_and_binary_lines() -> None:
     lines = ["ERROR " + "x" * 1_000_000, "\0\ufffd" * 100_000]
     assert len(choose_evidence(lines)[0].text) == 4_000
+
+
+def test_lines_that_say_nothing_are_looked_at_once_and_hide_nothing() -> None:
+    chatter = [f"copied {number} sheets to shelf {number}" for number in range(1_000)]
+    trouble = ["ERROR: the lid is broken", "  hinge 3 of 4", *chatter[:1]]
+    assert chosen([*chatter, *trouble, *chatter, "exit status 1"]) == [1_001, 1_002]
+    counts = [f"lids shut, failures: {number}" for number in (0, 0, 2)]
+    assert chosen([*chatter, *counts, *chatter[:9]]) == [1_003]

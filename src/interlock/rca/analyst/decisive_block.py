@@ -24,7 +24,12 @@ from interlock.rca.analyst.line_kinds import (
 )
 from interlock.rca.analyst.masking import mask_line
 from interlock.rca.sources.job_log import JobReader, Statement, Weight, is_annotation
-from interlock.system.test_output.counts import strip_clock, strip_console
+from interlock.system.test_output.counts import (
+    MOST_SHAPES,
+    compute_shape,
+    strip_clock,
+    strip_console,
+)
 from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
 from interlock.system.text import strip_colours
 
@@ -68,6 +73,11 @@ _FAILED_COUNT = re.compile(
     r"(?i)\b(?:failures|failed|errors)\W{1,3}[1-9]"
     r"|(?<!\S)[1-9]\d* (?:\w+ )?(?:failed|failures?|failing|errors?)\b"
 )
+_HEEDED = re.compile(
+    r"(?i)pass|fail|error|\bok\b|\u2713|\u2714|\u221a|ignoring"
+    rf"|^(?:{_STEP.pattern})|^(?:={{3,}} |\w[\w ]+:$)"
+)
+"""Words and beginnings after which a line with other numbers may mean something else."""
 _LISTING = re.compile(r"\s*\d*\s*[|\u2502](?:\s|$)")
 """A line of source beside its number."""
 _BEGINNING = re.compile(r"\S+")
@@ -138,6 +148,8 @@ class BlockChooser:
         self._unsettled: list[_Block] = []
         """Blocks since the last result of a test."""
         self._number = 0
+        self._idle_shapes: dict[bytes, tuple[LineKind, str]] = {}
+        """Lines, whatever their numbers, that neither complain nor say how anything went."""
         self._before, self._section = "", ""
         self._pending: BlockLine | None = None
 
@@ -145,6 +157,10 @@ class BlockChooser:
         """The next line of the log."""
         self._number += 1
         statement = self._job.add_line(raw)
+        shape = compute_shape(raw)
+        if self._open is None and shape in self._idle_shapes:
+            self._pass_idle(raw, *self._idle_shapes[shape])
+            return
         text = strip_console(raw)
         bare = strip_clock(strip_colours(raw)).rstrip()
         if _STEP.match(bare):
@@ -172,7 +188,21 @@ class BlockChooser:
             self._begin(line, text, beginning).is_timed = bool(_TIMED_LOG.match(bare))
         else:
             self._open = None
+            if statement is None and not self._pending:
+                self._learn_idle(shape, bare, line.kind, beginning)
         self._remember(line)
+
+    def _pass_idle(self, raw: str, kind: LineKind, beginning: str) -> None:
+        self._begun[beginning] += 1
+        self._before, self._pending = "", None
+        self._remember(BlockLine(self._number, raw, kind))
+
+    def _learn_idle(self, shape: bytes, bare: str, kind: LineKind, beginning: str) -> None:
+        if _HEEDED.search(bare):
+            return
+        if len(self._idle_shapes) >= MOST_SHAPES:
+            self._idle_shapes.clear()
+        self._idle_shapes[shape] = kind, beginning
 
     def finish(self) -> list[ScoredLine]:
         """The chosen lines in their order; of a log that complains of nothing, the last ones."""
