@@ -134,6 +134,8 @@ def test_bad_input_is_answered_in_words(plain: World, monkeypatch: pytest.Monkey
         True,
     )
     hand_in(world, 2, ".", "--project", "shop/web")
+    result = world.say("history", "top", "--branch", "topic", "--project", "shop/web")
+    assert "nothing is remembered there; there is: the default branch" in result.err
     result = world.say("history", "top")
     assert "several projects are remembered ((no name), shop/web)" in result.err
     assert world.say("history", "top", "--project", "(no name)").code == 0

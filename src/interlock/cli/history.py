@@ -21,6 +21,7 @@ from interlock.cli.ingest import (
 )
 from interlock.cli.output import Json, echo, echo_note, echo_table
 from interlock.rca.history.identity import refuse_claim
+from interlock.rca.history.memory import list_scopes
 from interlock.rca.history.quarantine import read_quarantine
 from interlock.rca.history.settings import read_history_settings
 from interlock.rca.history.store import FolderStore, merge_stores
@@ -67,7 +68,12 @@ def _choose_lanes(
     memory: "History", project: str, scope: ScopeName, branch: str, label: str | None
 ) -> "list[Lane]":
     chosen = cast("Scope", "branch" if branch else str(scope))
-    return memory.list_lanes(choose_project(memory, project), chosen, branch, label)
+    name = choose_project(memory, project)
+    lanes = memory.list_lanes(name, chosen, branch, label)
+    if not lanes and memory.projects:
+        known = ", ".join(list_scopes(memory.index.list_lanes()))
+        echo_note(f"note: nothing is remembered there; there is: {known} (--branch, --scope)")
+    return lanes
 
 
 @history_app.command("top")

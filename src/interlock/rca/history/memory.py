@@ -273,5 +273,6 @@ def _unite(one: bytes, other: bytes) -> bytes:
 
 def list_scopes(lanes: Sequence[Lane]) -> list[str]:
     """The lines of development that lanes belong to, in words."""
-    found = {f"branch {lane.branch}" if lane.branch else str(lane.scope) for lane in lanes}
-    return sorted(found)
+    names: dict[str, str] = {"default": "the default branch", "queue": "the merge queue"}
+    names["pull-request"] = "pull requests"
+    return sorted({names.get(lane.scope) or f"branch {lane.branch}" for lane in lanes})
