@@ -99,11 +99,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repo(msgspec.Struct, frozen=True, kw_only=True):
-    """A git repository that may hold the cause. Its purpose is what tells repositories apart."""
+    """A git repository that may hold the cause. Its purpose tells people and agents what it is."""
 
     name: str
     path: str = ""
     purpose: str = ""
+    role: str = ""
+    """product, tests, infrastructure or mixed; told by its files where nobody says so."""
     branch: str = ""
     url: str = ""
     """Where it can be browsed: commit links are made from it."""

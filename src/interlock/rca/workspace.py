@@ -9,11 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
+import msgspec
+
 from interlock.rca.config import RcaConfig
-from interlock.rca.records import Checkout, Evidence, Launch, TestRange
+from interlock.rca.records import Checkout, Evidence, Launch, Repo, TestRange
 from interlock.rca.sources.git.evidence import check_evidence
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
+from interlock.rca.sources.git.roles import guess_role
 
 _COMMIT_WORDS = ("commit", "sha", "revision", "rev", "hash")
 
@@ -28,8 +31,15 @@ class CheckoutSet:
 
     @cached_property
     def repositories(self) -> dict[str, Repository]:
+        return {repo.name: self._open(repo) for repo in self._config.repos}
+
+    def _open(self, repo: Repo) -> Repository:
+        """The repository, with the role that its files tell where nobody declared one."""
         cache = Path(self._config.cache) if self._config.cache else None
-        return {repo.name: Repository(repo, cache=cache) for repo in self._config.repos}
+        found = Repository(repo, cache=cache)
+        if not repo.role and found.is_readable:
+            found.repo = msgspec.structs.replace(repo, role=guess_role(found.list_files().paths))
+        return found
 
     def list_problems(self) -> list[str]:
         """What could not be read, or not whole: a sentence each."""

@@ -10,44 +10,35 @@ from interlock.rca.analyst.repo_choice import (
     choose_by_changes,
     choose_by_purpose,
     choose_by_stack,
-    classify_repo,
     find_missing_files,
     judge_by_lead,
     judge_by_location,
+    list_uses,
     rank_repos,
 )
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.history import ChangedFile, Commit
 
-
-def repo(name: str, purpose: str = "") -> Repo:
-    return Repo(name=name, purpose=purpose)
-
-
-BOAT, TESTS = repo("boat", "what floats"), repo("boat-tests", "acceptance tests of the boat")
+BOAT = Repo(name="boat", purpose="what floats, and tests of it", role="product")
+TESTS = Repo(name="boat-tests", purpose="acceptance", role="tests")
 HULL = StackLocation("hull/keel.py", 12, "weigh", False)
 CHECK = StackLocation("tests/test_keel.py", 3, "test_weigh", True)
 
 
 @pytest.mark.parametrize(
-    ("name", "purpose", "use"),
+    ("role", "uses"),
     [
-        ("boat", "", "product"),
-        ("boat", "what floats", "product"),
-        ("boat-tests", "", "automation"),
-        ("boat_e2e", "", "automation"),
-        ("boat", "QA of the yard", "automation"),
-        ("attested", "", "product"),
-        ("latest", "the latest boat", "product"),
-        ("yard-deploy", "", "infra"),
-        ("boat", "Helm charts", "infra"),
-        ("boat-tests", "the product itself", "product"),
-        ("", "", "product"),
+        ("", ("product",)),
+        ("product", ("product",)),
+        ("tests", ("automation",)),
+        ("infrastructure", ("infra",)),
+        ("mixed", ("product", "automation")),
     ],
 )
-def test_a_repository_is_for_what_its_user_says(name: str, purpose: str, use: str) -> None:
-    assert classify_repo(repo(name, purpose)) == use
+def test_a_repository_is_for_what_its_role_says(role: str, uses: tuple[str, ...]) -> None:
+    purpose = "the product and its tests, deployed by CI"
+    assert list_uses(Repo(name="e2e-tests", purpose=purpose, role=role)) == uses
 
 
 def test_a_stack_leads_to_the_repository_that_holds_its_places() -> None:
@@ -81,7 +72,7 @@ def test_where_no_stack_leads_the_purpose_does() -> None:
     assert choose_by_purpose(TESTS, "product") is None
     found = choose_by_purpose(BOAT, "product")
     assert found is not None
-    assert found.why == "it is for: what floats"
+    assert found.why == "it is for: what floats, and tests of it"
 
 
 def test_changes_speak_for_a_repository() -> None:

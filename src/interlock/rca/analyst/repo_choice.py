@@ -1,8 +1,4 @@
-"""Which repositories a failure points at, by its stack, its changes and what they are for.
-
-A repository's purpose is the user's own words; only words for tests and for environments are known
-here. Everything else is product.
-"""
+"""Which repositories a failure points at, by its stack, its changes and what they are for."""
 
 import re
 from collections.abc import Sequence
@@ -13,15 +9,10 @@ from interlock.rca.analyst.names import detect_language
 from interlock.rca.analyst.stack import StackLocation, extract_message
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure, Repo
+from interlock.rca.sources.git.roles import INFRASTRUCTURE, MIXED, TESTS
 from interlock.system.file_kinds import is_document
 from interlock.system.file_kinds import is_test as is_test_file
 
-_TESTS = re.compile(r"\b(?:tests?|testing|qa|e2e|automation|acceptance|specs?)\b", re.IGNORECASE)
-_SETTINGS = re.compile(
-    r"\b(?:config\w*|deploy\w*|infra\w*|environments?|ci|cd|pipelines?|helm|ansible|terraform"
-    r"|manifests?|provision\w*|ops|cluster)\b",
-    re.IGNORECASE,
-)
 _MISSING = re.compile(
     r"(?:[Nn]o such file or directory|cannot find the (?:file|path) specified)\W{1,4}"
     r"(?:open |stat )?['\"]?((?:/|[A-Z]:[\\/])[^'\"\n:*?]{3,300})"
@@ -36,12 +27,16 @@ _FITTING = 1.0
 _UNFITTING = 0.35
 
 
-def classify_repo(repo: Repo) -> str:
-    """What a repository is for: `automation`, `infra` or `product`."""
-    purpose = repo.purpose or repo.name.replace("-", " ").replace("_", " ")
-    if _TESTS.search(purpose):
-        return "automation"
-    return "infra" if _SETTINGS.search(purpose) else "product"
+_USES = {
+    TESTS: ("automation",),
+    INFRASTRUCTURE: ("infra",),
+    MIXED: ("product", "automation"),
+}
+
+
+def list_uses(repo: Repo) -> tuple[str, ...]:
+    """The kinds of faults that a repository may hold: one without a role is a product."""
+    return _USES.get(repo.role, ("product",))
 
 
 def judge_by_location(
@@ -52,7 +47,7 @@ def judge_by_location(
     if innermost is None or kind.category not in ("product", "automation", "unknown"):
         return kind
     repo, spot = innermost
-    if classify_repo(repo) == "automation" and not is_failed_check(failure):
+    if repo.role == TESTS and not is_failed_check(failure):
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     return kind
@@ -113,7 +108,7 @@ def choose_by_stack(
 
 def choose_by_purpose(repo: Repo, category: str) -> RepoCandidate | None:
     """A repository that is for what failed, where no stack leads anywhere else."""
-    if classify_repo(repo) != category:
+    if category not in list_uses(repo):
         return None
     return RepoCandidate(repo=repo.name, score=0.3, why=f"it is for: {repo.purpose or repo.name}")
 
@@ -144,4 +139,4 @@ def rank_repos(places: Sequence[RepoCandidate | None]) -> list[RepoCandidate]:
 def _weigh_purpose(repo: Repo, category: str) -> float:
     if category not in ("product", "automation", "infra"):
         return _FITTING
-    return _FITTING if classify_repo(repo) == category else _UNFITTING
+    return _FITTING if category in list_uses(repo) else _UNFITTING

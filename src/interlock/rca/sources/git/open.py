@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from interlock.rca.records import Repo
+from interlock.rca.sources.git.roles import ROLES
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.git import Git, read_safe_folders
 from interlock.system.yaml_text import read_yaml
@@ -234,7 +235,7 @@ _MOST_BYTES = 1_000_000
 _MOST_TEXT = 2_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*|[\w.-]+@[\w.-]+\.[\w.-]+:.*")
-_KEYS = ("name", "path", "purpose", "branch", "url")
+_KEYS = ("name", "path", "purpose", "role", "branch", "url")
 _FORM = "NAME=PATH or NAME=PATH:PURPOSE, or the path of a folder that is there"
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
@@ -348,11 +349,21 @@ def _read_repo(table: Any, origin: str, folder: Path) -> Repo:
         raise SourceError(
             f"{origin}: the name {texts['name'][:100]!r} must be letters, digits and . _ + - only"
         )
+    texts["role"] = _check_role(texts, origin)
     if not texts["path"] and not texts["url"]:
         raise SourceError(f"{origin}: {texts['name']} has no path; give the folder of its clone")
     if texts["path"]:
         texts["path"] = str(folder / _expand_home(texts["path"]))
     return Repo(**texts)
+
+
+def _check_role(texts: Mapping[str, str], origin: str) -> str:
+    """The declared role; a purpose of one word may be it."""
+    role = texts["role"] or (texts["purpose"] if texts["purpose"] in ROLES else "")
+    if role and role not in ROLES:
+        known = ", ".join(ROLES)
+        raise SourceError(f"{origin}: the role {role[:100]!r} is not known; known are: {known}")
+    return role
 
 
 def _expand_home(path: str) -> Path:

@@ -1,0 +1,41 @@
+"""What a repository is for: declared by its user in one word, else told by its files.
+
+Never by words inside a sentence: "the product and its tests" says nothing about either.
+"""
+
+import re
+from collections.abc import Iterable
+
+from interlock.system.file_kinds import find_kind, find_language
+
+PRODUCT, TESTS, INFRASTRUCTURE, MIXED = "product", "tests", "infrastructure", "mixed"
+ROLES = (PRODUCT, TESTS, INFRASTRUCTURE, MIXED)
+_NEARLY_ALL = 0.85
+"""Share of tests among the code from which on a repository holds nothing else: the rest is what
+tests are made of."""
+_MOSTLY = 0.6
+"""Share of files for builds and deployments from which on that is what a repository is for. A
+product has some, too."""
+_HARDLY_ANY = 0.05
+_DEPLOYMENT = re.compile(
+    r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.tekton|charts?|helm|ansible|playbooks?|roles"
+    r"|terraform|kustomize|k8s|kubernetes|manifests|deploy(?:ments?)?|environments?|pipelines?)/"
+    r"|(?:^|/)(?:Dockerfile[^/]*|docker-compose[^/]*|Jenkinsfile[^/]*|Chart\.yaml|Vagrantfile"
+    r"|kustomization\.ya?ml|\.gitlab-ci\.yml|azure-pipelines\.ya?ml|bitbucket-pipelines\.yml)$"
+    r"|\.(?:tf|tfvars|hcl|nomad|bicep)$"
+)
+
+
+def guess_role(paths: Iterable[str]) -> str:
+    """The role that the files of a repository speak for; empty if there is no code in it."""
+    files = [path for path in paths if find_kind(path) in ("test", "source")]
+    deployed = sum(bool(_DEPLOYMENT.search(path)) for path in files)
+    code = [path for path in files if find_language(path) not in ("", "data", "shell")]
+    if files and deployed >= _MOSTLY * len(files):
+        return INFRASTRUCTURE
+    if not code:
+        return ""
+    share = sum(find_kind(path) == "test" for path in code) / len(code)
+    if share >= _NEARLY_ALL:
+        return TESTS
+    return MIXED if share >= _HARDLY_ANY else PRODUCT
