@@ -215,11 +215,13 @@ class History:
         self, packed: PackedSegment, column: Column, wanted: set[str]
     ) -> Iterator[TestResult]:
         known = self.store.read_names(packed.table)
-        tests = packed.list_tests(known) if known is not None else []
+        if known is None:
+            return
         failures = {each.test: each for each in packed.failures}
         attempt = name_attempt(packed.run)
-        for at, test in enumerate(tests):
-            if test in wanted:
+        for test in sorted(wanted):
+            at = packed.find_test(known, test)
+            if at is not None:
                 kept = failures.get(test) or FailedTest(test, "P" if packed.bits[at] & 1 else "S")
                 yield TestResult(
                     run=attempt,

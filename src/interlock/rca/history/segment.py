@@ -11,8 +11,10 @@ import hashlib
 import math
 import struct
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
+from operator import ge
 from typing import Final, Literal
 
 import msgspec
@@ -91,6 +93,14 @@ class PackedSegment(msgspec.Struct, frozen=True, array_like=True):
         if len(marks) != count or {total} != {len(self.bits), len(self.durations)}:
             raise SourceError(f"the results {self.id} do not fit their table of names")
         return marks
+
+    def find_test(self, names: Sequence[str], test: str) -> int | None:
+        """Where one test stands among its bits; None if it is not there. The names are sorted."""
+        marks = self.read_marks(len(names))
+        place = bisect_left(names, test)
+        if place < len(names) and names[place] == test:
+            return marks.count(1, 0, place) if marks[place] else None
+        return marks.count(1) + self.added.index(test) if test in self.added else None
 
     def list_tests(self, names: Sequence[str]) -> list[str]:
         """Its tests in the order of its bits; SourceError if the table is not the one it needs."""
@@ -180,9 +190,12 @@ def write_names(names: Sequence[str]) -> tuple[str, bytes]:
 
 def read_names(raw: bytes, name: str) -> list[str]:
     try:
-        return _decode_names(read_frame(raw, b"N", name))
+        found = _decode_names(read_frame(raw, b"N", name))
     except msgspec.MsgspecError as error:
         raise SourceError(f"{name} is damaged: {error}") from None
+    if any(map(ge, found, islice(found, 1, None))):
+        raise SourceError(f"{name} is damaged: its names are not in order, or not each once")
+    return found
 
 
 def write_segment(segment: Segment, table: str, names: Mapping[str, int]) -> bytes:
