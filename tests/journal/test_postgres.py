@@ -1,20 +1,30 @@
 """What is PostgreSQL's own: refusals in words that help, no password in any of them."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
-from tests.world.postgres_server import administer, locate, make_database, run_server
+from tests.world.pooler import run_pooler
+from tests.world.postgres_server import Server, administer, locate, make_database, run_server
 from tests.world.suite_database import Inquiry, failed, investigated, launched, triaged
 from tests.world.world import World
 
 from interlock.journal.address import PostgresAddress, beside, identify, parse_address
 from interlock.journal.connection import raw_connection
-from interlock.journal.database import HEAD, has_database, open_reader, open_writer
+from interlock.journal.database import (
+    HEAD,
+    describe_server,
+    has_database,
+    open_reader,
+    open_writer,
+)
 from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import own_run
 from interlock.journal.postgres import server_connection
+from interlock.journal.runs import find_run
 from interlock.system.errors import NoDatabaseError, StoreError, UsageError
 
 SECRET = "hunter2%40x"
@@ -149,25 +159,80 @@ def test_an_analysis_learns_on_postgresql(tmp_path: Path, postgres: PostgresAddr
     assert inquiry.faults() == []
 
 
-def test_a_server_that_is_killed_loses_nothing_and_the_run_goes_on(tmp_path: Path) -> None:
-    with run_server({}) as server:  # with fsync, as in earnest
-        address = PostgresAddress(server.url, tmp_path)
-        world = World(tmp_path, db=address)
-        world.begin(*(f"C{number}" for number in range(6)))
-        killed: list[int] = []
+def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresAddress) -> None:
+    parts = urlsplit(postgres.url)
+    named = parse_qs(parts.query)
+    socket = Path(named["host"][0]) / f".s.PGSQL.{named['port'][0]}"
+    with run_pooler(socket) as port:
+        url = f"postgresql://postgres@127.0.0.1:{port}{parts.path}?sslmode=disable"
+        world = World(tmp_path, db=PostgresAddress(url, tmp_path))
+        world.begin(*(f"C{number}" for number in range(20)))
+        assert world.work(places=3) == "done"
+        with open_writer(world.address) as connection:
+            assert server_connection(connection).is_pooled
+            for _ in range(9):
+                find_run(connection, 1)
+            raw = raw_connection(connection)
+            assert raw.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
+        assert "pooler" in [each.name for each in describe_server(world.address)]
+    assert World(tmp_path, db=postgres).faults() == []
 
-        def kill(_loop: object) -> None:
-            if not killed:
-                killed.append(1)
-                server.stop(signal.SIGQUIT)
 
-        crew = '"*": {write: {answer: {words: 5}, delay: 1s}, judge: {answer: {mark: 4}}}'
-        with pytest.raises(StoreError) as caught:
-            world.work(crew, at_rest=[kill], inbox=True)
-        assert "'interlock resume'; nothing is lost" in str(caught.value)
-        server.start({})
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute("update owners set lease_until = 0")  # or wait for its end
-        assert world.work(crew, inbox=True) == "waiting"
-        assert world.faults() == []
-        assert world.rows("select count(*), count(distinct case_no) from journal") == [(12, 6)]
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One of our own, to be killed; with fsync, as in earnest."""
+    with run_server({}) as made:
+        yield made
+
+
+def test_a_server_that_is_killed_loses_nothing_and_the_run_goes_on(
+    tmp_path: Path, server: Server
+) -> None:
+    address = PostgresAddress(server.url, tmp_path)
+    world = World(tmp_path, db=address)
+    world.begin(*(f"C{number}" for number in range(6)))
+    killed: list[int] = []
+
+    def kill(_loop: object) -> None:
+        if not killed:
+            killed.append(1)
+            server.stop(signal.SIGQUIT)
+
+    crew = '"*": {write: {answer: {words: 5}, delay: 1s}, judge: {answer: {mark: 4}}}'
+    with pytest.raises(StoreError) as caught:
+        world.work(crew, at_rest=[kill], inbox=True)
+    assert "'interlock resume'; nothing is lost" in str(caught.value)
+    server.start({})
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("update owners set lease_until = 0")  # or wait for its end
+    assert world.work(crew, inbox=True) == "waiting"
+    assert world.faults() == []
+    assert world.rows("select count(*), count(distinct case_no) from journal") == [(12, 6)]
+
+
+def test_tls_is_verified_and_passwords_are_never_told(tmp_path: Path, server: Server) -> None:
+    certificate = server.require_tls("hunter2")
+    folder = tmp_path / ".interlock"
+
+    def locate_work(password: str, **options: str) -> PostgresAddress:
+        given = {"hostaddr": "127.0.0.1", "sslmode": "verify-full", "sslrootcert": certificate}
+        query = "&".join(f"{name}={value}" for name, value in (given | options).items())
+        host = f"localhost:{server.port}"
+        return PostgresAddress(f"postgresql://ann:{password}@{host}/work?{query}", folder)
+
+    world = World(tmp_path, db=locate_work("hunter2"))
+    world.begin("A")
+    assert world.work() == "done"
+    checks = {each.name: each for each in describe_server(world.address)}
+    assert "tls" not in checks
+    assert checks["durable"].ok
+    wrong = refused(locate_work("hunter3"))
+    assert "the server does not let this user in: check the user, its password" in wrong
+    assert "hunter3" not in wrong
+    # The certificate is for localhost, and nobody else vouches for it.
+    other = locate_work("hunter2").url.replace("@localhost", "@elsewhere.example")
+    assert "its certificate cannot be trusted" in refused(PostgresAddress(other, folder))
+    system = locate_work("hunter2", sslrootcert="/nowhere.pem")
+    assert "its certificate cannot be trusted" in refused(system)
+    plain = locate_work("hunter2", sslmode="disable")
+    assert "the server does not let this user in" in refused(plain)

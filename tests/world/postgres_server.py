@@ -84,6 +84,31 @@ class Server:
             self._unprivileged(*map(str, words)), check=True, capture_output=True, cwd="/"
         )
 
+    def require_tls(self, password: str) -> Path:
+        """Over TCP, let only those in who encrypt and know the password of `ann`."""
+        key, certificate = self.folder / "key.pem", self.folder / "certificate.pem"
+        options = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+        names = ("-addext", "subjectAltName=DNS:localhost")
+        words = ("openssl", *options.split(), *names, "-keyout", str(key), "-out", str(certificate))
+        subprocess.run(words, check=True, capture_output=True)
+        if self._nobody is not None:
+            os.chown(key, self._nobody.pw_uid, self._nobody.pw_gid)
+        (self.data / "pg_hba.conf").write_text(
+            "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n"
+        )
+        with (self.data / "postgresql.conf").open("a") as settings:
+            settings.write(f"ssl = on\nssl_key_file = '{key}'\nssl_cert_file = '{certificate}'\n")
+        self.restart()
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("create role ann login password {}").format(password))
+            connection.execute("create database work owner ann")
+        return certificate
+
+    def restart(self) -> None:
+        """With fsync, as in earnest."""
+        self.stop()
+        self.start({})
+
     @property
     def data(self) -> Path:
         return self.folder / "data"
