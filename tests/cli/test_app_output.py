@@ -27,61 +27,66 @@ Options:
   --help                Show this message and exit.
 
 Main jobs:
-  demo        See Interlock at work, in seconds.
-  init        Set up a project.
-  ci          Report the results of a CI run: ingest, analyse, publish.
-  analyze     Find the causes of failing tests.
-  deliver     Carry out a plan: written, reviewed, audited, proven, merged.
-  epic        Epics: long work over many sessions.
-  calibrate   Measure an agent against failures whose causes are known.
+  demo         See Interlock at work, in seconds.
+  init         Set up a project.
+  ci           Report the results of a CI run: ingest, analyse, publish.
+  analyze      Find the causes of failing tests.
+  deliver      Carry out a plan: written, reviewed, audited, proven, merged.
+  epic         Epics: long work over many sessions.
+  calibrate    Measure an agent against failures whose causes are known.
 
 Runs:
-  run         Run cases through a circuit.
-  resume      Continue a run.
-  stop        Ask the running process to stop.
-  runs        List all runs in the database.
-  status      Show the state of a run, and which cases need attention.
-  logs        Print the journal: every decision and refused answer, in order.
-  explain     Explain a case.
-  replay      Decide a recorded run again with other thresholds.
+  run          Run cases through a circuit.
+  resume       Continue a run.
+  stop         Ask the running process to stop.
+  runs         List all runs in the database.
+  status       Show the state of a run, and which cases need attention.
+  logs         Print the journal: every decision and refused answer, in order.
+  explain      Explain a case.
+  replay       Decide a recorded run again with other thresholds.
 
 People:
-  inbox       List the questions that wait for a human, in all runs.
-  answer      Answer a question.
-  cursor      Write the prompt of a case's next step, and print its path.
-  save        Save the answer to a case's open step.
-  hitl        Human answers on issues: how comments are read.
+  inbox        List the questions that wait for a human, in all runs.
+  answer       Answer a question.
+  cursor       Write the prompt of a case's next step, and print its path.
+  save         Save the answer to a case's open step.
+  hitl         Human answers on issues: how comments are read.
 
 Results:
-  report      Write the report of a suite again.
-  causes      List the known root causes of all suites.
-  cause       Show or set the status of a root cause.
-  push        Send reviewed results to ReportPortal.
-  plan        Plans of tasks: check and show them.
-  tune        Try other thresholds on recorded calibrations.
+  report       Write the report of a suite again.
+  causes       List the known root causes of all suites.
+  cause        Show or set the status of a root cause.
+  push         Send reviewed results to ReportPortal.
+  plan         Plans of tasks: check and show them.
+  tune         Try other thresholds on recorded calibrations.
 
 Test history:
-  ingest      Remember the results of a CI job, passed ones too.
-  history     What is remembered: flaky, broken, failing since, last pass.
-  quarantine  Tests whose failures do not count for a while.
-  last-green  Between which commits each failing test broke.
+  ingest       Remember the results of a CI job, passed ones too.
+  history      What is remembered: flaky, broken, failing since, last pass.
+  quarantine   Tests whose failures do not count for a while.
+  last-green   Between which commits each failing test broke.
 
 Circuits:
-  circuit     Circuits: list, show, draw and verify them.
-  simulate    Walk a circuit with random legal answers.
+  circuit      Circuits: list, show, draw and verify them.
+  simulate     Walk a circuit with random legal answers.
 
 Agents:
-  agents      List agent CLIs: installed or not, version known or not.
-  mcp         Let an agent pull its work.
-  serve       Serve over HTTP: agents pull their work with MCP at /mcp.
-  respond     Answer signals that wait in files, with any command.
-  emit        Send a line signal.
+  agents       List agent CLIs: installed or not, version known or not.
+  mcp          Let an agent pull its work.
+  serve        Serve over HTTP: agents pull their work with MCP at /mcp.
+  respond      Answer signals that wait in files, with any command.
+  emit         Send a line signal.
+
+Many machines:
+  coordinator  Work on runs that nobody works on, until stopped.
+  init-db      Make the database, or bring it up to date.
+  db           The database: move it.
 
 Checks:
-  doctor      Check the machine and the database.
-  lint        Check prompts and transcripts.
-  conform     Test a watcher against the file protocol.
-  analyst     The built-in analyst's parts: JSONL in, JSONL out.
+  doctor       Check the machine and the database.
+  lint         Check prompts and transcripts.
+  conform      Test a watcher against the file protocol.
+  analyst      The built-in analyst's parts: JSONL in, JSONL out.
 """
 
 

@@ -165,7 +165,8 @@ def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresA
     socket = Path(named["host"][0]) / f".s.PGSQL.{named['port'][0]}"
     with run_pooler(socket) as port:
         url = f"postgresql://postgres@127.0.0.1:{port}{parts.path}?sslmode=disable"
-        world = World(tmp_path, db=PostgresAddress(url, tmp_path))
+        pooled = PostgresAddress(url, tmp_path)
+        world = World(tmp_path, db=pooled)
         world.begin(*(f"C{number}" for number in range(20)))
         assert world.work(places=3) == "done"
         with open_writer(world.address) as connection:
@@ -174,7 +175,7 @@ def test_behind_a_pooler_nothing_is_prepared(tmp_path: Path, postgres: PostgresA
                 find_run(connection, 1)
             raw = raw_connection(connection)
             assert raw.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
-        assert "pooler" in [each.name for each in describe_server(world.address)]
+        assert "pooler" in [each.name for each in describe_server(pooled)]
     assert World(tmp_path, db=postgres).faults() == []
 
 
@@ -220,10 +221,11 @@ def test_tls_is_verified_and_passwords_are_never_told(tmp_path: Path, server: Se
         host = f"localhost:{server.port}"
         return PostgresAddress(f"postgresql://ann:{password}@{host}/work?{query}", folder)
 
-    world = World(tmp_path, db=locate_work("hunter2"))
+    address = locate_work("hunter2")
+    world = World(tmp_path, db=address)
     world.begin("A")
     assert world.work() == "done"
-    checks = {each.name: each for each in describe_server(world.address)}
+    checks = {each.name: each for each in describe_server(address)}
     assert "tls" not in checks
     assert checks["durable"].ok
     wrong = refused(locate_work("hunter3"))

@@ -50,6 +50,7 @@ class Coordinator:
         self._most_runs = most_runs
         self._works: dict[int, RunWork] = {}
         self._left_alone: dict[int, float] = {}
+        self._taken = 0
         self._awake = threading.Event()
         self._stopping = threading.Event()
 
@@ -58,8 +59,9 @@ class Coordinator:
         self._stopping.set()
         self._awake.set()
 
-    def run(self) -> None:
-        """Work until `stop` is called. A server that cannot be reached is waited for."""
+    def run(self) -> int:
+        """Work until `stop` is called; how many runs were taken. A server that cannot be reached is
+        waited for."""
         problem = ""
         with self._listen():
             while not self._stopping.is_set():
@@ -78,6 +80,7 @@ class Coordinator:
         for work in self._works.values():
             work.join()
         self._collect()
+        return self._taken
 
     def _claim_runs(self) -> None:
         """Take what is due, as long as there is room."""
@@ -98,6 +101,7 @@ class Coordinator:
 
     def _begin(self, claimed: Ownership) -> None:
         run_id = claimed.run_id
+        self._taken += 1
         self._report(f"run {run_id}: taken, epoch {claimed.epoch}")
         self._works[run_id] = RunWork(
             self._address,

@@ -19,6 +19,7 @@ def coordinator(
         int, typer.Option("--runs", min=1, max=64, help="Runs to work on at the same time.")
     ] = 4,
     db: Db = None,
+    json: Json = False,
 ) -> None:
     """Work on runs that nobody works on, until stopped. SIGTERM hands all of them over at once.
 
@@ -33,8 +34,10 @@ def coordinator(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: made.stop())
     echo_note(f"coordinator {name} is ready for runs of {project.db}")
-    made.run()
+    taken = made.run()
     echo_note(f"coordinator {name} has stopped")
+    if json:
+        echo_json({"name": name, "db": str(project.db), "taken": taken})
 
 
 @app.command("init-db")
