@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test soak e2e check bench docs lock clean
+.PHONY: demo test soak e2e check bench eval docs lock clean
 
 $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -34,6 +34,9 @@ e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skip
 
 bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md
 	PYTHON=$(PYTHON) $(BIN)/python -m bench
+
+eval: $(READY)  ## measure the analyst on worlds whose culprits are known; rewrites docs/analyst-eval.md
+	$(BIN)/python -m bench.evaluate
 
 docs: $(READY)  ## rewrite the generated pages
 	$(BIN)/python -m docs.generate
