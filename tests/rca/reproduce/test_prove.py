@@ -10,6 +10,10 @@ import pytest
 from tests.cli.world import CliResult, World, until
 from tests.world.git_repo import GitRepo
 
+from interlock.rca.config import RcaConfig
+from interlock.rca.history.names import name_failed_test
+from interlock.rca.records import Failure, TestRange
+from interlock.rca.reproduce.prove import choose_range
 from interlock.system.files import exists
 
 REPORT = """<testsuite name="shop" tests="1" failures="1">
@@ -191,3 +195,15 @@ def test_a_command_that_cannot_be_right_is_refused_at_once(
     said = Shop(tmp_path, ["good", "bad"]).analyze(command=command)
     assert said.code == 2
     assert error in said.err
+
+
+def test_a_test_with_a_history_of_its_own_is_searched_in_its_own_range() -> None:
+    failure = Failure(id="1", test_name="test_total", class_name="shop")
+    own = TestRange(kind="last-pass", reason="", good="g", bad="b")
+    config = RcaConfig(
+        last_green={"": "auto", "other": "v1"},
+        ranges={"shop": {name_failed_test(failure): own}},
+    )
+    assert choose_range(config, "shop", failure) == ("g", "b")
+    assert choose_range(config, "shop", Failure(id="2", test_name="x")) == ("", "")
+    assert choose_range(config, "other", failure) == ("v1", "")

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.rca.config import RcaConfig
+from interlock.rca.config import AUTO, RcaConfig
+from interlock.rca.history.names import name_failed_test
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.reproductions import (
     build_run_key,
@@ -214,10 +215,13 @@ class _Prover:
         command: ReproduceCommand,
         suspects: Sequence[Suspect],
     ) -> Reproduction:
-        launch = self._find_launch(case)
-        bad = repository.resolve_or_tip(self._workspace.find_tested(repository.name, launch))
-        good = self._workspace.find_last_green(repository.name)
-        graph = read_graph(repository, repository.resolve_revision(good), bad)
+        tested = self._workspace.find_tested(repository.name, self._find_launch(case))
+        good, bad = choose_range(self._config, repository.name, self.failures[case.case_id])
+        graph = read_graph(
+            repository,
+            repository.resolve_revision(good),
+            repository.resolve_revision(bad) or repository.resolve_or_tip(tested),
+        )
         ranked = [each.commit for each in suspects if each.repo == repository.name]
         try:
             with open_scratch_tree(self._folder, repository) as tree:
@@ -380,6 +384,16 @@ def _keep_first_tails(runs: Iterable[CommandRun]) -> Iterable[CommandRun]:
     for run in runs:
         yield msgspec.structs.replace(run, tail="") if run.commit in seen else run
         seen.add(run.commit)
+
+
+def choose_range(config: RcaConfig, repo: str, failure: Failure) -> tuple[str, str]:
+    """Where a test last passed and where it fails: as the history of its own results tells, else
+    the last green revision; empty where nothing is known."""
+    own = config.ranges.get(repo, {}).get(name_failed_test(failure)) if config.ranges else None
+    if own is not None and own.is_accusing:
+        return own.good, own.bad
+    green = config.last_green.get(repo) or config.last_green.get("", "")
+    return ("" if green == AUTO else green), ""
 
 
 def read_graph(repository: Repository, good: str, bad: str) -> CommitGraph:
