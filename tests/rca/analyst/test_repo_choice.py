@@ -86,6 +86,9 @@ def test_changes_speak_for_a_repository() -> None:
         paths=("hull/keel.py",),
     )
     assert choose_by_changes(BOAT, [], "product") is None
+    bare = choose_by_changes(BOAT, [CulpritLead("boat", commit, 0.3, (), "hull/keel.py")], "")
+    assert bare is not None
+    assert bare.why == 'aaaaaaaaaaaa "Move ballast"'
 
 
 def test_of_each_repository_the_best_is_kept() -> None:

@@ -120,7 +120,8 @@ def choose_by_changes(
     if not found:
         return None
     best = found[0]
-    why = f'{best.commit.hash[:12]} "{best.commit.subject}": {best.why[0]}'
+    reason = f": {best.why[0]}" if best.why else ""
+    why = f'{best.commit.hash[:12]} "{best.commit.subject}"{reason}'
     paths = tuple(dict.fromkeys(lead.path for lead in found[:5]))
     return RepoCandidate(
         repo=repo.name, score=best.score * _weigh_purpose(repo, category), why=why, paths=paths
