@@ -16,6 +16,7 @@ FEATURES = ("calibrate", "change", "delivery", "epic", "rca")
 LOADED = """
 import json, sys
 {code}
+assert not any("psycopg" in name for name in sys.modules), "a SQLite file needs no PostgreSQL"
 print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] == "interlock")))
 """
 SCRIPT = """
@@ -59,6 +60,7 @@ def test_a_plain_run_loads_no_feature(code: str, tmp_path: Path) -> None:
     (tmp_path / "crew.yaml").write_text(SCRIPT)
     names = loaded(code, tmp_path)
     assert "interlock.runtime.loop" in names
+    assert "interlock.journal.postgres" not in names
     assert [name for name in names if name.split(".")[1:2] and name.split(".")[1] in FEATURES] == []
 
 

@@ -11,13 +11,15 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, create_engine, inspect
+from tests.world.postgres_schema import SCRIPT, build_script
 from tests.world.sample_circuit import PAPER
 from tests.world.suite_database import Inquiry, failed, launched
 from tests.world.world import World
 
 import interlock.journal
 from interlock.journal import schema as kernel
-from interlock.journal.connection import transaction
+from interlock.journal.address import PostgresAddress
+from interlock.journal.connection import raw_connection, transaction
 from interlock.journal.database import HEAD, open_writer
 from interlock.journal.journal import BlobWriter
 from interlock.journal.runs import NewCase, insert_cases
@@ -86,6 +88,16 @@ def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
         assert compare_metadata(MigrationContext.configure(migrated), DECLARED) == []
         assert compare_metadata(MigrationContext.configure(new), DECLARED) == []
     engine.dispose()
+
+
+def test_a_new_postgresql_database_has_what_the_code_declares(postgres: PostgresAddress) -> None:
+    assert SCRIPT.read_text(encoding="utf-8") == build_script()
+    with open_writer(postgres) as connection:
+        assert compare_metadata(MigrationContext.configure(connection), DECLARED) == []
+        found = raw_connection(connection).execute(
+            "select indexname::text from pg_indexes where indexdef like '% WHERE %' order by 1"
+        )
+        assert {"cases_not_closed", "one_open_rca_per_case"} <= {name for (name,) in found}
 
 
 def old_database(path: Path) -> None:

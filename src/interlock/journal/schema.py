@@ -181,7 +181,6 @@ owners = Table(
     Column("command", Text, nullable=False),
     Column("since", Float, nullable=False),
     Column("lease_until", Float, nullable=False),
-    postgresql_with={"fillfactor": "70"},
 )
 """Who works on a run, or did last. Each time a run is taken its epoch rises; what is written under
 an older one is refused. Times are the database's own. `owner` is null once a run is given back."""

@@ -110,9 +110,7 @@ rcas = Table(
         " and resolved_at <= archived_at and verified_at <= archived_at",
         name="rca_times",
     ),
-    Index(
-        "one_open_rca_per_case", "case_no", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN
-    ),
+    Index("one_open_rca_per_case", "case_no", unique=True, sqlite_where=_OPEN),
 )
 
 symptom_rca = Table(
@@ -254,7 +252,7 @@ rca_cases = Table(
     CheckConstraint("status != 'reviewed' or decision != ''", name="rca_case_reviewed"),
     Index("cases_of_symptom", "symptom_id", "rca_id"),
     Index("cases_of_rca", "rca_id", "status"),
-    Index("cases_not_closed", "launch_id", sqlite_where=_NOT_CLOSED, postgresql_where=_NOT_CLOSED),
+    Index("cases_not_closed", "launch_id", sqlite_where=_NOT_CLOSED),
 )
 
 triages = Table(
@@ -304,7 +302,5 @@ analyst_models = Table(
     Column("examples", Text, nullable=False),
     Column("made_at", Float, nullable=False),
     CheckConstraint("status in ('active', 'retired', 'refused')", name="model_status"),
-    Index(
-        "one_active_model", "status", unique=True, sqlite_where=_ACTIVE, postgresql_where=_ACTIVE
-    ),
+    Index("one_active_model", "status", unique=True, sqlite_where=_ACTIVE),
 )
