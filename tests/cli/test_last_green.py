@@ -73,7 +73,7 @@ def test_each_test_is_compared_with_its_own_last_pass(shop: Shop) -> None:
     words = ("--repo", "shop=.", "--last-green", "auto", "--review", "auto", "--each")
     said = world.say("analyze", "out", *words, "--json")
     assert (
-        "of 2 failing tests, 1 test compared with the last pass of its own, 1 unsteady" in said.err
+        "of 2 failing tests, 1 compared with the last pass of the same test, 1 unsteady" in said.err
     )
     cases = {case["test_name"]: case for case in said.json["findings"]["cases"]}
     adds, waits = cases["adds"], cases["waits"]
@@ -95,7 +95,7 @@ def test_a_family_takes_the_range_of_its_steady_tests(shop: Shop) -> None:
 def test_without_a_memory_it_is_said(shop: Shop) -> None:
     words = ("--repo", "shop=.", "--last-green", "auto", "--store", "lost")
     said = shop.world.say("analyze", "out", *words)
-    assert "of 2 failing tests, 0 tests compared with the last pass of its own" in said.err
+    assert "of 2 failing tests, 0 compared with the last pass of the same test" in said.err
     assert "2 without any" in said.err
 
 

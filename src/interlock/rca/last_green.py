@@ -115,7 +115,7 @@ def _describe_ranges(repo: str, found: Mapping[str, TestRange]) -> str:
     own = sum(each.kind == "last-pass" for each in found.values())
     unsteady = sum(each.kind == "unsteady" for each in found.values())
     none = sum(each.kind == "none" for each in found.values())
-    words = [f"{plural(own, 'test')} compared with the last pass of its own"]
+    words = [f"{own} compared with the last pass of the same test"]
     words += [f"{unsteady} unsteady"] if unsteady else []
     words += [f"{len(found) - own - unsteady - none} by a weaker comparison"]
     words += [f"{none} without any"] if none else []
