@@ -274,6 +274,19 @@ def _plan_flake(world: _Builder) -> Plan:
     return [world.innocent()], message, False, "flake"
 
 
+def _plan_build(world: _Builder) -> Plan:
+    """The tests pass, and packaging fails: a console log is all there is."""
+    write = {"Makefile": "package:\n\ttar -cf dist.tar build/bundle\n"}
+    log = (
+        "9 passed in 0.31s\n"
+        "tar -cf dist.tar build/bundle\n"
+        "tar: build/bundle: Cannot stat: No such file or directory\n"
+        "make: *** [Makefile:2: package] Error 2\n"
+    )
+    return [world.commit("Pack the bundle", write, id="culprit")], log, False, "product"
+
+
+BUILD = "build after green"
 PLANS: dict[str, Callable[[_Builder], Plan]] = {
     "plain bug": _plan_plain,
     "assertion only": _plan_assertion,
@@ -284,6 +297,7 @@ PLANS: dict[str, Callable[[_Builder], Plan]] = {
     "beside a sweep": _plan_sweeping,
     "environment": _plan_infra,
     "flake": _plan_flake,
+    BUILD: _plan_build,
 }
 
 
@@ -301,9 +315,11 @@ def build_world(folder: Path, language: Language, kind: str, seed: int) -> EvalW
     module = world.module(world.subject)
     stack = language.stack(module, test, world.verb, "inside" if inside else "")
     text = message or stack.split("\n")[0 if language.name == "Java" else -1]
-    report = folder / "report.xml"
+    report = folder / ("console.log" if kind == BUILD else "report.xml")
     report.write_text(
-        f'<testsuite name="app" tests="9" failures="1"><testcase file="{test}" '
+        message
+        if kind == BUILD
+        else f'<testsuite name="app" tests="9" failures="1"><testcase file="{test}" '
         f'classname="{Path(test).stem}" name="{world.verb}_{world.subject}">'
         f"<failure message={quoteattr(text)}>{message or stack}</failure></testcase></testsuite>\n",
         encoding="utf-8",

@@ -64,7 +64,13 @@ def analyze_world(world: EvalWorld, folder: Path) -> EvalResult:
     finally:
         sys.argv = before[0]
         os.chdir(before[1])
-    case: dict[str, Any] = json.loads(out.getvalue())["findings"]["cases"][0]
+    document: dict[str, Any] = json.loads(out.getvalue() or "{}")
+    if "findings" not in document:
+        print(f"{world.language}, {world.kind}: {document.get('error')}", file=sys.stderr)
+    cases: list[dict[str, Any]] = document.get("findings", {}).get("cases", [])
+    if not cases:
+        return EvalResult(world=world, suspects=(), score=0.0, category="none")
+    case = cases[0]
     return EvalResult(
         world=world,
         suspects=tuple(each["commit"] for each in case["suspects"]),
