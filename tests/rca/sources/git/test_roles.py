@@ -2,7 +2,9 @@
 
 import pytest
 
+from interlock.rca.sources.git.open import parse_repo, read_repo_tables
 from interlock.rca.sources.git.roles import guess_role
+from interlock.system.errors import SourceError
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,17 @@ from interlock.rca.sources.git.roles import guess_role
 )
 def test_a_role_is_told_by_files(paths: list[str], role: str) -> None:
     assert guess_role(paths) == role
+
+
+def test_a_role_is_declared_in_a_table_or_as_a_purpose_of_one_word() -> None:
+    table = {"name": "shop", "path": "/shop", "purpose": "the product and its tests"}
+    (old,), (new,) = read_repo_tables([table]), read_repo_tables([{**table, "role": "mixed"}])
+    assert (old.role, new.role) == ("", "mixed")
+    assert (parse_repo("shop=/shop:tests").role, parse_repo("shop=/shop:the tests").role) == (
+        "tests",
+        "",
+    )
+    with pytest.raises(
+        SourceError, match="the role 'test' is not known; known are: product, tests"
+    ):
+        read_repo_tables([{**table, "role": "test"}])
