@@ -26,6 +26,8 @@ POLL = 1.0
 """Seconds between looks for runs, give or take a third: coordinators do not look in step."""
 _LEFT_ALONE = 30.0
 """Seconds for which a run is left to others that could not be begun here."""
+_LEFT_BRIEFLY = 3.0
+"""The same where the database failed, which is nobody's fault here."""
 _LISTEN_SECONDS = 5.0
 
 Report = Callable[[str], None]
@@ -67,6 +69,8 @@ class Coordinator:
             while not self._stopping.is_set():
                 try:
                     self._claim_runs()
+                    if problem:
+                        self._report("the database is back")
                     problem = ""
                 except StoreError as error:
                     if not problem:
@@ -123,7 +127,10 @@ class Coordinator:
                 self._report_result(work.result())
             except StaleEpochError as error:
                 self._report(f"run {run_id}: {error}")
-            except (InterlockError, *ERRORS) as error:
+            except (StoreError, *ERRORS) as error:
+                self._left_alone[run_id] = time.monotonic() + _LEFT_BRIEFLY
+                self._report(f"run {run_id}: broken off: {error}")
+            except InterlockError as error:
                 self._left_alone[run_id] = time.monotonic() + _LEFT_ALONE
                 self._report(f"run {run_id}: left to others: {error}")
 
