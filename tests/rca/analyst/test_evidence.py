@@ -223,5 +223,5 @@ def test_lines_that_say_nothing_are_looked_at_once_and_hide_nothing() -> None:
     chatter = [f"copied {number} sheets to shelf {number}" for number in range(1_000)]
     trouble = ["ERROR: the lid is broken", "  hinge 3 of 4", *chatter[:1]]
     assert chosen([*chatter, *trouble, *chatter, "exit status 1"]) == [1_001, 1_002]
-    counts = [f"lids shut, failures: {number}" for number in (0, 0, 2)]
+    counts = [f"lids shut, failures: {number}, errors: 0" for number in (0, 0, 2)]
     assert chosen([*chatter, *counts, *chatter[:9]]) == [1_003]

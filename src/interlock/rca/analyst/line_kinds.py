@@ -99,6 +99,9 @@ _HARMLESS = re.compile(
     r"|\b(?:on|continue-on|ignore|if)[-_ ]?(?:error|failure)s?\b|-werror|--fail|\bok$|^ok\s|\bxfail"
     r"|error[-_]?prone|^\s*[\w.-]+:\s*(?:true|false)$"
 )
+_SOME_FAILED = re.compile(
+    r"\b(?:errors|failed|failures)\s*[:=]\s*[1-9]|\b[1-9]\d* (?:errors?|failures?|failed)\b"
+)
 _CHATTER = re.compile(
     r"\s*(?:Download(?:ing|ed)?\b|Progress\b|Receiving objects|Resolving |Unpacking|Preparing"
     r"|Setting up|Get:\d|Collecting |Requirement already|Installing |Fetching |Selecting "
@@ -120,11 +123,16 @@ def classify_line(line: str) -> LineKind:
     if _HEADLINE.match(_strip_level(text)):
         return LineKind.HEADLINE
     low = text.lower()
-    if level in _HARMLESS_LEVELS or (any(map(low.__contains__, _GOOD)) and _HARMLESS.search(low)):
+    if level in _HARMLESS_LEVELS or (any(map(low.__contains__, _GOOD)) and _is_harmless(low)):
         return LineKind.QUIET
     if _FRAME.match(text):
         return LineKind.FRAME
     return _classify_complaint(text, low)
+
+
+def _is_harmless(low: str) -> bool:
+    """Whether nothing failed, by its counts or words; one count of nothing excuses no other."""
+    return bool(_HARMLESS.search(low)) and not _SOME_FAILED.search(low)
 
 
 def _classify_complaint(text: str, low: str) -> LineKind:
