@@ -2,7 +2,8 @@
 
 Writes a year and more of nights of a large project (50,000 tests, a few dozen failures and flips,
 tests added and renamed every week), then measures in processes of their own: taking one more
-night in, the first question (the index is made) and every later one. Prints one JSON object.
+night in, the first question (the index is made) and every later one, and the whole report of a CI
+run (`interlock ci`: 200 failures of 40 kinds). Prints one JSON object.
 """
 
 import json
@@ -23,6 +24,10 @@ NIGHTS = 400
 DAY = 86_400.0
 START = 1_760_000_000.0
 _STATUS = {1: "P", 2: "F", 3: "FP"}
+_FAILURE = (
+    '<failure message="part {0} refused the order" type="shop.OrderError">shop.OrderError: '
+    "part {0} refused the order\n\tat shop.Part{0}.place(Part{0}.java:31)</failure>"
+)
 
 
 def name_tests(week: int) -> list[str]:
@@ -78,11 +83,22 @@ def write_report(path: Path, night: int) -> None:
                 file.write(f'{"</testsuite>" * bool(open_class)}<testsuite name="{class_name}">\n')
                 open_class = class_name
             took = f"{chance.lognormvariate(-3, 1.5):.3f}"
-            inside = '<failure message="no" type="E">at a.B.c(B.java:3)</failure>' * (at in red)
+            inside = _FAILURE.format(at % 40) * (at in red)
             file.write(f'<testcase classname="{class_name}" name="{name}" time="{took}">')
             file.write(f"{inside}</testcase>\n")
         file.write("</testsuite>")
         file.write("</testsuites>")
+
+
+def write_repository(folder: Path, commits: int = 50) -> None:
+    """Something for the analyst to search: each commit changes some of the parts."""
+    git = ("git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-C", str(folder))
+    subprocess.run((*git, "init", "-q"), check=True)
+    for number in range(commits):
+        for part in range(number % 7, 40, 7):
+            (folder / f"Part{part}.java").write_text(f"class Part{part} {{ int v = {number}; }}\n")
+        subprocess.run((*git, "add", "--", "*.java"), check=True)
+        subprocess.run((*git, "commit", "-qm", f"Change parts, {number}"), check=True)
 
 
 def run_verb(folder: Path, *words: str) -> dict[str, float]:
@@ -113,6 +129,9 @@ def measure(folder: Path, nights: int = NIGHTS) -> dict[str, object]:
         (run_verb(folder, "history", "top", *flags) for _ in range(5)), key=lambda x: x["seconds"]
     )
     one = run_verb(folder, "history", "test", name_tests(nights // 7)[777], *flags)
+    write_repository(folder)
+    report_it = ("ci", "night.xml", "--run", "newer", "--db", "journal.db", "--out", "report")
+    ci = run_verb(folder, *report_it, *commit, *flags)
     late = sorted(sizes[7:])
     return {
         "results": TESTS * nights,
@@ -124,6 +143,7 @@ def measure(folder: Path, nights: int = NIGHTS) -> dict[str, object]:
         "top_first": first,
         "top": tops[2],
         "test": one,
+        "ci": ci,
     }
 
 

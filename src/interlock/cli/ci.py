@@ -34,6 +34,7 @@ from interlock.rca.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
     Publication,
+    defuse,
     find_annotations,
     publish,
 )
@@ -83,6 +84,14 @@ def ci(
     legs: Annotated[
         list[Path] | None,
         typer.Option("--legs", metavar="DIR", help="What another job ingested; repeatable."),
+    ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--evidence",
+            metavar="RESULTS",
+            help="Reports that other jobs ingested: only for causes, not counted; repeatable.",
+        ),
     ] = None,
     expect_shards: Annotated[
         int, typer.Option("--expect-shards", metavar="N", min=0, help="So many jobs must report.")
@@ -139,14 +148,14 @@ def ci(
         segments = _take_results(results or [], legs or [], who, memory, problems)
         findings = find_causes(
             open_project(db),
-            results or [],
+            [*(results or []), *(evidence or [])],
             f"ci {who.label or who.project or 'run'}",
             repos=repo or ["."],
             last_green=last_green or ["auto"],
             store=memory,
             settings=settings,
             environ=os.environ,
-            note=echo_note,
+            note=lambda text: echo_note(defuse(text)),
             warn=problems.append,
         )
         digest = build_digest(
@@ -157,6 +166,8 @@ def ci(
             excuse=_find_excuses(settings, problems),
             expected_shards=expect_shards,
         )
+    if digest.failures and not results and not evidence:
+        problems.append("no causes: name the reports of the other jobs with --evidence")
     links = _make_links(who)
     publication = Publication(
         digest=digest,
@@ -192,7 +203,7 @@ def _take_results(
         found = []
     if not found:
         for problem in problems:
-            echo_note(f"warning: {problem}")
+            echo_note(f"warning: {defuse(problem)}")
         echo_note("interlock: no results: name JUnit files, or folders of other jobs with --legs")
         raise typer.Exit(ExitCode.UNHEALTHY)
     return found
@@ -250,7 +261,7 @@ def _list_outputs(digest: Digest, out: Path, store_status: str) -> dict[str, str
 
 def _show(digest: Digest, publication: Publication, problems: list[str], *, json: bool) -> None:
     for problem in problems:
-        echo_note(f"warning: {problem}")
+        echo_note(f"warning: {defuse(problem)}")
     if json:
         fields = {name.replace("-", "_"): text for name, text in publication.outputs.items()}
         rows = {"failures": digest.failures, "fixed": digest.fixed, "problems": problems}
@@ -263,12 +274,13 @@ def _show(digest: Digest, publication: Publication, problems: list[str], *, json
         echo(f"::stop-commands::{guard}")
     echo(format_headline(digest).replace("**", ""))
     for each in digest.failures[:_SHOWN]:
-        echo(f"  {each.word}: {each.test} ({each.why})")
+        echo(defuse(f"  {each.word}: {each.test} ({each.why})"))
     if len(digest.failures) > _SHOWN:
         echo(f"  and {len(digest.failures) - _SHOWN:,} more in {publication.folder / SUMMARY_FILE}")
     for cause in digest.causes:
         if cause.word == "new" and cause.cause.suspects:
             first = cause.cause.suspects[0]
-            echo(f"  suspect {first.commit[:10]} ({first.score:.2f}) {format_line(first.subject)}")
+            subject = defuse(format_line(first.subject))
+            echo(f"  suspect {first.commit[:10]} ({first.score:.2f}) {subject}")
     if guard:
         echo(f"::{guard}::")

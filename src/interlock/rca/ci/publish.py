@@ -35,6 +35,7 @@ _GITLAB_TOKENS: Final = ("INTERLOCK_GITLAB_TOKEN", "GITLAB_TOKEN")
 _LARGEST: Final = 32 * 1024 * 1024
 _GITLAB_NOTE: Final = 1_000_000
 _ANNOTATE_S: Final = 60
+_COMMAND: Final = re.compile(r"##(?=\w*\[)")
 _PLACES: Final = (
     re.compile(r'File "(?P<path>[^"\n]{1,300})", line (?P<line>\d{1,7})'),
     re.compile(r"(?P<path>[\w./@+-]{1,300}\.\w{1,8}):(?P<line>\d{1,7})\b"),
@@ -337,11 +338,18 @@ def _ask_gitlab(client: HttpClient, method: str, path: str, what: str, body: Any
     return decode_json(raw) if raw else None
 
 
+def defuse(text: str) -> str:
+    """So that agents of Azure, and GitHub's in their old form, do not obey it: they look for
+    commands anywhere in a line, not only at its start."""
+    return _COMMAND.sub("# #", text)
+
+
 def _tell_azure(publication: Publication, say: Callable[[str], None]) -> None:
     for each in publication.annotations:
         kind = "error" if each.is_new else "warning"
         words = f"type={kind};sourcepath={_escape_azure(each.path)};linenumber={each.line}"
-        say(f"##vso[task.logissue {words}]{format_line(f'{each.title}: {each.text}', 500)}")
+        text = defuse(format_line(f"{each.title}: {each.text}", 500))
+        say(f"##vso[task.logissue {words}]{text}")
     say(f"##vso[task.uploadsummary]{(publication.folder / SUMMARY_FILE).resolve()}")
 
 

@@ -105,7 +105,10 @@ def find_causes(
     note: Say,
     warn: Say,
 ) -> Findings | None:
-    """What the built-in analyst makes of the failures; None if nothing failed or it could not."""
+    """What the built-in analyst makes of the failures; None if nothing failed or it could not, or
+    if there are no reports to read (other jobs hand on their results without them)."""
+    if not results:
+        return None
     try:
         intakes = analysis.read_launches(results, name, None, note)
         if not any(intake.failures for intake in intakes):
