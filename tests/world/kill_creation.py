@@ -49,6 +49,11 @@ def tables(path: Path) -> int:
         return int(raw_connection(connection).execute(query).fetchone()[0])
 
 
+def has_wal_header(path: Path) -> bool:
+    """Whether the file says of itself that its journal is a write-ahead log."""
+    return path.read_bytes()[18:20] == b"\x02\x02"
+
+
 def main(home: Path) -> None:
     life = Death()
     make(home / "whole.db", life)
@@ -61,6 +66,8 @@ def main(home: Path) -> None:
         if in_a_process_of_its_own(lambda: make(path, Death(moment))):  # noqa: B023
             wrong.append(f"{moment}: it did not die")
         absent += not path.exists()
+        if path.exists() and not has_wal_header(path):
+            wrong.append(f"{moment}: a rollback journal could come beside it")
         if path.exists() and tables(path) != whole:
             wrong.append(f"{moment}: {tables(path)} tables are there")
         make(path, Death())

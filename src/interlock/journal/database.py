@@ -227,6 +227,9 @@ def _create_file(path: Path) -> None:
     fresh.chmod(private_mode(path.parent))  # its log and index get the same rights
     with sqlite.connect(fresh, "rw") as connection:
         sqlite.run_script(connection, (_HERE / "schema.sql").read_text(encoding="utf-8"))
+        # Here, not once it is in place: a process killed in the middle of that change leaves a
+        # rollback journal, which a reader may not roll back (SQLITE_READONLY_ROLLBACK).
+        sqlite.make_durable(connection)
     rename_synced(fresh, path)
 
 
