@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cli.world import World, ended, until
 from tests.world.cli_agent import FakeCli, say
-from tests.world.streams import Claude
+from tests.world.streams import Claude, Cursor
 
 from interlock.agents.cli.profiles import PROFILE_NAMES
 
@@ -140,6 +140,25 @@ def test_a_run_with_an_agent_cli(world: World) -> None:
     assert world.say("status", "--json").json["spent"]["money"] == 0.25
     papers = world.folder / ".interlock" / "interlock.db.agents" / "1" / "1" / "work"
     assert json.loads((papers / "claude-1.json").read_text())["failure"] == ""
+
+
+def test_what_was_odd_about_an_agent_that_answered_is_explained(world: World) -> None:
+    """It asked for a permission, went on without one, and did not exit after its answer."""
+    asks = {"type": "interaction_query", "subtype": "request", "query_type": "shell"}
+    scene = [*say(Claude.init(), asks, Claude.text_event('{"n": 1}'), Cursor.result('{"n": 1}'))]
+    hired(world, [*scene, ("hang", 0)])
+    command = world.folder / "cli" / "agent"
+    clock = "clocks = {after_result = 0.2}"
+    world.write("interlock.toml", f'[agent.cursor]\ncommand = "{command}"\n{clock}\n')
+    result = world.type("run", "try.yaml", "--cases", "cases.jsonl", "--agent", "cursor")
+    assert result.code == 0, result
+    notes = [
+        line.strip() for line in world.say("explain", "C1").out.splitlines() if "note:" in line
+    ]
+    assert notes == [
+        "note: it asked for a permission: cursor asks for an approval",
+        "note: it did not exit after its result and was killed",
+    ]
 
 
 def test_an_agent_that_is_not_installed_stops_before_anything_begins(world: World) -> None:

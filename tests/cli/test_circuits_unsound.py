@@ -1,8 +1,16 @@
 """An unsound circuit is not run: its findings are shown instead, and nothing is left behind."""
 
+import re
+import shutil
+
 import pytest
 from tests.cli import triage
+from tests.cli.reds import KEY, junit
 from tests.cli.world import CliResult, World
+from tests.delivery.plan.test_check import GOLDEN
+from tests.world.git_repo import GitRepo
+
+from interlock.runtime.circuits import list_installed_circuits
 
 NO_TEMPLATE = """\
 circuit triage is not sound, so nothing was started:
@@ -24,6 +32,43 @@ def test_a_run_of_an_unsound_circuit_shows_the_findings(world: World) -> None:
     assert "'keept'" in unknown[0]
     assert lines[lines.index(unknown[0]) + 1].startswith("    fix: ")
     assert not world.db.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("circuit", "words"),
+    [
+        ("rca", ["run", "rca", "--cases", "cases.jsonl", "--agent", "exec:true"]),
+        ("rca", ["analyze", "red.xml"]),
+        ("rca", ["cursor", "--launch", "red.xml"]),
+        ("rca", ["simulate", "rca"]),
+        ("rca", ["calibrate", "--scenario", "network-daemon", "--agent", "basic"]),
+        ("delivery", ["deliver", "plan.md", "--agent", "exec:true"]),
+        ("delivery", ["deliver", "plan.md", "--agent", "exec:true", "--dry-run"]),
+        ("epic", ["epic", "run", "epic.md", "--agent", "exec:true"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_every_verb_refuses_an_unsound_circuit_of_the_project(
+    world: World, circuit: str, words: list[str]
+) -> None:
+    shipped = list_installed_circuits()[circuit]
+    own = shutil.copytree(
+        shipped.parent / "prompts", world.folder / "circuits" / circuit / "prompts"
+    ).parent
+    text, bad = re.subn(r"(?m)^    to: [A-Z]\w+$", "    to: NOWHERE", shipped.read_text(), count=1)
+    assert bad == 1
+    (own / "circuit.yaml").write_text(text)
+    world.cases("A")
+    world.write("red.xml", junit(KEY))
+    world.write("plan.md", GOLDEN)
+    world.write("epic.md", "# Epic 3: Boats\n\n## Story 3.1: Login\n")
+    GitRepo(world.folder).commit("one", {"a.txt": "one\n"})
+    result = world.say(*words)
+    assert (result.code, result.out) == (6, ""), result.err
+    assert f"circuit {circuit} is not sound, so nothing was started:\n" in result.err
+    assert "error circuit.unknown-name: " in result.err
+    assert "'NOWHERE'" in result.err
+    assert not world.db.exists() or world.say("runs", "--json").json["runs"] == []
 
 
 @pytest.mark.parametrize(

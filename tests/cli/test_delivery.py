@@ -135,6 +135,8 @@ def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path
     text = (tmp_path / "new" / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# Calculator: PAUSED\n")
     assert "| Unit Tests (native) | passed 1 test | passed 2 tests |" in text
+    by_plan = waiting.say("deliver", "report", "plan.md", "--json")
+    assert by_plan.json["files"] == waiting.say("deliver", "report", "1", "--json").json["files"]
     result = waiting.say("deliver", "report", "--html", str(tmp_path))
     assert (result.code, result.err) == (
         2,

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from tests.cli.world import World
+from tests.docs.commands import find_unprinted
 
 COMMANDS = [
     "analyze results/1184 --last-green build-1183",
@@ -33,6 +34,7 @@ def test_the_demo_finds_what_was_planted_and_can_be_shown_again(world: World) ->
     resumed = first.out.partition("$ interlock resume\n")[2]
     assert resumed.startswith("1184\n3 failures, 1 cause: 1 product bug (3 failures). It is new.")
     assert re.search(r"^floats +13 .* product 13/13 +#1 ", first.out, re.MULTILINE)
+    assert find_unprinted("README.md", first.out) == []
     killed = re.search(r"killed \(SIGKILL\) after (\d+) decisions", first.out)
     assert killed is not None
     assert int(killed[1]) >= 40

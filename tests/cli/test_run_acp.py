@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.world import CliResult, World, ended, until
+from tests.docs.commands import find_unprinted
 from tests.soak import again
 from tests.world.acp_agents import GOOD
 
@@ -60,8 +61,9 @@ def test_a_run_by_an_agent(world: World) -> None:
 def test_a_human_gives_leave_while_the_run_works(world: World, decision: str, option: str) -> None:
     process = world.start(*set_up(world, "asks"))
     until(lambda: world.db.exists() and "May it" in world.say("inbox").out, "a question")
-    shown = world.say("inbox").out.splitlines()[1]
-    assert shown.startswith("1.1  1    A     work  TIME  May it execute: make\\x1b[2J test ")
+    listed = world.say("inbox").out
+    assert "1.1  1    A     work  TIME  May it execute: make\\x1b[2J test " in listed
+    assert find_unprinted("docs/howto/drive-over-acp.md", listed.replace("\\x1b[2J", "")) == []
     (query,) = world.say("inbox", "--json").json["questions"]
     assert (query["options"], query["kind"]) == (["allow", "reject"], "permission")
     assert "\nanswers: allow, reject\n" in world.say("inbox", "1.1").out

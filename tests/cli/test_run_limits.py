@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.cli import triage
 from tests.cli.world import CliResult, World, ended, until
+from tests.docs.commands import find_unprinted
 
 LIMITED = '"*": {look: {limited: 2h, answer: {confidence: 1}}}\n'
 FINE = '"*": {look: {answer: {confidence: 1}, usage: {tokens: 10}}}\n'
@@ -85,6 +86,8 @@ def test_a_spent_budget_is_asked_for_answered_and_goes_on(world: World) -> None:
         "ID  RUN  CASE  STEP    SINCE                QUESTION\n"
         f"3   1    -     budget  TIME  {about}\n"
     )
+    plain = world.say("inbox").out.replace("role.scout.", "")
+    assert find_unprinted("docs/howto/run-overnight.md", plain) == []
     (asked,) = world.say("inbox", "--json").json["questions"]
     assert (asked["prompt"], asked["kind"], asked["answer_saved"]) == (about, "budget", False)
     assert world.say("answer", "3", "raise").err == (

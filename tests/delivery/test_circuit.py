@@ -105,6 +105,14 @@ def test_all_nineteen_signals_have_a_row() -> None:
     assert {row.name for row in list_signals("text") if row.roles} <= result
 
 
+def test_answers_that_cannot_be_used_are_events_of_the_seeds_names() -> None:
+    events = {rule.id: rule.tags["event"] for rule in CIRCUIT.rules if "event" in rule.tags}
+    assert events == {
+        "strike": "unknown_signal_recovery",
+        "three-strikes": "agent_signal_failure",
+    }
+
+
 def test_every_step_and_rule_says_why() -> None:
     text = read_yaml(FILE.read_text(encoding="utf-8"), "circuit.yaml").value
     assert [rule["id"] for rule in text["rules"] if not rule.get("why", "").endswith(".")] == []

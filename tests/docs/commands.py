@@ -16,6 +16,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FILE = re.compile(r"`([\w./-]+\.\w+)`[:.]?$")
 _COMMAND = re.compile(r"(?:interlock|asterisk) \S|.*; interlock ")
 _PATIENCE = 120.0
+_VARYING = (
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{10,40}\b"), "HASH"),
+    (re.compile(r"\d[\d.]*"), "N"),
+    (re.compile(r"\s+"), " "),
+)
+"""What differs from one run to the next, and what stands for it in a comparison."""
 
 
 class Block(NamedTuple):
@@ -51,6 +58,34 @@ def list_blocks(page: Path) -> Iterator[Block]:
             name = str(page.relative_to(ROOT))
             yield Block(name, line, language, token.content, named[1] if named else "")
             before = ""
+
+
+def list_outputs(page: Path) -> list[str]:
+    """What a page shows as printed: blocks after one of commands, and what `inbox` lists.
+
+    Other plain text between commands names its language (`text`)."""
+    found, after_commands = [], False
+    for block in list_blocks(page):
+        commands, plain = block.list_commands(), not block.language and not block.file
+        if plain and not commands and (after_commands or "  QUESTION\n" in block.text):
+            lines = block.text.splitlines(keepends=True)
+            found.append("".join(line for line in lines if not line.startswith("$ ")))
+        after_commands = bool(commands)
+    return found
+
+
+def find_unprinted(page: str, printed: str) -> list[str]:
+    """The lines a page shows that were not printed, whatever their times, numbers and hashes."""
+    shown = [line for text in list_outputs(ROOT / page) for line in text.splitlines()]
+    assert shown, f"{page} shows nothing"
+    found = {_normalize(line) for line in printed.splitlines()}
+    return [line for line in shown if _normalize(line) not in found]
+
+
+def _normalize(line: str) -> str:
+    for pattern, name in _VARYING:
+        line = pattern.sub(name, line)
+    return line.strip()
 
 
 class Typed(NamedTuple):

@@ -2,7 +2,8 @@
 
 No agent of a vendor is installed: stand-ins of their names fail at once. A command may end in any
 way but as a wrong one: exit code 2 says that it, or what it names, does not exist. The tutorial and
-the pages about Python have tests of their own, which also compare what is printed.
+the pages about Python have tests of their own, which also compare what is printed. What other pages
+show as printed is compared where something prints it.
 """
 
 import re
@@ -11,7 +12,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tests.docs.commands import PAGES, ROOT, Block, Shell, list_blocks
+from tests.docs.commands import (
+    PAGES,
+    ROOT,
+    Block,
+    Shell,
+    find_unprinted,
+    list_blocks,
+    list_outputs,
+)
 from tests.soak import again
 
 NOT_RUN = {
@@ -31,6 +40,13 @@ NOT_RUN = {
 QUICK = "write-a-plan.md"
 """The page that `make test` tries; `make soak` tries all."""
 OWN_TESTS = ("docs/tutorial.md", "docs/extend.md", "docs/reference/cli.md")
+COMPARED = {
+    "README.md": "tests/cli/test_demo.py",
+    "docs/howto/drive-over-acp.md": "tests/cli/test_run_acp.py",
+    "docs/howto/run-overnight.md": "tests/cli/test_run_limits.py",
+    "docs/protocols/checkpoint.md": "tests/docs/test_command_blocks.py",
+}
+"""The tests that compare what a page shows as printed, by page."""
 COMMANDS = [
     (page, [(block, each) for block in list_blocks(page) for each in block.list_commands()])
     for page in PAGES
@@ -107,6 +123,19 @@ def test_there_is_a_command_for_each_reason_not_to_run_one() -> None:
         each for page in PAGES for block in list_blocks(page) for each in block.list_commands()
     ]
     assert [part for part in NOT_RUN if not any(part in each for each in shown)] == []
+
+
+def test_everything_shown_as_printed_is_compared() -> None:
+    shown = {str(page.relative_to(ROOT)) for page in PAGES if list_outputs(page)}
+    assert shown - set(OWN_TESTS) == set(COMPARED)
+    for page, file in COMPARED.items():
+        assert f'find_unprinted("{page}"' in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_a_checkpoint_is_written_as_its_page_shows(tmp_path: Path) -> None:
+    blocks = list_blocks(ROOT / "docs/protocols/checkpoint.md")
+    command = next(each for block in blocks for each in block.list_commands())
+    assert find_unprinted("docs/protocols/checkpoint.md", Shell(tmp_path).type(command).out) == []
 
 
 def list_lines(program: str) -> list[str]:

@@ -133,7 +133,8 @@ def test_shipped_scenarios_are_sound_and_varied(name: str) -> None:
     assert len({scenario.family_of(each) for each in scenario.cases}) >= 4
 
 
-def test_one_has_sixty_cases_and_two_have_worlds() -> None:
+def test_one_has_sixty_cases_and_every_repository_is_planted() -> None:
     found = [find_scenario(name).scenario for name in list_shipped_scenarios()]
     assert 60 in {len(each.cases) for each in found}
-    assert sum(bool(each.worlds) for each in found) >= 2
+    for scenario in found:
+        assert {repo.name for repo in scenario.workspace.repos} == set(scenario.worlds)
