@@ -307,7 +307,8 @@ def build_world(folder: Path, language: Language, kind: str, seed: int) -> EvalW
     first = world.first()
     before = [world.innocent() for _ in range(world.chance.randint(2, 6))]
     planted, message, inside, category = PLANS[kind](world)
-    after = [world.innocent() for _ in range(world.chance.randint(2, 6))]
+    # Now and then nothing comes after it: the newest commit must have its chance to be the one.
+    after = [world.innocent() for _ in range(world.chance.randint(0, 6))]
     repo = folder / "repo"
     repo.mkdir(parents=True)
     hashes = seed_repository(repo, [first, *before, *planted, *after])
