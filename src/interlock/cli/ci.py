@@ -2,10 +2,9 @@
 
 import os
 import secrets
-import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,11 +24,10 @@ from interlock.cli.ingest import (
     echo_history,
     identify,
     open_store,
-    parse_day,
 )
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
-from interlock.rca.ci.digest import Digest, FailOn, build_digest
+from interlock.rca.ci.digest import Digest, FailOn
 from interlock.rca.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
@@ -39,21 +37,12 @@ from interlock.rca.ci.publish import (
     publish,
 )
 from interlock.rca.ci.render import Links, format_headline, render_comment, render_summary
-from interlock.rca.ci.run import find_causes, open_memory, take_results
-from interlock.rca.history.memory import History
-from interlock.rca.history.quarantine import Quarantine, read_quarantine
+from interlock.rca.ci.run import Reporter, ReportRequest
 from interlock.rca.history.settings import read_history_settings
-from interlock.rca.history.store import HistoryStore
-from interlock.rca.report.outline import build_outline
-from interlock.system.errors import SourceError
 from interlock.system.text import format_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from interlock.rca.history.identity import CiRun
-    from interlock.rca.history.segment import Segment
-    from interlock.rca.history.settings import HistorySettings
 
 _SHOWN = 20
 
@@ -75,50 +64,60 @@ class FailMode(StrEnum):
     NONE = "none"
 
 
+Results = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RESULTS]...", help="JUnit XML: files, folders, globs or zips."),
+]
+Legs = Annotated[
+    list[Path] | None,
+    typer.Option("--legs", metavar="DIR", help="What another job ingested; repeatable."),
+]
+EvidenceReports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        metavar="RESULTS",
+        help="Reports that other jobs ingested: only for causes, not counted; repeatable.",
+    ),
+]
+ExpectShards = Annotated[
+    int, typer.Option("--expect-shards", metavar="N", min=0, help="So many jobs must report.")
+]
+FailOnFlag = Annotated[FailMode, typer.Option("--fail-on", help="Which failures end with exit 1.")]
+Commenting = Annotated[
+    CommentMode, typer.Option("--comment", help="When to comment on a pull request.")
+]
+Annotations = Annotated[
+    int, typer.Option("--annotations", metavar="N", min=0, max=50, help="At most so many.")
+]
+CheckName = Annotated[
+    str, typer.Option("--check-name", metavar="NAME", help="Also make a GitHub check run.")
+]
+Title = Annotated[str, typer.Option("--title", metavar="TEXT", help="Of comment and summary.")]
+Repos = Annotated[
+    list[str] | None,
+    typer.Option("--repo", metavar="[NAME=]PATH[:PURPOSE]", help="As for analyze."),
+]
+LastGreen = Annotated[
+    list[str] | None,
+    typer.Option("--last-green", metavar="[REPO=]REV", help="As for analyze; default auto."),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of report and texts.")]
+
+
 @app.command()
 def ci(
-    results: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[RESULTS]...", help="JUnit XML: files, folders, globs or zips."),
-    ] = None,
-    legs: Annotated[
-        list[Path] | None,
-        typer.Option("--legs", metavar="DIR", help="What another job ingested; repeatable."),
-    ] = None,
-    evidence: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--evidence",
-            metavar="RESULTS",
-            help="Reports that other jobs ingested: only for causes, not counted; repeatable.",
-        ),
-    ] = None,
-    expect_shards: Annotated[
-        int, typer.Option("--expect-shards", metavar="N", min=0, help="So many jobs must report.")
-    ] = 0,
-    fail_on: Annotated[
-        FailMode, typer.Option("--fail-on", help="Which failures end with exit 1.")
-    ] = FailMode.NONE,
-    comment: Annotated[
-        CommentMode, typer.Option("--comment", help="When to comment on a pull request.")
-    ] = CommentMode.FAILURES,
-    annotations: Annotated[
-        int, typer.Option("--annotations", metavar="N", min=0, max=50, help="At most so many.")
-    ] = 10,
-    check_name: Annotated[
-        str, typer.Option("--check-name", metavar="NAME", help="Also make a GitHub check run.")
-    ] = "",
-    title: Annotated[
-        str, typer.Option("--title", metavar="TEXT", help="Of comment and summary.")
-    ] = "Test results",
-    repo: Annotated[
-        list[str] | None,
-        typer.Option("--repo", metavar="[NAME=]PATH[:PURPOSE]", help="As for analyze."),
-    ] = None,
-    last_green: Annotated[
-        list[str] | None,
-        typer.Option("--last-green", metavar="[REPO=]REV", help="As for analyze; default auto."),
-    ] = None,
+    results: Results = None,
+    legs: Legs = None,
+    evidence: EvidenceReports = None,
+    expect_shards: ExpectShards = 0,
+    fail_on: FailOnFlag = FailMode.NONE,
+    comment: Commenting = CommentMode.FAILURES,
+    annotations: Annotations = 10,
+    check_name: CheckName = "",
+    title: Title = "Test results",
+    repo: Repos = None,
+    last_green: LastGreen = None,
     run: RunFlag = "",
     attempt: AttemptFlag = "",
     job: JobFlag = "",
@@ -129,84 +128,66 @@ def ci(
     target: TargetFlag = "",
     pr: PrFlag = "",
     project: ProjectName = "",
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder of report and texts.")
-    ] = Path("interlock-report/ci"),
+    out: Out = Path("interlock-report/ci"),
     store: Store = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Report the results of a CI run: ingest, analyse, publish. Trouble of its own is a warning and
     never fails the build. Exit 1 if --fail-on says so, 3 if there are no results."""
-    settings = read_history_settings()
     flags = {"run": run, "attempt": attempt, "job": job, "variant": ",".join(variant or ())}
     flags |= {"shard": shard, "commit": commit, "branch": branch, "target": target}
     flags |= {"pr": pr, "project": project}
+    settings = read_history_settings()
     who, problems = identify(settings, flags), list[str]()
-    with open_memory(open_store(store, settings), problems.append) as memory:
-        started = not memory.list_segments()
-        segments = _take_results(results or [], legs or [], who, memory, problems)
-        findings = find_causes(
-            open_project(db),
-            [*(results or []), *(evidence or [])],
-            f"ci {who.label or who.project or 'run'}",
-            repos=repo or ["."],
-            last_green=last_green or ["auto"],
-            store=memory,
-            settings=settings,
-            environ=os.environ,
-            note=lambda text: echo_note(defuse(text)),
-            warn=problems.append,
-        )
-        digest = build_digest(
-            segments,
-            History(memory, settings),
-            settings,
-            outline=build_outline(findings) if findings else None,
-            excuse=_find_excuses(settings, problems),
-            expected_shards=expect_shards,
-        )
-    if digest.failures and not results and not evidence:
-        problems.append("no causes: name the reports of the other jobs with --evidence")
-    links = _make_links(who)
-    publication = Publication(
-        digest=digest,
-        title=title,
-        comment=render_comment(digest, title=title, links=links),
-        summary=render_summary(digest, title=title, links=links),
-        annotations=tuple(find_annotations(digest, Path(), annotations)),
-        outputs=_list_outputs(digest, out, "started" if started else "ok"),
-        folder=out,
+    request = ReportRequest(
+        run=who,
+        results=tuple(results or ()),
+        legs=tuple(legs or ()),
+        evidence=tuple(evidence or ()),
+        repos=tuple(repo or (".",)),
+        last_green=tuple(last_green or ("auto",)),
+        expected_shards=expect_shards,
     )
+    reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)
+    with reporter.open_memory(open_store(store, settings)) as memory:
+        started = not memory.list_segments()
+        digest, findings = reporter.judge_run(request, open_project(db), memory)
+    if digest is None:
+        _refuse_nothing(problems)
     if findings:
         write_report(findings, out / "report")
+    outputs = _list_outputs(digest, out, "started" if started else "ok")
+    publication = _build_publication(digest, title, out, annotations, outputs)
+    say, is_wanted = echo_note if json else echo, comment != CommentMode.OFF
     problems += publish(
-        publication,
-        os.environ,
-        echo_note if json else echo,
-        provider=who.provider,
-        comment=comment != CommentMode.OFF,
-        check=check_name,
+        publication, os.environ, say, provider=who.provider, comment=is_wanted, check=check_name
     )
     _show(digest, publication, problems, json=json)
     if digest.is_refused(_GATES[fail_on]):
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _take_results(
-    results: list[str], legs: list[Path], run: "CiRun", memory: HistoryStore, problems: list[str]
-) -> "list[Segment]":
-    try:
-        found = take_results(results, legs, run, memory, time.time(), problems.append)
-    except SourceError as error:
-        problems.append(str(error))
-        found = []
-    if not found:
-        for problem in problems:
-            echo_note(f"warning: {defuse(problem)}")
-        echo_note("interlock: no results: name JUnit files, or folders of other jobs with --legs")
-        raise typer.Exit(ExitCode.UNHEALTHY)
-    return found
+def _build_publication(
+    digest: Digest, title: str, out: Path, annotations: int, outputs: dict[str, str]
+) -> Publication:
+    links = _make_links(digest.run)
+    return Publication(
+        digest=digest,
+        title=title,
+        comment=render_comment(digest, title=title, links=links),
+        summary=render_summary(digest, title=title, links=links),
+        annotations=tuple(find_annotations(digest, Path(), annotations)),
+        outputs=outputs,
+        folder=out,
+    )
+
+
+def _refuse_nothing(problems: list[str]) -> NoReturn:
+    for problem in problems:
+        echo_note(f"warning: {defuse(problem)}")
+    echo_note("interlock: no results: name JUnit files, or folders of other jobs with --legs")
+    raise typer.Exit(ExitCode.UNHEALTHY)
 
 
 _GATES: dict[FailMode, FailOn] = {
@@ -215,22 +196,6 @@ _GATES: dict[FailMode, FailOn] = {
     FailMode.UNQUARANTINED: "unquarantined",
     FailMode.NONE: "none",
 }
-
-
-def _find_excuses(settings: "HistorySettings", problems: list[str]) -> "Callable[[str, str], str]":
-    """Says why a test is quarantined in a job, if it is."""
-    today = parse_day("")
-    try:
-        quarantine = read_quarantine(Path(settings.quarantine))
-    except SourceError as error:
-        problems.append(f"nothing counts as quarantined: {error}")
-        quarantine = Quarantine()
-
-    def excuse(test: str, label: str) -> str:
-        entry = quarantine.find(test, today, label)
-        return f"{entry.reason}, {entry.owner}, until {entry.expires}" if entry else ""
-
-    return excuse
 
 
 def _make_links(run: "CiRun") -> Links:

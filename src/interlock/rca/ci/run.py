@@ -4,74 +4,171 @@ A reporter must never lose what it has been given because a part of it fails: wi
 results are still shown, without an analysis the words still are.
 """
 
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from interlock.api.project import Project
 from interlock.rca import analyze as analysis
+from interlock.rca.ci.digest import Digest, build_digest
 from interlock.rca.config import change_config
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.ingest import ingest_results, read_results
+from interlock.rca.history.memory import History
+from interlock.rca.history.quarantine import Quarantine, read_quarantine
 from interlock.rca.history.segment import Segment, make_segment
 from interlock.rca.history.settings import HistorySettings
 from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
 from interlock.rca.last_green import resolve_last_green
 from interlock.rca.records import Findings
-from interlock.system.errors import InterlockError, StoreError
+from interlock.rca.report.outline import build_outline
+from interlock.system.errors import InterlockError, SourceError, StoreError
 from interlock.system.text import format_line
 
 Say = Callable[[str], None]
 
 
-@contextmanager
-def open_memory(store: HistoryStore, warn: Say) -> Iterator[HistoryStore]:
-    """The store, if it can be read; else an empty one for the time being."""
-    try:
-        store.list_segments()
-    except StoreError as error:
-        warn(f"nothing is remembered, and nothing was: {error}")
-    else:
-        yield store
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield FolderStore(Path(folder))
+class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to report on, and where to look."""
+
+    run: CiRun
+    results: tuple[str, ...]
+    legs: tuple[Path, ...] = ()
+    """Folders in which other jobs of the run remembered their results."""
+    evidence: tuple[str, ...] = ()
+    """Reports of those jobs: causes are looked for in them, nothing is counted twice."""
+    repos: tuple[str, ...] = (".",)
+    last_green: tuple[str, ...] = ("auto",)
+    expected_shards: int = 0
 
 
-def take_results(
-    results: Sequence[str],
-    legs: Iterable[Path],
-    run: CiRun,
-    store: HistoryStore,
-    now: float,
-    warn: Say,
-) -> list[Segment]:
-    """Every segment of this run: of its own results, and of what other jobs of it remembered. The
-    newest attempt of a job counts."""
-    taken: list[Segment] = []
-    if results:
+class Reporter:
+    """Reads one run. What fails on the way is added to `problems`; the rest is done without it."""
+
+    def __init__(self, settings: HistorySettings, note: Say, problems: list[str]) -> None:
+        self._settings = settings
+        self._note = note
+        self._problems = problems
+
+    @contextmanager
+    def open_memory(self, store: HistoryStore) -> Iterator[HistoryStore]:
+        """The store, if it can be read; else an empty one for the time being."""
         try:
-            taken.append(ingest_results(results, run, store, now).segment)
+            store.list_segments()
         except StoreError as error:
-            warn(f"the results are not remembered: {error}")
-            read = read_results(results)
-            taken.append(make_segment(run, read.statuses, read.failures, read.notes))
-    for leg in legs:
-        merged = merge_stores(FolderStore(leg, is_new_ok=False), store, _judge_leg(run))
-        for reason in merged.refused:
-            warn(f"left out of {leg}: {reason}")
-    found = {segment.id: segment for segment in taken}
-    for segment_id in store.list_segments():
-        packed = store.read(segment_id)
-        if packed is not None and is_same_run(packed.run, run):
-            names = store.read_names(packed.table)
-            if names is not None:
+            self._problems.append(f"nothing is remembered, and nothing was: {error}")
+        else:
+            yield store
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield FolderStore(Path(folder))
+
+    def judge_run(
+        self, request: ReportRequest, project: Project, store: HistoryStore
+    ) -> tuple[Digest | None, Findings | None]:
+        """What the run means, and the causes of its failures; nothing if it has no results."""
+        segments = self._take_results(request, store)
+        if not segments:
+            return None, None
+        findings = self._find_causes(request, project, store)
+        digest = build_digest(
+            segments,
+            History(store, self._settings),
+            self._settings,
+            outline=build_outline(findings) if findings else None,
+            excuse=self._read_excuses(),
+            expected_shards=request.expected_shards,
+        )
+        if digest.failures and not request.results and not request.evidence:
+            self._problems.append("no causes: name the reports of the other jobs with --evidence")
+        return digest, findings
+
+    def _take_results(self, request: ReportRequest, store: HistoryStore) -> list[Segment]:
+        """Every segment of this run: of its own results, and of what other jobs of it remembered.
+        The newest attempt of a job counts."""
+        found: dict[str, Segment] = {}
+        try:
+            if request.results:
+                own = self._take_own_results(request, store)
+                found[own.id] = own
+            for leg in request.legs:
+                other = FolderStore(leg, is_new_ok=False)
+                for reason in merge_stores(other, store, _judge_leg(request.run)).refused:
+                    self._problems.append(f"left out of {leg}: {reason}")
+        except SourceError as error:
+            self._problems.append(str(error))
+        for segment_id in store.list_segments():
+            packed = store.read(segment_id)
+            names = store.read_names(packed.table) if packed else None
+            if packed and names is not None and is_same_run(packed.run, request.run):
                 found[segment_id] = packed.unpack(names)
-    newest: dict[tuple[str, str], Segment] = {}
-    for segment in sorted(found.values(), key=lambda each: each.run.attempt):
-        newest[segment.run.label, segment.run.shard] = segment
-    return list(newest.values())
+        newest = {
+            (segment.run.label, segment.run.shard): segment
+            for segment in sorted(found.values(), key=lambda each: each.run.attempt)
+        }
+        return list(newest.values())
+
+    def _take_own_results(self, request: ReportRequest, store: HistoryStore) -> Segment:
+        try:
+            return ingest_results(request.results, request.run, store, time.time()).segment
+        except StoreError as error:
+            self._problems.append(f"the results are not remembered: {error}")
+            read = read_results(request.results)
+            return make_segment(request.run, read.statuses, read.failures, read.notes)
+
+    def _read_excuses(self) -> Callable[[str, str], str]:
+        """Says why a test is quarantined in a job, if it is."""
+        today = datetime.fromtimestamp(time.time(), UTC).date()
+        try:
+            quarantine = read_quarantine(Path(self._settings.quarantine))
+        except SourceError as error:
+            self._problems.append(f"nothing counts as quarantined: {error}")
+            quarantine = Quarantine()
+
+        def excuse(test: str, label: str) -> str:
+            entry = quarantine.find(test, today, label)
+            return f"{entry.reason}, {entry.owner}, until {entry.expires}" if entry else ""
+
+        return excuse
+
+    def _find_causes(
+        self, request: ReportRequest, project: Project, store: HistoryStore
+    ) -> Findings | None:
+        """What the built-in analyst makes of the failures; None if nothing failed or it could not,
+        or if there are no reports to read (other jobs hand on their results without them)."""
+        run = request.run
+        name = f"ci {run.label or run.project or run.provider}"
+        if not (reports := [*request.results, *request.evidence]):
+            return None
+        try:
+            intakes = analysis.read_launches(reports, name, None, self._note)
+            if not any(intake.failures for intake in intakes):
+                return None
+            with project.write() as connection:
+                found = analysis.find_matching_suite(connection, name, intakes)
+                circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {}, None)
+                before = analysis.find_config(project, connection, found, changes, {})
+                repos, greens = list(request.repos), list(request.last_green)
+                config = change_config(analysis.read_config(before), repos, None, greens)
+                config = resolve_last_green(
+                    config, intakes, store, self._settings, os.environ, self._note
+                )
+                options = analysis.assign_reviewer(before, config)
+                pool = project.build_pool(circuit.source.circuit, options)
+                suite, _ = analysis.add_launches(connection, found, name, circuit, intakes, options)
+                analysis.work_on_suite(
+                    project, connection, suite, pool, wait_for_humans=False, wait_for_limits=False
+                )
+                return analysis.collect_findings(connection, suite)
+        except InterlockError as error:
+            self._problems.append(f"no causes were looked for: {format_line(str(error), 300)}")
+            return None
 
 
 def is_same_run(one: CiRun, other: CiRun) -> bool:
@@ -90,44 +187,3 @@ def _judge_leg(run: CiRun) -> Callable[[CiRun], str]:
         return ""
 
     return judge
-
-
-def find_causes(
-    project: Project,
-    results: Sequence[str],
-    name: str,
-    *,
-    repos: Sequence[str],
-    last_green: Sequence[str],
-    store: HistoryStore,
-    settings: HistorySettings,
-    environ: Mapping[str, str],
-    note: Say,
-    warn: Say,
-) -> Findings | None:
-    """What the built-in analyst makes of the failures; None if nothing failed or it could not, or
-    if there are no reports to read (other jobs hand on their results without them)."""
-    if not results:
-        return None
-    try:
-        intakes = analysis.read_launches(results, name, None, note)
-        if not any(intake.failures for intake in intakes):
-            return None
-        with project.write() as connection:
-            found = analysis.find_matching_suite(connection, name, intakes)
-            circuit, changes = project.prepare_circuit(analysis.CIRCUIT, {}, None)
-            before = analysis.find_config(project, connection, found, changes, {})
-            config = change_config(
-                analysis.read_config(before), list(repos) or None, None, list(last_green)
-            )
-            config = resolve_last_green(config, intakes, store, settings, environ, note)
-            options = analysis.assign_reviewer(before, config)
-            pool = project.build_pool(circuit.source.circuit, options)
-            suite, _ = analysis.add_launches(connection, found, name, circuit, intakes, options)
-            analysis.work_on_suite(
-                project, connection, suite, pool, wait_for_humans=False, wait_for_limits=False
-            )
-            return analysis.collect_findings(connection, suite)
-    except InterlockError as error:
-        warn(f"no causes were looked for: {format_line(str(error), 300)}")
-        return None
