@@ -30,7 +30,7 @@ from interlock.system.test_output.counts import (
     strip_clock,
     strip_console,
 )
-from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
+from interlock.system.test_output.names import HEADING, WENT_WRONG, read_name
 from interlock.system.text import strip_colours
 
 _BUDGET = 40

@@ -21,7 +21,7 @@ from interlock.rca.analyst.line_kinds import (
 )
 from interlock.rca.analyst.masking import mask_line
 from interlock.system.test_output.counts import strip_console
-from interlock.system.test_output.failures import HEADING, WENT_WRONG, read_name
+from interlock.system.test_output.names import HEADING, WENT_WRONG, read_name
 from interlock.system.text import shorten
 
 
