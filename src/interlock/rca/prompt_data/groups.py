@@ -97,7 +97,9 @@ def _check_test(failure: Failure, limits: ClockLimits) -> str | None:
 
 def _check_launch(launch: Launch | None, limits: ClockLimits) -> str | None:
     ran = measure_duration(launch.started_at, launch.ended_at) if launch else None
-    jobs = _sum_durations(launch.jobs) if launch else None
+    # Summed up only if there is something to compare: a report may have 50,000 jobs, and this is
+    # asked for each failure.
+    jobs = _sum_durations(launch.jobs) if launch and ran is not None else None
     if ran is None or jobs is None:
         return None
     if ran < timedelta(0):
@@ -114,9 +116,13 @@ def _check_launch(launch: Launch | None, limits: ClockLimits) -> str | None:
 
 def _sum_durations(jobs: Iterable[Job]) -> float | None:
     """The seconds of all jobs together; None unless each is known."""
-    found = [measure_duration(job.started_at, job.ended_at) for job in jobs]
-    known = [each.total_seconds() for each in found if each is not None and each >= timedelta(0)]
-    return sum(known) if known and len(known) == len(found) else None
+    total: float | None = None
+    for job in jobs:
+        ran = measure_duration(job.started_at, job.ended_at)
+        if ran is None or ran < timedelta(0):
+            return None
+        total = (total or 0.0) + ran.total_seconds()
+    return total
 
 
 _NO_LAUNCH: Final = Launch(launch_id="")
