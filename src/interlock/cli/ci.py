@@ -159,9 +159,9 @@ def ci(
         write_report(findings, out / "report")
     outputs = _list_outputs(digest, out, "started" if started else "ok")
     publication = _build_publication(digest, title, out, annotations, outputs)
-    say, is_wanted = echo_note if json else echo, comment != CommentMode.OFF
+    say = echo_note if json else echo
     problems += publish(
-        publication, os.environ, say, provider=who.provider, comment=is_wanted, check=check_name
+        publication, os.environ, say, provider=who.provider, comment=comment.value, check=check_name
     )
     _show(digest, publication, problems, json=json)
     if digest.is_refused(_GATES[fail_on]):

@@ -29,7 +29,7 @@ def on_merge_request(folder: Path, tests: dict[str, str]) -> Digest:
 
 def send(found: Digest, folder: Path, gitlab: Gitlab, token: str = TOKEN) -> list[str]:
     environ = {"CI_API_V4_URL": gitlab.url, "INTERLOCK_GITLAB_TOKEN": token}
-    return publish(published(found, folder), environ, print, provider="gitlab", comment=True)
+    return publish(published(found, folder), environ, print, provider="gitlab", comment="failures")
 
 
 def test_one_note_is_edited_and_a_forged_one_is_left(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_names_are_no_commands_to_azure(tmp_path: Path, capsys: pytest.CaptureFi
     """Its agent looks for ##vso[ anywhere in a line."""
     found = on_merge_request(tmp_path / "d", {"a": "F", "b": "P"})
     shown = published(found, tmp_path / "out", annotations=(HOSTILE,))
-    assert publish(shown, {}, print, provider="azure", comment=False) == []
+    assert publish(shown, {}, print, provider="azure", comment="off") == []
     issue, summary = capsys.readouterr().out.splitlines()
     start = "##vso[task.logissue type=error;sourcepath=src/a%3Bb%5Dc.py;linenumber=3]x "
     assert issue.startswith(start)
@@ -92,12 +92,12 @@ def test_buildkite_gets_one_annotation_or_says_why_not(tmp_path: Path) -> None:
     agent.write_text(f'#!/bin/sh\necho "$@" > "{tmp_path}/words"\ncat > "{tmp_path}/text"\n')
     agent.chmod(0o755)
     environ = {"PATH": f"{tmp_path}{os.pathsep}{os.defpath}"}
-    assert publish(shown, environ, print, provider="buildkite", comment=False) == []
+    assert publish(shown, environ, print, provider="buildkite", comment="off") == []
     words = (tmp_path / "words").read_text()
     assert words == "annotate --context interlock --style error\n"
     assert (tmp_path / "text").read_text() == shown.summary
     agent.write_text("#!/bin/sh\ncat > /dev/null\necho 'no access token' >&2\nexit 1\n")
-    (refused,) = publish(shown, environ, print, provider="buildkite", comment=False)
+    (refused,) = publish(shown, environ, print, provider="buildkite", comment="off")
     assert "no access token" in refused
-    (absent,) = publish(shown, {"PATH": "/nowhere"}, print, provider="buildkite", comment=False)
+    (absent,) = publish(shown, {"PATH": "/nowhere"}, print, provider="buildkite", comment="off")
     assert "not on the PATH" in absent

@@ -96,7 +96,11 @@ def test_one_comment_is_edited_and_a_forged_one_is_left(tmp_path: Path) -> None:
 
         def send(found: Digest) -> list[str]:
             return publish(
-                published(found, tmp_path / "out"), environ, print, provider="github", comment=True
+                published(found, tmp_path / "out"),
+                environ,
+                print,
+                provider="github",
+                comment="failures",
             )
 
         assert send(green) == []
@@ -110,6 +114,11 @@ def test_one_comment_is_edited_and_a_forged_one_is_left(tmp_path: Path) -> None:
         assert send(green) == []
         assert "2 tests passed" in github.comments[1][1]["body"]
         assert forged["body"].endswith("all is well")
+        github.opened("another", "")
+        quiet = msgspec.structs.replace(green, run=msgspec.structs.replace(green.run, pr="2"))
+        made = published(quiet, tmp_path / "out")
+        assert publish(made, environ, print, provider="github", comment="always") == []
+        assert len(github.comments[2]) == 1
 
 
 @pytest.mark.parametrize("fault", ["403 Resource not accessible", "422", "500", "page", "half"])
@@ -123,7 +132,7 @@ def test_trouble_is_a_sentence_and_the_rest_is_published(tmp_path: Path, fault: 
             environment(tmp_path, github),
             print,
             provider="github",
-            comment=True,
+            comment="failures",
         )
     assert len(problems) == 1
     assert TOKEN not in problems[0]
@@ -148,7 +157,7 @@ def test_commands_and_outputs_cannot_be_forged(
         environment(tmp_path),
         print,
         provider="github",
-        comment=False,
+        comment="off",
     )
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("::error file=src/a%2Cb%3Ac.py,line=3,title=a%0A%3A%3Awarning")

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -31,6 +31,8 @@ SUMMARY_FILE: Final = "ci-summary.md"
 COMMENT_FILE: Final = "ci-comment.md"
 QUALITY_FILE: Final = "gl-code-quality-report.json"
 CONTEXT: Final = "interlock"
+CommentMode = Literal["off", "failures", "always"]
+"""When a pull request gets a comment; one that is there is always kept true, unless off."""
 _GITLAB_TOKENS: Final = ("INTERLOCK_GITLAB_TOKEN", "GITLAB_TOKEN")
 _LARGEST: Final = 32 * 1024 * 1024
 _GITLAB_NOTE: Final = 1_000_000
@@ -111,7 +113,7 @@ def publish(
     say: Callable[[str], None],
     *,
     provider: str,
-    comment: bool,
+    comment: CommentMode,
     check: str = "",
 ) -> list[str]:
     """Publish everywhere this CI system has a place for; the sentences say what failed. `say`
@@ -123,12 +125,12 @@ def publish(
             lambda: _print_annotations(publication, say),
             lambda: write_outputs(publication.outputs, environ),
         ]
-        if comment and publication.digest.run.pr:
-            places.append(lambda: _comment_on_github(publication, environ))
+        if comment != "off" and publication.digest.run.pr:
+            places.append(lambda: _comment_on_github(publication, environ, comment))
         if check:
             places.append(lambda: _create_check(publication, environ, check))
-    elif provider == "gitlab" and comment and publication.digest.run.pr:
-        places.append(lambda: _comment_on_gitlab(publication, environ))
+    elif provider == "gitlab" and comment != "off" and publication.digest.run.pr:
+        places.append(lambda: _comment_on_gitlab(publication, environ, comment))
     elif provider == "azure":
         places.append(lambda: _tell_azure(publication, say))
     elif provider == "buildkite":
@@ -210,7 +212,9 @@ def write_outputs(outputs: Mapping[str, str], environ: Mapping[str, str]) -> Non
         file.write("\n".join(lines) + "\n")
 
 
-def _comment_on_github(publication: Publication, environ: Mapping[str, str]) -> None:
+def _comment_on_github(
+    publication: Publication, environ: Mapping[str, str], mode: CommentMode
+) -> None:
     """Create, edit or leave the one comment. Only a comment of ours is ever edited: anybody can
     copy its marker."""
     run = publication.digest.run
@@ -229,7 +233,7 @@ def _comment_on_github(publication: Publication, environ: Mapping[str, str]) -> 
             ),
             None,
         )
-        if found is None and publication.digest.is_green:
+        if found is None and publication.digest.is_green and mode != "always":
             return
         if found is None:
             rest.post(here, "comments", {"body": publication.comment})
@@ -294,7 +298,9 @@ def _create_check(publication: Publication, environ: Mapping[str, str], name: st
         raise SourceError("GitHub gave no id for the check run")
 
 
-def _comment_on_gitlab(publication: Publication, environ: Mapping[str, str]) -> None:
+def _comment_on_gitlab(
+    publication: Publication, environ: Mapping[str, str], mode: CommentMode
+) -> None:
     """The one note of a merge request. A job's own token may not write notes, so one with the scope
     `api` is needed."""
     token = find_token("GitLab", environ, _GITLAB_TOKENS, ".gitlab-token")
@@ -316,7 +322,7 @@ def _comment_on_gitlab(publication: Publication, environ: Mapping[str, str]) -> 
             if len(notes) < 100:
                 break
             page += 1
-        if found is None and not publication.digest.is_green:
+        if found is None and (mode == "always" or not publication.digest.is_green):
             _ask_gitlab(client, "POST", here, "notes", body)
         elif found is not None and found["body"].strip() != publication.comment.strip():
             _ask_gitlab(client, "PUT", f"{here}/{int(found['id'])}", "notes", body)
