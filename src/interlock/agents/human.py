@@ -56,8 +56,8 @@ _POLL = 0.25
 _MAX_POLL = 10.0
 _POLL_FRACTION = 60
 """A look comes after a sixtieth of the time that was waited: a day of waiting costs nothing."""
-_NUMBER = re.compile(r"[0-9]+", re.ASCII)
-_REFUSED = re.compile(r"([0-9]+)\.refused-[0-9a-f]+", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]*", re.ASCII)
+_REFUSED = re.compile(r"([1-9][0-9]*)\.refused-[0-9a-f]+", re.ASCII)
 _SOMEBODY = "somebody"
 
 

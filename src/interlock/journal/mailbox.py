@@ -6,6 +6,7 @@ colleagues on any host share one inbox. Whose message it is, is the system's wor
 file, or the database's user.
 """
 
+import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -75,9 +76,11 @@ class FolderMailbox:
         found = []
         for path in sorted(self._folder.glob(f"[0-9]*{_SUFFIX}")):
             try:
-                found.append(MessageName(path.name.removesuffix(_SUFFIX), path.stat().st_mtime))
+                about = path.stat()
             except OSError:
                 continue  # taken out meanwhile
+            if stat.S_ISREG(about.st_mode):
+                found.append(MessageName(path.name.removesuffix(_SUFFIX), about.st_mtime))
         return found
 
     def remove(self, name: str) -> None:
