@@ -113,7 +113,7 @@ def test_a_circuit_of_ten_megabytes(world: World) -> None:
     world.write("bad.yaml", triage.CIRCUIT + "#" * 10_000_000)
     result = _run(world, "bad.yaml")
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("interlock: bad.yaml has ")
+    assert result.err.startswith("interlock: bad.yaml: 10,")
     assert "4,000,000" in result.err
 
 
