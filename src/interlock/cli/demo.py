@@ -36,6 +36,7 @@ _REPO = """\
 name = "{name}"
 path = "repos/{name}"
 purpose = "{purpose}"
+role = "{role}"
 """
 _KILLED_AFTER = 40
 
@@ -176,7 +177,9 @@ def _reset_world(world: "DemoWorld") -> None:
     """Forget what an earlier demo found; write down where the repositories are."""
     for old in (world.folder / ".interlock").glob("interlock.db*"):
         old.unlink() if old.is_file() else shutil.rmtree(old)
-    repos = "\n".join(_REPO.format(name=one.name, purpose=one.purpose) for one in world.repos)
+    repos = "\n".join(
+        _REPO.format(name=one.name, purpose=one.purpose, role=one.role) for one in world.repos
+    )
     text = _CONFIG.format(repos=repos)
     (world.folder / "interlock.toml").write_text(text, encoding="utf-8")
 

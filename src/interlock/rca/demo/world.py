@@ -88,6 +88,7 @@ PURPOSES = {
     "shop-tests": "the automated tests of the product, and what runs them",
     "shop-deploy": "environments, services and the CI job: configuration",
 }
+ROLES = {"shop": "product", "shop-tests": "tests", "shop-deploy": "infrastructure"}
 GREEN_BEFORE = "build-1183"
 EARLIER = ("1184", "2026-10-22T05:30:00+00:00")
 TODAY = ("1209", "2026-11-12T05:30:00+00:00")
@@ -131,7 +132,13 @@ def build_world(folder: Path) -> DemoWorld:
     return DemoWorld(
         folder=folder,
         repos=tuple(
-            Repo(name=name, path=str(folder / "repos" / name), purpose=purpose, branch=BRANCH)
+            Repo(
+                name=name,
+                path=str(folder / "repos" / name),
+                purpose=purpose,
+                role=ROLES[name],
+                branch=BRANCH,
+            )
             for name, purpose in PURPOSES.items()
         ),
         earlier=folder / "results" / EARLIER[0],
