@@ -5,12 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.soak
 def test_a_run_that_dies_at_any_moment_comes_to_the_same_end(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.world.kill_run", str(tmp_path)],
