@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from interlock.epic.approval import comments
 from interlock.epic.approval.comments import (
     APPROVE,
-    LONGEST,
     UNCLEAR,
     CommentDecision,
     read_comment,
 )
+from interlock.signals.comments import LONGEST
 
 CORPUS = Path(__file__).parent / "comments" / "corpus.jsonl"
 """Ways in which people write, and the one decision that the rules give each."""

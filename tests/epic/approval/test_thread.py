@@ -6,18 +6,15 @@ from interlock.epic.approval.comments import CommentDecision
 from interlock.epic.approval.thread import (
     CLOSED,
     TRUSTED,
-    UNKNOWN_EDITOR,
-    Author,
-    Comment,
     LabelEvent,
     Request,
     Thread,
     ThreadState,
-    format_reply_marker,
-    has_own_marker,
     may_answer,
     read_thread,
 )
+from interlock.signals.comments import format_reply_marker, has_own_marker
+from interlock.system.github_comments import UNKNOWN_EDITOR, Author, Comment
 
 REQUEST = Request("w-1", 100.0, "robot")
 MAY = may_answer()

@@ -17,19 +17,19 @@ from interlock.engine.circuit import CRASH
 from interlock.epic.approval.issues import GithubIssue, IssuePoll, Issues
 from interlock.epic.approval.thread import (
     CLOSED,
-    Author,
     JudgedComment,
     Request,
     Thread,
     ThreadState,
-    format_reply_marker,
     may_answer,
     read_thread,
 )
 from interlock.epic.progress import CheckpointUpdater
+from interlock.signals.comments import format_reply_marker
 from interlock.system.clock import Clock
 from interlock.system.errors import InterlockError
 from interlock.system.github import GithubBusyError
+from interlock.system.github_comments import Author
 
 _LONGEST_QUESTION: Final = 60_000
 _COMMANDS: Final = """\
@@ -271,9 +271,9 @@ class IssueCarrier:
         self, thread: Thread, request_id: str, issue: GithubIssue, now: float
     ) -> ThreadState:
         def may_write(author: Author) -> bool:
-            return self._issues.may_write(author.login, now)
+            return self._issues.people.may_write(author.login, now)
 
-        request = Request(request_id, issue.at, self._issues.own_login() or issue.author)
+        request = Request(request_id, issue.at, self._issues.people.own_login() or issue.author)
         may = may_answer(self._allowed) if self._allowed else may_write
         return read_thread(thread, request, may)
 

@@ -5,16 +5,20 @@ of approval phrases and politeness and nothing else: whoever wants to say more u
 wrote the comment, and when, is up to `thread`.
 """
 
-# ruff: noqa: RUF001 -- dashes and apostrophes as people type them
-
 import re
-import string
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from interlock.signals.own_words import split_units
+from interlock.signals.comments import (
+    LONGEST,
+    CommentCommand,
+    LiveText,
+    blank_range,
+    find_commands,
+    find_live_text,
+)
 
 
 class CommentDecision(StrEnum):
@@ -35,8 +39,6 @@ CAUTION: Final = (HALT, REVISE, DISCUSS, DEFER, UNCLEAR, APPROVE)
 COMMANDS: Final = {
     decision.value.lower(): decision for decision in (APPROVE, REVISE, DISCUSS, HALT, DEFER)
 }
-LONGEST: Final = 65_536
-"""Characters of a comment that is read; GitHub accepts no longer ones."""
 DOUBT: Final = "doubt"
 """The kind of evidence that makes an unclear comment hold back somebody else's approval."""
 
@@ -120,8 +122,6 @@ nevermind nvm oops sorry kidding joking joke lol jk sarcasm ignore disregard tes
 nicht kein keine aber nur wenn ohne pas mais sauf pero sin solo excepto ma senza
 """
 """Words that may be meant against `/approve` beside them, or against somebody else's approval."""
-_FRIENDLY: Final = "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜⭐🌟🥳💪👌🤝✨🏆🎊"
-_SHORTCODES: Final = r"\+1|thumbsup|shipit|ship|rocket|tada|white_check_mark|100|clap|heart|smile"
 
 
 def _join(*patterns: str) -> str:
@@ -145,23 +145,6 @@ _DOUBT: Final = re.compile(
 )
 _SCOPE: Final = re.compile(r"(?:\A|[.!;\n])[ \t]*+(?:for|in|on|to|with|at|from|of|by|story|part)\b")
 _NAMED: Final = re.compile(r"(?i:thanks|thank you|thx|cheers|hi|hello|hey),? ([A-Z][a-z]+)\b")
-_COMMAND: Final = re.compile(r"^ {0,3}/(?P<word>[a-z][\w-]*)(?P<rest>[^\n]*)$", re.MULTILINE)
-_SMILE: Final = re.compile(
-    rf"[{_FRIENDLY}](?:[\ufe0f\U0001f3fb-\U0001f3ff]|\u200d[\U0001f300-\U0001faff])*+"
-    rf"|:(?:{_SHORTCODES}):|(?<![\w:]):-?[)D](?![\w)])"
-)
-_MAIL: Final = re.compile(
-    r"\nOn [A-Z][a-z]{2}, [A-Za-z0-9 ,]{5,30} at \d?\d:\d\d[^\n]{0,100}\s+wrote:(?=\s*\n>)"
-)
-"""How a mail program opens the quote of the mail that is answered."""
-_INDENTED: Final = re.compile(
-    r"(?:\A|\n[ \t]*)\n(?=(?: {4}| {0,3}\t)[ \t]*\S)"
-    r"(?:\n?(?: {4}| {0,3}\t)[^\n]*|\n[ \t]*(?=\n))*"
-)
-_HIDDEN: Final = re.compile(r"<!--(?:[^-\n]|-(?!->)){0,2000}+-->")
-_EMPHASIS: Final = re.compile(r"(?<![\w*])([*_]{1,3})(?=\S)([^*_\n]{1,200}?)(?<=\S)(\1)(?![\w*])")
-_MARKS: Final = re.compile(r"(?<=\n)[ \t]*+(?:#{1,6}(?=[ \t])|[-+*](?=[ \t])|\d{1,3}[.)](?=[ \t]))")
-_PLAIN: Final = str.maketrans(string.ascii_uppercase + "’‘ʼ–—", string.ascii_lowercase + "'''--")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -182,32 +165,6 @@ class CommentReading(msgspec.Struct, frozen=True):
     evidence: tuple[Span, ...] = ()
 
 
-class CommentCommand(msgspec.Struct, frozen=True):
-    """A slash word at the start of a line."""
-
-    word: str
-    start: int
-    end: int
-    stop: int
-    """Where the text ends that belongs to it: its line, and lines that go on in lower case."""
-    is_marked: bool
-    """It stands behind a list's mark, so not at the start of its line."""
-
-    @property
-    def decision(self) -> CommentDecision:
-        return COMMANDS.get(self.word, UNCLEAR)
-
-
-class LiveText(msgspec.Struct, frozen=True):
-    """A comment's own words in lower case, and blanks in place of everything inert: as long as the
-    comment, so that places in it are places in the comment."""
-
-    text: str
-    is_doubtful: bool
-    """A line slipped into a quote because the blank line was forgotten, or is indented like code.
-    Nobody can tell whether it was meant: the comment cannot approve."""
-
-
 def read_comment(comment: str, request_id: str = "") -> CommentReading:
     """How the comment of somebody who may answer is read."""
     if len(comment) > LONGEST:
@@ -217,39 +174,6 @@ def read_comment(comment: str, request_id: str = "") -> CommentReading:
         return CommentReading(UNCLEAR, "it has no words of its own")
     commands = find_commands(live.text, comment)
     return _read_commands(commands, live, comment) if commands else _read_words(live, comment)
-
-
-def find_live_text(comment: str, request_id: str = "") -> LiveText:
-    """The comment without quotes, code, hidden text, friendly signs and this request's id."""
-    text = "\n" + comment.replace("\r\n", " \n")
-    text = text.replace("\ufeff", " ", 1) if comment.startswith("\ufeff") else text
-    text = _MAIL.sub(_blank_match, text)
-    text, is_doubtful = _blank_blocks(text)
-    is_doubtful = is_doubtful or _INDENTED.search(text) is not None
-    for inert in (_INDENTED, _HIDDEN, _SMILE):
-        text = inert.sub(_blank_match, text)
-    text = text.translate(_PLAIN)
-    text = _EMPHASIS.sub(lambda hit: _blank(hit[1]) + hit[2] + _blank(hit[3]), text)
-    text = _MARKS.sub(_blank_match, text)
-    if request_id:
-        name = re.escape(request_id.translate(_PLAIN))
-        known = rf"(?<![\w#-])(?:(?:for )?(?:the )?request )?#?{name}(?![\w-])"
-        text = re.sub(known, _blank_match, text)
-    return LiveText(text[1:], is_doubtful)
-
-
-def find_commands(text: str, comment: str) -> list[CommentCommand]:
-    """The slash words of the live text; a path is none."""
-    found = []
-    for hit in _COMMAND.finditer(text):
-        if re.match(r"[/.]\w", hit["rest"]):
-            continue
-        start, stop = hit.start("word") - 1, hit.end()
-        while comment[stop : stop + 1] == "\n" and comment[stop + 1 : stop + 2].islower():
-            stop = max(text.find("\n", stop + 1), 0) or len(text)
-        is_marked = bool(comment[hit.start() : start].strip(" \ufeff"))
-        found.append(CommentCommand(hit["word"], start, hit.end("word"), stop, is_marked))
-    return found
 
 
 def strip_politeness(text: str) -> tuple[list[Span], int]:
@@ -313,16 +237,19 @@ def _read_phrases(
 def _read_commands(commands: list[CommentCommand], live: LiveText, comment: str) -> CommentReading:
     """The most cautious command decides; `/approve` must also have nothing against it."""
     seen = tuple(Span(command.start, command.end, f"/{command.word}") for command in commands)
-    first = min(commands, key=lambda command: (CAUTION.index(command.decision), command.start))
-    slip = next((command for command in commands if command.decision is UNCLEAR), None)
-    if slip and first.decision in (UNCLEAR, APPROVE):
+    first = min(
+        commands, key=lambda command: (CAUTION.index(_find_decision(command)), command.start)
+    )
+    slip = next((command for command in commands if _find_decision(command) is UNCLEAR), None)
+    decision = _find_decision(first)
+    if slip and decision in (UNCLEAR, APPROVE):
         return CommentReading(UNCLEAR, f"/{slip.word} is no command", "", seen)
     rest = live.text
     for command in commands:
-        rest = _blank_range(rest, command.start, command.end)
+        rest = blank_range(rest, command.start, command.end)
     notes = _quote_live_lines(rest, comment)
-    if first.decision is not APPROVE:
-        return CommentReading(first.decision, f"it says /{first.word}", notes, seen)
+    if decision is not APPROVE:
+        return CommentReading(decision, f"it says /{first.word}", notes, seen)
     if live.is_doubtful or any(command.is_marked for command in commands):
         return CommentReading(
             UNCLEAR, "/approve or a line beside it may be quoted, listed or code", "", seen
@@ -332,7 +259,7 @@ def _read_commands(commands: list[CommentCommand], live: LiveText, comment: str)
             why = "more than thanks or a name follows /approve"
             more = (Span(command.end, command.stop, "more"), *find_doubts(rest))
             return CommentReading(UNCLEAR, why, "", (*seen, *more))
-        rest = _blank_range(rest, command.end, command.stop)
+        rest = blank_range(rest, command.end, command.stop)
     against = find_doubts(rest)
     if against or _SCOPE.search(rest) or not rest.isascii():
         why = "something beside /approve may be meant against it"
@@ -340,11 +267,15 @@ def _read_commands(commands: list[CommentCommand], live: LiveText, comment: str)
     return CommentReading(APPROVE, "it says /approve", notes, seen)
 
 
+def _find_decision(command: CommentCommand) -> CommentDecision:
+    return COMMANDS.get(command.word, UNCLEAR)
+
+
 def _is_courteous(tail: str, typed: str) -> bool:
     """Whether what follows `/approve` is politeness, a name that is thanked, or approval again."""
     for hit in _NAMED.finditer(typed):
         if not _DOUBT.fullmatch(hit[1].lower()):
-            tail = _blank_range(tail, hit.start(1), hit.end(1))
+            tail = blank_range(tail, hit.start(1), hit.end(1))
     tail = _GAP.sub("", tail, count=1)
     found, at = strip_politeness(tail)
     kinds = {span.kind for span in found}
@@ -366,36 +297,3 @@ def _quote_live_lines(text: str, comment: str) -> str:
             lines.append(comment[start : at + len(live.rstrip())].strip())
         at += len(live) + 1
     return "\n".join(lines)
-
-
-def _blank_blocks(text: str) -> tuple[str, bool]:
-    """The text without its inert blocks, and whether a quote has lines without its mark."""
-    pieces, has_lazy_lines, at = list[str](), False, 0
-    for unit in split_units(text):
-        piece = text[at : at + len(unit.text) + (text[at] == "\n")]
-        at += len(piece)
-        if unit.kind == "quote":
-            lines = [(line, ">" not in line[:12] and line.strip()) for line in piece.split("\n")]
-            has_lazy_lines = has_lazy_lines or any(own for _, own in lines)
-            piece = "\n".join(line if own else _blank(line) for line, own in lines)
-        elif unit.kind == "html":
-            # Text on the line before the tag opens is live.
-            head = re.match(r"\n[^<\n]*", piece)
-            before = head[0] if head else "" if "<" in piece else piece
-            piece = before + _blank(piece[len(before) :])
-        elif unit.kind != "line":
-            piece = _blank(piece)
-        pieces.append(piece)
-    return "".join(pieces), has_lazy_lines
-
-
-def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
-
-
-def _blank_range(text: str, start: int, end: int) -> str:
-    return text[:start] + _blank(text[start:end]) + text[end:]
-
-
-def _blank_match(hit: re.Match[str]) -> str:
-    return _blank(hit[0])

@@ -4,35 +4,37 @@ A hidden marker in its body is how a request's issue is found again. `IssuePoll`
 each poll is one conditional request unless something changed.
 """
 
-import re
 from typing import Any, Final
 
 import msgspec
 
 from interlock.epic.approval.thread import (
     APPROVED_LABEL,
-    UNKNOWN_EDITOR,
-    Author,
-    Comment,
     LabelEvent,
     Thread,
 )
 from interlock.system.github import (
     MOST_PAGES,
-    GithubAuthError,
     GithubError,
     GithubResponse,
     GithubRest,
 )
-from interlock.system.time import format_timestamp, parse_timestamp
+from interlock.system.github_comments import (
+    Comment,
+    GithubPeople,
+    get_field,
+    read_author,
+    read_comment,
+    read_person,
+    read_rows,
+    read_text,
+    read_time,
+)
+from interlock.system.time import format_timestamp
 
 LABELS: Final = ("hitl/review", "needs-approval")
 LONGEST_BODY: Final = 65_000
-PERMISSION_S: Final = 600.0
-"""How long a permission is remembered."""
-_WRITERS: Final = frozenset({"admin", "maintain", "write"})
 _BEFORE_S: Final = 24 * 3600.0
-_LOGIN: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,60}[A-Za-z0-9_-])?")
 _COLOUR: Final = "5319e7"
 
 
@@ -47,14 +49,13 @@ class GithubIssue(msgspec.Struct, frozen=True):
 
 
 class Issues:
-    """The issues of one repository, and who may write there."""
+    """The issues of one repository."""
 
     def __init__(self, rest: GithubRest, labels: tuple[str, ...] = LABELS) -> None:
         self._rest = rest
         self._labels = labels
         self._path = f"/repos/{rest.repo}"
-        self._login: str | None = None
-        self._permissions: dict[str, tuple[bool, float]] = {}
+        self.people = GithubPeople(rest)
 
     def close(self) -> None:
         self._rest.close()
@@ -63,33 +64,21 @@ class Issues:
     def repo(self) -> str:
         return self._rest.repo
 
-    def own_login(self) -> str:
-        """Whose token it is; empty for the token of an app, whose comments are a bot's."""
-        if self._login is None:
-            try:
-                found = self._rest.get("/user", "the token's own account").data
-            except GithubError as error:
-                if error.status not in (403, 404):
-                    raise
-                found = None
-            self._login = _read_text(_field(found, "login"))
-        return self._login
-
     def find(self, request_id: str, since: float) -> GithubIssue | None:
         """The issue that carries the request, if it was opened before; the oldest of several."""
         params: dict[str, str | int] = {"state": "all", "sort": "created", "direction": "desc"}
-        own = self.own_login()
+        own = self.people.own_login()
         if own:
             params["creator"] = own
         marker, found = format_request_marker(request_id), None
         first = self._rest.get(f"{self._path}/issues", "issues", {**params, "per_page": 100})
         for page in self._rest.pages(first, "issues"):
-            rows = _read_rows(page)
+            rows = read_rows(page)
             for row in rows:
-                is_own = not own or _read_author(row).login.lower() == own.lower()
-                if is_own and "pull_request" not in row and marker in _read_text(row.get("body")):
+                is_own = not own or read_author(row).login.lower() == own.lower()
+                if is_own and "pull_request" not in row and marker in read_text(row.get("body")):
                     found = _read_issue(row)
-            if rows and min(_read_time(row.get("created_at")) for row in rows) < since - _BEFORE_S:
+            if rows and min(read_time(row.get("created_at")) for row in rows) < since - _BEFORE_S:
                 break
         return found
 
@@ -135,34 +124,12 @@ class Issues:
         path, what = f"{self._path}/issues/{number}/events", f"events of issue {number}"
         try:
             first = self._rest.get(path, what, {"per_page": 100})
-            rows = [row for page in self._rest.pages(first, what) for row in _read_rows(page)]
+            rows = [row for page in self._rest.pages(first, what) for row in read_rows(page)]
         except GithubError as error:
             if error.status != 404:
                 raise
             return ()
         return tuple(event for row in rows if (event := _read_label_event(row)) is not None)
-
-    def may_write(self, login: str, now: float) -> bool:
-        """Whether somebody has write access; remembered for a while."""
-        known = self._permissions.get(login.lower())
-        if known and known[1] > now:
-            return known[0]
-        allowed = bool(_LOGIN.fullmatch(login)) and self._permission(login) in _WRITERS
-        self._permissions[login.lower()] = (allowed, now + PERMISSION_S)
-        return allowed
-
-    def _permission(self, login: str) -> str:
-        path = f"{self._path}/collaborators/{login}/permission"
-        try:
-            found = self._rest.get(path, "the permissions of people").data
-        except GithubAuthError:
-            raise
-        except GithubError as error:
-            if error.status != 404:
-                raise
-            return ""
-        role = _read_text(_field(found, "role_name"))
-        return role if role in _WRITERS else _read_text(_field(found, "permission"))
 
 
 def format_request_marker(request_id: str) -> str:
@@ -170,23 +137,10 @@ def format_request_marker(request_id: str) -> str:
     return f"<!-- interlock:request {request_id} -->"
 
 
-def _read_comment(row: dict[str, Any]) -> Comment:
-    """A comment. The REST API does not say who edited it."""
-    created, updated = _read_time(row.get("created_at")), _read_time(row.get("updated_at"))
-    editor = _read_text(_field(row.get("editor"), "login")) or UNKNOWN_EDITOR
-    return Comment(
-        _read_text(row.get("id")),
-        _read_author(row),
-        _read_text(row.get("body")),
-        max(created, updated),
-        editor if updated > created else "",
-    )
-
-
 def _has_approved_label(row: Any) -> bool:
-    labels = _field(row, "labels")
+    labels = get_field(row, "labels")
     labels = labels if isinstance(labels, list) else []
-    names = [_read_text(_field(label, "name") or label) for label in labels]
+    names = [read_text(get_field(label, "name") or label) for label in labels]
     return APPROVED_LABEL in map(str.lower, names)
 
 
@@ -196,50 +150,21 @@ def _format_since(at: float) -> str:
 
 
 def _read_issue(row: Any) -> GithubIssue:
-    number = _field(row, "number")
+    number = get_field(row, "number")
     if not isinstance(number, int) or isinstance(number, bool):
         raise GithubError("GitHub described an issue without a number.")
-    author = _read_author(row).login
+    author = read_author(row).login
     return GithubIssue(
-        number, _read_time(row.get("created_at")), author, _read_text(row.get("html_url"))
+        number, read_time(row.get("created_at")), author, read_text(row.get("html_url"))
     )
 
 
 def _read_label_event(row: dict[str, Any]) -> LabelEvent | None:
-    name, what = _read_text(_field(row.get("label"), "name")), row.get("event")
+    name, what = read_text(get_field(row.get("label"), "name")), row.get("event")
     if what not in ("labeled", "unlabeled") or name.lower() != APPROVED_LABEL:
         return None
-    at = _read_time(row.get("created_at"))
-    return LabelEvent(name, _read_person(row.get("actor")), at, what == "labeled")
-
-
-def _read_author(row: Any) -> Author:
-    person = _read_person(_field(row, "user"))
-    app = _field(row, "performed_via_github_app") is not None
-    return Author(person.login, _read_text(_field(row, "author_association")), person.bot or app)
-
-
-def _read_person(row: Any) -> Author:
-    """An account; a deleted one has no name and no rights."""
-    return Author(_read_text(_field(row, "login")), "", _read_text(_field(row, "type")) == "Bot")
-
-
-def _read_rows(answer: GithubResponse) -> list[dict[str, Any]]:
-    if not isinstance(answer.data, list):
-        raise GithubError("GitHub did not send a list where one was expected.")
-    return [row for row in answer.data if isinstance(row, dict)]
-
-
-def _field(row: Any, name: str) -> Any:
-    return row.get(name) if isinstance(row, dict) else None
-
-
-def _read_text(value: Any) -> str:
-    return "" if value is None or isinstance(value, bool | dict | list) else str(value)
-
-
-def _read_time(value: Any) -> float:
-    return parse_timestamp(_read_text(value)) or 0.0
+    at = read_time(row.get("created_at"))
+    return LabelEvent(name, read_person(row.get("actor")), at, what == "labeled")
 
 
 STATE_EVERY: Final = 4
@@ -290,7 +215,7 @@ class IssuePoll:
         """Read all pages from this one on, and remember where to start next time."""
         before, found, tail = dict(self._comments), list[Comment](), self._tail
         for _ in range(MOST_PAGES):
-            found += [_read_comment(row) for row in _read_rows(answer)]
+            found += [read_comment(row) for row in read_rows(answer)]
             if not answer.next_url:
                 break
             tail = answer.next_url
@@ -315,6 +240,6 @@ class IssuePoll:
         before, labels = (self._labels, self._closed), tuple[LabelEvent, ...]()
         if _has_approved_label(answer.data):
             labels = self._issues.label_events(self.issue.number)
-        self._labels, self._closed = labels, _read_text(_field(answer.data, "state")) == "closed"
+        self._labels, self._closed = labels, read_text(get_field(answer.data, "state")) == "closed"
         self._etags["state"] = answer.etag
         return before != (self._labels, self._closed)

@@ -4,7 +4,6 @@ Bots, our own account, people without the right to answer and comments from befo
 not count. The last comment of each person counts, and of several people the most cautious one.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -17,45 +16,19 @@ from interlock.epic.approval.comments import (
     CommentReading,
     read_comment,
 )
-from interlock.signals.own_words import split_units
+from interlock.signals.comments import find_reply_marks, has_own_marker
+from interlock.system.github_comments import UNKNOWN_EDITOR, Author, Comment
 
 APPROVED_LABEL: Final = "approved"
 TRUSTED: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 """Associations that give the right to answer, where nothing better is known."""
-UNKNOWN_EDITOR: Final = "?"
 CLOSED: Final = "closed"
 """Marks our reply to an issue that was closed without an answer."""
-_MARKER: Final = re.compile(r"<!--\s*interlock\b", re.IGNORECASE)
-_REPLIED: Final = re.compile(r"<!--\s*interlock:asked-back (\S{1,80})\s*-->")
 _AFTER: Final = 1.0
 _BEFORE: Final = -1.0
 
 
-class Author(msgspec.Struct, frozen=True):
-    """An account on GitHub."""
-
-    login: str
-    association: str = ""
-    bot: bool = False
-
-    @property
-    def is_bot(self) -> bool:
-        return self.bot or self.login.lower().endswith("[bot]")
-
-
 MayAnswer = Callable[[Author], bool]
-
-
-class Comment(msgspec.Struct, frozen=True):
-    """One comment as it stands now."""
-
-    comment_id: str
-    author: Author
-    body: str
-    at: float
-    """When it was last edited, or written."""
-    edited_by: str = ""
-    """Who edited it; `?` if that cannot be known, nothing if nobody did."""
 
 
 class LabelEvent(msgspec.Struct, frozen=True):
@@ -189,20 +162,6 @@ def find_ignore_reason(comment: Comment, request: Request, may: MayAnswer) -> st
     return ""
 
 
-def has_own_marker(body: str) -> bool:
-    """Whether we wrote this: our hidden marker is outside a quote."""
-    if not _MARKER.search(body):
-        return False
-    return any(
-        _MARKER.search(unit.text) for unit in split_units("\n" + body) if unit.kind != "quote"
-    )
-
-
-def format_reply_marker(mark: str) -> str:
-    """The hidden marker of our reply to an unclear comment, or to the closing of the issue."""
-    return f"<!-- interlock:asked-back {mark} -->"
-
-
 def read_record(raw: bytes) -> CommentRecord | str:
     """The record on a line, or why it cannot be read."""
     try:
@@ -232,7 +191,7 @@ def _find_replied(comments: Sequence[Comment], request: Request) -> set[str]:
     """The marks of what we replied to; if our own account is known, only its comments count."""
     own = request.own.lower()
     ours = [comment for comment in comments if not own or comment.author.login.lower() == own]
-    return {mark for comment in ours for mark in _REPLIED.findall(comment.body)}
+    return {mark for comment in ours for mark in find_reply_marks(comment.body)}
 
 
 def _find_label(
