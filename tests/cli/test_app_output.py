@@ -46,6 +46,7 @@ Runs:
   replay       Decide a recorded run again with other thresholds.
 
 People:
+  serve        Show runs, cases and questions in the browser, live.
   inbox        List the questions that wait for a human, in all runs.
   answer       Answer a question.
   cursor       Write the prompt of a case's next step, and print its path.
@@ -73,7 +74,6 @@ Circuits:
 Agents:
   agents       List agent CLIs: installed or not, version known or not.
   mcp          Let an agent pull its work.
-  serve        Serve over HTTP: agents pull their work with MCP at /mcp.
   respond      Answer signals that wait in files, with any command.
   emit         Send a line signal.
 

@@ -53,6 +53,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "replay": ("inspect", "Decide a recorded run again with other thresholds."),
     },
     "People": {
+        "serve": ("serve", "Show runs, cases and questions in the browser, live."),
         "inbox": ("inbox", "List the questions that wait for a human, in all runs."),
         "answer": ("inbox", "Answer a question."),
         "cursor": ("by_hand", "Write the prompt of a case's next step, and print its path."),
@@ -83,7 +84,6 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
             "List agent CLIs: installed or not, version known or not.",
         ),
         "mcp": ("mcp", "Let an agent pull its work."),
-        "serve": ("serve", "Serve over HTTP: agents pull their work with MCP at /mcp."),
         "respond": ("respond", "Answer signals that wait in files, with any command."),
         "emit": ("emit", "Send a line signal."),
     },

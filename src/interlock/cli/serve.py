@@ -1,4 +1,4 @@
-"""The verb serve: one process that many agents reach over HTTP, until it is told to stop."""
+"""The verb serve: the window for people and MCP for agents, over HTTP, until told to stop."""
 
 import os
 import stat
@@ -50,18 +50,16 @@ def serve(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Serve over HTTP: agents pull their work with MCP at /mcp.
+    """Show runs, cases and questions in the browser, live.
 
-    Beyond this machine a token is needed: --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
+    Agents pull their work with MCP at /mcp. Beyond this machine a token is needed: --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
     """
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        raise SourceError("this needs the MCP SDK: pip install 'interlock[mcp]'")
+    _check_packages()
     rules = _build_rules(host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()))
 
     import asyncio
 
+    from interlock.web.app import build_window
     from interlock.web.server import (
         HEALTH_PATH,
         WebServer,
@@ -81,17 +79,25 @@ def serve(
             paths = {"mcp": f"{where}{MCP_PATH}", "health": f"{where}{HEALTH_PATH}"}
             echo_json({"url": where, **paths})
         else:
-            echo(f"serving at {where}: MCP at {where}{MCP_PATH}; stop with Ctrl-C")
+            echo(f"open {where} in a browser; agents pull at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    server = WebServer([build_mcp_app(_make_worker_factory(path, policy))])
+    server = WebServer([build_window(project), build_mcp_app(_make_worker_factory(path, policy))])
     raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, ready)))
+
+
+def _check_packages() -> None:
+    from importlib.util import find_spec
+
+    if missing := [each for each in ("litestar", "mcp", "uvicorn") if find_spec(each) is None]:
+        raise SourceError(f"this needs {' and '.join(missing)}: pip install 'interlock[web]'")
 
 
 def _build_rules(
     host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
 ) -> "AccessRules":
-    from interlock.web.access import MIN_TOKEN_LENGTH, AccessRules, is_loopback
+    from interlock.web.access import LOGIN_PATH, MIN_TOKEN_LENGTH, AccessRules, is_loopback
+    from interlock.web.assets import PATH
     from interlock.web.server import HEALTH_PATH
 
     token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
@@ -102,8 +108,9 @@ def _build_rules(
         raise SourceError(
             f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
         )
+    open_paths = (HEALTH_PATH, LOGIN_PATH, PATH)
     named = tuple(name.lower() for name in (*hosts, host))
-    return AccessRules(not is_local, named, tuple(origins), token, (HEALTH_PATH,))
+    return AccessRules(not is_local, named, tuple(origins), token, open_paths)
 
 
 def _read_token(path: Path) -> str:

@@ -19,7 +19,7 @@ from interlock.journal import schema
 from interlock.journal.connection import RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.usage import list_pauses
-from interlock.system.errors import StoreError
+from interlock.system.errors import NotFoundError
 
 _DISPATCHES = (
     "select c.run_id, c.case_id, d.dispatch_id, d.step, d.attempt, d.role, d.at, d.prompt, j.at,"
@@ -172,7 +172,7 @@ def find_case(connection: Connection, case_id: str, run_id: int | None = None) -
     row = found.fetchone()
     if row is None:
         where = "any run" if run_id is None else f"run {run_id}"
-        raise StoreError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")
+        raise NotFoundError(f"there is no case {case_id[:80]!r} in {where}; see 'interlock status'")
     return _read_summary(row)
 
 

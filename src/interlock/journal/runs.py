@@ -32,7 +32,7 @@ from interlock.journal.journal import (
 )
 from interlock.journal.ownership import insert_owner
 from interlock.journal.usage import sum_run_usage
-from interlock.system.errors import StoreError
+from interlock.system.errors import NotFoundError
 
 RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
 _BATCH_SIZE = 500
@@ -247,7 +247,7 @@ def find_run(connection: Connection, run_id: int | None = None) -> Run:
     row = connection.execute(query).first() if is_row_id(run_id or 0) else None
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
-        raise StoreError(f"{what}; 'interlock runs' lists them")
+        raise NotFoundError(f"{what}; 'interlock runs' lists them")
     return _read_run(connection, row)
 
 

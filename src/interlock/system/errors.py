@@ -6,7 +6,8 @@ InterlockError
 ├── SignalError         what an agent sent is wrong
 ├── StateError          right in itself, but not legal now
 ├── StoreError          the database cannot be used
-│   └── NoDatabaseError there is none yet
+│   ├── NoDatabaseError there is none yet
+│   └── NotFoundError   it has no such run, case or question
 ├── SourceError         a file or system outside cannot be read
 └── UsageError          a flag, an argument or a setting is wrong: say it differently
 
@@ -50,6 +51,10 @@ class StoreError(InterlockError):
 
 class NoDatabaseError(StoreError):
     """There is no database yet."""
+
+
+class NotFoundError(StoreError):
+    """There is no such run, case or question."""
 
 
 class SourceError(InterlockError):

@@ -1,7 +1,8 @@
 """Who may connect over HTTP: the right Host, the right Origin, the token, a body within bounds.
 
 A page in a browser can make it send requests to this machine, also under a name of the attacker's
-that resolves to it: hence Host and Origin.
+that resolves to it: hence Host and Origin, on reads too. A browser keeps the token in a cookie that
+no script can read and no other site can send along.
 """
 
 import asyncio
@@ -9,13 +10,22 @@ import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from html import escape
+from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 MAX_BODY: Final = 4 << 20
 MIN_TOKEN_LENGTH: Final = 16
+COOKIE: Final = "interlock-token"
+"""Where a browser keeps the token."""
+LOGIN_PATH: Final = "/login"
+RULES_KEY: Final = "interlock.rules"
+"""Where an application finds, in the scope of each request, what was asked of it."""
+IDENTITY_KEY: Final = "interlock.identity"
+"""Where it finds the name of whoever asks; empty if the token says nothing of them."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,7 +46,11 @@ class AccessRules(msgspec.Struct, frozen=True):
     origins: tuple[str, ...] = ()
     token: str = ""
     open_paths: tuple[str, ...] = ()
+    """Paths that need no token; one that ends in a slash, with all below it."""
     longest_body: int = MAX_BODY
+
+    def is_right_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
 
 class HttpRefusal(msgspec.Struct, frozen=True):
@@ -71,8 +85,13 @@ class AccessGuard:
         refusal = self._find_refusal(scope)
         if refusal is not None:
             await _drain_request(receive)
-            await send_refusal(refusal, send)
+            if _wants_page(scope):
+                await _send_page(refusal, scope, send)
+            else:
+                await send_refusal(refusal, send)
             return
+        scope[RULES_KEY] = self._rules
+        scope.setdefault(IDENTITY_KEY, "")
         counted = _LimitedRequest(receive, send, self._rules.longest_body)
         try:
             await self._app(scope, counted.receive, counted.send)
@@ -93,9 +112,14 @@ class AccessGuard:
         origin = _read_header(scope, b"origin")
         if origin and origin not in rules.origins and not _is_same_origin(origin, host):
             return HttpRefusal(403, "this Origin is not allowed; allow it with --allow-origin")
-        if rules.token and scope["path"] not in rules.open_paths:
-            given = _read_header(scope, b"authorization").encode("latin-1")
-            if not hmac.compare_digest(given, f"Bearer {rules.token}".encode()):
+        writes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        site = _read_header(scope, b"sec-fetch-site")
+        if writes and site not in ("", "same-origin", "none") and origin not in rules.origins:
+            return HttpRefusal(403, "another site may not send this")
+        if rules.token and not _is_open(scope["path"], rules.open_paths):
+            given = _read_header(scope, b"authorization")
+            kind, _, token = given.partition(" ") if given else ("Bearer", "", _read_cookie(scope))
+            if kind != "Bearer" or not rules.is_right_token(token):
                 return HttpRefusal(401, "send the token: Authorization: Bearer TOKEN")
         length = _read_header(scope, b"content-length")
         if length.isdecimal() and int(length[:20]) > rules.longest_body:
@@ -140,6 +164,29 @@ async def send_refusal(refusal: HttpRefusal, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+def _wants_page(scope: Message) -> bool:
+    """Whether a person reads the answer."""
+    return "text/html" in _read_header(scope, b"accept")
+
+
+async def _send_page(refusal: HttpRefusal, scope: Message, send: Send) -> None:
+    """The same for a person: one sentence, or the way to the page that asks for the token."""
+    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"connection", b"close")]
+    status = refusal.status
+    if status == 401 and scope["method"] == "GET":
+        query = scope.get("query_string", b"").decode("latin-1")
+        wanted = scope["path"] + (f"?{query}" if query else "")
+        target = LOGIN_PATH if wanted == "/" else f"{LOGIN_PATH}?next={quote(wanted, safe='')}"
+        status, headers = 303, [*headers, (b"location", target.encode())]
+    elif status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    headers.append((b"content-security-policy", b"default-src 'none'"))
+    sentence = escape(f"{refusal.error[:1].upper()}{refusal.error[1:]}.")
+    text = f'<!DOCTYPE html><html lang="en"><title>Interlock</title><p>{sentence}</p></html>'
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address of that name."""
     number = _parse_address(host)
@@ -154,6 +201,20 @@ def _read_header(scope: Message, name: bytes) -> str:
     """The one header of that name; several of them are as good as a wrong one."""
     found = [value for key, value in scope["headers"] if key == name]
     return b"\n".join(found).decode("latin-1")
+
+
+def _read_cookie(scope: Message) -> str:
+    try:
+        found = SimpleCookie(_read_header(scope, b"cookie")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found is not None else ""
+
+
+def _is_open(path: str, open_paths: tuple[str, ...]) -> bool:
+    """Whether a path needs no token. Only plain paths: none that leads elsewhere by dots."""
+    below = [each for each in open_paths if each.endswith("/")]
+    return path in open_paths or (".." not in path and any(map(path.startswith, below)))
 
 
 def _parse_host(header: str) -> str:

@@ -1,0 +1,177 @@
+"""The window: one Litestar application of pages, made anew for each server.
+
+Pages are rendered here, can be read without JavaScript, and run no script but ours. A package adds
+pages of its own with the entry-point group `interlock.pages`, which names a `Section`; its handlers
+ask for `window: Window` and answer with `window.render(…)`. One that cannot be loaded is left out,
+and `doctor` says why.
+"""
+
+import time
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any, Final
+
+import msgspec
+from jinja2 import BaseLoader, ChoiceLoader, PrefixLoader
+from litestar import Litestar, Request, Response
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.types import ControllerRouterHandler
+
+from interlock.api.project import Project
+from interlock.system.errors import (
+    InterlockError,
+    NoDatabaseError,
+    NotFoundError,
+    SourceError,
+    StateError,
+    StoreError,
+    UsageError,
+)
+from interlock.system.html import load_templates
+from interlock.web import assets, filters
+from interlock.web.access import App, Message, Receive, Send
+from interlock.web.server import MountedApp
+
+GROUP: Final = "interlock.pages"
+HTML: Final = "text/html"
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    # Not no-referrer: a form of ours would then be sent with `Origin: null`.
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_STATUS: Final[tuple[tuple[type[InterlockError], int], ...]] = (
+    (NoDatabaseError, 404),
+    (NotFoundError, 404),
+    (StoreError, 503),
+    (StateError, 409),
+    (UsageError, 400),
+    (SourceError, 400),
+)
+_SENTENCES: Final = {
+    404: "There is no page at this address.",
+    405: "This address cannot be used in this way.",
+    413: "This is too large.",
+}
+
+
+class NavLink(msgspec.Struct, frozen=True):
+    """An entry of the navigation; `g` and then `key` leads there."""
+
+    path: str
+    title: str
+    key: str = ""
+
+
+class Section(msgspec.Struct, frozen=True):
+    """Pages that belong together, such as those of a feature."""
+
+    title: str
+    links: tuple[NavLink, ...]
+    handlers: tuple[ControllerRouterHandler, ...]
+    templates: BaseLoader | None = None
+    """Where its templates are found, as `NAME/…`: NAME is that of the entry point."""
+
+
+class Window:
+    """What all pages of one server share."""
+
+    def __init__(self, project: Project, sections: Mapping[str, Section]) -> None:
+        self.project = project
+        self.sections = sections
+        self.assets = assets.load_assets()
+        self._templates = load_templates("web/templates")
+        own = {name: each.templates for name, each in sections.items() if each.templates}
+        loaders = [each for each in (self._templates.loader, PrefixLoader(own)) if each]
+        self._templates.loader = ChoiceLoader(loaders)
+        self._templates.filters.update(filters.FILTERS)
+        self._templates.globals.update(asset=self.assets.find_url, sections=sections)
+
+    def render(
+        self, template: str, /, *, title: str, path: str = "", status: int = 200, **values: Any
+    ) -> Response[str]:
+        """A page. `path` is the entry of the navigation that it belongs to."""
+        now = self.now()
+        page = self._templates.get_template(template)
+        text = page.render(title=title, path=path, now=now, waiting=0, **values)
+        return Response(text, media_type=HTML, status_code=status)
+
+    def now(self) -> float:
+        return self.project.clock.now() if self.project.clock else time.time()
+
+    def render_problem(self, status: int, sentence: str, heading: str = "") -> Response[str]:
+        """A page with one sentence that says what is wrong and what to do."""
+        found = self.render(
+            "problem.html",
+            title=heading or _SENTENCES.get(status, "This did not work"),
+            status=status,
+            sentence=sentence,
+            retry=status == 503,
+        )
+        found.headers["cache-control"] = "no-store"
+        if status == 503:
+            found.headers["refresh"] = "5"
+        return found
+
+
+def build_window(project: Project, sections: Mapping[str, Section] | None = None) -> MountedApp:
+    """The pages of a project, with those of installed packages unless others are given."""
+    from interlock.web.pages import OWN_SECTIONS
+
+    added = find_sections()[0] if sections is None else sections
+    window = Window(project, {**OWN_SECTIONS, **added})
+
+    def show_error(_request: Request[Any, Any, Any], error: InterlockError) -> Response[str]:
+        status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+        return window.render_problem(status, str(error))
+
+    def show_refusal(_request: Request[Any, Any, Any], error: HTTPException) -> Response[str]:
+        known = _SENTENCES.get(error.status_code, "")
+        return window.render_problem(error.status_code, known or error.detail)
+
+    app = Litestar(
+        [each for section in window.sections.values() for each in section.handlers],
+        dependencies={"window": Provide(lambda: window, sync_to_thread=False)},
+        exception_handlers={InterlockError: show_error, HTTPException: show_refusal},
+        openapi_config=None,
+        logging_config=None,
+    )
+    return MountedApp("/", _add_headers(app))
+
+
+def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
+    """The pages of installed packages, and why some of them cannot be shown."""
+    found: dict[str, Section] = {}
+    broken: dict[str, str] = {}
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name):
+        try:
+            made = entry.load()
+            if not isinstance(made, Section):
+                raise TypeError(f"{entry.value} is no interlock.web Section")
+            found[entry.name] = made
+        except Exception as error:  # whatever a foreign package raises while it is imported
+            broken[entry.name] = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
+    return found, broken
+
+
+def _add_headers(app: Any) -> App:
+    """The application with headers that keep foreign script, style and frames out."""
+
+    async def handle(scope: Message, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            await send(message)
+
+        if scope["method"] == "HEAD":  # the server leaves the body out
+            scope = {**scope, "method": "GET"}
+        await app(scope, receive, send_guarded)
+
+    return handle

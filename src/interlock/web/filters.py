@@ -1,0 +1,124 @@
+"""How pages write numbers, times, names and states. Texts from outside stay texts."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from markupsafe import Markup, escape
+
+from interlock.system.text import clean_text, plural
+from interlock.system.time import format_clock_time, format_duration, format_time, format_timestamp
+
+_NOTHING: Final = Markup("&ndash;")
+_LONGEST_NAME: Final = 120
+_LONGEST_TEXT: Final = 200_000
+_TONES: Final = {
+    "running": "active",
+    "waiting": "wait",
+    "budget": "wait",
+    "rate-limited": "wait",
+    "done": "good",
+    "ended": "good",
+    "unhealthy": "bad",
+    "stuck": "bad",
+    "interrupted": "bad",
+    "stopped": "quiet",
+    "open": "active",
+    "error": "bad",
+    "warning": "wait",
+    "working": "active",
+    "idle": "quiet",
+    "dead": "bad",
+}
+
+
+def write_name(text: str, limit: int = _LONGEST_NAME) -> Markup:
+    """A name from outside: in a direction of its own, one line, the whole of it as its title."""
+    clean = " ".join(clean_text(text).split()) or "(no name)"
+    if len(clean) <= limit:
+        return Markup("<bdi>{}</bdi>").format(clean)
+    # The tail tells similar names apart: parameters and methods stand there.
+    head, tail = clean[: limit * 2 // 3], clean[-(limit // 3) :]
+    return Markup('<bdi title="{}">{}…{}</bdi>').format(clean[:2000], head, tail)
+
+
+def write_time(at: float | None) -> Markup:
+    """A moment: when, to the second, in the server's time; scripts may write it anew."""
+    if not at:
+        return _NOTHING
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        format_timestamp(at), format_time(at), format_clock_time(at, time.time())
+    )
+
+
+def write_age(at: float | None, now: float) -> Markup:
+    """How long ago a moment was; scripts keep it going."""
+    if not at:
+        return _NOTHING
+    return Markup('<time datetime="{}" title="{}" data-age="{}">{}</time>').format(
+        format_timestamp(at), format_time(at), round(at, 1), format_age(now - at)
+    )
+
+
+def format_age(seconds: float) -> str:
+    """A length of time in its largest unit, as short as a table needs it."""
+    seconds = max(0, round(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def format_money(amount: float) -> str:
+    """Dollars, with cents; smaller amounts with more digits."""
+    if not amount:
+        return "$0"
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.4f}"
+
+
+def format_count(number: int) -> str:
+    """Large numbers as people say them: 12,345 up to a hundred thousand, then 1.2 M."""
+    if number < 100_000:
+        return f"{number:,}"
+    return f"{number / 1e6:.1f} M" if number >= 1_000_000 else f"{number / 1e3:.0f} k"
+
+
+def find_tone(word: str, default: str = "quiet") -> str:
+    """Which colour a state has. Its word always stands beside it."""
+    return _TONES.get(word, default)
+
+
+def write_badge(word: str, tone: str = "", label: str = "") -> Markup:
+    return Markup('<span class="badge" data-tone="{}">{}</span>').format(
+        tone or find_tone(word), label or word
+    )
+
+
+def write_json(value: Any) -> str:
+    """A value as people can read it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def write_text(text: str, limit: int = _LONGEST_TEXT) -> Markup:
+    """Text from outside, line for line, and how much of it was left out."""
+    shown = escape(clean_text(text[:limit]))
+    left = len(text) - limit
+    if left <= 0:
+        return shown
+    return shown + Markup('\n<em class="cut">… {:,} more characters</em>').format(left)
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "name": write_name,
+    "at": write_time,
+    "age": write_age,
+    "money": format_money,
+    "count": format_count,
+    "badge": write_badge,
+    "tone": find_tone,
+    "pretty": write_json,
+    "plain": write_text,
+    "seconds": format_duration,
+    "plural": plural,
+}
