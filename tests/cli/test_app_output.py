@@ -76,6 +76,7 @@ Agents:
   mcp          Let an agent pull its work.
   respond      Answer signals that wait in files, with any command.
   emit         Send a line signal.
+  token        Tokens for the server: make, list and revoke them.
 
 Many machines:
   coordinator  Work on runs that nobody works on, until stopped.

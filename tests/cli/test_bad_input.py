@@ -199,7 +199,7 @@ def test_cases_that_cannot_be_read(world: World) -> None:
 NO_DATABASE = "this is not an Interlock database: move it away or name another with --db"
 DAMAGED = "it is damaged: restore a copy, or move it away to start over"
 NEWER = (
-    "it has schema 0099, this Interlock knows 0006: use the newer Interlock that made it, "
+    "it has schema 0099, this Interlock knows 0007: use the newer Interlock that made it, "
     "or run any writing command to upgrade an older one"
 )
 

@@ -14,7 +14,7 @@ ok    machine.python: Python VERSION
 note  machine.sqlite: SQLite VERSION
 ok    store.file: .interlock/interlock.db, BYTES bytes
 ok    store.writer: nobody writes to it
-ok    store.schema: schema 0006, 1 run
+ok    store.schema: schema 0007, 1 run
 """
 APART = "BAD   store.fold: run 1, case A: the journal says ended at look, its row says ended"
 FOLD = "ok    store.fold: 1 run: every case is the fold of its journal\n"

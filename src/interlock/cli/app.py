@@ -86,6 +86,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("mcp", "Let an agent pull its work."),
         "respond": ("respond", "Answer signals that wait in files, with any command."),
         "emit": ("emit", "Send a line signal."),
+        "token": ("token", "Tokens for the server: make, list and revoke them."),
     },
     "Many machines": {
         "coordinator": ("machines", "Work on runs that nobody works on, until stopped."),

@@ -15,13 +15,13 @@ from sqlalchemy import Connection
 
 from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress, PostgresAddress, beside, make_absolute
-from interlock.journal.connection import ERRORS
+from interlock.journal.connection import ERRORS, RawConnection, transaction
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
 from interlock.system.errors import NoDatabaseError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 MOVED = "moved"
 """The revision of a database whose journal was moved to another."""
@@ -122,6 +122,32 @@ def _open_server(address: PostgresAddress) -> Iterator[Connection]:
                 if postgres.read_revision(connection) != HEAD:  # another may have been faster
                     _migrate(connection)
         yield connection
+
+
+@contextmanager
+def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
+    """One short transaction in tables that no run writes to, also while a run holds a SQLite file;
+    the database is made or brought up to date first, if nobody holds it."""
+    with explain_errors(db):
+        if isinstance(db, Path):
+            if not _is_current(db):
+                with _open_file(db):
+                    pass
+            with sqlite.connect(db, "rw") as connection:
+                connection.exec_driver_sql("pragma synchronous=full")
+                with transaction(connection) as raw:
+                    _check_head(db, sqlite.read_revision(connection))  # it may be moved meanwhile
+                    yield raw
+        else:
+            with _open_server(db) as connection, transaction(connection) as raw:
+                yield raw
+
+
+def _is_current(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with sqlite.connect(path, "ro") as connection:
+        return sqlite.read_revision(connection) == HEAD
 
 
 @contextmanager

@@ -196,3 +196,19 @@ mail = Table(
     Column("at", Float, nullable=False),
 )
 """What people leave for a run, where that is no folder: answers, and replies to agents."""
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("expires_at", Float),
+    Column("used_at", Float),
+    Column("revoked_at", Float),
+)
+"""Who may come in over HTTP. Of a secret only a salted hash is kept."""

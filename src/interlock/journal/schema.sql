@@ -1,4 +1,4 @@
--- The tables of a new database, as the migrations up to revision 0006 leave them. Migrations are
+-- The tables of a new database, as the migrations up to revision 0007 leave them. Migrations are
 -- history and stay; this file is what they come to, so that a new database need not live through
 -- it. A test compares both with the tables that the code declares.
 
@@ -420,5 +420,19 @@ CREATE TABLE mail (
     PRIMARY KEY (box, name)
 );
 
+CREATE TABLE tokens (
+    token_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    scopes TEXT NOT NULL,
+    created_at FLOAT NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at FLOAT,
+    used_at FLOAT,
+    revoked_at FLOAT,
+    PRIMARY KEY (token_id)
+);
+
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);
-INSERT INTO alembic_version VALUES ('0006');
+INSERT INTO alembic_version VALUES ('0007');

@@ -1,4 +1,4 @@
--- The tables of a new PostgreSQL database at revision 0006, as the code declares them. Written by
+-- The tables of a new PostgreSQL database at revision 0007, as the code declares them. Written by
 -- python -m tests.world.postgres_schema; a test compares the two.
 
 CREATE SEQUENCE blob_numbers;
@@ -25,6 +25,20 @@ CREATE TABLE mail (
     written_by TEXT DEFAULT '' NOT NULL,
     at FLOAT NOT NULL,
     PRIMARY KEY (box, name)
+);
+
+CREATE TABLE tokens (
+    token_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    salt BYTEA NOT NULL,
+    hash BYTEA NOT NULL,
+    scopes TEXT NOT NULL,
+    created_at FLOAT NOT NULL,
+    created_by TEXT NOT NULL,
+    expires_at FLOAT,
+    used_at FLOAT,
+    revoked_at FLOAT,
+    PRIMARY KEY (token_id)
 );
 
 CREATE TABLE symptoms (
@@ -441,4 +455,4 @@ ALTER TABLE mail ALTER written_by SET DEFAULT session_user;
 
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
 
-INSERT INTO alembic_version VALUES ('0006');
+INSERT INTO alembic_version VALUES ('0007');

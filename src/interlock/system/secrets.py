@@ -12,6 +12,7 @@ _TOKENS: Final = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl(?:pat|ptt|dt|rt|cbt|ft)-[\w-]{16,}"
     r"|xox[abeprs]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35}|sk-[\w-]{20,}"
     r"|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|dop_v1_[0-9a-f]{40,}|hvs\.[\w-]{20,}"
+    r"|interlock_[0-9a-f]{12}_[0-9a-f]{20,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,})"
 )
 _KEY_BLOCK: Final = re.compile(

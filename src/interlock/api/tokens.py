@@ -1,0 +1,69 @@
+"""Tokens of a project's HTTP door: made, listed, revoked, and checked at each request."""
+
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from interlock.api.base import ProjectBase
+from interlock.api.inbox import find_user
+from interlock.journal import tokens
+from interlock.journal.tokens import SCOPES, Token, list_tokens
+from interlock.system.errors import NoDatabaseError, StoreError, UsageError
+
+__all__ = ["SCOPES", "Token", "check_token", "create_token", "read_tokens", "revoke_token"]
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}", re.ASCII)
+
+
+def create_token(
+    project: ProjectBase, name: str, scopes: Sequence[str], seconds: float | None = None
+) -> tuple[Token, str]:
+    """A token of that name that is good for these scopes and, with `seconds`, for so long; and its
+    secret, which nobody can look up later."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!r} is no name for a token: up to 64 letters, digits and . _ @ + -"
+        )
+    unknown = [each for each in scopes if each not in SCOPES]
+    if unknown or not scopes:
+        raise UsageError(
+            f"a token has scopes of {', '.join(SCOPES)}; "
+            + (f"{unknown[0][:80]!r} is none" if unknown else "name at least one")
+        )
+    at = _read_clock(project)
+    ordered = [each for each in SCOPES if each in scopes]
+    until = None if seconds is None else at + seconds
+    return tokens.create_token(project.db, name, ordered, by=find_user(), at=at, expires_at=until)
+
+
+def read_tokens(project: ProjectBase) -> list[Token]:
+    """All tokens that ever were, oldest first; the revoked and expired ones too."""
+    if not project.has_database:
+        return []
+    with project.read() as connection:
+        return list_tokens(connection)
+
+
+def revoke_token(project: ProjectBase, name: str) -> Token:
+    """Make a token worthless, for servers that are running too; StateError if there is none."""
+    return tokens.revoke_token(project.db, name, _read_clock(project))
+
+
+def check_token(project: ProjectBase, secret: str) -> Token | None:
+    """The token of that secret, if it is good now. It is read anew each time: one that is revoked
+    opens nothing any more. That it was used is written down, if that can be done now."""
+    at = _read_clock(project)
+    try:
+        with project.read() as connection:
+            found = tokens.find_token(connection, secret, at)
+    except NoDatabaseError:
+        return None
+    if found is not None:
+        with suppress(StoreError):
+            tokens.note_use(project.db, found, at)
+    return found
+
+
+def _read_clock(project: ProjectBase) -> float:
+    return project.clock.now() if project.clock else time.time()
