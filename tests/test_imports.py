@@ -17,6 +17,8 @@ LOADED = """
 import json, sys
 {code}
 assert not any("psycopg" in name for name in sys.modules), "a SQLite file needs no PostgreSQL"
+telemetry = {"opentelemetry", "prometheus_client"} & {name.split(".")[0] for name in sys.modules}
+assert not telemetry, "it is off"
 print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] == "interlock")))
 """
 SCRIPT = """
@@ -84,7 +86,7 @@ def test_every_imported_package_is_declared() -> None:
     distributions = packages_distributions()
     for file in sorted((root / "src").rglob("*.py")):
         for package in list_imported_packages(file) - sys.stdlib_module_names - {"interlock"}:
-            names = {name.lower() for name in distributions[package]}
+            names = {name.lower().replace("_", "-") for name in distributions[package]}
             assert names & {name.lower() for name in declared}, f"{file} imports {package}"
 
 

@@ -10,8 +10,9 @@ stop, it gives all its runs back at once.
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol
 
 from interlock.api.base import ProjectBase
 from interlock.api.run import RunWork
@@ -30,8 +31,11 @@ _LEFT_BRIEFLY = 3.0
 """The same where the database failed, which is nobody's fault here."""
 _LISTEN_SECONDS = 5.0
 
-Report = Callable[[str], None]
-"""Told, in a line each, what the coordinator does."""
+
+class Report(Protocol):
+    """Told, in a line each, what the coordinator does; and the same as fields."""
+
+    def __call__(self, text: str, **fields: Any) -> None: ...
 
 
 class Coordinator:
@@ -70,11 +74,11 @@ class Coordinator:
                 try:
                     self._claim_runs()
                     if problem:
-                        self._report("the database is back")
+                        self._report("the database is back", event="database-back")
                     problem = ""
                 except StoreError as error:
                     if not problem:
-                        self._report(f"waiting for the database: {error}")
+                        self._report(f"waiting for the database: {error}", event="database-lost")
                     problem = str(error)
                 # Chance only keeps coordinators out of step; no decision depends on it.
                 self._awake.wait(POLL * random.uniform(2 / 3, 4 / 3))  # noqa: S311
@@ -106,7 +110,12 @@ class Coordinator:
     def _begin(self, claimed: Ownership) -> None:
         run_id = claimed.run_id
         self._taken += 1
-        self._report(f"run {run_id}: taken, epoch {claimed.epoch}")
+        self._report(
+            f"run {run_id}: taken, epoch {claimed.epoch}",
+            event="taken",
+            run_id=run_id,
+            epoch=claimed.epoch,
+        )
         self._works[run_id] = RunWork(
             self._address,
             lambda connection, owned: self._project.reopen_run(
@@ -126,17 +135,17 @@ class Coordinator:
             try:
                 self._report_result(work.result())
             except StaleEpochError as error:
-                self._report(f"run {run_id}: {error}")
+                self._report(f"run {run_id}: {error}", event="stale", run_id=run_id)
             except (StoreError, *ERRORS) as error:
                 self._left_alone[run_id] = time.monotonic() + _LEFT_BRIEFLY
-                self._report(f"run {run_id}: broken off: {error}")
+                self._report(f"run {run_id}: broken off: {error}", event="broken", run_id=run_id)
             except InterlockError as error:
                 self._left_alone[run_id] = time.monotonic() + _LEFT_ALONE
-                self._report(f"run {run_id}: left to others: {error}")
+                self._report(f"run {run_id}: left to others: {error}", event="left", run_id=run_id)
 
     def _report_result(self, result: RunResult) -> None:
         word = "handed over" if result.status == "running" else result.status
-        self._report(f"run {result.run_id}: {word}")
+        self._report(f"run {result.run_id}: {word}", event=word, run_id=result.run_id)
 
     @contextmanager
     def _listen(self) -> Iterator[None]:

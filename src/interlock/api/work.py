@@ -42,6 +42,7 @@ from interlock.runtime.circuits import Bundle
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.session import OneRound, RunSession
 from interlock.runtime.settings import RunConfig
+from interlock.runtime.telemetry import RunObserver, observe_run
 from interlock.system.time import find_local_day
 
 Progress = Callable[[RunCounts, Spent], None]
@@ -133,6 +134,9 @@ def work_on_run(
     with ExitStack() as held:
         ownership = ownership or held.enter_context(own_run(connection, run.run_id))
         progress = held.enter_context(display.show_progress())
+        observer = observe_run(connection, run, display.note)
+        if observer is not None:
+            held.callback(observer.close)
         setup = find_application(run.circuit).set_up_run(
             connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only
         )
@@ -140,7 +144,7 @@ def work_on_run(
         hooks = setup.hooks
         if once:
             hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
-        tell = _connect_carriers(pool, written, hooks, display)
+        tell = _connect_carriers(pool, written, hooks, display, observer)
         session = _open_session(
             connection,
             run,
@@ -151,7 +155,8 @@ def work_on_run(
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
             tell=tell,
-            watch=partial(_watch, progress, changed),
+            watch=partial(_watch, progress, changed, observer),
+            observer=observer,
         )
         _connect_gauge(pool.gauge, session, setup)
         started(session)
@@ -171,9 +176,15 @@ def work_on_run(
 
 
 def _watch(
-    progress: Progress, changed: Callable[[], None], counts: RunCounts, spent: Spent
+    progress: Progress,
+    changed: Callable[[], None],
+    observer: RunObserver | None,
+    counts: RunCounts,
+    spent: Spent,
 ) -> None:
     progress(counts, spent)
+    if observer is not None:
+        observer.show(counts, spent)
     changed()
 
 
@@ -189,6 +200,7 @@ def _open_session(
     wait_for_limits: bool,
     tell: Callable[[Notification], None],
     watch: Progress,
+    observer: RunObserver | None,
 ) -> RunSession:
     return RunSession(
         connection,
@@ -210,17 +222,22 @@ def _open_session(
         watch=watch,
         draining=lambda out: display.note(_describe_draining(out)),
         crashes=CrashReporter(pool.crash_folder, display.note),
+        committed=observer.record if observer else None,
     )
 
 
 def _connect_carriers(
-    pool: AgentPool, circuit: Circuit, hooks: CaseHooks | None, display: Display
+    pool: AgentPool,
+    circuit: Circuit,
+    hooks: CaseHooks | None,
+    display: Display,
+    observer: RunObserver | None,
 ) -> Callable[[Notification], None]:
     """Give the carriers what they need to know of the run; returns who is told what happens."""
     connect_workers(pool.carriers, circuit, pool.gauge, hooks)
     if has_mcp_carrier(pool.carriers):
         display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
-    tell = _build_notifier(display, pool)
+    tell = _build_notifier(display, pool, observer)
     connect_notifier(pool.carriers, tell)
     return tell
 
@@ -242,9 +259,13 @@ async def _run_session(session: RunSession, pool: AgentPool) -> RunStatus:
             await pool.notifier.close()
 
 
-def _build_notifier(display: Display, pool: AgentPool) -> Callable[[Notification], None]:
+def _build_notifier(
+    display: Display, pool: AgentPool, observer: RunObserver | None
+) -> Callable[[Notification], None]:
     def tell(notification: Notification) -> None:
         display.notify(notification)
+        if observer is not None:
+            observer.notify(notification)
         if pool.notifier is not None:
             pool.notifier.notify(notification)
 

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from interlock.cli.app import app
-from interlock.cli.output import Db, Json, echo, echo_json, echo_note, open_project
+from interlock.cli.output import (
+    Db,
+    Json,
+    Log,
+    LogFormat,
+    Metrics,
+    echo,
+    echo_json,
+    echo_note,
+    open_project,
+    start_observing,
+)
 
 
 @app.command()
@@ -18,6 +29,8 @@ def coordinator(
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=64, help="Runs to work on at the same time.")
     ] = 4,
+    metrics: Metrics = "",
+    log: Log = LogFormat.TEXT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -28,6 +41,7 @@ def coordinator(
     """
     from interlock.api.coordinator import Coordinator
 
+    start_observing(log, metrics)
     project = open_project(db)
     name = name or socket.gethostname()
     made = Coordinator(project, name, echo_note, most_runs=runs)

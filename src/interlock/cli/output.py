@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -71,9 +72,52 @@ def echo(text: str = "") -> None:
     _write(sys.stdout, escape_text(text))
 
 
-def echo_note(text: str) -> None:
-    """A line for people beside the result: notices, progress."""
-    _write(sys.stderr, escape_text(text))
+def echo_note(text: str, **fields: Any) -> None:
+    """A line for people beside the result: notices, progress. With --log json it is an object, with
+    what it says as fields."""
+    if not _logs_json:
+        _write(sys.stderr, escape_text(text))
+        return
+    from interlock.runtime.telemetry import format_log_line
+
+    _write(sys.stderr, escape_json(format_log_line(text, fields).decode()))
+
+
+class LogFormat(StrEnum):
+    """How notes, and what happens in a run, are written to stderr."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Log = Annotated[
+    LogFormat,
+    typer.Option("--log", help="What is said on stderr: text, or a JSON object per line."),
+]
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics", metavar="[HOST:]PORT", help="Serve metrics for Prometheus at /metrics."
+    ),
+]
+_logs_json = False
+
+
+def start_observing(log: LogFormat, metrics: str = "") -> None:
+    """Switch on what flags and OTEL_* variables ask for: structured lines, metrics, traces."""
+    global _logs_json  # noqa: PLW0603 - stderr belongs to the process
+    _logs_json = log == LogFormat.JSON
+    if not (_logs_json or metrics):
+        return  # what the environment asks for is switched on when a run begins
+    from interlock.runtime.telemetry import start_telemetry
+
+    started = start_telemetry(
+        metrics=metrics,
+        log=(lambda text, fields: echo_note(text, **fields)) if _logs_json else None,
+        complain=echo_note,
+    )
+    for address in started.addresses if started else ():
+        echo_note(f"metrics are at {address}", event="metrics", address=address)
 
 
 def _write(stream: TextIO, line: str) -> None:
@@ -133,7 +177,7 @@ class TerminalDisplay:
         echo_note(text)
 
     def notify(self, notification: "Notification") -> None:
-        if notification.event in _SHOWN_EVENTS:
+        if notification.event in _SHOWN_EVENTS and not _logs_json:
             echo_note(notification.text)
         if self._bell and sys.stderr.isatty():
             sys.stderr.write(_BELL)
@@ -141,7 +185,7 @@ class TerminalDisplay:
     @contextmanager
     def show_progress(self) -> "Iterator[Callable[[RunCounts, Spent], None]]":
         """Cases done, in flight, waiting, refused, and what is spent."""
-        if not sys.stderr.isatty():
+        if _logs_json or not sys.stderr.isatty():
             yield lambda _counts, _spent: None
             return
         with _show_bar() as move:

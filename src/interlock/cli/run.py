@@ -35,12 +35,16 @@ from interlock.cli.output import (
     CircuitName,
     Db,
     Json,
+    Log,
+    LogFormat,
+    Metrics,
     RunId,
     Sets,
     echo,
     echo_json,
     echo_note,
     open_project,
+    start_observing,
 )
 from interlock.system.errors import StateError
 from interlock.system.text import plural
@@ -84,6 +88,8 @@ def run(
     wait: Wait = False,
     detach: Detach = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
+    metrics: Metrics = "",
+    log: Log = LogFormat.TEXT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -91,6 +97,7 @@ def run(
     from interlock.api.circuits import Circuit
     from interlock.runtime.circuits import read_case_file
 
+    start_observing(log, metrics)
     project = open_project(db)
     own = Circuit.load(circuit, project.path)
     thresholds = read_thresholds(sets or ())
@@ -133,10 +140,13 @@ def resume(
     wait: Wait = False,
     detach: Detach = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
+    metrics: Metrics = "",
+    log: Log = LogFormat.TEXT,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
+    start_observing(log, metrics)
     project = open_project(db)
     files = read_file_flags(dispatch, root, watch, batch_size)
     flags = RunFlags(agent, slots, budget, parallel, files)

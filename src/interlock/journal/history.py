@@ -251,6 +251,16 @@ def _read_text(raw: RawConnection, blob: int) -> str:
     return read_blob(raw, blob).decode(errors="replace")
 
 
+def list_case_starts(connection: Connection, run_id: int) -> dict[int, float]:
+    """When the first dispatch of each open case was opened, by the case's number."""
+    rows = raw_connection(connection).execute(
+        "select d.case_no, min(d.at) from dispatches d join cases c on c.case_no = d.case_no"
+        " where c.run_id = ? and c.status = 'open' group by d.case_no",
+        (run_id,),
+    )
+    return dict(rows.fetchall())
+
+
 def list_lines(
     connection: Connection, run_id: int, seq: int, case_id: str = ""
 ) -> list[JournalLine]:

@@ -244,8 +244,11 @@ class Journal:
         run_id: int,
         after: int = 0,
         ownership: Ownership | None = None,
+        committed: "Callable[[TurnWrites], None] | None" = None,
     ) -> None:
+        """`committed` is told of every batch that is kept; it must not raise."""
         self.run_id = run_id
+        self._committed = committed
         self._ownership = ownership
         self._epoch = ownership.epoch if ownership else 0
         self._raw = raw = raw_connection(connection)
@@ -292,6 +295,8 @@ class Journal:
             raw.rollback()
             self.blobs = BlobWriter(raw)
             raise
+        if self._committed is not None:
+            self._committed(batch)
 
     def _begin(self) -> None:
         """Begin the batch's transaction, unless an effect has; only while the run is ours."""

@@ -19,7 +19,7 @@ from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
 from interlock.journal.events import Tell, ignore_notification
-from interlock.journal.journal import Journal
+from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.ownership import Ownership
 from interlock.journal.runs import (
     Run,
@@ -63,9 +63,10 @@ class RunSession:
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
         draining: Callable[[int], None] = lambda _out: None,
         crashes: CrashReporter | None = None,
+        committed: Callable[[TurnWrites], None] | None = None,
     ) -> None:
         """`draining` is told how many answers are waited for after the first signal; `crashes`
-        reports what fails unexpectedly in the background."""
+        reports what fails unexpectedly in the background; `committed` is told of every batch."""
         self.stopped_by: signal.Signals | None = None
         self._draining = draining
         self._crashes = crashes or CrashReporter(None, lambda _text: None)
@@ -77,7 +78,7 @@ class RunSession:
         self._circuit = circuit
         self._run_id = run.run_id
         self._loop = RunLoop(
-            Journal(connection, run.run_id, after, ownership),
+            Journal(connection, run.run_id, after, ownership, committed),
             circuit,
             Schedule(roles, parallel, by_hand, unplaced),
             carriers,

@@ -1,0 +1,535 @@
+"""Telemetry of this process: traces, metrics and log lines, made from what the journal committed.
+
+A run's observer is given every batch once it is committed, and nothing else: the loop, the carriers
+and the journal know nothing of telemetry. Ids of traces and spans are computed from the run and the
+numbers in the journal, so that a run that goes on elsewhere continues its trace. A span is sent
+when what it stands for is over: run, case, dispatch, agent.
+
+Like OpenTelemetry itself it belongs to a process, not to a project: `OTEL_*` variables or
+`start_telemetry` switch it on. While it is off, no library is loaded and nothing is done. It never
+hurts a run: what goes wrong here is reported once, and what cannot be sent is dropped.
+"""
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.case import OPEN
+from interlock.engine.circuit import FAILURES, HUMAN
+from interlock.engine.schedule import Spent
+from interlock.journal.events import Notification
+from interlock.journal.history import list_case_starts
+from interlock.journal.journal import JournalEntry, TurnWrites
+from interlock.journal.runs import FINISHED, Run, load_open_dispatches
+from interlock.runtime.loop import RunCounts
+from interlock.runtime.meters import Meters, PrometheusMeters, PushedMeters
+from interlock.system.errors import UsageError
+from interlock.version import __version__
+
+_SWITCHES = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_TRACES_EXPORTER",
+    "OTEL_METRICS_EXPORTER",
+)
+"""Variables that ask for traces or metrics by being set."""
+_CLOSE_SECONDS = 5.0
+"""Seconds for which the end of the process waits until everything is sent."""
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "claude": "anthropic",
+    "codex": "openai",
+    "gemini": "gcp.gemini",
+    "openai": "openai",
+}
+"""Whose models an agent asks, where its name says so; the words are OpenTelemetry's."""
+_MODEL_ENDPOINTS = ("anthropic", "openai")
+"""Agents whose words name a model behind the colon."""
+
+Log = Callable[[str, Mapping[str, Any]], None]
+"""Writes one structured line: its text for people, and its fields."""
+Complain = Callable[[str], None]
+
+
+class SpanIds(NamedTuple):
+    """The ids of a run's trace, and of the spans in it."""
+
+    trace: int
+
+    @classmethod
+    def of_run(cls, run_id: int, created_at: float) -> "SpanIds":
+        return cls(_number(16, "run", run_id, created_at))
+
+    def find(self, kind: str, number: int) -> int:
+        return _number(8, kind, number, self.trace)
+
+
+def _number(size: int, *parts: object) -> int:
+    digest = blake2b("\0".join(map(repr, parts)).encode(), digest_size=size)
+    return int.from_bytes(digest.digest()) or 1  # zero is no id
+
+
+class Tracer:
+    """Sends finished spans, with ids that are given to it."""
+
+    def __init__(self) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+        class GivenIds(IdGenerator):
+            """Hands out the ids that were set before."""
+
+            trace = span = 0
+
+            def generate_trace_id(self) -> int:
+                return self.trace
+
+            def generate_span_id(self) -> int:
+                return self.span
+
+        self._ids = GivenIds()
+        self._lock = threading.Lock()
+        self._provider = TracerProvider(
+            id_generator=self._ids, resource=build_resource(), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("interlock", __version__)
+
+    def send(
+        self,
+        name: str,
+        ids: SpanIds,
+        span: int,
+        parent: int,
+        times: tuple[float, float],
+        attributes: Mapping[str, Any],
+        *,
+        error: str = "",
+        client: bool = False,
+        events: "list[SpanEvent] | None" = None,
+    ) -> None:
+        """Send a span from then to then; one without a `parent` is the trace's root."""
+        from opentelemetry import trace
+        from opentelemetry.context import Context
+
+        begun, over = times
+        context = Context()
+        if parent:
+            above = trace.SpanContext(ids.trace, parent, True, trace.TraceFlags(1))
+            context = trace.set_span_in_context(trace.NonRecordingSpan(above), context)
+        with self._lock:
+            self._ids.trace, self._ids.span = ids.trace, span
+            made = self._tracer.start_span(
+                name,
+                context,
+                kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
+                attributes={key: value for key, value in attributes.items() if value != ""},
+                start_time=_nanoseconds(begun),
+            )
+        for each in events or ():
+            made.add_event(each.name, each.attributes, _nanoseconds(each.at))
+        if error:
+            made.set_status(trace.StatusCode.ERROR, error)
+        made.end(_nanoseconds(max(begun, over)))
+
+    def flush(self) -> None:
+        self._provider.force_flush()
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def build_resource() -> Any:
+    """Who we are, for whoever receives spans and metrics; OTEL_* variables go before."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    own = Resource.create({"service.name": "interlock", "service.version": __version__})
+    return own.merge(OTELResourceDetector().detect())
+
+
+class SpanEvent(msgspec.Struct, frozen=True):
+    """Something that happened to a dispatch while it was open."""
+
+    name: str
+    at: float
+    attributes: dict[str, Any] = {}
+
+
+class _OpenDispatch(msgspec.Struct):
+    """What a dispatch's span will say when it is answered."""
+
+    step: str
+    attempt: int
+    role: str
+    at: float
+    events: list[SpanEvent] = []
+
+
+class Telemetry:
+    """Where spans, metrics and log lines of this process go."""
+
+    def __init__(
+        self,
+        tracer: Tracer | None,
+        meters: list[Meters],
+        log: Log | None,
+        complain: "Complaints",
+    ) -> None:
+        self.tracer = tracer
+        self.meters = meters
+        self.log = log
+        self._complain = complain
+        self._counts: dict[int, tuple[str, RunCounts]] = {}
+        self._closing = threading.Event()
+        # Started now: at the very end of a process no thread can be started any more.
+        self._flusher = threading.Thread(target=self._flush, name="telemetry-flush", daemon=True)
+        self._flusher.start()
+        atexit.register(self.close)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where metrics are served."""
+        return [each.address for each in self.meters if isinstance(each, PrometheusMeters)]
+
+    def close(self) -> None:
+        """Send what is left, for a few seconds at most."""
+        self._closing.set()
+        self._flusher.join(_CLOSE_SECONDS)
+
+    def complain_about(self, error: Exception) -> None:
+        """Whatever went wrong here, the run goes on."""
+        self._complain(type(error).__name__, f"{type(error).__name__}: {error}")
+
+    def add(self, name: str, value: float, **labels: str) -> None:
+        """Count, or measure, as the metric's kind has it."""
+        for each in self.meters:
+            each.record(name, value, labels)
+
+    def show_counts(self, run_id: int, circuit: str, counts: RunCounts | None) -> None:
+        """How a run stands now; None when nobody here works on it any more."""
+        if counts is None:
+            self._counts.pop(run_id, None)
+        else:
+            self._counts[run_id] = (circuit, counts)
+        own = [each for name, each in self._counts.values() if name == circuit]
+        over = sum(each.ended + each.stuck for each in own)
+        busy = sum(each.in_flight for each in own)
+        asked = sum(each.questions for each in own)
+        waiting = sum(each.cases for each in own) - over - busy - asked
+        for name, value in (
+            ("interlock.runs.active", len(own)),
+            ("interlock.dispatches.open", busy),
+            ("interlock.cases.waiting", max(0, waiting)),
+            ("interlock.questions.open", asked),
+            ("interlock.dispatches.paused", sum(each.limited for each in own)),
+        ):
+            self.add(name, value, circuit=circuit)
+
+    def _flush(self) -> None:
+        self._closing.wait()
+        for each in self.meters:
+            each.flush()
+        if self.tracer is not None:
+            self.tracer.flush()
+
+
+class Complaints(logging.Handler):
+    """Tells the user of troubles, each kind once. Exporters tell theirs to the standard library's
+    log, also while they are made: this handles it instead of a traceback on stderr."""
+
+    def __init__(self, complain: Complain) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = complain
+        self._told: set[str] = set()
+        told = logging.getLogger("opentelemetry")
+        told.propagate = False
+        told.handlers = [self]
+
+    def __call__(self, kind: str, problem: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            self._tell(f"telemetry: {problem}"[:300])
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # A message whose values differ each time is of one kind all the same.
+        reason = f" ({record.exc_info[1]})" if record.exc_info and record.exc_info[1] else ""
+        self(str(record.msg), f"{record.getMessage()}{reason}")
+
+
+class RunObserver:
+    """Turns what is committed for one run into spans, metrics and log lines."""
+
+    def __init__(self, telemetry: Telemetry, connection: Connection, run: Run) -> None:
+        self._telemetry = telemetry
+        self._run = run
+        self._ids = SpanIds.of_run(run.run_id, run.created_at)
+        self._root = self._ids.find("run", run.run_id)
+        self._agents: dict[str, str] = run.options.get("agents", {})
+        self._open = {
+            each.dispatch_id: _OpenDispatch(each.step, each.attempt, each.role, each.at)
+            for each in load_open_dispatches(connection, run.run_id)
+        }
+        self._case_starts = list_case_starts(connection, run.run_id)
+
+    def record(self, writes: TurnWrites) -> None:
+        """A batch is committed."""
+        self._guard(self._record, writes)
+
+    def show(self, counts: RunCounts, _spent: Spent) -> None:
+        """How the run stands after a turn."""
+        self._guard(self._telemetry.show_counts, self._run.run_id, self._run.circuit, counts)
+
+    def notify(self, notification: Notification) -> None:
+        """Something happened that a person may want to act on."""
+        fields = {"about": notification.about, "questions": list(notification.questions[:10])}
+        self._guard(partial(self._log, notification.text, notification.event, self._root, **fields))
+
+    def close(self) -> None:
+        """Nobody here works on the run any more."""
+        self._guard(self._telemetry.show_counts, self._run.run_id, self._run.circuit, None)
+
+    def _guard(self, act: Callable[..., None], *given: Any) -> None:
+        try:
+            act(*given)
+        except Exception as error:  # whatever it is, the run goes on
+            self._telemetry.complain_about(error)
+
+    def _record(self, writes: TurnWrites) -> None:
+        circuit, at = self._run.circuit, writes.at
+        add = partial(self._telemetry.add, circuit=circuit)
+        for new in writes.dispatches:
+            self._open[new.dispatch_id] = _OpenDispatch(new.step, new.attempt, new.role, at)
+            self._case_starts.setdefault(new.case_no, at)
+            add("interlock.dispatches", 1, step=new.step, role=new.role)
+        for refusal in writes.refusals:
+            add("interlock.refusals", 1, reason=refusal.reason)
+            self._add_event(refusal.dispatch_id, "refused", at, {"reason": refusal.reason})
+            self._log(
+                refusal.sentence,
+                "refused",
+                self._find_dispatch_span(refusal.dispatch_id),
+                reason=refusal.reason,
+                dispatch_id=refusal.dispatch_id,
+            )
+        for pause in writes.pauses:
+            add("interlock.rate_limits", 1, account=pause.account)
+            self._add_event(pause.dispatch_id, "rate-limited", at, {"account": pause.account})
+            self._spend(pause.usage.tokens, pause.usage.money, pause.dispatch_id)
+        for entry in writes.entries:
+            self._settle(entry, writes)
+        for number, row in writes.cases.items():
+            if row.case.status != OPEN and number in self._case_starts:
+                self._end_case(number, row.case.case_id, row.case.end or row.case.status, at)
+        if writes.status is not None:
+            self._log(f"run {self._run.run_id}: {writes.status}", writes.status, self._root)
+        if writes.status in FINISHED:
+            self._send_run(writes.status, at)
+
+    def _settle(self, entry: JournalEntry, writes: TurnWrites) -> None:
+        """A dispatch is decided: its span is over, and the agent's in it."""
+        dispatch = self._open.get(entry.dispatch_id)
+        if dispatch is None:
+            return
+        self._spend(entry.usage.tokens, entry.usage.money, entry.dispatch_id)
+        del self._open[entry.dispatch_id]
+        decision, circuit = entry.decision, self._run.circuit
+        times, took = (dispatch.at, writes.at), max(0.0, writes.at - dispatch.at)
+        labels = {"circuit": circuit, "step": dispatch.step, "role": dispatch.role}
+        self._telemetry.add("interlock.decisions", 1, **labels, signal=decision.signal)
+        self._telemetry.add("interlock.dispatch.duration", took, **labels)
+        case_id = writes.cases[entry.case_no].case.case_id
+        above = self._ids.find("case", entry.case_no)
+        span = self._ids.find("dispatch", entry.dispatch_id)
+        failure = decision.signal if decision.signal in FAILURES else ""
+        target = decision.to or f"{decision.status}: {decision.reason}"
+        fields = {
+            "case_id": case_id,
+            "dispatch_id": entry.dispatch_id,
+            "step": decision.step,
+            "attempt": decision.attempt,
+            "role": dispatch.role,
+            "signal": decision.signal,
+            "rule": decision.rule,
+            "to": decision.to,
+        }
+        text = f"{case_id}: {decision.step} #{decision.attempt} {decision.signal} -> {target}"
+        self._log(text, "decision", span, **fields)
+        if self._telemetry.tracer is None:
+            return
+        attributes = {f"interlock.{name}": value for name, value in fields.items()}
+        self._telemetry.tracer.send(
+            f"dispatch {decision.step}",
+            self._ids,
+            span,
+            above,
+            times,
+            attributes,
+            error=failure,
+            events=dispatch.events,
+        )
+        if dispatch.role != HUMAN:
+            self._send_agent(entry, dispatch, span, times, failure)
+
+    def _send_agent(
+        self,
+        entry: JournalEntry,
+        dispatch: _OpenDispatch,
+        above: int,
+        times: tuple[float, float],
+        failure: str,
+    ) -> None:
+        """The agent's part of a dispatch, as far as we know of it."""
+        assert self._telemetry.tracer is not None  # noqa: S101 - the caller has looked
+        words = self._agents.get(dispatch.role) or self._agents.get("", "")
+        kind, _, rest = words.partition(":")
+        self._telemetry.tracer.send(
+            f"invoke_agent {dispatch.role}",
+            self._ids,
+            self._ids.find("agent", entry.dispatch_id),
+            above,
+            times,
+            {
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": dispatch.role,
+                "gen_ai.provider.name": _PROVIDERS.get(kind, ""),
+                "gen_ai.request.model": rest if kind in _MODEL_ENDPOINTS else "",
+                "gen_ai.conversation.id": f"{self._run.run_id}/{entry.case_no}",
+                "gen_ai.workflow.name": self._run.circuit,
+                "error.type": failure,
+                "interlock.agent": kind,
+                "interlock.usage.tokens": entry.usage.tokens or "",
+                "interlock.usage.money": entry.usage.money or "",
+            },
+            error=failure,
+            client=True,
+        )
+
+    def _end_case(self, number: int, case_id: str, end: str, at: float) -> None:
+        begun = self._case_starts.pop(number)
+        self._telemetry.add("interlock.cases", 1, circuit=self._run.circuit, end=end)
+        self._telemetry.add("interlock.case.duration", at - begun, circuit=self._run.circuit)
+        if self._telemetry.tracer is not None:
+            self._telemetry.tracer.send(
+                f"case {self._run.circuit}",
+                self._ids,
+                self._ids.find("case", number),
+                self._root,
+                (begun, at),
+                {"interlock.case_id": case_id, "interlock.end": end},
+                error=end if end == "stuck" else "",
+            )
+
+    def _send_run(self, status: str, at: float) -> None:
+        if self._telemetry.tracer is not None:
+            self._telemetry.tracer.send(
+                f"invoke_workflow {self._run.circuit}",
+                self._ids,
+                self._root,
+                0,
+                (self._run.created_at, at),
+                {
+                    "gen_ai.operation.name": "invoke_workflow",
+                    "gen_ai.workflow.name": self._run.circuit,
+                    "interlock.run_id": self._run.run_id,
+                    "interlock.status": status,
+                },
+            )
+
+    def _spend(self, tokens: int, money: float, dispatch_id: int) -> None:
+        dispatch = self._open.get(dispatch_id)
+        labels = {"circuit": self._run.circuit, "role": dispatch.role if dispatch else ""}
+        if tokens:
+            self._telemetry.add("interlock.tokens", tokens, **labels)
+        if money:
+            self._telemetry.add("interlock.money", money, **labels)
+
+    def _add_event(
+        self, dispatch_id: int | None, name: str, at: float, attributes: dict[str, Any]
+    ) -> None:
+        dispatch = self._open.get(dispatch_id or 0)
+        if dispatch is not None:
+            dispatch.events.append(SpanEvent(name, at, attributes))
+
+    def _find_dispatch_span(self, dispatch_id: int | None) -> int:
+        return self._ids.find("dispatch", dispatch_id) if dispatch_id else self._root
+
+    def _log(self, text: str, event: str, span: int, **fields: Any) -> None:
+        if self._telemetry.log is not None:
+            ids = {"trace_id": f"{self._ids.trace:032x}", "span_id": f"{span:016x}"}
+            self._telemetry.log(text, {"event": event, "run_id": self._run.run_id, **fields, **ids})
+
+
+_current: Telemetry | None = None
+_starting = threading.Lock()
+
+
+def start_telemetry(
+    *, metrics: str = "", log: Log | None = None, complain: Complain = lambda _problem: None
+) -> Telemetry | None:
+    """Switch telemetry on for this process, as the environment and these say: `metrics` is where
+    to serve them ([HOST:]PORT), `log` takes structured lines. None if nobody wants any. UsageError
+    if it cannot be done."""
+    global _current  # noqa: PLW0603 - it belongs to the process
+    with _starting:
+        if _current is None and (metrics or log or is_wanted(os.environ)):
+            _current = _build(metrics, log, complain)
+        return _current
+
+
+def observe_run(connection: Connection, run: Run, complain: Complain) -> RunObserver | None:
+    """Who is to be told what is committed for a run; None if telemetry is off."""
+    if _current is None and not is_wanted(os.environ):
+        return None
+    try:
+        telemetry = start_telemetry(complain=complain)
+        return None if telemetry is None else RunObserver(telemetry, connection, run)
+    except UsageError as error:
+        complain(str(error))
+        return None
+
+
+def is_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether the standard variables ask for traces or metrics."""
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    return any(environment.get(name) not in (None, "", "none") for name in _SWITCHES)
+
+
+def _build(metrics: str, log: Log | None, complain: Complain) -> Telemetry:
+    """Everything that is wanted. A library that is missing is the user's to install."""
+    complaints = Complaints(complain)
+    tracer: Tracer | None = None
+    meters: list[Meters] = []
+    try:
+        if metrics:
+            meters.append(PrometheusMeters(metrics))
+        if is_wanted(os.environ):
+            if os.environ.get("OTEL_TRACES_EXPORTER") != "none":
+                tracer = Tracer()
+            if os.environ.get("OTEL_METRICS_EXPORTER") != "none":
+                meters.append(PushedMeters(build_resource()))
+    except ImportError as error:
+        raise UsageError(
+            f"telemetry needs more packages: pip install 'interlock[otel]' ({error})"
+        ) from None
+    return Telemetry(tracer, meters, log, complaints)
+
+
+def format_log_line(text: str, fields: Mapping[str, Any]) -> bytes:
+    """A structured line: one JSON object."""
+    now = time.time()
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03}Z"
+    return msgspec.json.encode({"time": moment, "level": "info", "message": text, **fields})

@@ -1,0 +1,243 @@
+"""Traces, metrics and structured lines: a real collector reads the first, a real scrape the second.
+
+Runs are real processes, as users start them: telemetry belongs to a process.
+"""
+
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.cli.world import World
+from tests.world.note import NOTE
+
+from interlock.journal.address import PostgresAddress
+from interlock.runtime.meters import METRICS, parse_place
+from interlock.system.errors import UsageError
+
+SCRIPT = """
+"*":
+  write: [{answer: {}}, {answer: {text: Rain.}, usage: {tokens: 70, money: 0.25}}]
+  judge: {answer: {score: 0.9}}
+  send: {answer: {}}
+"""
+
+
+class Collector:
+    """What an OpenTelemetry collector was sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: dict[str, Any] = {}
+        self.services: set[str] = set()
+
+    def take(self, path: str, body: bytes) -> None:
+        if path == "/v1/traces":
+            for each in ExportTraceServiceRequest.FromString(body).resource_spans:
+                names = {a.key: a.value.string_value for a in each.resource.attributes}
+                self.services.add(names["service.name"])
+                self.spans += [span for scope in each.scope_spans for span in scope.spans]
+        else:
+            for each in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                for scope in each.scope_metrics:
+                    self.metrics |= {metric.name: metric for metric in scope.metrics}
+
+    def describe(self, span: Any) -> str:
+        """A span by its name, below the names of those above it."""
+        above = [each for each in self.spans if each.span_id == span.parent_span_id]
+        return f"{self.describe(above[0])} > {span.name}" if above else span.name
+
+
+@contextmanager
+def collector() -> Iterator[tuple[Collector, str]]:
+    made = Collector()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers["Content-Encoding"] == "gzip":
+                body = gzip.decompress(body)
+            made.take(self.path, body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_words: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield made, f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def read_attributes(span: Any) -> dict[str, Any]:
+    return {
+        each.key: getattr(each.value, each.value.WhichOneof("value")) for each in span.attributes
+    }
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    made.write("circuits/note.yaml", NOTE.replace("on: crash", "on: unreadable"))
+    made.write("crew.yaml", SCRIPT)
+    made.cases("C1")
+    return made
+
+
+RUN = ("run", "note", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+
+
+def test_a_run_that_goes_on_in_another_process_continues_its_trace(world: World) -> None:
+    with collector() as (seen, address):
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_SERVICE_NAME": "night"}
+        said = world.type(*RUN, env=env)
+        assert (said.code, said.err) == (4, "")
+        assert world.say("answer", "4", "approve", "--by", "ann").code == 0
+        assert world.type("resume", "1", env=env).code == 0
+    assert seen.services == {"night"}
+    assert len({span.trace_id for span in seen.spans}) == 1
+    assert len({span.span_id for span in seen.spans}) == len(seen.spans)
+    run, case = "invoke_workflow note", "invoke_workflow note > case note"
+    assert sorted(map(seen.describe, seen.spans)) == [
+        run,
+        case,
+        f"{case} > dispatch allow",
+        f"{case} > dispatch judge",
+        f"{case} > dispatch judge > invoke_agent critic",
+        f"{case} > dispatch send",
+        f"{case} > dispatch send > invoke_agent mailer",
+        f"{case} > dispatch write",
+        f"{case} > dispatch write",
+        f"{case} > dispatch write > invoke_agent author",
+        f"{case} > dispatch write > invoke_agent author",
+    ]
+    agents = [each for each in seen.spans if each.name == "invoke_agent author"]
+    failed, good = sorted(map(read_attributes, agents), key=lambda found: "error.type" not in found)
+    assert failed["error.type"] == "unreadable"
+    assert good == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "author",
+        "gen_ai.conversation.id": "1/1",
+        "gen_ai.workflow.name": "note",
+        "interlock.agent": "script",
+        "interlock.usage.tokens": 70,
+        "interlock.usage.money": 0.25,
+    }
+    (refused,) = [each for span in seen.spans for each in span.events]
+    assert refused.name == "refused"
+    (whole,) = [each for each in seen.spans if each.name == run]
+    assert all(whole.start_time_unix_nano <= each.start_time_unix_nano for each in seen.spans)
+    assert all(whole.end_time_unix_nano >= each.end_time_unix_nano for each in seen.spans)
+    tokens = seen.metrics["interlock.tokens"].sum.data_points
+    assert [point.as_double or point.as_int for point in tokens] == [70]
+    assert set(seen.metrics) <= set(METRICS)
+
+
+def test_a_collector_that_is_gone_hurts_no_run(world: World) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        dead = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": dead, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+        said = world.type(*RUN, env=env)
+    assert said.code == 4
+    assert said.out.startswith("run 1: waiting; 1 open; 3 dispatches\na human is asked: "), said
+    assert all(line.startswith("telemetry: ") for line in said.err.splitlines()), said.err
+    assert len(said.err.splitlines()) == len(set(said.err.splitlines())) <= 4
+
+
+def test_a_variable_that_is_nonsense_hurts_no_run(world: World) -> None:
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "no address", "OTEL_METRIC_EXPORT_INTERVAL": "soon"}
+    said = world.type(*RUN, env={**env, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
+    assert said.code == 4, said
+    assert "Traceback" not in said.err
+    assert all(line.startswith("telemetry: ") for line in said.err.splitlines()), said.err
+    said = world.type(*RUN, "--new", env={**env, "OTEL_SDK_DISABLED": "true"})
+    assert (said.code, said.err) == (4, "")
+
+
+def test_a_coordinator_serves_metrics_and_logs_objects(
+    world: World, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_DB", postgres.url)
+    assert world.say(*RUN, "--detach").code == 0
+    words = ("coordinator", "--name", "one", "--metrics", "0", "--log", "json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interlock", *words],
+        cwd=world.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        lines = []
+        for line in process.stderr:
+            lines.append(json.loads(line))
+            if lines[-1].get("event") == "waiting" and "trace_id" not in lines[-1]:
+                break
+        (address,) = [each["address"] for each in lines if each.get("event") == "metrics"]
+        assert address.startswith("http://127.0.0.1:")
+        with urlopen(address, timeout=30) as answer:
+            families = {
+                each.name: each for each in text_string_to_metric_families(answer.read().decode())
+            }
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    (decided,) = [
+        each for each in lines if each.get("event") == "decision" and each["to"] == "allow"
+    ]
+    assert decided["message"] == "C1: judge #1 artifact -> allow"
+    assert (decided["run_id"], decided["case_id"], decided["role"]) == (1, "C1", "critic")
+    assert len({each["trace_id"] for each in lines if "trace_id" in each}) == 1
+    assert {"taken", "refused", "gate", "waiting"} <= {each.get("event") for each in lines}
+    (taken,) = [each for each in lines if each.get("event") == "taken"]
+    assert (taken["run_id"], taken["epoch"], taken["level"]) == (1, 1, "info")
+    samples = {
+        (each.name, *sorted(each.labels.values())): each.value
+        for family in families.values()
+        for each in family.samples
+    }
+    assert samples["interlock_dispatches_total", "author", "note", "write"] == 2
+    assert samples["interlock_refusals_total", "Malformed", "note"] == 1
+    assert samples["interlock_tokens_total", "author", "note"] == 70
+    assert samples["interlock_dispatch_duration_seconds_count", "critic", "judge", "note"] == 1
+    assert samples["interlock_runs_active", "note"] == 0
+
+
+@pytest.mark.parametrize("place", ["", "x", ":", "9:x", "70000", "-1", "[::1]", "1.2.3.4", "²"])
+def test_a_place_that_is_none_is_refused(place: str) -> None:
+    with pytest.raises(UsageError, match=r"give PORT, HOST:PORT or \[ADDRESS\]:PORT"):
+        parse_place(place)
+
+
+def test_places_are_on_this_machine_unless_they_say_otherwise(world: World) -> None:
+    assert parse_place("9464") == ("127.0.0.1", 9464)
+    assert parse_place("0.0.0.0:0") == ("0.0.0.0", 0)
+    assert parse_place("[::1]:80") == ("::1", 80)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = world.type(*RUN, "--metrics", str(taken.getsockname()[1]))
+    assert said.code == 2
+    assert "Address already in use; name another port, or 0 for any free one" in said.err
+    assert not (world.folder / ".interlock").exists()
+    assert os.environ.get("OTEL_SDK_DISABLED") is None
