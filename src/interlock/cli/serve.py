@@ -19,6 +19,7 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from interlock.agents.human import AnswerPolicy
     from interlock.agents.mcp.worker import MakeWorker
+    from interlock.api.project import Project
     from interlock.web.access import AccessRules
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
@@ -52,10 +53,13 @@ def serve(
 ) -> None:
     """Show runs, cases and questions in the browser, live.
 
-    Agents pull their work with MCP at /mcp. Beyond this machine a token is needed: --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
+    Agents pull their work with MCP at /mcp. Beyond this machine a token is needed: --token-file or
+    INTERLOCK_TOKEN. Ctrl-C stops it.
     """
     _check_packages()
-    rules = _build_rules(host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()))
+    project = open_project(db)
+    hosts, origins = tuple(allow_host or ()), tuple(allow_origin or ())
+    rules = _build_rules(project, host, token_file, hosts, origins)
 
     import asyncio
 
@@ -69,7 +73,6 @@ def serve(
     )
     from interlock.web.workers import MCP_PATH, build_mcp_app
 
-    project = open_project(db)
     path, policy = make_absolute(project.db), project.settings.inbox
     listening = open_socket(host, port)
 
@@ -94,10 +97,16 @@ def _check_packages() -> None:
 
 
 def _build_rules(
-    host: str, token_file: Path | None, hosts: tuple[str, ...], origins: tuple[str, ...]
+    project: "Project",
+    host: str,
+    token_file: Path | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
 ) -> "AccessRules":
+    from interlock.api.tokens import read_tokens
     from interlock.web.access import LOGIN_PATH, MIN_TOKEN_LENGTH, AccessRules, is_loopback
     from interlock.web.assets import PATH
+    from interlock.web.callers import TokenChecker
     from interlock.web.server import HEALTH_PATH
 
     token = _read_token(token_file) if token_file else os.environ.get(TOKEN, "").strip()
@@ -105,12 +114,22 @@ def _build_rules(
         raise SourceError(f"a token has at least {MIN_TOKEN_LENGTH} plain characters")
     is_local = is_loopback(host)
     if not token and not is_local:
-        raise SourceError(
-            f"{host} can be reached from other machines: give a token with --token-file or {TOKEN}"
-        )
+        known = read_tokens(project)
+        if not any(each.describe_state(time.time()) == "valid" for each in known):
+            raise SourceError(
+                f"{host} can be reached from other machines: give a token with --token-file or "
+                f"{TOKEN}, or make one with 'interlock token create NAME'"
+            )
     open_paths = (HEALTH_PATH, LOGIN_PATH, PATH)
     named = tuple(name.lower() for name in (*hosts, host))
-    return AccessRules(not is_local, named, tuple(origins), token, open_paths)
+    return AccessRules(
+        anywhere=not is_local,
+        hosts=named,
+        origins=origins,
+        token=token,
+        open_paths=open_paths,
+        find_caller=TokenChecker(project).find_caller,
+    )
 
 
 def _read_token(path: Path) -> str:

@@ -8,7 +8,7 @@ no script can read and no other site can send along.
 import asyncio
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from html import escape
 from http.cookies import CookieError, SimpleCookie
@@ -16,6 +16,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import msgspec
+
+from interlock.system.errors import StoreError
+from interlock.web.callers import CALLER_KEY, EVERYBODY, Caller
 
 MAX_BODY: Final = 4 << 20
 MIN_TOKEN_LENGTH: Final = 16
@@ -37,6 +40,9 @@ _MAX_DRAINED = 256 << 20
 _DRAIN_TIMEOUT = 10.0
 
 
+FindCaller = Callable[[str], Awaitable[Caller | None]]
+
+
 class AccessRules(msgspec.Struct, frozen=True):
     """What a request must look like. Addresses as numbers are no names that an attacker could
     point elsewhere: loopback ones are always right, others where `anywhere` says so."""
@@ -48,9 +54,24 @@ class AccessRules(msgspec.Struct, frozen=True):
     open_paths: tuple[str, ...] = ()
     """Paths that need no token; one that ends in a slash, with all below it."""
     longest_body: int = MAX_BODY
+    body_limits: Mapping[str, int] = {}
+    """Paths that take other bodies than the longest of all others, each with its limit."""
+    find_caller: FindCaller | None = None
+    """Finds whose secret a token is that is not the server's own."""
 
-    def is_right_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+    @property
+    def needs_token(self) -> bool:
+        return self.anywhere or bool(self.token)
+
+    async def identify(self, secret: str) -> Caller | None:
+        """Whose token that is; None if it opens nothing."""
+        given = secret.encode("utf-8", "replace")
+        if self.token and hmac.compare_digest(given, self.token.encode()):
+            return EVERYBODY
+        return await self.find_caller(secret) if self.find_caller else None
+
+    def find_body_limit(self, path: str) -> int:
+        return self.body_limits.get(path, self.longest_body)
 
 
 class HttpRefusal(msgspec.Struct, frozen=True):
@@ -82,23 +103,24 @@ class AccessGuard:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        refusal = self._find_refusal(scope)
-        if refusal is not None:
+        caller = self._find_refusal(scope) or await self._identify(scope)
+        if isinstance(caller, HttpRefusal):
             await _drain_request(receive)
             if _wants_page(scope):
-                await _send_page(refusal, scope, send)
+                await _send_page(caller, scope, send)
             else:
-                await send_refusal(refusal, send)
+                await send_refusal(caller, send)
             return
         scope[RULES_KEY] = self._rules
-        scope.setdefault(IDENTITY_KEY, "")
-        counted = _LimitedRequest(receive, send, self._rules.longest_body)
+        scope[CALLER_KEY], scope[IDENTITY_KEY] = caller, caller.name
+        most = self._rules.find_body_limit(scope["path"])
+        counted = _LimitedRequest(receive, send, most)
         try:
             await self._app(scope, counted.receive, counted.send)
         except _BodyTooLargeError:
             if not counted.has_answered:
                 await _drain_request(receive)
-                await send_refusal(_build_too_large(self._rules.longest_body), send)
+                await send_refusal(_build_too_large(most), send)
         except Exception:
             # Whatever an application says of a client that hung up in the middle: nobody reads it.
             if not counted.has_hung_up:
@@ -116,15 +138,29 @@ class AccessGuard:
         site = _read_header(scope, b"sec-fetch-site")
         if writes and site not in ("", "same-origin", "none") and origin not in rules.origins:
             return HttpRefusal(403, "another site may not send this")
-        if rules.token and not _is_open(scope["path"], rules.open_paths):
-            given = _read_header(scope, b"authorization")
-            kind, _, token = given.partition(" ") if given else ("Bearer", "", _read_cookie(scope))
-            if kind != "Bearer" or not rules.is_right_token(token):
-                return HttpRefusal(401, "send the token: Authorization: Bearer TOKEN")
         length = _read_header(scope, b"content-length")
-        if length.isdecimal() and int(length[:20]) > rules.longest_body:
-            return _build_too_large(rules.longest_body)
+        most = rules.find_body_limit(scope["path"])
+        if length.isdecimal() and int(length[:20]) > most:
+            return _build_too_large(most)
         return None
+
+    async def _identify(self, scope: Message) -> Caller | HttpRefusal:
+        """Who asks. A cookie may be left over from another server on this machine: where none is
+        needed, a wrong one is as good as none; a header is meant."""
+        rules = self._rules
+        given = _read_header(scope, b"authorization")
+        kind, _, secret = given.partition(" ") if given else ("Bearer", "", _read_cookie(scope))
+        try:
+            caller = await rules.identify(secret) if kind == "Bearer" and secret else None
+        except StoreError as error:
+            return HttpRefusal(503, f"the token cannot be checked now: {error}")
+        if caller is not None:
+            return caller
+        if _is_open(scope["path"], rules.open_paths) or not (rules.needs_token or given):
+            return EVERYBODY
+        if given.startswith("Bearer "):
+            return HttpRefusal(401, "this token is not known, was revoked or has expired")
+        return HttpRefusal(401, "send the token: Authorization: Bearer TOKEN")
 
 
 class _BodyTooLargeError(Exception):

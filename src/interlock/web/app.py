@@ -31,6 +31,7 @@ from interlock.system.errors import (
 from interlock.system.html import load_templates
 from interlock.web import assets, filters
 from interlock.web.access import App, Message, Receive, Send
+from interlock.web.callers import require_scope
 from interlock.web.server import MountedApp
 
 GROUP: Final = "interlock.pages"
@@ -78,6 +79,8 @@ class Section(msgspec.Struct, frozen=True):
     handlers: tuple[ControllerRouterHandler, ...]
     templates: BaseLoader | None = None
     """Where its templates are found, as `NAME/…`: NAME is that of the entry point."""
+    api: tuple[ControllerRouterHandler, ...] = ()
+    """What it adds to the HTTP API, below /api/v1."""
 
 
 class Window:
@@ -139,6 +142,7 @@ def build_window(project: Project, sections: Mapping[str, Section] | None = None
     app = Litestar(
         [each for section in window.sections.values() for each in section.handlers],
         dependencies={"window": Provide(lambda: window, sync_to_thread=False)},
+        guards=[require_scope],
         exception_handlers={InterlockError: show_error, HTTPException: show_refusal},
         openapi_config=None,
         logging_config=None,

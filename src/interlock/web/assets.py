@@ -9,6 +9,8 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 
+from interlock.web.callers import ANY
+
 PATH: Final = "/static/"
 """Assets lie here; they hold no secrets, and a page that asks for the token needs them."""
 _KINDS: Final = {
@@ -48,7 +50,7 @@ def load_assets() -> Assets:
     return Assets(found)
 
 
-@get("/static/{name:str}", sync_to_thread=False)
+@get("/static/{name:str}", sync_to_thread=False, opt={"scopes": (ANY,)})
 def send_asset(request: Request[Any, Any, Any], window: Any, name: str) -> Response[bytes]:
     """An asset, or word that the browser has it already."""
     asset = window.assets.find(name)

@@ -27,6 +27,7 @@ from interlock.web.access import (
     Send,
     send_refusal,
 )
+from interlock.web.callers import CALLER_KEY, EVERYBODY, explain_missing_scope
 from interlock.web.connection import Connection
 
 HEALTH_PATH: Final = "/healthz"
@@ -41,6 +42,8 @@ class MountedApp(msgspec.Struct, frozen=True):
     path: str
     app: App
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
+    scope: str = ""
+    """What a token must be good for to use it at all; empty if it sees to that itself."""
 
 
 class WebServer:
@@ -78,6 +81,10 @@ class WebServer:
             await send_refusal(HttpRefusal(404, "nothing is served at this path"), send)
         elif not self._open:
             await send_refusal(CLOSING, send)
+        elif mounted.scope and (
+            problem := explain_missing_scope(scope.get(CALLER_KEY, EVERYBODY), mounted.scope)
+        ):
+            await send_refusal(HttpRefusal(403, problem), send)
         else:
             await self._run_app(mounted.app, scope, receive, send)
 

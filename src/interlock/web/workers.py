@@ -205,4 +205,4 @@ def build_mcp_app(make_worker: MakeWorker) -> MountedApp:
     async def handle(scope: Any, receive: Any, send: Any) -> None:
         await manager.handle_request(scope, receive, send)
 
-    return MountedApp(MCP_PATH, ClientPresence(handle, workers), lifespan)
+    return MountedApp(MCP_PATH, ClientPresence(handle, workers), lifespan, "work")

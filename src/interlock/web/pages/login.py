@@ -11,6 +11,7 @@ from litestar.response import Redirect
 
 from interlock.web.access import COOKIE, LOGIN_PATH, RULES_KEY, AccessRules
 from interlock.web.app import Window
+from interlock.web.callers import ANY
 
 _KEPT: Final = 30 * 86400
 """Seconds for which a browser keeps the token."""
@@ -21,23 +22,23 @@ class LoginForm(msgspec.Struct):
     next: str = "/"
 
 
-@get(LOGIN_PATH, sync_to_thread=False)
+@get(LOGIN_PATH, sync_to_thread=False, opt={"scopes": (ANY,)})
 def ask_token(window: Window, next: str = "/") -> Response[str]:  # noqa: A002 - the query's word
     return _show_form(window, next, wrong=False)
 
 
-@post(LOGIN_PATH, sync_to_thread=False)
-def take_token(
+@post(LOGIN_PATH, opt={"scopes": (ANY,)})
+async def take_token(
     request: Request[Any, Any, Any],
     window: Window,
     data: Annotated[LoginForm, Body(media_type=RequestEncodingType.URL_ENCODED)],
 ) -> Response[Any]:
     rules: AccessRules = request.scope[RULES_KEY]  # type: ignore[typeddict-item]
-    if rules.token and not rules.is_right_token(data.token.strip()):
+    if rules.needs_token and await rules.identify(data.token.strip()) is None:
         return _show_form(window, data.next, wrong=True)
     found = Redirect(_keep_here(data.next), status_code=303)
     found.cookies.append(
-        Cookie(COOKIE, data.token.strip(), max_age=_KEPT, httponly=True, samesite="strict")
+        Cookie(COOKIE, value=data.token.strip(), max_age=_KEPT, httponly=True, samesite="strict")
     )
     return found
 
