@@ -8,6 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from docs.pages.python import describe_fields, escape_cell
+from interlock.agents.model import ModelSettings
 from interlock.runtime.settings import Settings, list_tables
 
 _HEAD = """\
@@ -37,6 +38,7 @@ def render_settings_page() -> str:
                 parts.append(row)
             else:
                 tables.append((name, struct))
+    tables.append(("agent.NAME", (ModelSettings, "`[{0}]` for a model endpoint")))
     for name, struct in tables:
         parts += ["", *_render_table(name, *struct)]
     return "\n".join(parts) + "\n"
@@ -45,7 +47,7 @@ def render_settings_page() -> str:
 def _render_table(name: str, struct: type[msgspec.Struct], head: str) -> Iterator[str]:
     yield f"## {head.format(name)}"
     yield ""
-    yield (struct.__doc__ or "").strip()
+    yield " ".join((struct.__doc__ or "").split())
     yield ""
     yield from ("| key | type | default | |", "|---|---|---|---|")
     inner = []
@@ -92,7 +94,8 @@ def _find_table(hint: Any) -> tuple[type[msgspec.Struct], str] | None:
         return hint, "`[{0}]`"
     for part in get_args(hint):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
-            return part, "`[{0}.NAME]`" if len(get_args(hint)) > 1 else "`[[{0}]]`"
+            heads = {UnionType: "`[{0}]`", dict: "`[{0}.NAME]`"}
+            return part, heads.get(get_origin(hint), "`[[{0}]]`")
     return None
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock import testing
     from interlock.agents.carrier import Reply
     from interlock.agents.function import Dispatch
+    from interlock.agents.model import Model
     from interlock.api.circuits import Circuit
     from interlock.api.inbox import Question, SavedAnswer
     from interlock.api.inspect import CaseLife
@@ -46,6 +47,7 @@ __all__ = [
     "Event",
     "Finding",
     "InterlockError",
+    "Model",
     "Project",
     "Question",
     "Reply",
@@ -65,6 +67,7 @@ _PLACES = {
     "Event": "interlock.api.run",
     "Finding": "interlock.engine.verify.finding",
     "InterlockError": "interlock.system.errors",
+    "Model": "interlock.agents.model",
     "Project": "interlock.api.project",
     "Question": "interlock.api.inbox",
     "Reply": "interlock.agents.carrier",

@@ -48,7 +48,13 @@ def test_what_is_installed(world: World) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"]
-    assert [line.split()[0] for line in lines[1:]] == list(PROFILE_NAMES)
+    known = len(PROFILE_NAMES) + 1
+    assert [line.split()[0] for line in lines[1:known]] == list(PROFILE_NAMES)
+    assert [line.split()[:3] for line in lines[known:]] == [
+        ["ENDPOINT", "DIALECT", "KEY"],
+        ["openai", "openai", "OPENAI_API_KEY:"],
+        ["anthropic", "anthropic", "ANTHROPIC_API_KEY"],
+    ]
     assert "2.1.197  ANTHROPIC_API_KEY" in lines[1]
     assert lines[2].endswith("not installed")
     assert "secret" not in outcome.out

@@ -54,6 +54,7 @@ def test_a_run_as_json(world: World) -> None:
             "refused": 1,
             "limited": 0,
             "limited_until": 0.0,
+            "problem": "",
         },
         "ends": {"kept": 2, "dropped": 2},
     }

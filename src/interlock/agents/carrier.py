@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from interlock.engine.case import Case, Usage
+from interlock.engine.case import Case, ModelCall, Usage
 from interlock.engine.circuit import Language, Step
 from interlock.system.clock import Clock
 
@@ -60,7 +60,10 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     """What came back: the answer's bytes, or why there are none (a signal name and a reason).
 
     With `refused` the carrier itself saw that it cannot be an answer to this dispatch: that is
-    journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open.
+    journaled, the reason being the sentence for whoever wrote it, and the dispatch stays open. If
+    it also `stops_run`, nobody can be asked before a person has changed something, such as a key:
+    the run stops, and the reason says what to do. A failure may have content, which is journaled
+    as refused.
     `answered_by` names the human who gave it, and is empty for an agent. `until` goes with a rate
     limit: when it ends, in seconds since the epoch, or 0 where nobody says.
     """
@@ -73,6 +76,9 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     usage: Usage = Usage()
     answered_by: str = ""
     until: float = 0
+    stops_run: bool = False
+    call: ModelCall | None = None
+    """The request that this came from, if a model's endpoint has answered it."""
 
 
 Deliver = Callable[[Reply], None]

@@ -36,6 +36,8 @@ FUNCTION = "function"
 """The word for a Python function, which only the program that has it can ask."""
 MCP = "mcp"
 """The carrier whose dispatches are fetched by workers."""
+MODELS = ("openai", "anthropic")
+"""The model endpoints that are there by themselves, each of the dialect of its name."""
 FILE_CARRIERS = ("batch-file", "file", "manual")
 """The carriers that ask by files."""
 DEFAULT_BATCH_SIZE = 4
@@ -131,6 +133,8 @@ def build_agent(text: str, context: AgentContext) -> Carrier:
             f"{role} was answered by the Python function {rest}; go on from the program that has "
             f"it, or name somebody else: --agent {role}=AGENT"
         )
+    if entry is None and "dialect" in context.settings.get("agent", {}).get(kind, {}):
+        return build_model(AgentSpec(kind, rest), context)
     if entry is None:
         raise SourceError(
             f"{text!r} names no agent; use exec:COMMAND, acp:COMMAND, script:FILE or a name that "
@@ -212,13 +216,23 @@ def find_program(profile: "Profile", settings: "AgentSettings") -> str:
 
 
 def check_agent_tables(tables: Mapping[str, Any]) -> None:
-    """SourceError if a table `[agent.NAME]` is for an agent CLI that is not known."""
+    """SourceError if a table `[agent.NAME]` is for an agent that is not known, and is none itself:
+    a table with a dialect makes a model endpoint."""
     from interlock.agents.cli.profiles import PROFILE_NAMES
 
-    for name in sorted(set(tables) - set(PROFILE_NAMES)):
-        raise SourceError(
-            f"interlock.toml: [agent.{name}] names no agent; use {', '.join(PROFILE_NAMES)}"
-        )
+    for name in sorted(set(tables) - {*PROFILE_NAMES, *MODELS}):
+        if "dialect" not in tables[name]:
+            raise SourceError(
+                f"interlock.toml: [agent.{name}] names no agent; use {', '.join(PROFILE_NAMES)}, "
+                f"{' or '.join(MODELS)}, or give a model endpoint its dialect"
+            )
+        if name in list_agents():
+            raise SourceError(f"interlock.toml: [agent.{name}]: there is an agent of that name")
+
+
+def list_endpoints(tables: Mapping[str, Any]) -> list[str]:
+    """The names of all model endpoints, those of the tables `[agent.NAME]` among them."""
+    return [*MODELS, *sorted(name for name in tables if "dialect" in tables[name])]
 
 
 # The factories of the built-in agents. What only some runs need is loaded when they need it.
@@ -286,6 +300,15 @@ def build_cli(spec: AgentSpec, context: AgentContext) -> Carrier:
             f"install it, or name it as command in [agent.{spec.kind}] of interlock.toml"
         )
     return ProcessAgent(known, settings, program, _agent_home(context), context.clock)
+
+
+def build_model(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.model import Model, find_endpoint
+
+    table = context.settings.get("agent", {}).get(spec.kind, {})
+    made = Model(str(spec), endpoint=find_endpoint(spec.kind, table, context.environment))
+    made.clock = context.clock
+    return made
 
 
 def build_file(_spec: AgentSpec, context: AgentContext) -> Carrier:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from interlock.agents.human import AnswerPolicy
-from interlock.agents.registry import explain_not_runnable, list_agents
+from interlock.agents.registry import explain_not_runnable, list_agents, list_endpoints
 from interlock.api.base import ProjectBase
 from interlock.api.inbox import find_user
 from interlock.api.work import load_circuit
@@ -51,6 +51,7 @@ def check_project(project: ProjectBase, *, deep: bool) -> Iterator[DoctorCheck]:
     """Everything; `deep`, also whether every case is the fold of its journal."""
     yield from _check_machine()
     yield from _check_packages()
+    yield from _check_endpoints(project)
     yield from _check_notify(project.settings.notify)
     yield from _check_skills(project.path)
     yield from _check_database(project.db, deep=deep)
@@ -88,6 +89,24 @@ def _check_packages() -> Iterator[DoctorCheck]:
             except Exception as error:  # whatever a foreign package raises while it is imported
                 problem = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
                 yield DoctorCheck(f"{kind}.{name}", False, problem)
+
+
+def _check_endpoints(project: ProjectBase) -> Iterator[DoctorCheck]:
+    """Whether the model endpoints that interlock.toml names as agents can be asked."""
+    from interlock.agents.model import Model, find_endpoint
+
+    settings = project.settings
+    named = [*settings.agents.values(), *(role.agent for role in settings.roles.values())]
+    for word in sorted({*named}):
+        kind = word.partition(":")[0]
+        if kind not in list_endpoints(settings.agent):
+            continue
+        try:
+            endpoint = find_endpoint(kind, settings.agent.get(kind, {}), os.environ)
+            Model(word, endpoint=endpoint)
+            yield DoctorCheck(f"agent.{kind}", True, f"{word} at {endpoint.base_url}")
+        except InterlockError as error:
+            yield DoctorCheck(f"agent.{kind}", False, str(error))
 
 
 def _check_notify(notify: Notify) -> Iterator[DoctorCheck]:

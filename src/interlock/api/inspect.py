@@ -17,6 +17,7 @@ from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.api.circuits import check_thresholds
 from interlock.api.work import load_circuit, measure_usage
 from interlock.engine.advance import open_case
+from interlock.engine.case import ModelCall
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
 from interlock.journal.address import DatabaseAddress
@@ -116,11 +117,7 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
     if prompts:
         yield "  prompt:"
         yield "\n".join(f"  | {line}" for line in dispatch.prompt.splitlines())
-    for refused in dispatch.refused:
-        yield f"  refused ({refused.reason}): {refused.sentence}"
-    for pause in dispatch.pauses:
-        until = format_clock_time(pause.until, pause.at)
-        yield f"  rate-limited at {format_time(pause.at)} until {until}: {pause.reason}"
+    yield from _format_attempts(dispatch)
     decision = dispatch.decision
     if decision is None:
         yield "  no answer yet"
@@ -141,6 +138,28 @@ def _format_dispatch(dispatch: DispatchRecord, circuit: Circuit, *, prompts: boo
         yield f"  stuck: {decision.reason}"
         return
     yield f"  rule {decision.rule} -> {decision.to}{_explain_rule(circuit, decision.rule)}"
+
+
+def _format_attempts(dispatch: DispatchRecord) -> Iterator[str]:
+    """What came before the answer that was decided on."""
+    for refused in dispatch.refused:
+        yield f"  refused ({refused.reason}): {refused.sentence}"
+    for pause in dispatch.pauses:
+        until = format_clock_time(pause.until, pause.at)
+        yield f"  rate-limited at {format_time(pause.at)} until {until}: {pause.reason}"
+    for call in dispatch.calls:
+        yield f"  {_format_call(call)}"
+
+
+def _format_call(call: ModelCall) -> str:
+    cache = f" ({call.cached:,} from the cache)" if call.cached else ""
+    cache += f" ({call.cache_write:,} written to it)" if call.cache_write else ""
+    tokens = (
+        f"{call.input + call.cached + call.cache_write:,} tokens in{cache}, {call.output:,} out"
+    )
+    about = "about " if call.is_estimate else ""
+    price = f", {about}{call.money:.4f} money" if call.money else ""
+    return f"{call.model} answered request {call.request_id or '-'}: {tokens}{price}"
 
 
 def explain_passed(circuit: Circuit, rule_id: str, why: str) -> str:

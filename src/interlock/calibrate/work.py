@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.profiles import PROFILE_NAMES
 from interlock.agents.function import PromptlessHandler
-from interlock.agents.registry import MCP
+from interlock.agents.registry import MCP, list_endpoints
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
@@ -216,7 +216,7 @@ class CampaignWork:
         kind = agent.partition(":")[0]
         mode = CaptureMode(
             prompted=agent not in (IDEAL_AGENT, self._benchmark.own_agent),
-            billed=kind in PROFILE_NAMES or kind == "acp",
+            billed=kind in (*PROFILE_NAMES, "acp", *list_endpoints(self._project.settings.agent)),
             edition=self._plan.edition,
         )
         results: tuple[CaseResult, ...] = self._benchmark.capture(

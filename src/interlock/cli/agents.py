@@ -1,5 +1,5 @@
-"""The verbs agents and agents probe: which agent CLIs this machine has, and whether they are those
-that are known.
+"""The verbs agents and agents probe: which agent CLIs this machine has, whether they are those that
+are known; and which model endpoints can be asked.
 """
 
 import os
@@ -15,6 +15,7 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from interlock.agents.cli.probe import ProbeResult
     from interlock.agents.cli.profiles import Profile
+    from interlock.agents.model import Endpoint
 
 agents = typer.Typer(help="List agent CLIs: installed or not, version known or not.")
 app.add_typer(agents, name="agents")
@@ -34,14 +35,27 @@ class AgentListing(msgspec.Struct, frozen=True):
     resumes: bool
 
 
+class EndpointListing(msgspec.Struct, frozen=True):
+    """A model endpoint, as the settings and the environment describe it."""
+
+    name: str
+    dialect: str
+    base_url: str
+    model: str
+    key: str
+    """Where its key is looked for, and whether there is one; never the key."""
+
+
 @agents.callback(invoke_without_command=True)
 def list_agents(ctx: typer.Context, json: Json = False) -> None:
-    """Which agent CLIs are installed, their versions, and what they may do."""
+    """Which agent CLIs are installed, their versions, and what they may do; and which model
+    endpoints there are."""
     if ctx.invoked_subcommand is not None:
         return
-    found = _find_agents()
+    found, endpoints = _find_agents(), _list_endpoints()
     if json:
-        echo_json({"agents": msgspec.to_builtins(found)})
+        listed = {"agents": msgspec.to_builtins(found)}
+        echo_json(listed | {"endpoints": msgspec.to_builtins(endpoints)})
         return
     echo_table(
         ("AGENT", "VERSION", "LOGIN", "MODE", "PROGRAM"),
@@ -53,6 +67,13 @@ def list_agents(ctx: typer.Context, json: Json = False) -> None:
             for each in found
         ),
     )
+    echo_table(
+        ("ENDPOINT", "DIALECT", "KEY", "MODEL", "ADDRESS"),
+        (
+            (each.name, each.dialect, each.key, each.model or "-", each.base_url)
+            for each in endpoints
+        ),
+    )
     for each in found:
         if each.skips_permissions:
             echo(f"{each.name} asks for no permission, because interlock.toml says so")
@@ -60,15 +81,20 @@ def list_agents(ctx: typer.Context, json: Json = False) -> None:
 
 @agents.command()
 def probe(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="claude, codex, …")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="claude, codex, …, openai")],
     json: Json = False,
 ) -> None:
-    """Run an agent's --version and --help, and compare with its profile. Exit 6 on findings."""
+    """Run an agent's --version and --help, and compare with its profile; ask a model endpoint which
+    models it has. Exit 6 on findings."""
     import asyncio
 
     from interlock.agents.cli import probe as probing
     from interlock.agents.cli.profiles import read_profile
 
+    endpoint = next((each for each in _find_endpoints() if each.name == name), None)
+    if endpoint is not None:
+        _probe_endpoint(endpoint, json=json)
+        return
     known = read_profile(name)
     program = _find_program(known)
     if program:
@@ -92,6 +118,54 @@ def _echo_probe(known: "Profile", program: str, checks: "list[ProbeResult]", *, 
         echo(f"{'ok  ' if each.ok else 'BAD '}  {each.id}: {each.message}")
     for trap in known.traps:
         echo(f"note  {trap}")
+
+
+def _find_endpoints() -> "list[Endpoint]":
+    from pathlib import Path
+
+    from interlock.agents.model import find_endpoint
+    from interlock.agents.registry import list_endpoints
+    from interlock.runtime.settings import read_settings
+
+    tables = read_settings(Path()).agent
+    return [
+        find_endpoint(name, tables.get(name, {}), os.environ) for name in list_endpoints(tables)
+    ]
+
+
+def _list_endpoints() -> list[EndpointListing]:
+    return [
+        EndpointListing(
+            each.name,
+            each.dialect.name,
+            each.base_url,
+            each.settings.model,
+            f"{each.key_variable}{'' if each.key else ': not set'}"
+            if each.key_variable
+            else "none",
+        )
+        for each in _find_endpoints()
+    ]
+
+
+def _probe_endpoint(endpoint: "Endpoint", *, json: bool) -> None:
+    """Ask an endpoint which models it has, which also tries the key."""
+    from interlock.agents.model import list_models
+
+    try:
+        models, problem = list_models(endpoint), ""
+    except SourceError as error:
+        models, problem = [], str(error)
+    if json:
+        fields = {"name": endpoint.name, "base_url": endpoint.base_url, "models": models}
+        echo_json({**fields, "problem": problem, "ok": not problem})
+    else:
+        echo(f"{endpoint.name}: {endpoint.base_url}")
+        echo(f"BAD   {problem}" if problem else f"ok    {len(models)} models")
+        for each in models:
+            echo(f"      {endpoint.name}:{each}")
+    if problem:
+        raise typer.Exit(ExitCode.FINDINGS)
 
 
 def _find_agents() -> list[AgentListing]:

@@ -160,6 +160,8 @@ _EXITS = {
 def exit_with(result: "RunResult") -> NoReturn:
     """End the command with the exit code of the work."""
     stopped = 128 + (result.stopped_by or signal.SIGTERM)
+    if result.counts.problem:
+        stopped = ExitCode.FAILED
     raise typer.Exit(stopped if result.status == "stopped" else _EXITS[result.status])
 
 

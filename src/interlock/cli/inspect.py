@@ -306,6 +306,7 @@ def _dispatch_fields(dispatch: "DispatchRecord", circuit: "Circuit") -> dict[str
         "prompt": dispatch.prompt,
         "refused": msgspec.to_builtins(dispatch.refused),
         "pauses": msgspec.to_builtins(dispatch.pauses),
+        "calls": msgspec.to_builtins(dispatch.calls),
         "answered_at": dispatch.answered_at,
         "answer": dispatch.answer,
         "decision": None,

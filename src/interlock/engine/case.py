@@ -23,6 +23,27 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     money: float = 0.0
 
 
+class ModelCall(msgspec.Struct, frozen=True, gc=False):
+    """One request to a model's endpoint, as the endpoint reports it. What is read from its cache
+    or written to it is not part of `input`."""
+
+    model: str
+    """The model that answered, which may be another than was asked for."""
+    request_id: str
+    """The endpoint's own name for the request."""
+    input: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    output: int = 0
+    money: float = 0.0
+    is_estimate: bool = False
+    """Whether the price comes from a public list, not from the project's settings."""
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input + self.cached + self.cache_write + self.output, self.money)
+
+
 class Signal(msgspec.Struct, frozen=True, gc=False):
     """What came back, decoded. `subject` is whom it speaks about, where the language names one."""
 

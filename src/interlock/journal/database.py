@@ -21,7 +21,7 @@ from interlock.system.errors import NoDatabaseError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest revision in migrations/versions; a database at HEAD opens without loading alembic."""
 MOVED = "moved"
 """The revision of a database whose journal was moved to another."""

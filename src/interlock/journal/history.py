@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, select
 
-from interlock.engine.case import Decision, Usage
+from interlock.engine.case import Decision, ModelCall, Usage
 from interlock.journal import schema
 from interlock.journal.connection import RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
-from interlock.journal.usage import list_pauses
+from interlock.journal.usage import list_calls, list_pauses
 from interlock.system.errors import NotFoundError
 
 _DISPATCHES = (
@@ -111,6 +111,8 @@ class DispatchRecord(msgspec.Struct, frozen=True):
     prompt: str = ""
     refused: list[RefusalRecord] = []
     pauses: list[Pause] = []
+    calls: list[ModelCall] = []
+    """Requests to a model's endpoint that were answered."""
     answered_at: float | None = None
     answer: Any = None
     answer_bytes: int = 0
@@ -214,7 +216,13 @@ def list_dispatches(
     for pause in list_pauses(connection, rows[0][0]):
         if pause.dispatch_id in pauses:
             pauses[pause.dispatch_id].append(pause)
-    return [_read_dispatch(raw, row, refused[row[2]], pauses[row[2]], texts=texts) for row in rows]
+    calls = list_calls(connection, rows[0][0])
+    return [
+        _read_dispatch(
+            raw, row, refused[row[2]], pauses[row[2]], calls.get(row[2], []), texts=texts
+        )
+        for row in rows
+    ]
 
 
 def _read_dispatch(
@@ -222,6 +230,7 @@ def _read_dispatch(
     row: tuple[Any, ...],
     refused: list[RefusalRecord],
     pauses: list[Pause],
+    calls: list[ModelCall],
     *,
     texts: bool,
 ) -> DispatchRecord:
@@ -238,6 +247,7 @@ def _read_dispatch(
         prompt=_read_text(raw, prompt) if texts else "",
         refused=refused,
         pauses=pauses,
+        calls=calls,
         answered_at=answered_at,
         answer=msgspec.json.decode(answer) if blob is not None else None,
         answer_bytes=len(answer),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.engine.case import Case, Decision, Usage
+from interlock.engine.case import Case, Decision, ModelCall, Usage
 from interlock.journal.connection import (
     NumberSource,
     RawConnection,
@@ -52,6 +52,10 @@ _RUN = (
 _PAUSE = (
     "insert into pauses (run_id, dispatch_id, account, at, until, guesses, tokens, money, reason)"
     " values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_CALL = (
+    "insert into calls (run_id, dispatch_id, at, model, request_id, input, cached, cache_write,"
+    " output, money, is_estimate) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INQUIRY = (
     "insert into inquiries (question_id, run_id, kind, about, asked_at) values (?, ?, ?, ?, ?)"
@@ -221,6 +225,8 @@ class TurnWrites(msgspec.Struct):
     cases: dict[int, CaseRow] = {}
     refusals: list[Refusal] = []
     pauses: list[Pause] = []
+    calls: list[tuple[int, ModelCall]] = []
+    """Requests to model endpoints, each with its dispatch."""
     inquiries: list[Inquiry] = []
     inquiry_answers: list[InquiryAnswered] = []
     worked: list[WorkTime] = []
@@ -335,6 +341,7 @@ class Journal:
         run_id, at = self.run_id, batch.at
         found: list[tuple[str, list[Any]]] = [
             (_PAUSE, [_build_pause(run_id, each, at) for each in batch.pauses]),
+            (_CALL, [_build_call(run_id, *each, at) for each in batch.calls]),
             (_INQUIRY, [(i.question_id, run_id, i.kind, i.about, at) for i in batch.inquiries]),
             (
                 _INQUIRY_ANSWERED,
@@ -405,6 +412,12 @@ def _build_pause(run_id: int, pause: Pause, at: float) -> tuple[Any, ...]:
         usage.money,
         pause.reason,
     )
+
+
+def _build_call(run_id: int, dispatch_id: int, call: ModelCall, at: float) -> tuple[Any, ...]:
+    tokens = (call.input, call.cached, call.cache_write, call.output)
+    price = (call.money, int(call.is_estimate))
+    return (run_id, dispatch_id, at, call.model, call.request_id, *tokens, *price)
 
 
 def _build_case(standing: CaseRow) -> tuple[Any, ...]:

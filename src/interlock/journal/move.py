@@ -38,7 +38,7 @@ from interlock.system.files import make_own_folder
 MOVING = "moving"
 """The revision of a database that a journal is being moved to."""
 _ROWS = 1_000
-_ADDED_TO = ("blobs", "dispatches", "journal", "refusals", "pauses")
+_ADDED_TO = ("blobs", "dispatches", "journal", "refusals", "pauses", "calls")
 """Tables whose rows are never changed."""
 _KEPT = ("runs", "cases", "questions", "inquiries")
 """Tables whose rows are changed and never removed."""

@@ -21,7 +21,7 @@ GRANTS = (
     f"grant insert, update, delete on all tables in schema {{schema}} to {COORDINATOR}",
     f"revoke insert, update, delete on alembic_version from {COORDINATOR}",
     # What is journaled is never changed, not even by those who write it.
-    f"revoke update, delete on journal, dispatches, blobs, refusals from {COORDINATOR}",
+    f"revoke update, delete on journal, dispatches, blobs, refusals, calls from {COORDINATOR}",
     f"grant usage, select, update on all sequences in schema {{schema}} to {COORDINATOR}",
     # Not `written_by`: who left it is the server's word.
     f"grant insert (box, name, body, run_id, at) on mail to {ANSWERER}",

@@ -157,6 +157,24 @@ pauses = Table(
 )
 """Each time a dispatch met a rate limit; it stays open and is sent again when the limit is over."""
 
+calls = Table(
+    "calls",
+    metadata,
+    Column("call_id", Number, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("dispatch_id", ForeignKey("dispatches.dispatch_id"), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("input", Number, nullable=False),
+    Column("cached", Number, nullable=False),
+    Column("cache_write", Number, nullable=False),
+    Column("output", Number, nullable=False),
+    Column("money", Float, nullable=False),
+    Column("is_estimate", Number, nullable=False),
+)
+"""Each request to a model's endpoint that was answered, with or without a usable answer."""
+
 worked = Table(
     "worked",
     metadata,

@@ -1,4 +1,4 @@
--- The tables of a new database, as the migrations up to revision 0007 leave them. Migrations are
+-- The tables of a new database, as the migrations up to revision 0008 leave them. Migrations are
 -- history and stay; this file is what they come to, so that a new database need not live through
 -- it. A test compares both with the tables that the code declares.
 
@@ -126,6 +126,24 @@ CREATE TABLE pauses (
     money FLOAT NOT NULL,
     reason TEXT NOT NULL,
     PRIMARY KEY (pause_id),
+    FOREIGN KEY(run_id) REFERENCES runs (run_id),
+    FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
+);
+
+CREATE TABLE calls (
+    call_id INTEGER NOT NULL,
+    run_id INTEGER NOT NULL,
+    dispatch_id INTEGER NOT NULL,
+    at FLOAT NOT NULL,
+    model TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    input INTEGER NOT NULL,
+    cached INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    money FLOAT NOT NULL,
+    is_estimate INTEGER NOT NULL,
+    PRIMARY KEY (call_id),
     FOREIGN KEY(run_id) REFERENCES runs (run_id),
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
@@ -435,4 +453,4 @@ CREATE TABLE tokens (
 );
 
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL);
-INSERT INTO alembic_version VALUES ('0007');
+INSERT INTO alembic_version VALUES ('0008');

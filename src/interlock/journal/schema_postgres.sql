@@ -1,4 +1,4 @@
--- The tables of a new PostgreSQL database at revision 0007, as the code declares them. Written by
+-- The tables of a new PostgreSQL database at revision 0008, as the code declares them. Written by
 -- python -m tests.world.postgres_schema; a test compares the two.
 
 CREATE SEQUENCE blob_numbers;
@@ -324,6 +324,24 @@ CREATE TABLE pauses (
     FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
 );
 
+CREATE TABLE calls (
+    call_id BIGSERIAL NOT NULL,
+    run_id BIGINT NOT NULL,
+    dispatch_id BIGINT NOT NULL,
+    at FLOAT NOT NULL,
+    model TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    input BIGINT NOT NULL,
+    cached BIGINT NOT NULL,
+    cache_write BIGINT NOT NULL,
+    output BIGINT NOT NULL,
+    money FLOAT NOT NULL,
+    is_estimate BIGINT NOT NULL,
+    PRIMARY KEY (call_id),
+    FOREIGN KEY(run_id) REFERENCES runs (run_id),
+    FOREIGN KEY(dispatch_id) REFERENCES dispatches (dispatch_id)
+);
+
 CREATE TABLE symptom_rca (
     symptom_id BIGINT NOT NULL,
     rca_id BIGINT NOT NULL,
@@ -455,4 +473,4 @@ ALTER TABLE mail ALTER written_by SET DEFAULT session_user;
 
 CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
 
-INSERT INTO alembic_version VALUES ('0007');
+INSERT INTO alembic_version VALUES ('0008');

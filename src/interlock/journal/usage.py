@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.engine.case import Usage
+from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.connection import RawConnection, is_row_id, raw_connection
@@ -24,6 +24,10 @@ _USED = (
     " join dispatches d on d.dispatch_id = u.dispatch_id join cases c on c.case_no = d.case_no"
 )
 _PAUSES = "select dispatch_id, account, until, guesses, reason, tokens, money, at from pauses"
+_CALLS = (
+    "select dispatch_id, model, request_id, input, cached, cache_write, output, money, is_estimate"
+    " from calls where run_id = ? order by call_id"
+)
 _INQUIRIES = (
     "select question_id, run_id, kind, about, asked_at, answered_at, answered_by, answer"
     " from inquiries"
@@ -110,6 +114,28 @@ def list_newest_pauses(connection: Connection) -> list[Pause]:
 def list_pauses(connection: Connection, run_id: int) -> list[Pause]:
     """Every pause in a run, in order."""
     return _read_pauses(connection, f"{_PAUSES} where run_id = ? order by pause_id", run_id)
+
+
+def list_calls(connection: Connection, run_id: int) -> dict[int, list[ModelCall]]:
+    """Every answered request to a model's endpoint in a run, by its dispatch."""
+    found: dict[int, list[ModelCall]] = {}
+    for dispatch_id, *fields in raw_connection(connection).execute(_CALLS, (run_id,)):
+        found.setdefault(dispatch_id, []).append(_read_call(*fields))
+    return found
+
+
+def _read_call(
+    model: str,
+    request_id: str,
+    read: int,
+    cached: int,
+    cache_write: int,
+    output: int,
+    money: float,
+    is_estimate: int,
+) -> ModelCall:
+    tokens = (read, cached, cache_write, output)
+    return ModelCall(model, request_id, *tokens, money, bool(is_estimate))
 
 
 def list_open_inquiries(connection: Connection, run_id: int | None = None) -> list[OpenInquiry]:

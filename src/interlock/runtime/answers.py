@@ -9,7 +9,7 @@ from typing import Any
 
 from interlock.agents.carrier import MAX_ANSWER, NO_CONTEXT, ExecutionContext, Reply
 from interlock.engine.case import RefusedAnswer, Signal
-from interlock.engine.circuit import ARTIFACT, FAILURES, Step
+from interlock.engine.circuit import ARTIFACT, FAILURES, UNREADABLE, Step
 from interlock.signals import reading
 from interlock.signals.text import read_message
 from interlock.system.strict_json import Problem, read_json
@@ -24,6 +24,8 @@ def decode_answer(
     """The signal an agent's reply carries at that step, for that case."""
     if reply.failure and reply.answered_by:
         return RefusedAnswer("Malformed", f"The answer cannot be read ({reply.reason}).")
+    if reply.failure == UNREADABLE and reply.content:
+        return RefusedAnswer("Unusable", reply.reason)
     if reply.failure:
         return Signal(reply.failure, {"reason": reply.reason}, usage=reply.usage)
     if step.language == "text":

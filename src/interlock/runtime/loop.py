@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
+from interlock.agents.background import tell_user
 from interlock.agents.carrier import Ask, Carrier, ExecutionContext, Reply
 from interlock.engine.advance import advance, apply, open_case
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, RefusedAnswer, Signal
@@ -66,6 +67,8 @@ class RunCounts(msgspec.Struct):
     """Dispatches that wait for the end of a rate limit."""
     limited_until: float = 0.0
     """When the first account goes on again; 0 if none rests."""
+    problem: str = ""
+    """Why the run stopped by itself, and what to do: an agent cannot be asked as things are."""
 
 
 class CaseTable:
@@ -287,6 +290,8 @@ class RunLoop:
             if status in FINISHED:
                 self._events.add_end(status, self._cases.ends)
             self._commit(TurnWrites(self._clock.now(), status=status))
+            if self.counts.problem:
+                tell_user(self.counts.problem)
             return status
         finally:
             await self._budget_question.close()
@@ -362,11 +367,16 @@ class RunLoop:
         ask = self._outbox.find(reply.dispatch_id)
         if reply.refused:
             self._refuse(ask, reply, RefusedAnswer(reply.refused, reply.reason), writes)
+            if reply.stops_run and ask is not None:
+                self._outbox.withdraw(ask, writes.at)
+                self.counts.problem = self.counts.problem or reply.reason
             return None
         if ask is None:
             sentence = f"Dispatch {reply.dispatch_id} is not open: it is settled, or never was."
             self._refuse(None, reply, RefusedAnswer("Stale", sentence), writes)
             return None
+        if reply.call is not None:
+            writes.calls.append((ask.dispatch_id, reply.call))
         if reply.failure == RATE_LIMIT and not self._circuit.find_rules(ask.step, RATE_LIMIT):
             pause, is_new = self._outbox.pause(ask, reply, writes.at)
             writes.pauses.append(pause)
@@ -539,7 +549,9 @@ class RunLoop:
 
     def _is_stopping(self, *, at_once: bool = False) -> bool:
         """Whether nothing new is begun; `at_once`, whether what is out is not waited for."""
-        return self._stops > (1 if at_once else 0) or self.counts.halted != ""
+        return self._stops > (1 if at_once else 0) or bool(
+            self.counts.halted or self.counts.problem
+        )
 
     def _is_finished(self) -> bool:
         if self._is_stopping(at_once=True) or (self._is_stopping() and self.keeps_answers()):
@@ -561,7 +573,8 @@ class RunLoop:
         return bool(ready(self._schedule, self._budget.dispatches_left(now), closed))
 
     def _final_status(self) -> RunStatus:
-        if self._is_stopping() and (self._outbox.paused or not self._schedule.is_idle()):
+        waiting = self.counts.problem or self._outbox.paused or not self._schedule.is_idle()
+        if self._is_stopping() and waiting:
             return "running" if self.is_handed_over else "stopped"
         if self._is_rate_limited():
             return "rate-limited"

@@ -9,6 +9,7 @@ so many at once say how many before each round of dispatches.
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
+from hashlib import blake2b
 
 from interlock.agents.background import CarrierGuard
 from interlock.agents.carrier import (
@@ -28,7 +29,7 @@ from interlock.system.clock import Clock
 
 BACK_OFF = (60.0, 120.0, 300.0, 900.0, 1800.0)
 """Seconds to the next try where the end of a limit is not known: after the first, the second… time
-in a row; the last one repeats."""
+in a row; the last one repeats. Up to a quarter is added, see `spread_delay`."""
 LONGEST_LIMIT = 8 * 86400.0
 """No limit lasts longer. A later end is a mistake (milliseconds?), and taken for none."""
 _NEVER = float("inf")
@@ -36,6 +37,12 @@ _NEVER = float("inf")
 
 def _do_nothing() -> None:
     pass
+
+
+def spread_delay(delay: float, *seed: object) -> float:
+    """Up to a quarter more, always the same for the same seed: runs that met a limit together do
+    not come back together."""
+    return delay * (1 + blake2b(repr(seed).encode(), digest_size=1).digest()[0] / 1024)
 
 
 class Outbox:
@@ -165,6 +172,11 @@ class Outbox:
         self._budget.charge(ask.role, tokens=reply.usage.tokens, money=reply.usage.money)
         return self._pauses.add_limit(ask, reply, at)
 
+    def withdraw(self, ask: Ask, at: float) -> None:
+        """Nobody can be asked about it in this session. It stays open: the next one sends it."""
+        self._give_up_place(ask, at)
+        self._recall(ask, "")
+
     def resume_paused(self, at: float) -> None:
         """What waited for the end of a rate limit goes out, as far as there are places."""
         if self._pauses.closed_roles:
@@ -281,6 +293,7 @@ class RateLimitPauses:
         """Open dispatches that wait for their account."""
         self._clock = clock
         self._wake_up = wake_up
+        self._run_id = run_id
         self._accounts = {
             role: (isinstance(carrier, SharesAccount) and carrier.account_of(role))
             or f"{role} of run {run_id}"
@@ -319,7 +332,8 @@ class RateLimitPauses:
             until = self._until[account]
         else:
             guesses += 1
-            until = at + BACK_OFF[min(guesses, len(BACK_OFF)) - 1]
+            delay = BACK_OFF[min(guesses, len(BACK_OFF)) - 1]
+            until = at + spread_delay(delay, account, self._run_id, at)
         self._until[account] = until
         self._guesses[account] = guesses
         self.waiting[ask.dispatch_id] = ask

@@ -67,7 +67,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agents: dict[str, str] = {}
     """Who answers each role, as `--agent ROLE=AGENT` says it; the key `""` is for all others."""
     agent: dict[str, dict[str, Any]] = {}
-    """`[agent.NAME]`: changes to the profile of one agent CLI, such as `claude`."""
+    """`[agent.NAME]`: changes to the profile of one agent CLI, such as `claude`, or a model
+    endpoint."""
     slots: dict[str, int] = {}
     """How many dispatches of each role run at once."""
     budget: dict[str, Any] = {}
