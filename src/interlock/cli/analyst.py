@@ -239,11 +239,10 @@ def _read_report(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
 
 def _read_log(entry: "SourceEntry") -> "Iterator[Failure | TestCounts]":
     from interlock.rca.records import build_failure
-    from interlock.system.test_output.counts import read_lines
-    from interlock.system.test_output.failures import read_log
+    from interlock.rca.sources.log_scan import scan_log
 
     with entry.open() as stream:
-        found = read_log(read_lines(stream))
+        found = scan_log(stream).tests
     yield from map(build_failure, found.failures)
     yield found.tally
 

@@ -1,5 +1,6 @@
 """How a job ended: a corpus of logs in the formats of many tools, and laws about all of them."""
 
+import io
 import itertools
 from collections import Counter
 
@@ -62,7 +63,7 @@ def test_green_tests_before_it_change_nothing(red: str, green: list[str]) -> Non
 @given(st.lists(st.sampled_from([line for *_, log in JOBS for line in log.split("\n")])))
 def test_a_failure_has_a_cause_and_evidence_and_nothing_else_does(lines: list[str]) -> None:
     verdict = judge_job(lines)
-    evidence = select_evidence(lines, verdict)
+    evidence = select_evidence(io.BytesIO("\n".join(lines).encode()), verdict)
     assert bool(verdict.cause) == (verdict.status == FAILED) == bool(evidence)
     assert (verdict.decisive is None) == (verdict.status == UNKNOWN)
 

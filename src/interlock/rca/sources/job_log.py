@@ -17,10 +17,16 @@ import re
 from collections.abc import Iterable
 from enum import IntEnum
 from itertools import islice
+from typing import BinaryIO
 
 import msgspec
 
-from interlock.system.test_output.counts import MOST_SHAPES, compute_shape, strip_console
+from interlock.system.test_output.counts import (
+    MOST_SHAPES,
+    compute_shape,
+    read_lines,
+    strip_console,
+)
 from interlock.system.text import strip_colours
 
 FAILED, SUCCEEDED, UNKNOWN = "failed", "succeeded", "unknown"
@@ -74,10 +80,10 @@ class _Table:
         self.weight = weight
         self._labels = {f"row{at}": (tool, kind) for at, (tool, kind, _) in enumerate(rows)}
         parts = (f"(?P<row{at}>{pattern})" for at, (_, _, pattern) in enumerate(rows))
-        self._pattern = re.compile("|".join(parts).replace("<code>", r"(?!0+\b)-?\d{1,10}\b"))
+        self.pattern = re.compile("|".join(parts).replace("<code>", r"(?!0+\b)-?\d{1,10}\b"))
 
     def match(self, line: str, number: int) -> Statement | None:
-        found = self._pattern.match(line)
+        found = self.pattern.match(line)
         if found is None or found.lastgroup is None:
             return None
         tool, kind = self._labels[found.lastgroup]
@@ -358,17 +364,38 @@ def judge_job(lines: Iterable[str]) -> JobVerdict:
     return reader.finish()
 
 
-def select_evidence(lines: Iterable[str], verdict: JobVerdict) -> list[str]:
+def select_evidence(log: BinaryIO, verdict: JobVerdict) -> list[str]:
     """The lines of the log around what failed and before what settles it."""
     if verdict.cause is None or verdict.decisive is None:
         return []
     cause, last = verdict.cause.line, verdict.decisive.line
-    until = max(cause + _AFTER, last)
+    start, until = min(cause - _BEFORE, last - _LAST), max(cause + _AFTER, last)
+    start = max(1, start)
+    lines = islice(read_lines(log, start=start - 1), until - start + 1)
     return [
         strip_console(line[:_LINE])[:_LONGEST_TEXT]
-        for number, line in enumerate(islice(lines, until), 1)
+        for number, line in enumerate(lines, start)
         if cause - _BEFORE <= number <= cause + _AFTER or last - _LAST <= number <= last
     ]
+
+
+_FAILED_TABLES = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)
+_BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END)
+
+
+def is_idle(raw: str) -> bool:
+    """Whether a line means nothing where nobody is listening, by the tables themselves."""
+    line = strip_console(strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2])
+    tables = (*_FAILED_TABLES, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
+    return bool(line.strip()) and not any(
+        pattern.match(line) for pattern in (*(table.pattern for table in tables), *_BEGINNINGS)
+    )
+
+
+def list_patterns() -> list[str]:
+    """All that `is_idle` goes by."""
+    tables = (*_FAILED_TABLES, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
+    return [*(table.pattern.pattern for table in tables), *(each.pattern for each in _BEGINNINGS)]
 
 
 class JobReader:
@@ -385,6 +412,15 @@ class JobReader:
         self._has_runner = False
         self._idle_shapes: set[bytes] = set()
         """Lines, whatever their numbers, that say nothing about how anything ended."""
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether also a line that says nothing about an end may mean something now."""
+        return self._succeeded is not None
+
+    def skip_lines(self, count: int) -> None:
+        """So many lines went by that mean nothing."""
+        self._number += count
 
     def add_line(self, raw: str) -> Statement | None:
         """What the line says about a failure, if it says anything."""
@@ -434,8 +470,9 @@ class JobReader:
         return True
 
     def _find_failure(self, line: str) -> Statement | None:
-        tables = (_JOB_FAILED, _STEP_FAILED, _TOOL_FAILED, _COMPLAINED)
-        return next((found for table in tables if (found := table.match(line, self._number))), None)
+        return next(
+            (found for table in _FAILED_TABLES if (found := table.match(line, self._number))), None
+        )
 
     def finish(self) -> JobVerdict:
         gravest = max((one.weight for one in self._failed), default=0)

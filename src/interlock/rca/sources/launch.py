@@ -8,8 +8,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable
-from io import BufferedReader
-from itertools import islice
 from pathlib import PurePath
 from typing import BinaryIO, cast
 
@@ -31,14 +29,13 @@ from interlock.rca.sources.job_log import (
     JobVerdict,
     Statement,
     Weight,
-    judge_job,
     select_evidence,
 )
 from interlock.rca.sources.junit import JUnitReport
+from interlock.rca.sources.log_scan import scan_log
 from interlock.system.errors import SourceError
 from interlock.system.test_output import TestCounts
 from interlock.system.test_output.counts import add_counts, read_lines
-from interlock.system.test_output.failures import read_log
 
 _Same = tuple[str, ...]
 
@@ -228,13 +225,14 @@ class LaunchBuilder:
     def _read_log(self, entry: SourceEntry) -> None:
         with entry.open() as opened:
             stream = HashingStream(opened)
-            found = read_log(read_lines(cast("BinaryIO", BufferedReader(stream, 1 << 16))))
+            scan = scan_log(cast("BinaryIO", stream))
             digest = stream.finish_digest()
         if not self._is_new(entry, digest):
             return
+        found = scan.tests
         failures = [build_failure(failure) for failure in found.failures]
         if not failures:
-            failures = self._explain_log(entry, found.tally)
+            failures = self._explain_log(entry, found.tally, scan.verdict)
         elif found.tally.failed > len(failures):
             counts = f"counts {found.tally.failed} failed tests and names {len(failures)} of them"
             self._notes.append(f"{entry.label}: {counts}")
@@ -245,9 +243,10 @@ class LaunchBuilder:
         status = "FAILED" if found.tally.failed or failures else "PASSED"
         self._add_jobs([Job(name=entry.stem, status=status, tally=found.tally)])
 
-    def _explain_log(self, entry: SourceEntry, tally: TestCounts) -> list[Failure]:
+    def _explain_log(
+        self, entry: SourceEntry, tally: TestCounts, verdict: JobVerdict
+    ) -> list[Failure]:
         """What failed where the log names no failed test: the run itself, or a step beside it."""
-        verdict = _judge_log(entry)
         if self._job_exit == 0 or verdict.status == SUCCEEDED:
             self._note_success(entry, verdict)
             return self._find_broken_run(entry, tally, verdict) if tally.failed else []
@@ -265,7 +264,8 @@ class LaunchBuilder:
         for entry in logs.values() if self._job_exit != 0 else ():
             if entry.detect_kind() != "log":
                 continue
-            verdict = _judge_log(entry)
+            with entry.open() as opened:
+                verdict = scan_log(opened).verdict
             if (
                 verdict.decisive
                 and verdict.status == FAILED
@@ -289,7 +289,7 @@ class LaunchBuilder:
         """A failed step beside the tests: compiling, linting, deploying, …"""
         cause = cast("Statement", verdict.cause)
         with entry.open() as opened:
-            lines = select_evidence(read_lines(opened), verdict)
+            lines = select_evidence(opened, verdict)
         self._notes.append(
             f"{entry.label}: {counted}, but the job failed ({cause.kind}, line {cause.line})"
         )
@@ -322,7 +322,7 @@ class LaunchBuilder:
         # What a long log complained of earlier did not end the job.
         start = max(0, cause.line - KEPT_LINES) if cause else 0
         with entry.open() as opened:
-            found = find_break(islice(read_lines(opened), start, None))
+            found = find_break(read_lines(opened, start=start))
         if found is None and cause:
             return [self._build_job_failure(entry, verdict, counted)]
         if found is None:
@@ -338,11 +338,6 @@ class LaunchBuilder:
             attributes={"kind": cause.kind, "tool": cause.tool} if cause else {},
         )
         return [failure]
-
-
-def _judge_log(entry: SourceEntry) -> JobVerdict:
-    with entry.open() as opened:
-        return judge_job(read_lines(opened))
 
 
 def _format_undecided(entry: SourceEntry, tally: TestCounts, verdict: JobVerdict) -> str:

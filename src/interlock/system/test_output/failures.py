@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -16,6 +17,8 @@ from interlock.system.test_output.counts import (
     MOST_SHAPES,
     CountReader,
     compute_shape,
+    counts_tests,
+    list_count_patterns,
     may_count,
     strip_console,
 )
@@ -25,6 +28,8 @@ from interlock.system.test_output.names import (
     WENT_WRONG,
     NamedTest,
     NamePattern,
+    fits_name,
+    list_name_patterns,
     may_name,
     read_name,
     split_path,
@@ -118,7 +123,7 @@ class _OpenFailure(msgspec.Struct):
 
 def read_log(lines: Iterable[str]) -> TestLog:
     """Failures in the order in which they are first named, and the tally of all summary lines."""
-    reader = _Reader()
+    reader = TestLogReader()
     for line in lines:
         reader.add_line(line)
     return reader.finish()
@@ -138,13 +143,45 @@ def _is_idle(line: str) -> bool:
     )
 
 
+_BEGINNINGS = (_RUN_EVENT, HEADING, _SUITE, _GROUP)
+
+
+def is_idle(raw: str) -> bool:
+    """Whether a line means nothing where nobody is listening, by the tables themselves."""
+    line = strip_console(raw)
+    return bool(line.strip()) and not (
+        line.strip() == "}"
+        or '"Action":"' in line
+        or counts_tests(line)
+        or fits_name(line)
+        or any(pattern.match(line) for pattern in _BEGINNINGS)
+    )
+
+
+def list_patterns() -> list[str]:
+    """All that `is_idle` goes by."""
+    return [*list_count_patterns(), *list_name_patterns(), *(each.pattern for each in _BEGINNINGS)]
+
+
+@lru_cache(maxsize=64)
+def _lists_names(section: str) -> bool:
+    """Whether lines below that heading may name tests in forms that mean nothing elsewhere."""
+    return section.startswith("Flakes") or any(
+        row.section.search(section) for row in ROWS if row.section
+    )
+
+
 class _GoEvent(msgspec.Struct, rename="pascal"):
     action: str
     test: str = ""
     output: str = ""
 
 
-class _Reader:
+class TestLogReader:
+    """Lines in, failures and counts out. One pass, in memory that does not grow with the log."""
+
+    __test__: ClassVar = False  # pytest takes it for a class of tests
+
     def __init__(self) -> None:
         self.counting = CountReader()
         self.failures: list[_OpenFailure] = []
@@ -162,6 +199,15 @@ class _Reader:
         self.running = ""
         self.outputs: dict[str, list[str]] = {}
         """Of tests that are running, where a tool says which: what they printed."""
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether also a line that names and counts nothing by itself may mean something now."""
+        return self.open is not None or bool(self.outputs) or _lists_names(self.section)
+
+    def skip_lines(self) -> None:
+        """Lines went by that mean nothing."""
+        self.before = ""
 
     def add_line(self, raw: str) -> None:
         if self.open is None and not self.outputs and not self.section.startswith("Flakes"):
@@ -197,6 +243,9 @@ class _Reader:
     def _add_text(self, line: str) -> None:
         if event := _RUN_EVENT.match(line):
             self._follow_run(event)
+            if self.running:
+                self.before = line
+                return
         if self.counting.add_line(line):
             self._end_run(line)
         elif not (self._read_retry(line) or self._read_name(line)):

@@ -8,6 +8,8 @@ import re
 
 import msgspec
 
+from interlock.system.test_output.counts import find_first_row, unite_patterns
+
 
 class NamePattern(msgspec.Struct, frozen=True, kw_only=True):
     """One form of line. Groups: name, cls, file, message, or path to be split."""
@@ -254,6 +256,7 @@ ROWS = (
         weak=True,
     ),
 )
+_ANY_ROW = unite_patterns(row.line for row in ROWS)
 WENT_WRONG = re.compile(r"\s*(?:FAILED|Caused an ERROR|● Test suite failed to run)$")
 HEADING = re.compile(
     r"(?=.{60})={3,} (?P<title>\S.*?) ={3,}$"
@@ -292,12 +295,25 @@ def may_name(line: str) -> bool:
     return any(map(line.__contains__, _HINTS)) or _START.match(line) is not None
 
 
+def fits_name(line: str) -> bool:
+    """Whether some row fits the line, whatever stands above it, or may ask for it from below."""
+    return (may_name(line) and bool(_ANY_ROW.match(line[:4_000]))) or any(
+        row.after.match(line) for row in ROWS if row.after
+    )
+
+
+def list_name_patterns() -> list[str]:
+    """All that `fits_name` goes by."""
+    return [_ANY_ROW.pattern, _START.pattern, *_HINTS]
+
+
 def read_name(line: str, before: str, section: str) -> tuple[NamePattern, NamedTest] | None:
     """The failing test that `line`, bare, names below the line `before` and that heading."""
     line = line[:4_000]
     if not may_name(line):
         return None
-    for row in ROWS:
+    first = find_first_row(_ANY_ROW, line)
+    for row in ROWS[first:] if first is not None else ():
         if row.section and not row.section.search(section):
             continue
         if row.after and not row.after.match(before):

@@ -1,0 +1,72 @@
+"""A log read quickly says what it says line by line."""
+
+import io
+import random
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.system.test_output import test_failures as tools
+from tests.world.job_logs import GREEN_TESTS, JOBS
+
+from interlock.rca.sources.job_log import judge_job
+from interlock.rca.sources.log_scan import LogScan, scan_log
+from interlock.system.test_output.counts import LINE_LIMIT, read_lines
+from interlock.system.test_output.failures import read_log
+
+FAILED_JOBS = Path(__file__).parents[1] / "analyst" / "failed_jobs.txt"
+LOGS = [
+    *(log for *_, log in JOBS),
+    *GREEN_TESTS.values(),
+    *(text for text in vars(tools).values() if isinstance(text, str) and text.count("\n") > 2),
+    *FAILED_JOBS.read_text(encoding="utf-8").replace("\n\u00bb", "\n").split("\n@@ "),
+]
+LINES = sorted({line for log in LOGS for line in log.split("\n")})
+WORDS = [
+    "cart",
+    "Price",
+    "QUEUE",
+    "a/b.py",
+    "of",
+    "12",
+    "failed,",
+    "the",
+    "at",
+    "x",
+    "\x1b[31m",
+    "::",
+]
+NOISE = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
+CLOCKS = ["", "2026-03-02T10:11:12.1234567Z ", "[10:11:12] ", "[INFO] "]
+
+
+def read_slowly(raw: bytes) -> LogScan:
+    lines = list(read_lines(io.BytesIO(raw)))
+    return LogScan(read_log(lines), judge_job(lines))
+
+
+def test_logs_of_many_tools_say_the_same() -> None:
+    chance = random.Random(4)
+    filler = [f"{chance.random()} {word} went by" for word in WORDS * 3]
+    for log in LOGS:
+        for clock in CLOCKS:
+            lines = [*filler, *log.split("\n"), *filler, *log.split("\n")]
+            raw = "\n".join(clock + line for line in lines).encode()
+            assert scan_log(io.BytesIO(raw)) == read_slowly(raw), log
+
+
+@given(st.lists(st.sampled_from(LINES) | NOISE, max_size=40), st.sampled_from(CLOCKS))
+def test_any_lines_say_the_same(lines: list[str], clock: str) -> None:
+    raw = "\n".join(clock + line for line in lines * 2).encode()
+    assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
+
+
+@given(st.lists(st.binary(max_size=30), max_size=20))
+def test_any_bytes_say_the_same(lines: list[bytes]) -> None:
+    raw = b"\n".join([*lines, b"1 failed in 2s", *lines, b"make: *** [all] Error 1\r"])
+    assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
+
+
+def test_lines_without_end_are_cut() -> None:
+    raw = b"x" * (4 * LINE_LIMIT) + b" failed\nmake: *** [all] Error 1\n" + b"y" * (9 * LINE_LIMIT)
+    assert scan_log(io.BytesIO(raw)) == read_slowly(raw)
