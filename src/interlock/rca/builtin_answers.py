@@ -17,7 +17,7 @@ from interlock.engine.case import Case
 from interlock.rca.analyst import answers
 from interlock.rca.analyst.answers import SuiteCause
 from interlock.rca.analyst.repo_choice import judge_by_lead
-from interlock.rca.analyst.similarity import compare_failures, decode_traits
+from interlock.rca.analyst.similarity import Traits, compare_failures, decode_traits
 from interlock.rca.check_answer import list_selected_repos
 from interlock.rca.clues import FailureClues
 from interlock.rca.findings import read_suspects
@@ -100,6 +100,12 @@ def _review_by_run(ask: Ask, ran: Reproduction) -> Reply | None:
         return None
     data = {"decision": "approve", "comment": ran.sentence}
     return build_answer(ask, data, by="rule: proven by running")
+
+
+def _is_same_kind(one: Traits, other: Traits) -> bool:
+    """Whether two failures are errors of one type in tests of one class, or of one place."""
+    same_place = bool(one.innermost) and one.innermost == other.innermost
+    return same_place or (one.type == other.type and one.class_name == other.class_name)
 
 
 _CASCADE = 3
@@ -280,7 +286,8 @@ class BuiltinAnalyst:
             else []
         )
         score = mine.get("convergence_score", 0.0)
-        return answers.build_correlate_answer(commits, score, others, self._sure)
+        breadth = max((len(each.files) for each in read_suspects(mine)[:1]), default=1)
+        return answers.build_correlate_answer(commits, score, others, self._sure, breadth=breadth)
 
     def _list_earlier_causes(self, own: CasePosition) -> list[Rca]:
         """Causes of the suite that are older than the case's own: so no two take over each
@@ -294,11 +301,9 @@ class BuiltinAnalyst:
 
     def _build_suite_cause(self, cause: Rca, own: CasePosition) -> SuiteCause:
         other = find_position(self._hooks.connection, cause.case_no)
-        alike = (
-            compare_failures(decode_traits(own.features), decode_traits(other.features)).score
-            if other
-            else 0.0
-        )
+        mine = decode_traits(own.features)
+        theirs = decode_traits(other.features) if other else None
+        alike = compare_failures(mine, theirs).score if theirs else 0.0
         return SuiteCause(
             rca_id=cause.rca_id,
             title=cause.title,
@@ -306,6 +311,7 @@ class BuiltinAnalyst:
             commits=tuple(self._clues.list_suspected_commits(cause)),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
+            is_same_kind=theirs is not None and _is_same_kind(mine, theirs),
         )
 
     def _answer_report(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:

@@ -233,7 +233,9 @@ def test_generated_lines_speak_of_nothing(sample: SampleRepository) -> None:
     sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
     sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
     sample.git.commit("Keep a report", {"report.xml": f"<a>{'test_weigh weigh keel ' * 99}</a>"})
-    assert sample.leads(CHECK) == []
+    (lead,) = sample.leads(CHECK)
+    assert lead.score < 0.1
+    assert lead.clues.keys() == {"changed no code"}
 
 
 def test_who_took_away_the_name_that_is_missed(sample: SampleRepository) -> None:
@@ -288,13 +290,14 @@ def test_a_file_in_which_only_words_were_changed_does_not_count(sample: SampleRe
     )
     found = sample.leads()
     assert found[0].commit.hash == planted
-    result = [lead for lead in found if lead.commit.hash == other]
-    assert all("it alters no behaviour there" in " ".join(lead.why) for lead in result)
+    said = [lead for lead in found if lead.commit.hash == other]
+    assert not any("keel" in why for lead in said for why in lead.why)
 
 
-def test_code_that_nothing_points_at_is_no_suspect(sample: SampleRepository) -> None:
+def test_code_that_nothing_points_at_is_unlikely_but_not_cleared(sample: SampleRepository) -> None:
     sample.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
-    assert sample.leads(CHECK) == []
+    (lead,) = sample.leads(CHECK)
+    assert 0 < lead.score < 0.3
 
 
 def test_what_others_surely_come_from_is_likelier(sample: SampleRepository) -> None:

@@ -148,10 +148,12 @@ Waiting
   1 failure    for an answer to investigate
   1 failure    for an answer to recall
 
-No suspect was found for 1 cause: that clears no commit. Compared: the files and
-lines of the stack, the names of the test, and the words of the message and of
-the changed lines. Not looked at: effects through calls and imports, versions of
-dependencies, settings, submodules.
+No suspect was found for 1 cause: that clears no commit. Looked at: the lines of
+the stack and who wrote them; the failing test's source, what it imports and
+calls, and the code it came with; names and words of the message and of the
+changes; renamed and removed files; changed dependencies and build files. Not
+looked at: what the code does when it runs, data, services, and repositories
+that were not named.
 
 Files
   out/report.html

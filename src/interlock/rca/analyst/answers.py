@@ -19,17 +19,23 @@ SURE_KIND_SCORE = 0.6
 """How sure triage must be of an environment failure or a flake to skip the investigation."""
 SAME_COMMIT_CONFIDENCE = 0.9
 SAME_LOOK_LIKENESS = 0.85
+SAME_SYMPTOM_LIKENESS = 0.3
+"""How alike two findings must be, at least, to share a cause because they share a suspect."""
+MAX_SWEEP = 50
+"""A commit of more files is near to anything: that two findings suspect it joins them only if they
+look the same."""
 _NO_LEAD = 0.35
-_CLEAR, _DOUBT, _GREAT_DOUBT = 0.7, 0.15, 0.3
-"""From that share of the first's score on a second suspect is a doubt; and the most it takes from
-one in a file of the stack, and from one that is only named alike."""
-_FAINT = 0.4
-"""A lead below this is none: it would be less sure than having none."""
+_MOST_SURE = 0.97
+CLEAR_SUSPECT = 0.5
+"""From here on a commit is called the suspect: likelier than all others, and than nobody."""
+_FAINT = 0.02
+"""A lead below this is not worth naming."""
 _MOST_SUSPECTS = 5
 SEARCH_LIMITS = (
-    "Compared: the files and lines of the stack, the names of the test, and the words of the "
-    "message and of the changed lines. Not looked at: effects through calls and imports, versions "
-    "of dependencies, settings, submodules."
+    "Looked at: the lines of the stack and who wrote them; the failing test's source, what it "
+    "imports and calls, and the code it came with; names and words of the message and of the "
+    "changes; renamed and removed files; changed dependencies and build files. Not looked at: what "
+    "the code does when it runs, data, services, and repositories that were not named."
 )
 """What the search for suspects does, and what it does not."""
 _HEAD = 200
@@ -63,6 +69,8 @@ class SuiteCause(msgspec.Struct, frozen=True, kw_only=True):
     """The commits it suspects, likeliest first."""
     score: float
     versions: tuple[str, ...] = ()
+    is_same_kind: bool = False
+    """Whether its failures and this one are errors of one type, or of one place."""
 
 
 def build_triage_answer(
@@ -141,7 +149,7 @@ def build_investigate_answer(
 ) -> dict[str, Any]:
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
     are lines put in and taken away, `history` is what the memory of results says about the test."""
-    suspects = [lead for lead in found if lead.score >= _FAINT][:_MOST_SUSPECTS]
+    suspects = _choose_suspects(found)
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
     refs = [f"{repo}@{lead.commit.hash}" for lead in suspects[:2]]
@@ -150,10 +158,10 @@ def build_investigate_answer(
     return {
         "launch_id": failure.launch,
         "case_ids": [failure.item_id] if failure.item_id else [],
-        "rca_message": _format_message(failure, repo, found, spot, looked_at, history),
+        "rca_message": _format_message(failure, repo, suspects, spot, looked_at, history),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
-        "convergence_score": _compute_score(suspects) if best else _NO_LEAD,
+        "convergence_score": round(min(_MOST_SURE, best.score), 3) if best else _NO_LEAD,
         "evidence_refs": refs,
         "suspects": [
             _describe_suspect(
@@ -172,19 +180,17 @@ def _find_break(failure: Failure, spots: Sequence[StackLocation]) -> StackLocati
     return min(spots, key=lambda spot: spot.depth)
 
 
-def _compute_score(suspects: Sequence[CulpritLead]) -> float:
-    """As sure as the first suspect; a second that is nearly as likely takes some of it."""
-    first = suspects[0].score
-    second = suspects[1].score if len(suspects) > 1 else 0.0
-    most = _DOUBT if suspects[0].is_placed else _GREAT_DOUBT
-    doubt = most * max(0.0, second / first - _CLEAR) / (1 - _CLEAR) if first else 0.0
-    return round(max(0.0, min(0.95, first) - doubt), 3)
+def _choose_suspects(found: Sequence[CulpritLead]) -> list[CulpritLead]:
+    """Those worth naming: not who alters no behaviour, unless something else ties it to the
+    failure."""
+    able = [lead for lead in found if not lead.is_inert and lead.score >= _FAINT]
+    return able[:_MOST_SUSPECTS]
 
 
 def _format_message(
     failure: Failure,
     repo: str,
-    found: Sequence[CulpritLead],
+    suspects: Sequence[CulpritLead],
     spot: StackLocation | None,
     looked_at: int,
     history: str,
@@ -195,29 +201,32 @@ def _format_message(
     if spot:
         inside = f" in {spot.function}" if spot.function else ""
         parts.append(f"It shows{inside} at {spot.path}:{spot.line}.")
-    if found and found[0].score >= _FAINT:
-        commit = found[0].commit
+    which = (
+        f"the one commit of {repo}" if looked_at == 1 else f"the {looked_at:,} commits of {repo}"
+    )
+    if suspects:
+        first = suspects[0]
+        commit = first.commit
+        if first.score >= CLEAR_SUSPECT:
+            word = "Suspect"
+        elif looked_at == 1:
+            word = f"The one commit of {repo} that may have brought it, with little against it"
+        else:
+            word = f"None of {which} stands out; the likeliest, at {first.score:.2f}"
+        reasons = "; ".join(first.why) or f"it changed {first.path}"
         parts.append(
-            f'Suspect: {repo} {commit.hash[:12]} "{commit.subject}" by {commit.author}, '
-            f"{commit.at[:10]}: {'; '.join(found[0].why)}."
+            f'{word}: {repo} {commit.hash[:12]} "{commit.subject}" by {commit.author}, '
+            f"{commit.at[:10]}: {reasons}."
         )
     elif looked_at:
-        parts.append(_format_not_found(repo, found, looked_at))
+        # That a search found nothing says nothing about where it did not look.
+        parts.append(f"No suspect was found among {which} that may have brought it.")
+        parts.append(SEARCH_LIMITS)
     elif not history:
         parts.append("No history is known that could have brought it.")
     if history:
         parts.append(f"History: {history}.")
     return " ".join(parts)
-
-
-def _format_not_found(repo: str, found: Sequence[CulpritLead], looked_at: int) -> str:
-    """That a search found nothing says nothing about where it did not look."""
-    which = f"the one commit of {repo}" if looked_at == 1 else f"the {looked_at} commits of {repo}"
-    sentences = [f"No suspect was found among {which} that may have brought it."]
-    if found:
-        nearest = found[0].commit
-        sentences.append(f'The nearest is too weak: {nearest.hash[:12]} "{nearest.subject}".')
-    return " ".join([*sentences, SEARCH_LIMITS])
 
 
 def _name_component(repo: str, best: CulpritLead | None, spot: StackLocation | None) -> str:
@@ -244,21 +253,30 @@ def _describe_suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dic
 
 
 def build_correlate_answer(
-    commits: Sequence[str], score: float, others: Sequence[SuiteCause], sure: float
+    commits: Sequence[str],
+    score: float,
+    others: Sequence[SuiteCause],
+    sure: float,
+    *,
+    breadth: int = 1,
 ) -> dict[str, Any]:
-    """The answer to F4: the earliest cause that suspects the same commit, or looks the same.
-    Findings below `sure` suspect nobody."""
+    """The answer to F4: the earliest cause that suspects the same commit and shows alike, or looks
+    the same. Findings below `sure` suspect nobody; `breadth` counts the files that the suspected
+    commit touches: one that touches everything joins nothing."""
     found: list[tuple[float, str, SuiteCause]] = []
     for prior in others:
         same = commits and prior.commits and commits[0] == prior.commits[0]
-        if same and score >= sure and prior.score >= sure:
+        alike = prior.is_same_kind or prior.likeness >= SAME_SYMPTOM_LIKENESS
+        only = [*commits[1:], *prior.commits[1:]] == []
+        sure_enough = (score >= sure and prior.score >= sure) or only
+        if same and sure_enough and alike and breadth <= MAX_SWEEP:
             found.append(
                 (SAME_COMMIT_CONFIDENCE, f"both come from commit {commits[0][:12]}", prior)
             )
         elif prior.likeness >= SAME_LOOK_LIKENESS:
             found.append((prior.likeness, "they look the same", prior))
     if not found:
-        reason = "no other cause of this suite looks the same or suspects the same commit"
+        reason = "no other cause of this suite looks the same, or is like it and has its suspect"
         return {"is_duplicate": False, "confidence": 0.0, "reasoning": reason}
     best = max(found, key=lambda match: match[0])
     confidence, why, prior = best

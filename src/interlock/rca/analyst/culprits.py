@@ -1,172 +1,97 @@
 """Culprits: which commits since the last green run may have brought a failure, and why.
 
-Commits are ranked by the files they touched, as the failure's stack, names and log point at them;
-then the few likeliest are looked into: did one change the very line, is it about the same
-things, can it alter behaviour at all? When two are alike, the newer is named first, no more.
+The likeliest commits, by the files they touched, are looked into: each clue that ties one to the
+failure, or speaks against it, has a value, and `WEIGHTS` says what it counts. A commit's score is
+the chance that it is the culprit, beside all others and beside "none of these". The weights were
+fitted on regressions of many projects, so that the chance is true: see docs/analyst.md.
 """
 
-import re
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
-from interlock.rca.analyst.change_words import (
+from interlock.rca.analyst.commit_profile import (
     CommitProfile,
-    SourceExcerpt,
-    extract_message_words,
-    find_excerpt,
-    find_missing_names,
-    find_quotes,
+    find_later_names,
     is_auxiliary,
-    split_into_stems,
-    stem_words,
+    read_profiles,
+    rename_files,
 )
-from interlock.rca.analyst.mentions import Mentions, collect_mentions
+from interlock.rca.analyst.manifests import is_build_setting, is_manifest, match_dependency
+from interlock.rca.analyst.mentions import collect_mentions
 from interlock.rca.analyst.names import detect_language
-from interlock.rca.analyst.stack import (
-    StackLocation,
-    is_library,
-    is_test_frame,
-    is_test_name,
-    locate_frames,
-)
+from interlock.rca.analyst.scene import FailureScene, count_spread
+from interlock.rca.analyst.stack import is_test_name
 from interlock.rca.analyst.suspects import RankedSuspect, rank_candidates
-from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.history import Commit
 from interlock.rca.sources.git.repository import Repository
-
-_BLAMED_FRAMES = 4
-_MOST_REACHED = 4
-"""So many stretches of lines are asked about who wrote them."""
-_NEAR = 10
-"""So many lines from a place of the stack are beside it."""
-
-
-class FailureScene:
-    """Of one failure; read once, whatever commits are held against it."""
-
-    def __init__(
-        self, failure: Failure, mentions: Mentions, repository: Repository, rev: str
-    ) -> None:
-        self._repository = repository
-        self._test_name = mentions.test_name
-        self.is_check = is_failed_check(failure)
-        """Whether a test's own check failed, and nothing broke by itself."""
-        self.locations = locate_frames(failure, repository, rev)[:_BLAMED_FRAMES]
-        self.places = {spot.path for spot in self.locations}
-        self._tests = [spot for spot in self.locations if spot.is_test]
-        outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
-        self.helpers = {spot.path for spot in self._tests} - {outermost}
-        """Files of tests that the failing one only uses."""
-        self.words = extract_message_words(mentions.message) | stem_words(
-            _find_product_functions(mentions)
-        )
-        self.quotes = find_quotes(mentions.message)
-        self.missing_names = find_missing_names(mentions.message)
-        """Names that the message says are not there."""
-        self._nearby_lines = {spot: self._find_nearby_lines(spot, rev) for spot in self.locations}
-        self._writers = {
-            spot: repository.find_writers(spot.path, reach[:_MOST_REACHED], rev)
-            if spot.line
-            else {}
-            for spot, reach in self._nearby_lines.items()
-        }
-        self._blamed: dict[str, StackLocation] = {}
-        """Commits that wrote a line of the stack, each with the innermost of these lines."""
-        for spot, writers in self._writers.items():
-            if spot.line in writers:
-                self._blamed.setdefault(writers[spot.line], spot)
-        self.test_words = stem_words(re.findall(r"\w+", mentions.test_name))
-        if self._tests:
-            self.test_words |= self._read_source(self._tests[0], rev).words
-        """What the failing test is about."""
-        self.test_name_parts = split_into_stems(
-            re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
-        )
-        """The parts of its name."""
-
-    def _find_nearby_lines(self, spot: StackLocation, rev: str) -> list[tuple[int, int]]:
-        """The lines that count as beside a place: of a test, those of itself and its values."""
-        if not spot.is_test:
-            return [(max(1, spot.line - _NEAR), spot.line + _NEAR)]
-        body = self._read_source(spot, rev)
-        return [(body.first, body.last), *((row, row) for row in body.rows)]
-
-    def _read_source(self, spot: StackLocation, rev: str) -> SourceExcerpt:
-        entry = self._repository.read_entry(spot.path, rev)
-        return find_excerpt(entry.content if entry else None, spot.line, self._test_name)
-
-    def find_changed_location(self, changed: CommitProfile) -> StackLocation | None:
-        """The first place of the stack at which something was changed. Who changes the product
-        too has seen the tests that go with it pass: their checks are not held against it."""
-        for spot, reach in self._nearby_lines.items():
-            if spot.is_test and self.is_check and changed.product_paths:
-                continue
-            if changed.hash in self._writers[spot].values() and changed.touches_file(spot.path):
-                return spot
-            if changed.changes_lines(spot.path, *reach[0]):
-                return spot
-            if not spot.is_test and changed.changes_function(spot.path, spot.function):
-                return spot
-        return None
-
-    def find_written_location(self, commit: str, changed: CommitProfile) -> StackLocation | None:
-        """The innermost line of the stack that it wrote."""
-        spot = self._blamed.get(commit)
-        if spot is None or not changed.touches_file(spot.path):
-            return None
-        return None if spot.is_test and self.is_check and changed.product_paths else spot
-
-    def is_break(self, spot: StackLocation) -> bool:
-        """Whether it broke there, and is not only on the way."""
-        return not self.is_check and spot.depth == min(
-            location.depth for location in self.locations
-        )
-
-    def find_common_words(self, changed: CommitProfile) -> frozenset[str]:
-        """What the failure and the code that was changed are both about."""
-        return (self.test_words & changed.product_words) | (self.words & changed.line_words)
-
-
-def _find_product_functions(mentions: Mentions) -> frozenset[str]:
-    """Functions of the product that are in the stack."""
-    own = [frame for frame in mentions.frames if not is_library(frame, mentions.class_name)]
-    names = {frame.function.rpartition(".")[2] for frame in own if not is_test_frame(frame)}
-    return frozenset(name for name in names if len(name) > 2)
-
+from interlock.system.file_kinds import is_document
 
 MAX_INSPECTED = 40
 """How many commits are looked into."""
 _MOST_PATHS = 20_000
-_MOST_FILES = 4
-_FURTHER = 0.4
-"""What a commit's further files count, of their own score."""
-_WROTE, _WROTE_LAST, _BESIDE = 0.25, 0.6, 0.45
-_ELSEWHERE = 0.6
-"""What is left of a file's score if it is in the stack, but was changed somewhere else."""
-_OTHER_TEST = 0.4
-"""What is left of a change of tests that leaves the failing one alone."""
-_INERT = 0.2
-_CODE = 0.04
-"""What a change of code counts that nothing but its words may connect to the failure."""
-_SHARED_WORD, _MOST_SHARED_WORD = 0.35, 0.6
-_TESTED, _MOST_TESTED = 0.3, 0.5
-_CALLED, _MOST_CALLED = 0.5, 0.6
-_FAR = 0.75
-"""What is left of that where nothing else points at the change."""
-_PART, _MOST_PART = 0.2, 0.35
-_QUOTED, _QUOTED_LONG, _LONG = 0.4, 0.7, 12
+_MOST_SHARED = 4
+"""So many shared words are named."""
+_LONG_QUOTE = 12
 """A long text that a message quotes is hardly in a change by chance."""
-_DROPPED = 0.7
-_ACCUSED, _MOST_ACCUSED = 0.45, 0.7
-_FAINT = 0.02
-_BROAD = 20
-"""A change of so many more files counts half as much by each: it would touch anything."""
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
+_MOST_ACCUSED = 3
+
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {
+        # The stack
+        "wrote the break": 1.76,
+        "wrote a line": 0.38,
+        "beside the stack": 0.69,
+        "in the stack": 0.1,
+        # The test, and the code it is about
+        "named alike": 1.14,
+        "subject": 0.98,
+        "likeness": 1.91,
+        "took back": 3.5,
+        "changed what came with it": 0.56,
+        "used by the test": 1.09,
+        "used two steps away": 0.6,
+        "not used": -0.5,
+        "called at once": 1.31,
+        "called by the test": 0.47,
+        "called two steps away": 0.13,
+        "called three steps away": 1.1,
+        "not called": -0.15,
+        # Words
+        "words of the message": 0.46,
+        "words of the test": 0.47,
+        "words of the case": 0.17,
+        "parts of the name": 1.18,
+        "quoted": 0.97,
+        "uses the missing name": 1.0,
+        # What is not there
+        "took the name away": 2.5,
+        "took the file away": 3.0,
+        "dependency": 2.93,
+        # Its own tests
+        "changed the failing test": 0.65,
+        "changed other tests": -2.41,
+        "changed its helpers": 0.3,
+        "brought tests along": -1.5,
+        # What speaks against it
+        "alters no behaviour": -3.12,
+        "changed no code": -2.26,
+        "another language": -1.5,
+        "breadth": -4.27,
+        "accused": 1.5,
+    }
+)
+"""What a clue of value 1 counts, in the logarithm of the odds."""
+NOBODY = 1.34
+"""The same for "none of these commits"."""
+
 _CLUE_TEXT = {
     "frame": "it is in the stack",
     "log frame": "it is in a stack of the log",
@@ -179,8 +104,17 @@ _CLUE_TEXT = {
 """The clues against a path, in words."""
 
 
+class CommitClue(NamedTuple):
+    """A clue for or against a commit: its kind, its value from 0 to 1, and its words, if it is
+    worth telling."""
+
+    kind: str
+    value: float
+    why: str = ""
+
+
 class CulpritLead(msgspec.Struct, frozen=True):
-    """A commit that may be the culprit; the score is from 0 to 1."""
+    """A commit that may be the culprit; the score is the chance that it is."""
 
     repo: str
     commit: Commit
@@ -189,7 +123,14 @@ class CulpritLead(msgspec.Struct, frozen=True):
     path: str
     """The file that incriminates it most."""
     is_placed: bool = False
-    """Whether it changed a file of the stack, and not only what is named alike."""
+    """Whether something ties it to the failure beyond words: a place, a call, a dependency."""
+    clues: Mapping[str, float] = {}
+    """The values of its clues."""
+
+    @property
+    def is_inert(self) -> bool:
+        """Whether it can alter nothing, as far as its diff tells, and nothing else ties it."""
+        return "alters no behaviour" in self.clues and not self.is_placed
 
 
 def rank_commits(
@@ -199,198 +140,344 @@ def rank_commits(
     rev: str = "",
     accused: Mapping[str, int] = MappingProxyType({}),
 ) -> list[CulpritLead]:
-    """The commits against which there is a clue, likeliest first. `accused` counts how many other
+    """The commits that may have brought it, likeliest first. `accused` counts how many other
     failures of the same run surely come from a commit: one cause often shows in many ways."""
-    if not commits:
+    if not commits or not repository.is_readable:
         return []
     mentions = collect_mentions(failure)
-    paths = dict.fromkeys(change.path for commit in commits for change in commit.files)
+    renamed = find_later_names(commits)
+    known = [rename_files(commit, renamed.get(commit.hash, {})) for commit in commits]
+    paths = dict.fromkeys(change.path for commit in known for change in commit.files)
     ranked = {
         candidate.candidate: candidate
         for candidate in rank_candidates(mentions, list(paths)[:_MOST_PATHS])
     }
-    touched = [lead for commit in commits if (lead := _score_by_files(repository, commit, ranked))]
-    touched.sort(key=lambda lead: -lead.score)
-    near = touched[:MAX_INSPECTED]
-    near += _list_code_changes(
-        repository, commits, {lead.commit.hash for lead in touched}, mentions
-    )
-    near = near[:MAX_INSPECTED]
-    look = _CommitInspection(failure, mentions, repository, rev, ranked, accused)
-    look.read_commits([lead.commit for lead in near])
-    found = [lead for candidate in near if (lead := look.inspect(candidate)).score > _CODE]
-    return sorted(found, key=lambda lead: -lead.score) + touched[MAX_INSPECTED:]
+    scene = FailureScene(failure, mentions, repository, rev)
+    near = _choose_commits(known, ranked, scene)
+    profiles = read_profiles(repository, near, renamed)
+    inspection = _Inspection(scene, profiles, ranked, accused)
+    found = [(commit, inspection.list_clues(commit)) for commit in near]
+    return _weigh(repository.name, found, inspection)
 
 
-def _score_by_files(
-    repository: Repository,
-    commit: Commit,
-    ranked: Mapping[str, RankedSuspect],
-    among: Collection[str] | None = None,
-) -> CulpritLead | None:
-    """Each further file that the failure points at makes a commit a little likelier."""
-    paths = [change.path for change in commit.files if among is None or change.path in among]
-    hits = [ranked[path] for path in paths if path in ranked]
-    if not hits:
-        return None
-    hits.sort(key=lambda hit: (-hit.score, hit.candidate))
-    score = hits[0].score
-    for hit in hits[1:_MOST_FILES]:
-        score = _add_evidence(score, hit.score * _FURTHER)
-    clues = ", ".join(_CLUE_TEXT.get(clue, clue) for clue in hits[0].why.split(", "))
-    why = f"it changed {hits[0].candidate} ({clues})"
-    return CulpritLead(repository.name, commit, round(score, 4), (why,), hits[0].candidate)
+def _choose_commits(
+    commits: Sequence[Commit], ranked: Mapping[str, RankedSuspect], scene: FailureScene
+) -> list[Commit]:
+    """The commits that are worth a look: those that touch what the failure points at, then what
+    its test uses, then other code and settings; of equals the newer."""
+    reach = scene.reach if len(commits) > MAX_INSPECTED else {}
+    scored: list[tuple[float, int, Commit]] = []
+    for age, commit in enumerate(commits):
+        score = 0.0
+        for change in commit.files:
+            path = change.path
+            value = ranked[path].score if path in ranked else 0.0
+            if path in scene.places:
+                value += 1.0
+            if path in reach:
+                value += 0.5 / max(1, reach[path])
+            language = detect_language(path)
+            if is_manifest(path) or is_build_setting(path):
+                value = max(value, 0.15)
+            elif language and not is_auxiliary(path):
+                fits = not scene.languages or language in scene.languages
+                value = max(value, 0.1 if fits and not is_test_name(path) else 0.02)
+            elif not language and not is_document(path):
+                value = max(value, 0.01)
+            score = max(score, value)
+        if not commit.files and commit.parents == 1:
+            score = 0.001
+        if score:
+            broad = math.log10(1 + len(commit.files) + commit.more) / 10
+            scored.append((broad - score, age, commit))
+    return [commit for _, _, commit in sorted(scored)[:MAX_INSPECTED]]
 
 
-def _list_code_changes(
-    repository: Repository, commits: Sequence[Commit], known: Collection[str], mentions: Mentions
-) -> Iterator[CulpritLead]:
-    """Changes of the product's code that no name or place points at; their words may."""
-    languages = {
-        detect_language(frame.file) for frame in (*mentions.frames, *mentions.other_frames)
-    } - {""}
-    for commit in commits:
-        code = [
-            change.path
-            for change in commit.files
-            if (language := detect_language(change.path))
-            and (not languages or language in languages)
-            and not is_test_name(change.path)
-            and not is_auxiliary(change.path)
-        ]
-        if code and commit.hash not in known:
-            yield CulpritLead(repository.name, commit, _CODE, (f"it changed {code[0]}",), code[0])
+def _weigh(
+    repo: str,
+    found: Sequence[tuple[Commit, list[CommitClue]]],
+    inspection: "_Inspection",
+) -> list[CulpritLead]:
+    """Chances from clues: beside each other, and beside nobody."""
+    odds = {
+        commit.hash: sum(WEIGHTS[clue.kind] * clue.value for clue in clues)
+        for commit, clues in found
+    }
+    most = max([NOBODY, *odds.values()])
+    whole = math.exp(NOBODY - most) + sum(math.exp(each - most) for each in odds.values())
+    leads = [
+        CulpritLead(
+            repo,
+            commit,
+            round(math.exp(odds[commit.hash] - most) / whole, 4),
+            tuple(_tell(clues)),
+            inspection.find_path(commit),
+            any(clue.kind in _PLACED and clue.value for clue in clues),
+            {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
+        )
+        for commit, clues in found
+    ]
+    return sorted(leads, key=lambda lead: -lead.score)
 
 
-class _CommitInspection:
+_PLACED = (
+    "wrote the break",
+    "wrote a line",
+    "beside the stack",
+    "in the stack",
+    "called at once",
+    "called by the test",
+    "took the name away",
+    "took the file away",
+    "dependency",
+    "changed the failing test",
+)
+
+
+def _tell(clues: Iterable[CommitClue]) -> Iterator[str]:
+    """The reasons, those that weigh most first; what speaks against it comes last."""
+    told = [clue for clue in clues if clue.why]
+    told.sort(key=lambda clue: -WEIGHTS[clue.kind] * clue.value)
+    yield from dict.fromkeys(clue.why for clue in told)
+
+
+class _Inspection:
     """A close look at the few likeliest commits, side by side."""
 
     def __init__(
         self,
-        failure: Failure,
-        mentions: Mentions,
-        repository: Repository,
-        rev: str,
+        scene: FailureScene,
+        profiles: Mapping[str, CommitProfile],
         ranked: Mapping[str, RankedSuspect],
         accused: Mapping[str, int],
     ) -> None:
-        self._repository = repository
+        self._scene = scene
+        self._profiles = profiles
         self._ranked = ranked
         self._accused = accused
-        self._scene = FailureScene(failure, mentions, repository, rev)
-        self._changed: dict[str, CommitProfile] = {}
-        self._spread: Counter[str] = Counter()
+        able = [each for each in profiles.values() if each.nature.is_behavioural]
+        self._spread = count_spread(
+            [(scene.words & each.words) | scene.find_common_words(each) for each in able]
+        )
+        self._spread_focus = count_spread([scene.focus_words & each.line_words for each in able])
+        self._spread_parts = count_spread([scene.test_name_parts & each.parts for each in able])
+        self._spread_places = Counter(place for each in able for place in each.places)
+        self._spread_functions = count_spread([each.functions for each in able])
 
-    def read_commits(self, commits: Sequence[Commit]) -> None:
-        self._changed = {
-            profile.hash: CommitProfile(self._repository, profile) for profile in commits
-        }
-        for profile in self._changed.values():
-            self._spread.update(
-                (self._scene.words & profile.words) | self._scene.find_common_words(profile)
-            )
-            self._spread.update(f"{name}()" for name in self._scene.test_words & profile.functions)
-            self._spread.update(f"{part}-" for part in self._scene.test_name_parts & profile.parts)
+    def find_path(self, commit: Commit) -> str:
+        """The file that incriminates a commit most."""
+        changed = self._profiles[commit.hash]
+        paths = changed.paths or {change.path for change in commit.files}
+        return min(paths, key=self._rank_path, default="")
 
-    def inspect(self, lead: CulpritLead) -> CulpritLead:
-        changed = self._changed[lead.commit.hash]
+    def _rank_path(self, path: str) -> tuple[bool, bool, float, int, str]:
+        ranked = self._ranked.get(path)
+        reached = self._scene.reach.get(path, 9)
+        is_product = bool(detect_language(path)) and not is_test_name(path)
+        score = ranked.score if ranked else 0.0
+        return (path not in self._scene.places, not is_product, -score, reached, path)
+
+    def list_clues(self, commit: Commit) -> list[CommitClue]:
+        changed = self._profiles[commit.hash]
+        clues = [*self._find_dependency(changed), *self._find_missing(changed)]
         if not changed.nature.is_behavioural:
-            return _weaken(lead, _INERT, f"but it alters no behaviour: {changed.nature.why}")
-        if changed.is_whole and lead.path not in changed.paths:
-            found = _score_by_files(self._repository, lead.commit, self._ranked, changed.paths)
-            if found is None:
-                return _weaken(lead, _INERT, "but it alters no behaviour there")
-            lead = found
-        lead = self._adjust_for_place(lead, changed)
-        score, why = lead.score, list(lead.why)
-        is_near = lead.score > _CODE
-        clues = [*self._find_clues(lead.commit.hash, changed, is_near)]
+            why = f"but it alters no behaviour: {changed.nature.why}"
+            return [*clues, CommitClue("alters no behaviour", 1.0, why)]
+        if changed.is_whole and not changed.paths:
+            why = "but it alters no behaviour there"
+            return [*clues, CommitClue("alters no behaviour", 1.0, why)]
+        clues += self._find_places(commit.hash, changed)
+        clues += self._find_uses(changed)
+        clues += self._find_origin(changed)
+        clues += self._find_calls(changed)
+        clues += self._find_words(changed)
+        clues += self._judge_tests(changed)
+        clues += self._judge_kind(commit, changed)
+        return clues
+
+    def _find_places(self, commit: str, changed: CommitProfile) -> Iterator[CommitClue]:
+        scene = self._scene
+        if spot := scene.find_written_location(commit, changed):
+            last = scene.is_break(spot)
+            which = "the line that failed" if last else "a line of the stack"
+            kind = "wrote the break" if last else "wrote a line"
+            yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}")
+        if near := scene.find_changed_location(changed):
+            depth = scene.locations.index(near) + 1
+            why = f"it changed lines beside {near.path}:{near.line}, which is in the stack"
+            yield CommitClue("beside the stack", 1 / depth, why)
+        for at, spot in enumerate(scene.product_places):
+            if spot.path in changed.paths or (not changed.is_whole and spot.path in self._ranked):
+                why = f"it changed {spot.path}, which is in the stack"
+                if not near and not changed.changes_top_level(spot.path):
+                    why += ", but elsewhere in the file"
+                yield CommitClue("in the stack", 1 / (1 + at), why)
+                break
+
+    def _find_uses(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        """By names, and by what the failing test imports."""
+        scene = self._scene
+        best = max(
+            (self._ranked[path] for path in changed.product_paths if path in self._ranked),
+            key=lambda each: (each.score, each.candidate),
+            default=None,
+        )
+        if best:
+            named = [_CLUE_TEXT.get(clue, clue) for clue in best.why.split(", ")]
+            yield CommitClue(
+                "named alike", best.score, f"it changed {best.candidate} ({', '.join(named)})"
+            )
+        if not scene.test.path or not changed.code_paths or not scene.direct_uses:
+            return
+        if subjects := sorted(changed.code_paths & scene.subjects):
+            why = f"it changed {subjects[0]}, which {scene.test.path} is named after"
+            yield CommitClue("subject", 1 / math.sqrt(len(scene.subjects)), why)
+        steps = [scene.reach[path] for path in changed.code_paths if path in scene.reach]
+        if steps and min(steps) <= 1:
+            path = min(path for path in changed.code_paths if scene.reach.get(path, 9) <= 1)
+            why = f"{scene.test.path} uses {path}" if scene.direct_uses < 6 else ""
+            yield CommitClue("used by the test", 1 / math.sqrt(scene.direct_uses), why)
+        elif steps:
+            yield CommitClue("used two steps away", 1 / (min(steps) - 1))
+        else:
+            yield CommitClue("not used", 1.0)
+
+    def _find_origin(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        """By the code that the failing test was written for."""
+        brought = self._scene.brought
+        taken, total = changed.count_taken_back(brought)
+        if taken:
+            why = "it changed lines that came with the failing test"
+            yield CommitClue("took back", taken / (total + 1) * brought.closeness, why)
+        if common := sorted(changed.places & brought.places):
+            spread = min(self._spread_places[place] for place in common)
+            path, name = common[0]
+            why = f"it changed {name} in {path}, for which the test was written"
+            yield CommitClue("changed what came with it", brought.closeness / spread, why)
+
+    def _find_calls(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        calls = self._scene.calls
+        if not calls or not changed.functions:
+            return
+        by_step: dict[int, list[str]] = {}
+        for name in changed.functions & calls.keys():
+            by_step.setdefault(calls[name], []).append(name)
+        kinds = (
+            ("called at once", "the failure names what it changed:"),
+            ("called by the test", "the test names what it changed:"),
+            ("called two steps away", "the test reaches what it changed:"),
+            *(("called three steps away", ""),) * 6,
+        )
+        for step, (kind, words) in enumerate(kinds):
+            if names := by_step.get(step):
+                names.sort(key=lambda name: (self._spread_functions[name], -len(name), name))
+                value = 1 / self._spread_functions[names[0]] / max(1, step - 2)
+                told = f"{words} {', '.join(names[:_MOST_SHARED])}" if words else ""
+                yield CommitClue(kind, value, told)
+                return
+        yield CommitClue("not called", 1.0)
+
+    def _find_words(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        scene = self._scene
+        yield CommitClue("likeness", scene.measure_likeness(changed))
+        # A word that every change uses means nothing; one that only this change uses means much.
+        shared = scene.words & changed.words
+        share = _WORDY / (_WORDY + len(changed.words))
+        yield from _share("words of the message", shared, self._spread, share, "it speaks of")
+        own = scene.find_common_words(changed) - shared
+        share = _WORDY / (_WORDY + len(changed.product_words))
+        yield from _share("words of the test", own, self._spread, share, "it changed code about")
+        focus = scene.focus_words & changed.line_words
+        yield from _share("words of the case", focus, self._spread_focus, share, "")
+        parts = scene.test_name_parts & changed.parts
+        words = "it shares parts of names with the test:"
+        yield from _share("parts of the name", parts, self._spread_parts, share, words)
+        if text := next(filter(changed.contains_text, scene.quotes), ""):
+            value = 1.0 if len(text) >= _LONG_QUOTE and " " in text else 0.5
+            yield CommitClue("quoted", value, f"it changed the text {text!r}")
+
+    def _find_missing(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
+            yield CommitClue("took the name away", 1.0, f"it took away {name}, which is missed")
+        elif name := next(filter(changed.adds_name, self._scene.missing_names), ""):
+            yield CommitClue("uses the missing name", 1.0, f"it uses {name}, which is missed")
+        for module in self._scene.dependencies.modules:
+            name = module.replace(".", "/") if "/" not in module else module.lstrip("./")
+            gone = [path for path in changed.gone_paths if _is_module(path, name)]
+            if gone:
+                why = f"it took away {min(gone)}, which is missed"
+                yield CommitClue("took the file away", 1.0, why)
+                return
+
+    def _find_dependency(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        found = [
+            match
+            for change in changed.dependencies
+            if (match := match_dependency(change, self._scene.dependencies))
+        ]
+        if found:
+            value, why = max(found)
+            yield CommitClue("dependency", value, why)
+
+    def _judge_tests(self, changed: CommitProfile) -> Iterator[CommitClue]:
+        scene = self._scene
+        itself = scene.changes_test(changed)
+        if changed.only_tests:
+            if itself:
+                yield CommitClue(
+                    "changed the failing test",
+                    1.0,
+                    f"it changed the failing test, {scene.test.path}",
+                )
+            elif scene.helpers & changed.paths or any(
+                scene.reach.get(path, 0) > 0 for path in changed.test_paths
+            ):
+                yield CommitClue("changed its helpers", 1.0, "it changed what the test is run with")
+            else:
+                yield CommitClue("changed other tests", 1.0, "but it leaves the failing test alone")
+        elif changed.test_paths:
+            yield CommitClue("brought tests along", 1.0)
+
+    def _judge_kind(self, commit: Commit, changed: CommitProfile) -> Iterator[CommitClue]:
+        if not changed.code_paths and not changed.only_tests and changed.is_whole:
+            yield CommitClue("changed no code", 1.0)
+        languages = {detect_language(path) for path in changed.code_paths}
+        if languages and self._scene.languages and not languages & self._scene.languages:
+            yield CommitClue("another language", 1.0)
+        others = max(0, changed.breadth - 1)
+        yield CommitClue("breadth", math.log2(1 + others) / 10)
         # A few words in common are no reason to join what others say; nor is a name, where
         # something broke by itself and its stack shows where.
-        if is_near and (self._scene.is_check or lead.path in self._scene.places):
-            clues += self._find_accusations(lead.commit.hash)
-        for clue, reason in clues:
-            score = _add_evidence(score, clue)
-            why.append(reason)
-        is_placed = lead.path in self._scene.places
-        return msgspec.structs.replace(
-            lead, score=round(score, 4), why=tuple(why), is_placed=is_placed
-        )
-
-    def _adjust_for_place(self, lead: CulpritLead, changed: CommitProfile) -> CulpritLead:
-        """Less where it changed the file, but not the place. A merge does not say where."""
-        close = self._scene.find_written_location(
-            lead.commit.hash, changed
-        ) or self._scene.find_changed_location(changed)
-        if close or not changed.is_whole:
-            return lead
-        if changed.only_tests and lead.path not in self._scene.helpers:
-            return _weaken(lead, _OTHER_TEST, "but it leaves the failing test alone")
-        if is_test_name(lead.path) and (product := changed.product_paths):
-            found = _score_by_files(self._repository, lead.commit, self._ranked, product)
-            path = min(product)
-            lead = found or CulpritLead(
-                lead.repo, lead.commit, _CODE, (f"it changed {path}",), path
+        scene = self._scene
+        near = {*scene.places, *self._ranked, *scene.reach}
+        fits = scene.is_check or bool(changed.paths & scene.places)
+        count = self._accused.get(commit.hash, 0) if fits and changed.paths & near else 0
+        if count:
+            others_say = (
+                "another finding suspects it too"
+                if count == 1
+                else f"{count} other findings suspect it too"
             )
-        if lead.path in self._scene.places and not changed.changes_top_level(lead.path):
-            return _weaken(lead, _ELSEWHERE, "but elsewhere in the file")
-        others = max(0, len(changed.product_paths) - 1)
-        return msgspec.structs.replace(lead, score=lead.score * _BROAD / (_BROAD + others))
-
-    def _find_clues(
-        self, commit: str, changed: CommitProfile, is_near: bool
-    ) -> Iterator[tuple[float, str]]:
-        if spot := self._scene.find_written_location(commit, changed):
-            last = self._scene.is_break(spot)
-            which = "the line that failed" if last else "a line of the stack"
-            yield (_WROTE_LAST if last else _WROTE), f"it wrote {which}, {spot.path}:{spot.line}"
-        if near := self._scene.find_changed_location(changed):
-            depth = self._scene.locations.index(near) + 1 if self._scene.is_check else 1
-            place = f"{near.path}:{near.line}"
-            yield _BESIDE / depth, f"it changed lines beside {place}, which is in the stack"
-        # A word that every change uses means nothing; one that only this change uses means much.
-        shared_words = self._scene.words & changed.words
-        share = _WORDY / (_WORDY + len(changed.words))
-        yield from self._score_shared_words(
-            shared_words, "it speaks of", _SHARED_WORD * share, _MOST_SHARED_WORD
-        )
-        called = self._scene.test_words & changed.functions
-        share = _BROAD / (_BROAD + len(changed.functions)) * (1.0 if is_near else _FAR)
-        yield from self._score_shared_words(
-            called, "the test names what it changed:", _CALLED * share, _MOST_CALLED, "()"
-        )
-        own = self._scene.find_common_words(changed) - shared_words - called
-        share = _WORDY / (_WORDY + len(changed.product_words))
-        yield from self._score_shared_words(
-            own, "it changed code about", _TESTED * share, _MOST_TESTED
-        )
-        rest = (self._scene.test_name_parts & changed.parts) - shared_words - called - own
-        yield from self._score_shared_words(
-            rest, "it shares parts of names with the test:", _PART * share, _MOST_PART, "-"
-        )
-        if name := next(filter(changed.removes_name, self._scene.missing_names), ""):
-            yield _DROPPED, f"it took away {name}, which is missed"
-        elif text := next(filter(changed.contains_text, self._scene.quotes), ""):
-            clue = _QUOTED_LONG if len(text) >= _LONG and " " in text else _QUOTED
-            yield clue, f"it changed the text {text!r}"
-
-    def _find_accusations(self, commit: str) -> Iterator[tuple[float, str]]:
-        if count := self._accused.get(commit, 0):
-            others = "another finding suspects" if count == 1 else f"{count} other findings suspect"
-            yield min(_MOST_ACCUSED, _ACCUSED * count), f"{others} it too"
-
-    def _score_shared_words(
-        self, words: Iterable[str], what: str, weight: float, most: float, mark: str = ""
-    ) -> Iterator[tuple[float, str]]:
-        weights = {word: weight / self._spread[word + mark] ** 2 for word in words}
-        if weights and (total := min(most, sum(weights.values()))) > _FAINT:
-            named = sorted(weights, key=lambda word: (-weights[word], word))[:4]
-            yield total, f"{what} {', '.join(named)}"
+            yield CommitClue("accused", min(count, _MOST_ACCUSED) / _MOST_ACCUSED, others_say)
 
 
-def _weaken(lead: CulpritLead, share: float, why: str) -> CulpritLead:
-    return msgspec.structs.replace(lead, score=round(lead.score * share, 4), why=(*lead.why, why))
+def _share(
+    kind: str, words: Collection[str], spread: Mapping[str, int], share: float, what: str
+) -> Iterator[CommitClue]:
+    weights = {word: share / spread[word] ** 2 for word in words if spread[word]}
+    total = sum(weights.values())
+    if total > 0:
+        named = sorted(weights, key=lambda word: (-weights[word], word))[:_MOST_SHARED]
+        told = f"{what} {', '.join(named)}" if what and total > _TOLD else ""
+        yield CommitClue(kind, 1 - math.exp(-total), told)
 
 
-def _add_evidence(score: float, clue: float) -> float:
-    return 1 - (1 - score) * (1 - clue)
+_TOLD = 0.1
+"""Words that mean less are not named."""
+
+
+def _is_module(path: str, name: str) -> bool:
+    stem = path.rpartition(".")[0] or path
+    stem = stem.removesuffix("/__init__").removesuffix("/index").removesuffix("/mod")
+    plain = name.rpartition(".")[0] if name.count(".") == 1 and "/" in name else name
+    return stem in (plain, name) or stem.endswith((f"/{plain}", f"/{name}"))

@@ -11,8 +11,13 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_SEGMENT = re.compile(r"[A-Za-z0-9]{3,}")
+_RUN = re.compile(r"[^\W\d_]+|\d+")
+_LETTERS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SEGMENT = re.compile(r"[^\W_]{2,}")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
+"""Letters of scripts that leave no space between words."""
 _TESTED = re.compile(
     r"^(?:Abstract|Base)?(?:Test(?=[A-Z])|IT(?=[A-Z])|test_)"
     r"|(?:_?[Tt]ests?|TestCase|TestBase|ITCase|IT|_?[Ss]pecs?)$"
@@ -32,17 +37,47 @@ def strip_qualifiers(name: str) -> str:
     return re.split(r"[.:/\\#]", plain)[-1]
 
 
+def split_camel_case(name: str) -> list[str]:
+    """The words a name is made of: camel case and snake case, of any alphabet; numbers, too."""
+    found: list[str] = []
+    for run in _RUN.findall(name):
+        if run.isascii():
+            found += _LETTERS.findall(run) or [run]
+            continue
+        start = 0
+        for at in range(1, len(run)):
+            rises = run[at].isupper() and not run[at - 1].isupper()
+            ends = at + 1 < len(run) and run[at - 1 : at + 1].isupper() and run[at + 1].islower()
+            if rises or ends:
+                found.append(run[start:at])
+                start = at
+        found.append(run[start:])
+    return found
+
+
+def split_unspaced(word: str) -> list[str]:
+    """Of scripts without spaces between words: all pairs of neighbours, as words are not known; of
+    others the word itself."""
+    if not _UNSPACED.fullmatch(word):
+        return [word]
+    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+
+
 def split_name(name: str) -> set[str]:
     """The words of the last part of a name: `pkg.FooBarTest` is foo, bar, test."""
-    return {word.lower() for word in _PART.findall(strip_qualifiers(name))}
+    return {word.lower() for word in split_camel_case(strip_qualifiers(name))}
 
 
 def extract_words(text: str) -> set[str]:
     """The words of a text, and of the names in it, that are worth comparing."""
     found: set[str] = set()
     for segment in _SEGMENT.findall(text):
-        found.add(segment.lower())
-        found.update(word.lower() for word in _PART.findall(segment) if len(word) > 2)
+        if segment.isascii():
+            words = [segment, *split_camel_case(segment)]
+            found.update(word.lower() for word in words if len(word) > 2)
+        else:
+            parts = [part for word in split_camel_case(segment) for part in split_unspaced(word)]
+            found.update(word.lower() for word in (segment, *parts) if len(word) > 1)
     return found - COMMON_WORDS
 
 

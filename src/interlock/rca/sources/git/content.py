@@ -19,6 +19,8 @@ _MOST_KEPT = 32_000_000
 _MOST_LISTING = 100_000_000
 _MOST_PATH = 4_096
 _MOST_LINE = 400
+_MOST_HITS = 1_000_000
+_SEARCH_TIMEOUT = 10.0
 _LINK = b"160000"
 _FULL_HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WRITTEN = re.compile(r"^([0-9a-f]{40,64}) \d+ (\d+)", re.MULTILINE)
@@ -45,6 +47,14 @@ class Listing(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     submodules: tuple[str, ...] = ()
     cut: bool = False
+
+
+class TextHit(msgspec.Struct, frozen=True):
+    """A line that holds a text that was searched for."""
+
+    path: str
+    line: int
+    text: str
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -87,12 +97,57 @@ class RevisionFiles:
             self._cache_entry((rev, path), found)
         return found
 
+    def read_many(self, names: Sequence[str], most: int) -> dict[str, bytes]:
+        """The blobs that names like `revision:path` mean, by one call. What is no blob, too large
+        or beyond the bound is left out."""
+        asked = [name for name in names if "\n" not in name]
+        feed = "".join(f"{name}\n" for name in asked).encode(errors="surrogateescape")
+        ran = self._git.run("cat-file", "--batch", stdin=feed, max_output=most)
+        found: dict[str, bytes] = {}
+        rest, at = ran.stdout, 0
+        for name in asked:
+            end = rest.find(b"\n", at)
+            if end < 0:
+                break
+            words = rest[at:end].rsplit(b" ", 2)
+            at = end + 1
+            if len(words) < 3 or not words[2].isdigit() or words[1] == b"ambiguous":
+                continue
+            size = int(words[2])
+            if words[1] == b"blob" and len(rest) >= at + size <= at + MAX_FILE_SIZE:
+                found[name] = rest[at : at + size]
+            at += size + 1
+        return found
+
     def list_files(self, rev: str) -> Listing:
         """All files of a revision; the last one asked for is kept."""
         if self._listing is None or self._listing[0] != rev:
             ran = self._run_git("ls-tree", "-r", "-z", "--full-tree", rev, most=_MOST_LISTING)
             self._listing = (rev, _parse_listing(ran))
         return self._listing[1]
+
+    def search_text(self, texts: Sequence[str], within: Sequence[str], rev: str) -> list[TextHit]:
+        """Lines that hold one of these texts, in files whose path holds one of the words `within`,
+        whatever the case."""
+        if not _FULL_HASH.fullmatch(rev):
+            return []
+        asked = [word for text in texts if text and "\n" not in text for word in ("-e", text)]
+        words = ["grep", "-n", "-I", "-F", "-z", "--full-name", "--no-color", "--no-textconv"]
+        paths = [f":(top,icase)*{word}*" for word in within]
+        # The patterns are ours, so that they may be patterns.
+        ran = self._git.run(
+            *(*words, *asked, rev, "--", *paths),
+            max_output=_MOST_HITS,
+            timeout=_SEARCH_TIMEOUT,
+            env={"GIT_LITERAL_PATHSPECS": ""},
+        )
+        found: list[TextHit] = []
+        for row in ran.text.split("\n")[:-1]:
+            place, _, rest = row.partition("\0")
+            number, _, text = rest.partition("\0")
+            if number.isdigit():
+                found.append(TextHit(place.partition(":")[2], int(number), text[:_MOST_LINE]))
+        return found
 
     def blame_line(self, path: str, line: int, rev: str) -> Blame | None:
         """Who wrote a line; whoever only moved it, also from another file, did not."""
@@ -118,6 +173,32 @@ class RevisionFiles:
         return {
             int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.is_ok else "")
         }
+
+    def find_line_origins(self, path: str, first: int, last: int, rev: str) -> dict[int, str]:
+        """The commits that wrote these lines, by line; a quick look, which takes whoever moved one
+        for its writer."""
+        path = normalize_path(path)
+        if not path or not 0 < first <= last < 10**9 or not _FULL_HASH.fullmatch(rev):
+            return {}
+        words = ("blame", "-w", "--porcelain", "--no-textconv", f"-L{first},{last}")
+        ran = self._git.run(*words, rev, "--", path)
+        return {
+            int(found[2]): found[1] for found in _WRITTEN.finditer(ran.text if ran.is_ok else "")
+        }
+
+    def find_merge_of(self, commit: str, rev: str) -> str:
+        """The commit of the main line by which a commit came into a revision; itself if it is on
+        the main line."""
+        words = ("rev-list", "--first-parent", "--ancestry-path", f"{commit}..{rev}")
+        ran = self._git.run(*words, max_output=_MOST_LISTING)
+        listed = ran.text.split()
+        return listed[-1] if ran.is_ok and listed else commit
+
+    def read_merged_diff(self, merge: str, most: int) -> GitResult:
+        """What a merge brought into the line it was made on, without lines of context."""
+        words = ["diff", "-M", "-l400", "--unified=0", "--no-ext-diff", "--no-textconv"]
+        words += ["--no-color", "--src-prefix=a/", "--dst-prefix=b/", f"{merge}^1", merge, "--"]
+        return self._run_git(*words, most=most)
 
     def read_diff(self, commit: str, most: int) -> GitResult:
         """What a commit changed, without lines of context."""

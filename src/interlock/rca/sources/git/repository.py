@@ -6,9 +6,11 @@ made for GitHub, GitLab, Bitbucket and Gitea, without credentials.
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -18,19 +20,28 @@ from interlock.rca.sources.git.change import (
     UNKNOWN,
     ChangeNature,
     ContentChange,
+    Hunk,
     count_changed_lines,
     judge_by_files,
     judge_hunks,
     judge_merge,
     read_hunks,
 )
-from interlock.rca.sources.git.content import Blame, Listing, RevisionFiles, TreeEntry
+from interlock.rca.sources.git.content import (
+    Blame,
+    Listing,
+    RevisionFiles,
+    TextHit,
+    TreeEntry,
+    normalize_path,
+)
 from interlock.rca.sources.git.history import Commit, CommitRange, GitLog, HistoryCache
 from interlock.rca.sources.git.open import RepoProblem, inspect_repository, resolve_revision
 from interlock.rca.sources.git.stack_paths import PathIndex, PathMatch
 from interlock.system.errors import SourceError
 from interlock.system.git import Git
 
+Kept = TypeVar("Kept")
 _MOST = 2_000
 _SCP = re.compile(r"(?:[^@/\s:]+@([\w.-]+)|([\w-]+\.[\w.-]+)):(\S+)")  # git@host:owner/name
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250})")
@@ -148,6 +159,7 @@ MAX_COMMITS_WITHOUT_GREEN = 200
 """How many commits are looked at when nobody knows the last green one."""
 _MOST_DIFF = 200_000
 _MOST_CHANGES = 300
+_MOST_READ = 40_000_000
 _MOST_REMEMBERED = 50_000
 
 
@@ -173,6 +185,7 @@ class Repository:
         self._index: tuple[str, PathIndex[None]] | None = None
         self._resolved: dict[str, str] = {}
         self._changes: dict[str, ContentChange] = {}
+        self._kept: dict[str, tuple[str, Any]] = {}
         self._ancestry: dict[tuple[str, str], bool | None] = {}
 
     @property
@@ -329,6 +342,43 @@ class Repository:
             self._index = (end, PathIndex((path, None) for path in self.list_files(end).paths))
         return self._index[1].find(word)
 
+    def read_files(self, paths: Sequence[str], rev: str = "") -> dict[str, bytes]:
+        """The content of many files at a revision; what cannot be read is left out."""
+        end = self.resolve_or_tip(rev)
+        sound = {f"{end}:{path}": path for path in paths if path and normalize_path(path) == path}
+        return {sound[name]: content for name, content in self._read_blobs(list(sound)).items()}
+
+    def read_versions(self, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bytes]:
+        """The content of files, each at a commit of its own: (commit, path)."""
+        sound = {
+            f"{commit}:{path}": (commit, path)
+            for commit, path in places
+            if path and normalize_path(path) == path
+        }
+        return {sound[name]: content for name, content in self._read_blobs(list(sound)).items()}
+
+    def _read_blobs(self, names: Sequence[str]) -> dict[str, bytes]:
+        if not names or not self.is_readable:
+            return {}
+        try:
+            return self._content.read_many(names, _MOST_READ)
+        except SourceError as error:
+            self.add_problem("slow", f"files cannot be read: {error}")
+            return {}
+
+    def search_text(
+        self, texts: Sequence[str], within: Sequence[str], rev: str = ""
+    ) -> list[TextHit]:
+        """Where one of these texts stands, word for word, in files whose path holds one of the
+        words `within`; bounded, and nothing if it takes too long."""
+        if not self.is_readable or not any(texts):
+            return []
+        try:
+            return self._content.search_text(texts, within, self.resolve_or_tip(rev))
+        except SourceError as error:
+            self.add_problem("slow", f"its files cannot be searched: {error}")
+            return []
+
     def blame_line(self, path: str, line: int, tip: str = "") -> Blame | None:
         """Who last changed that line."""
         try:
@@ -355,7 +405,45 @@ class Repository:
             self.add_problem("slow", f"who wrote {path[:200]} is not known: {error}")
             return {}
 
+    def keep(self, what: str, rev: str, build: Callable[["Repository", str], Kept]) -> Kept:
+        """What is built from the files of a revision, once for as long as that is the last one."""
+        end = self.resolve_or_tip(rev)
+        if self._kept.get(what, ("",))[0] != end:
+            self._kept[what] = (end, build(self, end))
+        return cast("Kept", self._kept[what][1])
+
     # Changes
+
+    def find_line_origins(self, path: str, first: int, last: int, rev: str = "") -> list[str]:
+        """The commits that wrote these lines, those with most of them first."""
+        try:
+            found = (
+                self._content.find_line_origins(path, first, last, self.resolve_or_tip(rev))
+                if self.is_readable
+                else {}
+            )
+        except SourceError as error:
+            self.add_problem("slow", f"who wrote {path[:200]} is not known: {error}")
+            return []
+        return [commit for commit, _ in Counter(found.values()).most_common()]
+
+    def read_brought(self, commit: str, rev: str = "") -> tuple[Hunk, ...]:
+        """What came with a commit: its own hunks, or all of the merge that brought it, if that is
+        how it came into the revision."""
+        known = self._log.read_commits([commit]) if self.is_readable else []
+        if not known or not known[0].parents:
+            return ()  # everything came with the first commit: that says nothing
+        try:
+            end = self.resolve_or_tip(rev)
+            merge = self._content.find_merge_of(commit, end)
+            if merge != commit and len(self._log.read_commits([merge])) == 1:
+                first = self._log.read_commits([merge])[0]
+                if first.parents > 1:
+                    ran = self._content.read_merged_diff(merge, _MOST_DIFF)
+                    return tuple(read_hunks(ran.text))
+        except SourceError as error:
+            self.add_problem("slow", f"what came with {commit[:12]} is not known: {error}")
+        return self.read_change(known[0]).hunks
 
     def read_change(self, commit: Commit) -> ContentChange:
         """What a commit changed, and of what nature that is. The last ones asked for are kept."""

@@ -1,0 +1,282 @@
+"""The scene of a failure: what it says of the code, read once for all commits held against it.
+
+Places of the stack with who wrote their lines; the failing test's own source; the files that test
+uses, and the functions that it calls, one and two steps on; the words of the message; the
+dependencies it speaks of.
+"""
+
+import math
+import re
+from collections import Counter
+from functools import cached_property
+
+from interlock.rca.analyst.change_words import (
+    SourceExcerpt,
+    extract_message_words,
+    find_excerpt,
+    find_missing_names,
+    find_quotes,
+    list_words,
+    split_into_stems,
+    stem_words,
+)
+from interlock.rca.analyst.commit_profile import (
+    BroughtCode,
+    CommitProfile,
+    read_brought_code,
+)
+from interlock.rca.analyst.definitions import CodeBodies
+from interlock.rca.analyst.imports import ImportGraph
+from interlock.rca.analyst.manifests import collect_dependency_mentions
+from interlock.rca.analyst.mentions import Mentions
+from interlock.rca.analyst.names import detect_language, find_subject
+from interlock.rca.analyst.stack import (
+    StackLocation,
+    extract_message,
+    is_library,
+    is_test_frame,
+    is_test_name,
+    locate_frames,
+)
+from interlock.rca.analyst.test_source import TestSource, find_test_source
+from interlock.rca.analyst.triage import is_failed_check
+from interlock.rca.records import Failure
+from interlock.rca.sources.git.repository import Repository
+
+_BLAMED_FRAMES = 4
+_MOST_REACHED = 4
+"""So many stretches of lines are asked about who wrote them."""
+_NEAR = 10
+"""So many lines from a place of the stack are beside it."""
+_CALL = re.compile(r"([^\W\d][\w$]*)\s*\(")
+_MARK = re.compile(r"[._-](?:tests?|specs?|e2e|cy)$", re.IGNORECASE)
+_MOST_WRITERS = 2
+_MOST_CALLED = 400
+CALL_STEPS = 8
+
+
+class FailureScene:
+    """Of one failure."""
+
+    def __init__(
+        self, failure: Failure, mentions: Mentions, repository: Repository, rev: str
+    ) -> None:
+        self._failure = failure
+        self._mentions = mentions
+        self._repository = repository
+        self._rev = rev
+        self.is_check = is_failed_check(failure)
+        """Whether a test's own check failed, and nothing broke by itself."""
+        self.locations = locate_frames(failure, repository, rev)[:_BLAMED_FRAMES]
+        self.places = {spot.path for spot in self.locations}
+        self.product_places = [spot for spot in self.locations if not spot.is_test]
+        self._tests = [spot for spot in self.locations if spot.is_test]
+        self.test = find_test_source(failure, repository, rev, self.locations) or TestSource("")
+        outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
+        self.helpers = {spot.path for spot in self._tests} - {outermost}
+        """Files of tests that the failing one only uses."""
+        self.message = extract_message(failure)
+        self._product_functions = _find_product_functions(mentions)
+        self.words = extract_message_words(self.message) | stem_words(self._product_functions)
+        self.quotes = find_quotes(self.message)
+        self.missing_names = find_missing_names(self.message)
+        """Names that the message says are not there."""
+        self._nearby_lines = {spot: self._find_nearby_lines(spot) for spot in self.locations}
+        self._writers = {
+            spot: repository.find_writers(spot.path, reach[:_MOST_REACHED], rev)
+            if spot.line
+            else {}
+            for spot, reach in self._nearby_lines.items()
+        }
+        self._blamed: dict[str, StackLocation] = {}
+        """Commits that wrote a line of the stack, each with the innermost of these lines."""
+        for spot, writers in self._writers.items():
+            if spot.line in writers:
+                self._blamed.setdefault(writers[spot.line], spot)
+        self.test_words = stem_words(re.findall(r"\w+", mentions.test_name)) | stem_words(
+            list_words(self.test.body)
+        )
+        """What the failing test is about."""
+        self.focus_words = stem_words(list_words(self.test.focus))
+        self.test_name_parts = split_into_stems(
+            re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
+        )
+        """The parts of its name."""
+        frames = (*mentions.frames, *mentions.other_frames)
+        self.dependencies = collect_dependency_mentions(
+            (self.message, failure.stack, failure.log[-20_000:]),
+            frames,
+            list_words(self.message),
+        )
+        self.languages = {detect_language(frame.file) for frame in frames} - {""}
+        if not self.languages and self.test.path:
+            self.languages = {detect_language(self.test.path)} - {""}
+
+    # The failing test, and what it uses
+
+    @cached_property
+    def _graph(self) -> ImportGraph:
+        return self._repository.keep("imports", self._rev, ImportGraph)
+
+    @cached_property
+    def reach(self) -> dict[str, int]:
+        """Files that the failing test uses, by the steps that takes; itself at 0."""
+        start = dict.fromkeys([self.test.path, *(spot.path for spot in self._tests)])
+        return self._graph.find_reach([path for path in start if path])
+
+    @cached_property
+    def direct_uses(self) -> int:
+        """How many files of the product the test uses by itself."""
+        return sum(step == 1 and not is_test_name(path) for path, step in self.reach.items())
+
+    @cached_property
+    def brought(self) -> BroughtCode:
+        """The product's code that came with the failing test: what the test was written for.
+        Whoever changes that later is near to it."""
+        test = self.test
+        if not test.path or not test.first:
+            return BroughtCode()
+        writers = self._repository.find_line_origins(test.path, test.first, test.last, self._rev)
+        hunks = [
+            hunk
+            for writer in writers[:_MOST_WRITERS]
+            for hunk in self._repository.read_brought(writer, self._rev)
+        ]
+        return read_brought_code(hunks)
+
+    @cached_property
+    def _bodies(self) -> CodeBodies:
+        return CodeBodies(self._graph.read_texts(list(self.reach)))
+
+    @cached_property
+    def subjects(self) -> frozenset[str]:
+        """Files of the product that the test's file is named after, by their names alone: those
+        beside it, or else all."""
+        folder, _, name = self.test.path.rpartition("/")
+        subject = find_subject(_MARK.sub("", name.rpartition(".")[0])).casefold()
+        if not subject or subject == name.rpartition(".")[0].casefold():
+            return frozenset()
+        language = detect_language(name)
+        found = [
+            path
+            for path in self._graph.find_by_stem(subject)
+            if detect_language(path) == language and not is_test_name(path)
+        ]
+        beside = [path for path in found if path.rpartition("/")[0] == folder]
+        return frozenset(beside or found)
+
+    @cached_property
+    def traits(self) -> dict[str, float]:
+        """What the failure is about: parts of names of its test and its message, each with a
+        weight; rare ones in the code weigh more."""
+        bags = [split_into_stems(names) for names in self._bodies.list_bodies()]
+        known = count_spread(bags)
+        sources = (
+            (1.0, self.test.body),
+            (1.5, self.test.focus),
+            (1.5, self._mentions.test_name),
+            (1.0, self.message[:2_000]),
+        )
+        found: dict[str, float] = {}
+        for weight, text in sources:
+            for part in split_into_stems(list_words(text)):
+                found[part] = max(found.get(part, 0.0), weight)
+        self.rarity = {
+            part: math.log((2 + len(bags)) / (1 + known[part])) for part in known | found
+        }
+        return found
+
+    def measure_likeness(self, changed: CommitProfile) -> float:
+        """How alike the failure and what was changed are: the cosine of their weighted names."""
+        own = self.traits
+        common = own.keys() & changed.traits.keys()
+        if not common:
+            return 0.0
+        usual = math.log(2 + len(self._bodies.list_bodies()))
+        rare = self.rarity
+        dot = sum(own[part] * changed.traits[part] * rare.get(part, usual) ** 2 for part in common)
+        one = math.sqrt(sum((own[part] * rare.get(part, usual)) ** 2 for part in own))
+        other = math.sqrt(
+            sum((weight * rare.get(part, usual)) ** 2 for part, weight in changed.traits.items())
+        )
+        return dot / (one * other) if one and other else 0.0
+
+    @cached_property
+    def calls(self) -> dict[str, int]:
+        """Functions that the failure or its test names, or that these call, by steps; 0 are those
+        in the stack or named in a plain assertion."""
+        bodies = self._bodies
+        named = {*self._product_functions, *_CALL.findall(self.message)}
+        found = dict.fromkeys(bodies.keep_defined(named), 0)
+        latest = bodies.keep_defined(self.test.names) - found.keys()
+        for step in range(1, CALL_STEPS + 1):
+            found.update(dict.fromkeys(sorted(latest)[:_MOST_CALLED], step))
+            start = [name for name, at in found.items() if at in (step, 0)]
+            latest = bodies.expand(start) - found.keys()
+        return found
+
+    # Places of the stack
+
+    def _find_nearby_lines(self, spot: StackLocation) -> list[tuple[int, int]]:
+        """The lines that count as beside a place: of a test, those of itself and its values."""
+        if not spot.is_test:
+            return [(max(1, spot.line - _NEAR), spot.line + _NEAR)]
+        body = self._read_source(spot)
+        return [(body.first, body.last), *((row, row) for row in body.rows)]
+
+    def _read_source(self, spot: StackLocation) -> SourceExcerpt:
+        entry = self._repository.read_entry(spot.path, self._rev)
+        return find_excerpt(entry.content if entry else None, spot.line, self._mentions.test_name)
+
+    def find_changed_location(self, changed: CommitProfile) -> StackLocation | None:
+        """The first place of the stack at which something was changed. Who changes the product
+        too has seen the tests that go with it pass: their checks are not held against it."""
+        for spot, reach in self._nearby_lines.items():
+            if spot.is_test and changed.product_paths:
+                continue
+            if changed.hash in self._writers[spot].values() and changed.touches_file(spot.path):
+                return spot
+            if changed.changes_lines(spot.path, *reach[0]):
+                return spot
+            if not spot.is_test and changed.changes_function(spot.path, spot.function):
+                return spot
+        return None
+
+    def find_written_location(self, commit: str, changed: CommitProfile) -> StackLocation | None:
+        """The innermost line of the stack that it wrote."""
+        spot = self._blamed.get(commit)
+        if spot is None or not changed.touches_file(spot.path):
+            return None
+        return None if spot.is_test and changed.product_paths else spot
+
+    def is_break(self, spot: StackLocation) -> bool:
+        """Whether it broke there, and is not only on the way."""
+        return not self.is_check and spot.depth == min(
+            location.depth for location in self.locations
+        )
+
+    def changes_test(self, changed: CommitProfile) -> bool:
+        """Whether it changed the failing test itself."""
+        test = self.test
+        return bool(test.path and test.first) and changed.changes_lines(
+            test.path, test.first, test.last
+        )
+
+    def find_common_words(self, changed: CommitProfile) -> frozenset[str]:
+        """What the failure and the code that was changed are both about."""
+        return (self.test_words & changed.product_words) | (self.words & changed.line_words)
+
+
+def _find_product_functions(mentions: Mentions) -> frozenset[str]:
+    """Functions of the product that are in the stack."""
+    own = [frame for frame in mentions.frames if not is_library(frame, mentions.class_name)]
+    names = {frame.function.rpartition(".")[2] for frame in own if not is_test_frame(frame)}
+    return frozenset(name for name in names if len(name) > 2)
+
+
+def count_spread(bags: list[frozenset[str]]) -> Counter[str]:
+    """In how many of the bags each word is."""
+    found: Counter[str] = Counter()
+    for bag in bags:
+        found.update(bag)
+    return found
