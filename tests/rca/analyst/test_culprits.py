@@ -229,6 +229,46 @@ def test_who_changes_much_is_less_suspect_by_each_file(sample: SampleRepository)
     assert much.score < little.score
 
 
+def test_one_sweeping_commit_is_not_to_blame_for_everything(sample: SampleRepository) -> None:
+    """It touches the file of the failing test, and everything else."""
+    wide = {f"rig/part_{number}.py": f"PART = {number}\n" for number in range(600)}
+    sample.git.commit("Add parts", wide)
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    other = {path: text.replace("PART", "PIECE") for path, text in wide.items()}
+    sample.git.commit("Rename", {"hull/keel.py": KEEL.replace("ballast", "lead"), **other})
+    (lead,) = sample.leads(CHECK)
+    assert lead.score < 0.5
+
+
+def test_a_commit_is_followed_through_a_later_rename(sample: SampleRepository) -> None:
+    planted = sample.git.commit("Hurry", {"hull/keel.py": BROKEN})
+    sample.git.move("hull/keel.py", "hull/body.py")
+    test = TEST.replace("hull.keel", "hull.body")
+    sample.git.commit("Move the keel", {"tests/test_keel.py": test})
+    stack = "tests/test_keel.py:5: in test_weigh\n    assert Keel(1).weigh(2) == 3\n"
+    first = sample.leads(msgspec.structs.replace(CHECK, stack=stack))[0]
+    assert first.commit.hash == planted
+    assert first.path == "hull/body.py"
+
+
+def test_words_of_every_alphabet_count(sample: SampleRepository) -> None:
+    files = {
+        "rig/якорь.py": "def поднять(цепь):\n    return цепь\n",
+        "rig/帆.py": "def 张帆(绳):\n    return 绳\n",
+    }
+    sample.git.commit("Name things at home", files)
+    sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
+    chain = sample.git.commit(
+        "Цепь", {"rig/якорь.py": files["rig/якорь.py"].replace("return цепь", "return цепь * 2")}
+    )
+    rope = sample.git.commit(
+        "Sail", {"rig/帆.py": files["rig/帆.py"].replace("return 绳", "return 张帆(绳)")}
+    )
+    for message, planted in (("цепь слишком длинная", chain), ("无法张帆", rope)):
+        first = sample.leads(Failure(id="b", test_name="test_trade", message=message))[0]
+        assert first.commit.hash == planted
+
+
 def test_generated_lines_speak_of_nothing(sample: SampleRepository) -> None:
     sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
     sample.green = sample.git.commit("Tag it", {"VERSION": "1"})

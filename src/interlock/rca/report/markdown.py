@@ -20,6 +20,7 @@ from interlock.rca.report.words import (
     build_suspect_link,
     explain_defect,
     find_state,
+    find_suspect_word,
 )
 from interlock.rca.reproduce.sentences import find_decisive_runs, format_runs
 from interlock.system.text import (
@@ -133,7 +134,8 @@ def _format_first_suspect(cause: Cause, findings: Findings) -> str:
         return ""
     first = cause.suspects[0]
     who = f" {escape_markdown(first.author, 40)}" if first.author else ""
-    return ("then " if cause.inherited else "") + _format_commit(first, findings) + who
+    weak = "" if find_suspect_word(first) == "suspect" else "weak: "
+    return weak + ("then " if cause.inherited else "") + _format_commit(first, findings) + who
 
 
 def _format_section(cause: Cause, outline: Outline) -> str:

@@ -13,7 +13,14 @@ import msgspec
 from interlock.rca.analyst.answers import SEARCH_LIMITS
 from interlock.rca.records import Evidence, Findings
 from interlock.rca.report.outline import Cause, Outline, build_outline
-from interlock.rca.report.words import KINDS, STATES, find_case_trust, find_state, normalize_step
+from interlock.rca.report.words import (
+    KINDS,
+    STATES,
+    find_case_trust,
+    find_state,
+    find_suspect_word,
+    normalize_step,
+)
 from interlock.system.text import count_columns, fit_columns, format_line, plural
 from interlock.system.time import format_day
 
@@ -265,7 +272,7 @@ def _format_suspect(cause: Cause) -> str:
     suspect = cause.suspects[0]
     who = f" by {format_line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {format_line(suspect.subject)}" if suspect.subject else ""
-    word = "suspect then" if cause.inherited else "suspect"
+    word = f"{find_suspect_word(suspect)}{' then' if cause.inherited else ''}"
     word = "proven" if suspect.proof == "proven" else word
     return f"{word} {format_line(suspect.commit[:10], 10)}{who}{subject}"
 

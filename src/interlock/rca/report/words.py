@@ -202,6 +202,16 @@ def build_commit_link(home: str, commit: str) -> str:
     return base.removesuffix(".git") + place + commit.lower()
 
 
+_CLEAR_SUSPECT = 0.5
+
+
+def find_suspect_word(suspect: Suspect) -> str:
+    """What a commit may be called by the chance that it is the culprit; without one, what whoever
+    named it called it."""
+    is_clear = not suspect.score or suspect.score >= _CLEAR_SUSPECT or suspect.proof == "proven"
+    return "suspect" if is_clear else "weak suspect"
+
+
 def build_suspect_link(suspect: Suspect, repos: Iterable[Repo]) -> str:
     if link := safe_link(suspect.url):
         return link

@@ -16,6 +16,9 @@ CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
     "behaviour": [
         ("a.py", "x = 1\n", "x = 2\n"),
         ("a.py", "if a:\n    b()\n    c()\n", "if a:\n    b()\nc()\n"),
+        ("a.py", "def f(a, b=1):\n", "def f(a: int, b=2):\n"),
+        ("a.py", "x = (a,)\n", "x = (a)\n"),
+        ("a.py", "x = y[a:b]\n", "x = y[a:c]\n"),
         ("a.yaml", "a:\n  b: 1\n", "a:\nb: 1\n"),
         ("a.js", 'say("a b");\n', 'say("a  b");\n'),
         ("a.js", "ab;\n", "a b;\n"),
@@ -37,7 +40,14 @@ CASES: dict[str, list[tuple[str, str | bytes, str | bytes]]] = {
         ("a.java", "f(a, b);\n", "f(\n    a,\n    b);\n"),
         ("a.py", "x = 1\n", "x = 1   \n\n\n"),
         ("a.py", "x = 1\r\n", "x = 1\n"),
+        ("a.py", "x = foo(a, b)\n", "x = foo(\n    a,\n    b,\n)\n"),
+        ("a.py", "x = 'a'\n", 'x = "a"\n'),
         ("a.go", "if x {\ny()\n}\n", "if x {\n\ty()\n}\n"),
+    ],
+    "annotations": [
+        ("a.py", "def f(a, b=1):\n", "def f(a: int, b: str = 1) -> dict[str, int]:\n"),
+        ("a.py", "import os\n", "import os\nfrom typing import Any\n"),
+        ("a.py", "    self.x = {}\n", "    self.x: dict[str, int] = {}\n"),
     ],
     "comments": [
         ("a.py", "# one\nx = 1\n", "# two\nx = 1\n"),

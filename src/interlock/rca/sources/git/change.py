@@ -29,7 +29,8 @@ _PIECES = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|\w+|\s+|.""
 
 
 class ChangeNature(msgspec.Struct, frozen=True):
-    """behaviour, moved, comments, whitespace, documents, merge, empty, or unknown; and why."""
+    """behaviour, moved, annotations, comments, whitespace, documents, merge, empty, or unknown; and
+    why."""
 
     kind: str
     why: str
@@ -98,6 +99,8 @@ def judge_hunks(hunks: Iterable[Hunk]) -> ChangeNature:
                 BEHAVIOUR, f"{hunk.path} was changed in more than spaces and comments"
             )
         kinds.add(kind)
+    if "annotations" in kinds:
+        return ChangeNature("annotations", "only types that are named for readers were changed")
     if "comments" in kinds:
         return ChangeNature("comments", "only comments and spaces were changed")
     if "whitespace" in kinds:
@@ -157,12 +160,68 @@ def _judge_hunk(path: str, removed: Sequence[str], added: Sequence[str]) -> str:
         return "documents"
     before, after = _extract_essence(removed, path), _extract_essence(added, path)
     if before != after:
+        if path.endswith(".py"):
+            return _judge_python(before, after)
         return BEHAVIOUR
     lines = (*removed, *added)
     comments = any(is_comment(line, path) for line in lines) or _strip_docstrings(lines, path) != [
         *lines
     ]
     return "comments" if comments else "whitespace"
+
+
+def _judge_python(before: Sequence[str], after: Sequence[str]) -> str:
+    """Lines of Python that differ, but perhaps only in how they are wrapped and quoted, or in the
+    types they name."""
+    if _moves_lines(before, after):
+        return BEHAVIOUR
+    if before and after and _list_tokens(before) == _list_tokens(after):
+        return "whitespace"
+    if _list_tokens(_strip_annotations(before)) == _list_tokens(_strip_annotations(after)):
+        return "annotations"
+    return BEHAVIOUR
+
+
+def _moves_lines(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether a line is there as before, but further in or out: then it means something else."""
+    indents = {line.strip(): len(line) - len(line.lstrip()) for line in before}
+    return any(
+        len(line) - len(line.lstrip()) != indents[line.strip()]
+        for line in after
+        if line.strip() in indents
+    )
+
+
+def _list_tokens(lines: Sequence[str]) -> list[str]:
+    """The tokens of some lines, whatever the breaks between them, the kind of quotes, and a comma
+    before a bracket that closes."""
+    text = _LAST_COMMA.sub(r"\1", " ".join(line.strip() for line in lines))
+    tokens = [token for token in _PIECES.findall(text) if not token.isspace()]
+    return [f'"{token[1:-1]}"' if _PLAIN_TEXT.fullmatch(token) else token for token in tokens]
+
+
+def _strip_annotations(lines: Sequence[str]) -> list[str]:
+    """Without the types of parameters, results and variables, and without imports of types."""
+    text = _TYPING.sub("", "\n".join(lines))
+    text = _RESULT.sub(":", text)
+    if "def " in text:
+        text = _PARAMETER.sub(r"\1\2", text)
+    return _VARIABLE.sub(r"\1 =", text).split("\n")
+
+
+_LAST_COMMA = re.compile(r",\s+([\])}])")
+_PLAIN_TEXT = re.compile(r"'[^'\"\\\\]*'")
+_TYPE_NAME = r"[\w.]+(?:\[[^\n=]*\])?(?:\s*\|\s*[\w.]+(?:\[[^\n=]*\])?)*|[\"'][^\"'\n]+[\"']"
+_TYPING = re.compile(
+    r"^\s*(?:from (?:typing|typing_extensions|collections\.abc|__future__) import [^\n]*"
+    r"|import typing\b[^\n]*|if (?:typing\.|t\.)?TYPE_CHECKING:)$",
+    re.MULTILINE,
+)
+_RESULT = re.compile(rf"\s*->\s*(?:{_TYPE_NAME})\s*:")
+_PARAMETER = re.compile(
+    rf"([(,]\s*\*{{0,2}}\w+|^\s*\*{{0,2}}\w+):\s*(?:{_TYPE_NAME})\s*(?=[,=)]|$)()", re.MULTILINE
+)
+_VARIABLE = re.compile(rf"^(\s*(?:self\.)?\w+):\s*(?:{_TYPE_NAME})\s*=", re.MULTILINE)
 
 
 def _extract_essence(lines: Sequence[str], path: str) -> list[str]:

@@ -1,0 +1,85 @@
+"""Dependencies and build files as suspects: what was changed, and what a failure misses."""
+
+from pathlib import Path
+
+import pytest
+from tests.world.git_repo import GitRepo
+
+from interlock.rca.analyst.culprits import rank_commits
+from interlock.rca.analyst.manifests import is_build_setting, is_manifest
+from interlock.rca.records import Failure, Repo
+from interlock.rca.sources.git.repository import Repository
+
+POM = "<dependency>\n  <artifactId>oarlock</artifactId>\n  <version>{}</version>\n</dependency>\n"
+LOCK = '"packages": {{\n  "node_modules/oarlock": {{\n    "version": "{}"\n  }}\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "message"),
+    [
+        (
+            "requirements.txt",
+            "oarlock==1.2\n",
+            "",
+            "ModuleNotFoundError: No module named 'oarlock'",
+        ),
+        (
+            "pyproject.toml",
+            'dependencies = [\n  "oarlock>=1.2",\n]\n',
+            'dependencies = [\n  "oarlock>=2.0",\n]\n',
+            "ImportError: cannot import name 'row' from 'oarlock.row'",
+        ),
+        (
+            "package.json",
+            '{"dependencies": {\n  "oarlock": "^1.2.0"\n}}\n',
+            '{"dependencies": {\n  "paddle": "^1.2.0"\n}}\n',
+            "Error: Cannot find module 'oarlock'",
+        ),
+        (
+            "package-lock.json",
+            LOCK.format("1.2.0"),
+            LOCK.format("2.0.0"),
+            "TypeError: row is not a function",
+        ),
+        (
+            "go.mod",
+            "module boat\n\nrequire example.org/oarlock v1.2.0\n",
+            "module boat\n",
+            "no required module provides package example.org/oarlock; to add it:",
+        ),
+        ("pom.xml", POM.format("1.2"), POM.format("2.0"), "package org.oarlock does not exist"),
+        (
+            "build.gradle",
+            "implementation 'org.oar:oarlock:1.2'\n",
+            "implementation 'org.oar:oarlock:2.0'\n",
+            "java.lang.NoClassDefFoundError: org/oar/oarlock/Row",
+        ),
+    ],
+)
+def test_a_changed_dependency_that_is_missed_is_suspected(
+    tmp_path: Path, path: str, before: str, after: str, message: str
+) -> None:
+    git = GitRepo(tmp_path / "boat")
+    sail = "def reef(sail):\n    return sail / 2\n"
+    test = "from rig.sail import reef\n\n\ndef test_reef():\n    assert reef(4) == 2\n"
+    green = git.commit("Build", {path: before, "rig/sail.py": sail, "tests/test_row.py": test})
+    git.commit("Trim", {"hull/keel.py": "DEPTH = 3\n"})
+    planted = git.commit("Update", {path: after})
+    git.commit("Trim more", {"hull/keel.py": "DEPTH = 4\n"})
+    stack = "at row (/boat/node_modules/oarlock/index.js:3:9)" if "function" in message else ""
+    failure = Failure(id="a", test_name="test_row", message=message, stack=stack)
+    repository = Repository(Repo(name="boat", path=str(git.folder)))
+    first = rank_commits(failure, repository, repository.list_commits_since(green))[0]
+    assert first.commit.hash == planted
+    assert first.clues["dependency"] >= 0.8
+    assert any("oarlock" in why and path in why for why in first.why)
+
+
+def test_files_are_told_apart_by_their_names() -> None:
+    for path in ("requirements/dev.txt", "sub/go.sum", "app/Cargo.toml", "a/b.csproj", "yarn.lock"):
+        assert is_manifest(path), path
+    for path in ("Dockerfile.ci", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".nvmrc"):
+        assert is_build_setting(path), path
+    for path in ("src/package.py", "docs/requirements.md", "lock.py"):
+        assert not is_manifest(path), path
+        assert not is_build_setting(path), path
