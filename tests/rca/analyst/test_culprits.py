@@ -275,6 +275,7 @@ def test_generated_lines_speak_of_nothing(sample: SampleRepository) -> None:
     sample.git.commit("Keep a report", {"report.xml": f"<a>{'test_weigh weigh keel ' * 99}</a>"})
     (lead,) = sample.leads(CHECK)
     assert lead.score < 0.1
+    assert lead.why == ("it changed report.xml",), "there is always something to say"
     assert lead.clues.keys() == {"changed no code"}
 
 

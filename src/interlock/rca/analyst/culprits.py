@@ -210,12 +210,13 @@ def _weigh(
             repo,
             commit,
             round(math.exp(odds[commit.hash] - most) / whole, 4),
-            tuple(_tell(clues)),
-            inspection.find_path(commit),
+            tuple(_tell(clues)) or (f"it changed {path}" if path else "it is in the range",),
+            path,
             any(clue.kind in _PLACED and clue.value for clue in clues),
             {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
         )
         for commit, clues in found
+        for path in [inspection.find_path(commit)]
     ]
     return sorted(leads, key=lambda lead: -lead.score)
 
