@@ -20,7 +20,7 @@ from interlock.rca.analyst.repo_choice import judge_by_lead
 from interlock.rca.analyst.similarity import Traits, compare_failures, decode_traits
 from interlock.rca.check_answer import list_selected_repos
 from interlock.rca.clues import FailureClues
-from interlock.rca.findings import read_suspects
+from interlock.rca.findings import limit_confidence, read_investigated_suspects, read_suspects
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
 from interlock.rca.knowledge.causes import Rca, find_rca, list_suite_rcas
@@ -55,12 +55,15 @@ def compute_review_confidence(connection: Connection, case_no: int, case: Case) 
         return _read_number(case.answers.get(F1, {}).get("confidence"))
     if cause.category == _TO_INVESTIGATE:
         return None
+    sure = limit_confidence(
+        cause.convergence_score, read_investigated_suspects(connection, cause.case_no)
+    )
     if cause.case_no == case_no:
-        return cause.convergence_score
+        return sure
     alike = _find_confidence(case, cause)
     if alike is None or has_agreed_cause(connection, cause.rca_id):
         return alike
-    return min(alike, cause.convergence_score or 0.0)
+    return min(alike, sure or 0.0)
 
 
 def _find_confidence(case: Case, cause: Rca) -> float | None:
@@ -108,6 +111,8 @@ def _is_same_kind(one: Traits, other: Traits) -> bool:
     return same_place or (one.type == other.type and one.class_name == other.class_name)
 
 
+_LOOKS = 3
+"""So often an investigation looks: the first place, another, and the first one again."""
 _CASCADE = 3
 """From so many siblings on, a broken set-up is a cascade."""
 
@@ -118,7 +123,7 @@ class BuiltinAnalyst:
     def __init__(self, hooks: RcaHooks, thresholds: Mapping[str, Any]) -> None:
         self._hooks = hooks
         self._sure = float(thresholds["convergence_sufficient"])
-        self._clues = FailureClues(hooks, self._sure)
+        self._clues = FailureClues(hooks)
         self._known_causes = KnownCauses(hooks.connection)
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._answer_recall,
@@ -274,20 +279,24 @@ class BuiltinAnalyst:
             urls=urls,
             sizes=sizes,
             history=span.reason if span else "",
+            is_last=ask.attempt >= _LOOKS or not self._has_other_places(ask, name),
         )
+
+    def _has_other_places(self, ask: Ask, name: str) -> bool:
+        """Whether something may have changed in another repository, too."""
+        others = (other for other in self._hooks.workspace.repositories if other != name)
+        return any(self._clues.list_commits(ask, other) for other in others)
 
     def _answer_correlate(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:
         own = find_position(self._hooks.connection, ask.case_no)
         mine = case.answers.get(F3, {})
-        commits = [each.commit for each in read_suspects(mine)]
         others = (
             [self._build_suite_cause(each, own) for each in self._list_earlier_causes(own)]
             if own
             else []
         )
         score = mine.get("convergence_score", 0.0)
-        breadth = max((len(each.files) for each in read_suspects(mine)[:1]), default=1)
-        return answers.build_correlate_answer(commits, score, others, self._sure, breadth=breadth)
+        return answers.build_correlate_answer(read_suspects(mine), score, others, self._sure)
 
     def _list_earlier_causes(self, own: CasePosition) -> list[Rca]:
         """Causes of the suite that are older than the case's own: so no two take over each
@@ -308,7 +317,7 @@ class BuiltinAnalyst:
             rca_id=cause.rca_id,
             title=cause.title,
             likeness=alike,
-            commits=tuple(self._clues.list_suspected_commits(cause)),
+            suspects=self._clues.list_suspects(cause),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
             is_same_kind=theirs is not None and _is_same_kind(mine, theirs),

@@ -7,13 +7,13 @@ a failure is, its family decides by majority.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
 from interlock.agents.carrier import Ask
-from interlock.journal.runs import load_decisions
-from interlock.rca.analyst.answers import FaultKind, RepoCandidate
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits
+from interlock.rca.analyst.answers import SURE_KIND_SCORE, FaultKind, RepoCandidate
+from interlock.rca.analyst.culprits import CulpritLead, rank_commits, weigh_with_others
 from interlock.rca.analyst.repo_choice import (
     choose_by_changes,
     choose_by_purpose,
@@ -26,15 +26,14 @@ from interlock.rca.analyst.repo_choice import (
 )
 from interlock.rca.analyst.stack import StackLocation, locate_frames
 from interlock.rca.analyst.triage import TriageResult, triage_failure
-from interlock.rca.findings import read_suspects
+from interlock.rca.findings import read_investigated_suspects
 from interlock.rca.hooks import RcaHooks
 from interlock.rca.intake import decode_failure
-from interlock.rca.knowledge.causes import Rca, list_suite_rcas
-from interlock.rca.knowledge.suites import CaseView, find_position
+from interlock.rca.knowledge.causes import Rca
+from interlock.rca.knowledge.suites import CaseView
 from interlock.rca.learning import Judge, load_judge
-from interlock.rca.records import Failure, Repo, TestRange
+from interlock.rca.records import Failure, Repo, Suspect, TestRange
 from interlock.rca.sources.git.history import Commit
-from interlock.rca.steps import F3
 
 
 class MajorityVote:
@@ -67,13 +66,28 @@ class MajorityVote:
 _UNSURE = "ti001"
 
 
-class FailureClues:
-    """Of the failures of one run. A cause is `sure` from that score on."""
+_NOBODYS = ("infra", "flake")
+"""Kinds of failures that no commit brings."""
+_MOST_ASKED = 12
+"""So many families are heard about the suspects of one."""
 
-    def __init__(self, hooks: RcaHooks, sure: float) -> None:
+
+class _Representative(NamedTuple):
+    """The case that speaks for a family."""
+
+    family: str
+    case_no: int
+    case_id: str
+    failure: Failure
+
+
+class FailureClues:
+    """Of the failures of one run."""
+
+    def __init__(self, hooks: RcaHooks) -> None:
         self._hooks = hooks
-        self._sure = sure
-        self._leads: dict[tuple[int, str, bool], list[CulpritLead]] = {}
+        self._leads: dict[tuple[int, str], list[CulpritLead]] = {}
+        self._alone: dict[tuple[int, str], list[CulpritLead]] = {}
 
     def find_kind(self, ask: Ask, failure: Failure) -> FaultKind:
         """The kind by the words of the failure; where it breaks may tell more than they do."""
@@ -167,18 +181,62 @@ class FailureClues:
         return locate_frames(failure, repository, tested) if repository else []
 
     def find_leads(self, ask: Ask, failure: Failure, name: str) -> Sequence[CulpritLead]:
-        key = (ask.case_no, name, ask.attempt > 1)
+        """The commits of a repository that may have brought a failure, with what the other families
+        of the run say about them."""
+        key = (ask.case_no, name)
         if key not in self._leads:
-            repository = self._hooks.workspace.repositories.get(name)
-            launch = self._hooks.find_launch(ask.case_no)
+            case_id = ask.case.case_id if ask.case else ""
+            own = self._look_alone(ask.case_no, case_id, failure, name)
+            others = [
+                self._look_alone(other.case_no, other.case_id, other.failure, name)
+                for other in self._representatives
+                if other.case_id != case_id and other.family != self._find_family(ask)
+            ]
             commits = self.list_commits(ask, name)
-            tested = self._hooks.workspace.find_tested(name, launch)
-            accused = self._count_accusations(ask) if ask.attempt > 1 else {}
-            leads = (
-                rank_commits(failure, repository, commits, tested, accused) if repository else []
-            )
-            self._leads[key] = _add_only_commit(leads, commits, self.find_range(ask, name), name)
+            span = self.find_range(ask, name)
+            self._leads[key] = _add_only_commit(weigh_with_others(own, others), commits, span, name)
         return self._leads[key]
+
+    def _look_alone(
+        self, case_no: int, case_id: str, failure: Failure, name: str
+    ) -> list[CulpritLead]:
+        """What one failure says by itself."""
+        repository = self._hooks.workspace.repositories.get(name)
+        if repository is None:
+            return []
+        if (case_no, name) not in self._alone:
+            launch = self._hooks.find_launch(case_no)
+            span = self._hooks.find_ranges(case_id).get(name) if case_id else None
+            commits = self._hooks.workspace.list_new_commits(repository, launch, span)
+            tested = self._hooks.workspace.find_tested(name, launch)
+            self._alone[case_no, name] = rank_commits(failure, repository, commits, tested)
+        return self._alone[case_no, name]
+
+    def _find_family(self, ask: Ask) -> str:
+        return str(ask.case.input.get("family") or ask.case.case_id) if ask.case else ""
+
+    @cached_property
+    def _representatives(self) -> list["_Representative"]:
+        """The first case of each of the largest families whose cause may be a commit."""
+        views: dict[str, CaseView] = {}
+        sizes: Counter[str] = Counter()
+        for view in self._hooks.list_views():
+            family = str(view.input.get("family") or view.case_id)
+            sizes[family] += 1
+            kind = self._majority.find_kind(view.case_no)
+            if kind is None or kind.category not in _NOBODYS or kind.confidence < SURE_KIND_SCORE:
+                views.setdefault(family, view)
+        most = sorted(views, key=lambda family: (-sizes[family], views[family].case_no))
+        return [
+            _Representative(
+                family,
+                view.case_no,
+                view.case_id,
+                decode_failure(view.case_id, view.input),
+            )
+            for family in most[:_MOST_ASKED]
+            for view in [views[family]]
+        ]
 
     def find_range(self, ask: Ask, name: str) -> TestRange | None:
         """The range in a repository that the history of its results gives a test."""
@@ -194,29 +252,9 @@ class FailureClues:
             repository, launch, self.find_range(ask, name)
         )
 
-    def _count_accusations(self, ask: Ask) -> dict[str, int]:
-        """How many other sure causes of the suite suspect a commit first; only asked when a first
-        look was not enough."""
-        own = find_position(self._hooks.connection, ask.case_no)
-        found: Counter[str] = Counter()
-        for cause in list_suite_rcas(self._hooks.connection, own.suite_id) if own else ():
-            is_other = own is not None and cause.rca_id != own.rca_id
-            if (
-                is_other
-                and cause.status != "archived"
-                and (cause.convergence_score or 0) >= self._sure
-            ):
-                found.update(self.list_suspected_commits(cause)[:1])
-        return dict(found)
-
-    def list_suspected_commits(self, cause: Rca) -> list[str]:
+    def list_suspects(self, cause: Rca) -> tuple[Suspect, ...]:
         """The commits that a cause's own investigation suspects."""
-        answers = [
-            found
-            for decision, found in load_decisions(self._hooks.connection, cause.case_no)
-            if decision.step == F3 and "rca_message" in found
-        ]
-        return [each.commit for each in read_suspects(answers[-1])] if answers else []
+        return read_investigated_suspects(self._hooks.connection, cause.case_no)
 
 
 _ONLY = 0.85

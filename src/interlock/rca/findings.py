@@ -60,7 +60,7 @@ def read_findings(
         view.case_id: _read_input(view) for view in iterate_case_views(connection, suite.suite_id)
     }
     trails = _build_trails(iterate_lines(connection, suite.run_id), circuit)
-    suspects = _read_suspects(connection, cases)
+    suspects = _read_suspects(connection, cases, trails)
     before = _find_seen_before(connection, cases)
     asked = find_open_questions(connection, suite.run_id)
     own = {case.case_no for case in cases}
@@ -101,6 +101,7 @@ def _build_finding(
     before: Mapping[int, float],
 ) -> CaseFinding:
     rca, triage, seen = case.rca, case.triage, case.seen
+    accused = suspects.get(rca.rca_id, ()) if rca else ()
     return CaseFinding(
         case_id=case.case_id,
         case_no=case.case_no,
@@ -124,9 +125,9 @@ def _build_finding(
         defect_type=rca.defect_type if rca else triage.hypothesis if triage else "",
         component=rca.component if rca else "",
         message=rca.description if rca else triage.notes if triage else "",
-        score=rca.convergence_score if rca else None,
+        score=limit_confidence(rca.convergence_score, accused) if rca else None,
         evidence=tuple(_read_evidence(rca)),
-        suspects=suspects.get(rca.rca_id, ()) if rca else (),
+        suspects=accused,
         rca_id=rca.rca_id if rca else 0,
         symptom_id=seen.symptom_id if seen else 0,
         seen=seen.occurrence_count if seen else 1,
@@ -261,19 +262,50 @@ def _read_evidence(rca: Rca | None) -> Iterable[Evidence]:
 
 
 def _read_suspects(
-    connection: Connection, cases: Iterable[SuiteCase]
+    connection: Connection,
+    cases: Sequence[SuiteCase],
+    trails: Mapping[str, Sequence[FindingStep]],
 ) -> dict[int, tuple[Suspect, ...]]:
-    """Of each root cause the suspects that its own case's investigation named."""
+    """Of each root cause the suspects that its own case's investigation named. What came back came
+    back by another commit: of a cause that is older than the suite, those come first that a case of
+    the suite names that was investigated, too."""
     owners = {case.rca.rca_id: case.rca.case_no for case in cases if case.rca}
+    own = {case.case_no for case in cases}
+    now: dict[int, tuple[Suspect, ...]] = {}
+    for case in cases:
+        if case.rca is None or case.rca.case_no in own or now.get(case.rca.rca_id):
+            continue
+        if any(step.step == F3 for step in trails.get(case.case_id, ())):
+            now[case.rca.rca_id] = read_investigated_suspects(connection, case.case_no)
     found: dict[int, tuple[Suspect, ...]] = {}
     for rca_id, case_no in owners.items():
-        answers = [
-            answer
-            for decision, answer in load_decisions(connection, case_no)
-            if decision.step == F3 and "rca_message" in answer
-        ]
-        found[rca_id] = read_suspects(answers[-1]) if answers else ()
+        known = read_investigated_suspects(connection, case_no)
+        if case_no not in own:
+            newer = {each.commit for each in now.get(rca_id, ())}
+            known = tuple(
+                msgspec.structs.replace(each, then=True)
+                for each in known
+                if each.commit not in newer
+            )
+        found[rca_id] = (*now.get(rca_id, ()), *known)
     return found
+
+
+def read_investigated_suspects(connection: Connection, case_no: int) -> tuple[Suspect, ...]:
+    """The suspects that the last investigation of a case named."""
+    answers = [
+        answer
+        for decision, answer in load_decisions(connection, case_no)
+        if decision.step == F3 and "rca_message" in answer
+    ]
+    return read_suspects(answers[-1]) if answers else ()
+
+
+def limit_confidence(convergence: float | None, suspects: Sequence[Suspect]) -> float | None:
+    """How sure a finding is as a whole: its kind may be surer than its first suspect, but whoever
+    believes it believes both."""
+    chance = suspects[0].score if suspects else 0.0
+    return min(convergence, chance) if convergence is not None and chance else convergence
 
 
 def read_suspects(answer: Mapping[str, Any]) -> tuple[Suspect, ...]:

@@ -147,6 +147,12 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     proof: str = ""
     """By running the test: `proven`, `cleared`, or empty if that was not tried."""
+    touched: int = 0
+    """How many files it touched; `files` has the first of them."""
+    near: bool = False
+    """Whether the failure itself points at something that it touched."""
+    then: bool = False
+    """Whether it was suspected when the cause was seen before, and not now."""
 
 
 class PrintedFailure(msgspec.Struct, frozen=True):

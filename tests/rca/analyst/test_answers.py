@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from interlock.rca.analyst.answers import (
     SAME_COMMIT_CONFIDENCE,
-    SAME_LOOK_LIKENESS,
     SURE_KIND_SCORE,
     FaultKind,
     RepoCandidate,
@@ -23,7 +22,7 @@ from interlock.rca.analyst.answers import (
 from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.check_answer import is_vague
-from interlock.rca.records import Failure
+from interlock.rca.records import Failure, Suspect
 from interlock.rca.sources.git.history import ChangedFile, Commit
 
 FAILURE = Failure(id="a", test_name="test_weigh", message="keel weighs 5", item_id=9, launch="L1")
@@ -38,7 +37,10 @@ def lead(score: float, mark: str = "a") -> CulpritLead:
     commit = Commit(
         mark * 40, "Ann", "2024-05-01T10:00:00Z", "Move ballast", (ChangedFile("k.py", "M"),)
     )
-    return CulpritLead("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py")
+    return CulpritLead(
+        *("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py"),
+        clues={"in the stack": 1.0},
+    )
 
 
 def triage(found: FaultKind, failure: Failure = FAILURE, **more: Any) -> dict[str, Any]:
@@ -120,11 +122,16 @@ def test_without_repositories_there_is_no_place() -> None:
 
 
 def investigate(
-    *found: CulpritLead, spots: tuple[StackLocation, ...] = (SPOT,), looked_at: int = 5
+    *found: CulpritLead,
+    spots: tuple[StackLocation, ...] = (SPOT,),
+    looked_at: int = 5,
+    sure: FaultKind | None = None,
+    is_last: bool = True,
 ) -> Any:
     return build_investigate_answer(
-        *(FAILURE, "boat", found, spots, kind()),
+        *(FAILURE, "boat", found, spots, sure or kind()),
         looked_at=looked_at,
+        is_last=is_last,
         urls={"a" * 40: "https://git.example/a"},
         sizes={"a" * 40: (7, 2)},
     )
@@ -132,7 +139,7 @@ def investigate(
 
 def test_a_finding_names_suspect_place_and_evidence() -> None:
     found = investigate(lead(0.9), lead(0.4, "b"))
-    assert found["convergence_score"] == 0.9
+    assert [each["score"] for each in found["suspects"]] == [0.9, 0.4]
     assert found["evidence_refs"] == [
         f"boat@{'a' * 40}",
         f"boat@{'b' * 40}",
@@ -148,11 +155,20 @@ def test_a_finding_names_suspect_place_and_evidence() -> None:
     assert (found["launch_id"], found["case_ids"]) == ("L1", [9])
 
 
-@given(st.floats(0.02, 1))
-def test_the_confidence_is_the_chance_of_the_first_suspect(chance: float) -> None:
-    found = investigate(lead(chance), lead(0.01, "b"))
-    assert found["convergence_score"] == pytest.approx(min(chance, 0.97), abs=0.001)
+@given(st.floats(0.02, 1), st.floats(0, 1), st.booleans())
+def test_a_finding_is_as_sure_as_its_kind_or_its_suspect(
+    chance: float, known: float, last: bool
+) -> None:
+    sure = kind("product", known)
+    found = investigate(lead(chance), lead(0.01, "b"), sure=sure, is_last=last)
+    assert found["suspects"][0]["score"] == chance
     assert len(found["suspects"]) == 1, "what is hardly possible is not named"
+    least = max(chance, known) if last else chance
+    assert min(least, 0.97) - 0.001 <= found["convergence_score"] <= 0.97
+    if not last:
+        assert found["convergence_score"] == pytest.approx(min(chance, 0.97), abs=0.001)
+    unknown = investigate(lead(chance), sure=kind("unknown", known))
+    assert unknown["convergence_score"] == pytest.approx(min(chance, 0.97), abs=0.001)
 
 
 def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
@@ -210,61 +226,70 @@ def test_what_the_analyst_says_is_never_vague() -> None:
 # F4
 
 
+def suspect(commit: str = "c1", score: float = 0.9, **more: Any) -> Suspect:
+    return Suspect(repo="boat", commit=commit, score=score, **more)
+
+
 def prior(
     rca_id: int,
     likeness: float = 0.1,
-    commits: str = "",
+    *suspects: Suspect,
     score: float = 0.9,
-    *,
     same_kind: bool = True,
 ) -> SuiteCause:
     return SuiteCause(
         rca_id=rca_id,
         title="twice",
         likeness=likeness,
-        commits=tuple(commits.split()),
+        suspects=suspects,
         score=score,
         versions=("1", "2"),
         is_same_kind=same_kind,
     )
 
 
+ONE, OTHER, FAINT = suspect(), suspect("c2", 0.05), suspect(score=0.3)
+NEAR = suspect(near=True)
+
+
 @pytest.mark.parametrize(
-    ("others", "linked", "confidence"),
+    ("mine", "others", "linked"),
     [
-        ([], None, 0.0),
-        ([prior(4, SAME_LOOK_LIKENESS - 0.01)], None, 0.0),
-        ([prior(4, SAME_LOOK_LIKENESS)], 4, SAME_LOOK_LIKENESS),
-        ([prior(4, commits="c1 c2")], 4, SAME_COMMIT_CONFIDENCE),
-        ([prior(4, commits="c2 c1")], None, 0.0),
-        ([prior(4, commits="c1", same_kind=False)], None, 0.0),
-        ([prior(4, 0.4, commits="c1", same_kind=False)], 4, SAME_COMMIT_CONFIDENCE),
-        ([prior(4, commits="c1 c2", score=0.6)], None, 0.0),
-        ([prior(4, commits="c1", score=0.6)], 4, SAME_COMMIT_CONFIDENCE),
-        ([prior(4, commits="c1"), prior(3, 0.97)], 3, 0.97),
-        ([prior(3, commits="c1"), prior(4, commits="c1")], 3, SAME_COMMIT_CONFIDENCE),
+        ([ONE], [], None),
+        ([ONE], [prior(4, 0.8)], None),
+        ([ONE], [prior(4, 0.9)], 4),
+        ([ONE], [prior(4, 0.1, suspect("c2"))], None),
+        ([ONE], [prior(4, 0.1, ONE)], 4),
+        ([ONE, OTHER], [prior(4, 0.1, ONE, OTHER)], 4),
+        # A shared suspect is not enough.
+        ([ONE], [prior(4, 0.1, ONE, same_kind=False)], None),
+        ([ONE], [prior(4, 0.4, ONE, same_kind=False)], 4),
+        ([NEAR], [prior(4, 0.1, ONE, same_kind=False)], None),
+        ([NEAR], [prior(4, 0.1, NEAR, same_kind=False)], 4),
+        # One that neither is sure of joins them only if there is no other.
+        ([FAINT, OTHER], [prior(4, 0.1, ONE, OTHER)], None),
+        ([ONE, OTHER], [prior(4, 0.1, FAINT, OTHER)], None),
+        ([FAINT], [prior(4, 0.1, FAINT)], 4),
+        ([FAINT], [prior(4, 0.1, FAINT, same_kind=False)], None),
+        # One that touched everything joins nothing.
+        ([suspect(touched=900)], [prior(4, 0.1, ONE)], None),
+        ([ONE], [prior(4, 0.1, suspect(touched=900))], None),
+        # Agents give no chances: then the finding's own score counts.
+        ([suspect(score=0.0), OTHER], [prior(4, 0.1, ONE, OTHER)], 4),
+        ([ONE, OTHER], [prior(4, 0.1, suspect(score=0.0), OTHER, score=0.6)], None),
+        ([ONE], [prior(4, 0.1, ONE), prior(3, 0.97)], 3),
+        ([ONE], [prior(3, 0.1, ONE), prior(4, 0.1, ONE)], 3),
+        ([], [prior(4, 0.1)], None),
     ],
 )
-def test_a_duplicate_suspects_the_same_commit_or_looks_the_same(
-    others: list[SuiteCause], linked: int | None, confidence: float
+def test_a_duplicate_has_the_same_suspect_and_more_or_looks_the_same(
+    mine: list[Suspect], others: list[SuiteCause], linked: int | None
 ) -> None:
-    found = build_correlate_answer(["c1"], 0.9, others, 0.7)
+    found = build_correlate_answer(mine, 0.9, others, 0.7)
     assert found["is_duplicate"] == (linked is not None)
     assert found.get("linked_rca_id") == linked
-    assert found["confidence"] == confidence
+    assert (found["confidence"] >= SAME_COMMIT_CONFIDENCE) == (linked is not None)
     assert found["reasoning"]
-
-
-def test_a_commit_that_touches_everything_joins_nothing() -> None:
-    others = [prior(4, commits="c1")]
-    assert build_correlate_answer(["c1"], 0.9, others, 0.7, breadth=3)["is_duplicate"]
-    assert not build_correlate_answer(["c1"], 0.9, others, 0.7, breadth=900)["is_duplicate"]
-
-
-def test_an_unsure_finding_suspects_nobody() -> None:
-    others = [prior(4, commits="c1 c2")]
-    assert not build_correlate_answer(["c1"], 0.6, others, 0.7)["is_duplicate"]
-    assert not build_correlate_answer([], 0.9, [prior(4, commits="")], 0.7)["is_duplicate"]
 
 
 # F6

@@ -1,13 +1,12 @@
 """Culprits in real repositories: the planted commit first, innocents behind it, and no history."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import CulpritLead, rank_commits
+from interlock.rca.analyst.culprits import CulpritLead, rank_commits, weigh_with_others
 from interlock.rca.analyst.stack import locate_frames
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
@@ -58,12 +57,10 @@ class SampleRepository:
     def repository(self) -> Repository:
         return Repository(Repo(name="boat", path=str(self.git.folder)))
 
-    def leads(
-        self, failure: Failure = FAILURE, accused: Mapping[str, int] | None = None
-    ) -> list[CulpritLead]:
+    def leads(self, failure: Failure = FAILURE) -> list[CulpritLead]:
         repository = self.repository()
         commits = repository.list_commits_since(self.green)
-        return rank_commits(failure, repository, commits, "", accused or {})
+        return rank_commits(failure, repository, commits)
 
     def order(self, failure: Failure = FAILURE) -> list[str]:
         return [lead.commit.hash for lead in self.leads(failure)]
@@ -341,32 +338,45 @@ def test_code_that_nothing_points_at_is_unlikely_but_not_cleared(sample: SampleR
     assert 0 < lead.score < 0.3
 
 
-def test_what_others_surely_come_from_is_likelier(sample: SampleRepository) -> None:
-    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
-    (alone,) = sample.leads()
-    (accused,) = sample.leads(accused={planted: 2})
-    assert accused.score > alone.score
-    assert "2 other findings suspect it too" in accused.why
+def test_what_other_families_point_at_is_likelier(sample: SampleRepository) -> None:
+    sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    alone = sample.leads(CHECK)
+    for count, words in ((1, "another finding points"), (2, "2 other findings point")):
+        (first,) = weigh_with_others(alone, [alone] * count)
+        assert first.score > alone[0].score
+        assert f"{words} at it too" in first.why
+    assert weigh_with_others(alone, [[], []]) == alone
+
+
+def test_many_others_are_no_more_than_one_witness_each_and_never_certain(
+    sample: SampleRepository,
+) -> None:
+    sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    alone = sample.leads(CHECK)
+    scores = [weigh_with_others(alone, [alone] * count)[0].score for count in (0, 1, 2, 4, 90)]
+    assert scores == sorted(scores)
+    assert scores[-1] < 0.999
 
 
 def test_what_others_come_from_needs_more_than_words_in_common(sample: SampleRepository) -> None:
     sail = "def weigh(keel):\n    return keel\n"
     sample.git.commit("Add the boat's tests", {"tests/test_boat.py": TEST})
     sample.green = sample.git.commit("Tag it", {"VERSION": "1"})
-    other = sample.git.commit("Weigh sails", {"rig/hoist.py": sail})
-    (alone,) = sample.leads(CHECK)
-    assert sample.leads(CHECK, accused={other: 3}) == [alone]
+    sample.git.commit("Weigh sails", {"rig/hoist.py": sail})
+    alone = sample.leads(CHECK)
+    assert weigh_with_others(alone, [alone] * 3) == alone
 
 
 def test_what_broke_elsewhere_by_itself_is_not_what_others_come_from(
     sample: SampleRepository,
 ) -> None:
-    planted = sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
+    sample.git.commit("Weigh the anchor", {"hull/keel.py": BROKEN})
     stack = "tests/test_keel.py:5: in test_weigh\n    open(chart)\nE   OSError: no chart\n"
     lost = msgspec.structs.replace(
         FAILURE, type="OSError", message="OSError: no chart", stack=stack
     )
-    assert sample.leads(lost, accused={planted: 2}) == sample.leads(lost)
+    alone = sample.leads(lost)
+    assert weigh_with_others(alone, [sample.leads()] * 2) == alone
 
 
 def test_leads_are_the_same_every_time(sample: SampleRepository) -> None:

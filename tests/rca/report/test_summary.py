@@ -205,7 +205,12 @@ def test_nothing_waits_when_all_is_reviewed() -> None:
 
 
 def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
-    cases = tuple(msgspec.structs.replace(case, inherited=True) for case in example().cases)
+    cases = tuple(
+        msgspec.structs.replace(
+            case, suspects=tuple(msgspec.structs.replace(each, then=True) for each in case.suspects)
+        )
+        for case in example().cases
+    )
     result = [line.text for line in format_summary(msgspec.structs.replace(example(), cases=cases))]
     assert any(line.startswith("    suspect then 4be1c07d92 by Mara Lindqvist") for line in result)
 

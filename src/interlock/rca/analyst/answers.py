@@ -12,7 +12,7 @@ import msgspec
 from interlock.rca.analyst.culprits import CulpritLead
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.analyst.triage import is_failed_check
-from interlock.rca.records import Failure
+from interlock.rca.records import Failure, Suspect
 from interlock.system.text import shorten
 
 SURE_KIND_SCORE = 0.6
@@ -65,8 +65,8 @@ class SuiteCause(msgspec.Struct, frozen=True, kw_only=True):
     rca_id: int
     title: str
     likeness: float
-    commits: tuple[str, ...]
-    """The commits it suspects, likeliest first."""
+    suspects: tuple[Suspect, ...]
+    """Likeliest first."""
     score: float
     versions: tuple[str, ...] = ()
     is_same_kind: bool = False
@@ -146,9 +146,11 @@ def build_investigate_answer(
     urls: Mapping[str, str],
     sizes: Mapping[str, tuple[int, int]],
     history: str = "",
+    is_last: bool = True,
 ) -> dict[str, Any]:
     """The answer to F3 for one repository; `looked_at` counts its commits that may be new, `sizes`
-    are lines put in and taken away, `history` is what the memory of results says about the test."""
+    are lines put in and taken away, `history` is what the memory of results says about the test. It
+    `is_last` if there is nowhere else to look."""
     suspects = _choose_suspects(found)
     best = suspects[0] if suspects else None
     spot = _find_break(failure, spots)
@@ -161,7 +163,7 @@ def build_investigate_answer(
         "rca_message": _format_message(failure, repo, suspects, spot, looked_at, history),
         "defect_type": kind.code,
         "component": _name_component(repo, best, spot),
-        "convergence_score": round(min(_MOST_SURE, best.score), 3) if best else _NO_LEAD,
+        "convergence_score": _compute_convergence(best, kind, is_last),
         "evidence_refs": refs,
         "suspects": [
             _describe_suspect(
@@ -180,10 +182,24 @@ def _find_break(failure: Failure, spots: Sequence[StackLocation]) -> StackLocati
     return min(spots, key=lambda spot: spot.depth)
 
 
+def _compute_convergence(best: CulpritLead | None, kind: FaultKind, is_last: bool) -> float:
+    """How sure the finding is: its kind, or its suspect. They are different things: that a product
+    broke may be plain where it is not plain by which commit. While there are other places to look,
+    only a sure suspect ends the search."""
+    if best is None:
+        return _NO_LEAD
+    known = kind.confidence if is_last and kind.category != "unknown" else 0.0
+    return round(min(_MOST_SURE, known + (1 - known) * best.score), 3)
+
+
 def _choose_suspects(found: Sequence[CulpritLead]) -> list[CulpritLead]:
     """Those worth naming: not who alters no behaviour, unless something else ties it to the
     failure."""
-    able = [lead for lead in found if not lead.is_inert and lead.score >= _FAINT]
+    able = [
+        lead
+        for lead in found
+        if not lead.is_inert and lead.score >= _FAINT and (lead.is_tied or len(found) == 1)
+    ]
     return able[:_MOST_SUSPECTS]
 
 
@@ -249,30 +265,22 @@ def _describe_suspect(lead: CulpritLead, url: str, size: tuple[int, int]) -> dic
         "score": lead.score,
         "why": "; ".join(lead.why),
         "url": url,
+        "touched": len(commit.files) + commit.more,
+        "near": lead.is_near,
     }
 
 
 def build_correlate_answer(
-    commits: Sequence[str],
-    score: float,
-    others: Sequence[SuiteCause],
-    sure: float,
-    *,
-    breadth: int = 1,
+    suspects: Sequence[Suspect], score: float, others: Sequence[SuiteCause], sure: float
 ) -> dict[str, Any]:
-    """The answer to F4: the earliest cause that suspects the same commit and shows alike, or looks
-    the same. Findings below `sure` suspect nobody; `breadth` counts the files that the suspected
-    commit touches: one that touches everything joins nothing."""
+    """The answer to F4: the earliest cause with the same suspect, if more speaks for it than that,
+    or one that looks the same. `score` is how sure the finding is; from `sure` on one is, if its
+    suspects have no chances of their own."""
     found: list[tuple[float, str, SuiteCause]] = []
     for prior in others:
-        same = commits and prior.commits and commits[0] == prior.commits[0]
-        alike = prior.is_same_kind or prior.likeness >= SAME_SYMPTOM_LIKENESS
-        only = [*commits[1:], *prior.commits[1:]] == []
-        sure_enough = (score >= sure and prior.score >= sure) or only
-        if same and sure_enough and alike and breadth <= MAX_SWEEP:
-            found.append(
-                (SAME_COMMIT_CONFIDENCE, f"both come from commit {commits[0][:12]}", prior)
-            )
+        reason = _find_common_cause(suspects, score, prior, sure)
+        if reason:
+            found.append((SAME_COMMIT_CONFIDENCE, reason, prior))
         elif prior.likeness >= SAME_LOOK_LIKENESS:
             found.append((prior.likeness, "they look the same", prior))
     if not found:
@@ -288,6 +296,32 @@ def build_correlate_answer(
         "cross_version_match": len(prior.versions) > 1,
         "affected_versions": list(prior.versions),
     }
+
+
+def _find_common_cause(
+    suspects: Sequence[Suspect], score: float, prior: SuiteCause, sure: float
+) -> str:
+    """Why two findings with the same first suspect have one cause; empty if they need not. They
+    must show alike, or each must point at the commit by itself. One that touched everything joins
+    nothing: anything is near to it."""
+    if not suspects or not prior.suspects or suspects[0].commit != prior.suspects[0].commit:
+        return ""
+    mine, theirs = suspects[0], prior.suspects[0]
+    if max(mine.touched, theirs.touched) > MAX_SWEEP:
+        return ""
+    same = f"both come from commit {mine.commit[:12]}"
+    is_alike = prior.is_same_kind or prior.likeness >= SAME_SYMPTOM_LIKENESS
+    if is_alike and len(suspects) == len(prior.suspects) == 1:
+        return f"{same}, the only suspect of both, and show alike"
+    clear = [
+        each.score >= CLEAR_SUSPECT if each.score else found >= sure
+        for each, found in ((mine, score), (theirs, prior.score))
+    ]
+    if not all(clear):
+        return ""
+    if is_alike:
+        return f"{same}, and show alike"
+    return f"{same}, and each points at it by itself" if mine.near and theirs.near else ""
 
 
 def build_report_answer(

@@ -35,6 +35,8 @@ _MISSED = re.compile(
     r"|no method named `(\w+)`"
     r"|does not contain a definition for '(\w+)'|The name '(\w+)' does not exist"
     r"|Property '(\w+)' does not exist|no member named '(\w+)'|'(\w+)' was not declared"
+    r"|[Nn]o (?:such )?(?:column|table|relation|field|key|option|attribute|property|parameter)"
+    r"(?: named| called)?:? ['\"`]?(\w+)|KeyError: ['\"](\w+)['\"]"
     r"|does not provide an export named '(\w+)'|not provided? (?:an )?implementation of '?(\w+)"
 )
 _BEGINS = re.compile(

@@ -150,7 +150,7 @@ class CommitProfile:
         self.product_paths = frozenset(hunk.path for hunk in product)
         self.code_paths = frozenset(filter(detect_language, self.product_paths))
         self.test_paths = frozenset(hunk.path for hunk in ours if is_test_name(hunk.path))
-        self.only_tests = bool(ours) and not product
+        self.only_tests = bool(ours) and all(is_test_name(hunk.path) for hunk in ours)
         self.only_settings = bool(hunks) and all(
             is_manifest(hunk.path) or is_build_setting(hunk.path) for hunk in hunks
         )
@@ -182,7 +182,7 @@ class CommitProfile:
         self.traits = _collect_traits(product, self.functions)
         """What its changed lines are made of: parts of names, with how much each counts."""
         self._text = "\n".join(_list_lines(product))[:_MOST_TEXT]
-        if self.nature.is_behavioural and _is_only_rename(commit, _find_changed_words(hunks)):
+        if self.nature.is_behavioural and _is_only_rename(commit, hunks):
             self.nature = ChangeNature("moved", "it only follows a file to its new name")
 
     def touches_file(self, path: str) -> bool:
@@ -355,11 +355,19 @@ def _find_words(lines: Iterable[str]) -> frozenset[str]:
     return list_words("\n".join(lines)[:_MOST_TEXT])
 
 
-def _is_only_rename(commit: Commit, brought: frozenset[str]) -> bool:
-    renamed = {
-        name.rpartition("/")[2].partition(".")[0]
+def _is_only_rename(commit: Commit, hunks: Iterable[Hunk]) -> bool:
+    """Whether the changed lines are as before, but for the names of the files it renamed."""
+    names = {
+        name.rpartition("/")[2].partition(".")[0]: ""
         for change in commit.files
         if change.old
         for name in (change.path, change.old)
     }
-    return bool(renamed) and brought <= renamed
+    if not names:
+        return False
+    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+    return all(
+        [pattern.sub("", line) for line in hunk.removed]
+        == [pattern.sub("", line) for line in hunk.added]
+        for hunk in hunks
+    )

@@ -41,7 +41,6 @@ _LONG_QUOTE = 12
 """A long text that a message quotes is hardly in a change by chance."""
 _WORDY = 60
 """A change of so many words shares half as much by each: it would share with anything."""
-_MOST_ACCUSED = 3
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
@@ -52,6 +51,7 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "in the stack": 0.1,
         # The test, and the code it is about
         "named alike": 1.14,
+        "named by the failure": 2.0,
         "subject": 0.98,
         "likeness": 1.91,
         "took back": 3.5,
@@ -85,12 +85,15 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "changed no code": -2.26,
         "another language": -1.5,
         "breadth": -4.27,
-        "accused": 1.5,
     }
 )
 """What a clue of value 1 counts, in the logarithm of the odds."""
 NOBODY = 1.34
 """The same for "none of these commits"."""
+_SHARED_CAUSE = 0.5
+"""The chance that two families of failures of one run have one cause, before anything is known."""
+_MOST_SHARED_ODDS = 3.0
+"""What all others say together counts so much at most: they are not independent of each other."""
 
 _CLUE_TEXT = {
     "frame": "it is in the stack",
@@ -126,6 +129,16 @@ class CulpritLead(msgspec.Struct, frozen=True):
     """Whether something ties it to the failure beyond words: a place, a call, a dependency."""
     clues: Mapping[str, float] = {}
     """The values of its clues."""
+    odds: float = 0.0
+    """The logarithm of what its clues say together."""
+    is_near: bool = False
+    """Whether it touched something that the failure itself points at, by its stack, its names or
+    what its test uses."""
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether anything speaks for it, beyond that it is in the range."""
+        return any(value > 0 and WEIGHTS[kind] > 0 for kind, value in self.clues.items())
 
     @property
     def is_inert(self) -> bool:
@@ -134,20 +147,21 @@ class CulpritLead(msgspec.Struct, frozen=True):
 
 
 def rank_commits(
-    failure: Failure,
-    repository: Repository,
-    commits: Sequence[Commit],
-    rev: str = "",
-    accused: Mapping[str, int] = MappingProxyType({}),
+    failure: Failure, repository: Repository, commits: Sequence[Commit], rev: str = ""
 ) -> list[CulpritLead]:
-    """The commits that may have brought it, likeliest first. `accused` counts how many other
-    failures of the same run surely come from a commit: one cause often shows in many ways."""
+    """The commits that may have brought it, likeliest first, by what this failure says alone."""
     if not commits or not repository.is_readable:
         return []
     mentions = collect_mentions(failure)
     renamed = find_later_names(commits)
     known = [rename_files(commit, renamed.get(commit.hash, {})) for commit in commits]
-    paths = dict.fromkeys(change.path for commit in known for change in commit.files)
+    paths = dict.fromkeys(
+        path
+        for commit in known
+        for change in commit.files
+        for path in (change.path, change.old)
+        if path
+    )
     ranked = {
         candidate.candidate: candidate
         for candidate in rank_candidates(mentions, list(paths)[:_MOST_PATHS])
@@ -155,7 +169,7 @@ def rank_commits(
     scene = FailureScene(failure, mentions, repository, rev)
     near = _choose_commits(known, ranked, scene)
     profiles = read_profiles(repository, near, renamed)
-    inspection = _Inspection(scene, profiles, ranked, accused)
+    inspection = _Inspection(scene, profiles, ranked)
     found = [(commit, inspection.list_clues(commit)) for commit in near]
     return _weigh(repository.name, found, inspection)
 
@@ -171,8 +185,10 @@ def _choose_commits(
         score = 0.0
         for change in commit.files:
             path = change.path
-            value = ranked[path].score if path in ranked else 0.0
-            if path in scene.places:
+            value = max(
+                ranked[each].score if each in ranked else 0.0 for each in (path, change.old)
+            )
+            if path in scene.places or scene.names_file(path):
                 value += 1.0
             if path in reach:
                 value += 0.5 / max(1, reach[path])
@@ -198,27 +214,70 @@ def _weigh(
     found: Sequence[tuple[Commit, list[CommitClue]]],
     inspection: "_Inspection",
 ) -> list[CulpritLead]:
-    """Chances from clues: beside each other, and beside nobody."""
-    odds = {
-        commit.hash: sum(WEIGHTS[clue.kind] * clue.value for clue in clues)
-        for commit, clues in found
-    }
-    most = max([NOBODY, *odds.values()])
-    whole = math.exp(NOBODY - most) + sum(math.exp(each - most) for each in odds.values())
+    """Leads from clues."""
     leads = [
         CulpritLead(
             repo,
             commit,
-            round(math.exp(odds[commit.hash] - most) / whole, 4),
+            0.0,
             tuple(_tell(clues)) or (f"it changed {path}" if path else "it is in the range",),
             path,
             any(clue.kind in _PLACED and clue.value for clue in clues),
             {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
+            sum(WEIGHTS[clue.kind] * clue.value for clue in clues),
+            inspection.is_near(commit),
         )
         for commit, clues in found
         for path in [inspection.find_path(commit)]
     ]
-    return sorted(leads, key=lambda lead: -lead.score)
+    return _compute_chances(leads)
+
+
+def _compute_chances(leads: Sequence[CulpritLead]) -> list[CulpritLead]:
+    """Chances from odds: beside each other, and beside nobody."""
+    most = max([NOBODY, *(lead.odds for lead in leads)])
+    whole = math.exp(NOBODY - most) + sum(math.exp(lead.odds - most) for lead in leads)
+    found = [
+        msgspec.structs.replace(lead, score=round(math.exp(lead.odds - most) / whole, 4))
+        for lead in leads
+    ]
+    return sorted(found, key=lambda lead: -lead.score)
+
+
+def weigh_with_others(
+    leads: Sequence[CulpritLead], others: Sequence[Sequence[CulpritLead]]
+) -> list[CulpritLead]:
+    """The leads of one failure beside those of others of the same run, each found by itself: one
+    commit often breaks many tests in many ways. Only what a failure itself points at, too, gains
+    by that, or a commit that broke one thing would be blamed for everything."""
+    opinions = [
+        ({lead.commit.hash: lead.score for lead in other}, 1 + len(other))
+        for other in others
+        if other
+    ]
+    found: list[CulpritLead] = []
+    for lead in leads:
+        said = [(chances.get(lead.commit.hash, 0.0), many) for chances, many in opinions]
+        # How much likelier the other's evidence is if this commit broke that one, too.
+        odds = sum(
+            math.log(1 - _SHARED_CAUSE + _SHARED_CAUSE * chance * many) for chance, many in said
+        )
+        count = sum(
+            bool(other) and other[0].commit.hash == lead.commit.hash and other[0].score > 1 / many
+            for other, (_, many) in zip(filter(None, others), said, strict=True)
+        )
+        if not lead.is_near or odds <= 0 or lead.is_inert:
+            found.append(lead)
+            continue
+        told = "another finding points" if count == 1 else f"{count} other findings point"
+        found.append(
+            msgspec.structs.replace(
+                lead,
+                odds=lead.odds + min(odds, _MOST_SHARED_ODDS),
+                why=(*lead.why, f"{told} at it too") if count else lead.why,
+            )
+        )
+    return _compute_chances(found)
 
 
 _PLACED = (
@@ -233,6 +292,16 @@ _PLACED = (
     "dependency",
     "changed the failing test",
 )
+
+
+_BY_NAME = (
+    "dependency",
+    "named by the failure",
+    "took the name away",
+    "took the file away",
+    "uses the missing name",
+)
+"""Clues that the failure names something that was changed."""
 
 
 def _tell(clues: Iterable[CommitClue]) -> Iterator[str]:
@@ -250,12 +319,10 @@ class _Inspection:
         scene: FailureScene,
         profiles: Mapping[str, CommitProfile],
         ranked: Mapping[str, RankedSuspect],
-        accused: Mapping[str, int],
     ) -> None:
         self._scene = scene
         self._profiles = profiles
         self._ranked = ranked
-        self._accused = accused
         able = [each for each in profiles.values() if each.nature.is_behavioural]
         self._spread = count_spread(
             [(scene.words & each.words) | scene.find_common_words(each) for each in able]
@@ -270,6 +337,14 @@ class _Inspection:
         changed = self._profiles[commit.hash]
         paths = changed.paths or {change.path for change in commit.files}
         return min(paths, key=self._rank_path, default="")
+
+    def is_near(self, commit: Commit) -> bool:
+        """Whether it touched what the failure points at. A name is not enough where something broke
+        by itself and its stack shows where."""
+        scene, paths = self._scene, self._profiles[commit.hash].paths
+        if not scene.is_check and scene.places:
+            return bool(paths & scene.places)
+        return bool(paths & {*scene.places, *self._ranked, *scene.reach})
 
     def _rank_path(self, path: str) -> tuple[bool, bool, float, int, str]:
         ranked = self._ranked.get(path)
@@ -293,7 +368,7 @@ class _Inspection:
         clues += self._find_calls(changed)
         clues += self._find_words(changed)
         clues += self._judge_tests(changed)
-        clues += self._judge_kind(commit, changed)
+        clues += self._judge_kind(changed, is_told=any(clue.kind in _BY_NAME for clue in clues))
         return clues
 
     def _find_places(self, commit: str, changed: CommitProfile) -> Iterator[CommitClue]:
@@ -318,28 +393,33 @@ class _Inspection:
     def _find_uses(self, changed: CommitProfile) -> Iterator[CommitClue]:
         """By names, and by what the failing test imports."""
         scene = self._scene
+        gone = {path for path in changed.gone_paths if detect_language(path)}
+        own = {path for path in {*changed.product_paths, *gone} if not is_test_name(path)}
         best = max(
-            (self._ranked[path] for path in changed.product_paths if path in self._ranked),
+            (self._ranked[path] for path in own if path in self._ranked),
             key=lambda each: (each.score, each.candidate),
             default=None,
         )
         if best:
             named = [_CLUE_TEXT.get(clue, clue) for clue in best.why.split(", ")]
-            yield CommitClue(
-                "named alike", best.score, f"it changed {best.candidate} ({', '.join(named)})"
-            )
+            what = _tell_change(best.candidate, changed)
+            yield CommitClue("named alike", best.score, f"{what} ({', '.join(named)})")
+        if named_file := next(filter(scene.names_file, sorted(own)), ""):
+            why = f"{_tell_change(named_file, changed)}, which the failure names"
+            yield CommitClue("named by the failure", 1.0, why)
+        if subjects := sorted(path for path in own if scene.is_subject(path)):
+            why = f"{_tell_change(subjects[0], changed)}, which {scene.test.path} is named after"
+            yield CommitClue("subject", 1 / math.sqrt(max(1, len(scene.subjects))), why)
         if not scene.test.path or not changed.code_paths or not scene.direct_uses:
             return
-        if subjects := sorted(changed.code_paths & scene.subjects):
-            why = f"it changed {subjects[0]}, which {scene.test.path} is named after"
-            yield CommitClue("subject", 1 / math.sqrt(len(scene.subjects)), why)
         steps = [scene.reach[path] for path in changed.code_paths if path in scene.reach]
         if steps and min(steps) <= 1:
             path = min(path for path in changed.code_paths if scene.reach.get(path, 9) <= 1)
             why = f"{scene.test.path} uses {path}" if scene.direct_uses < 6 else ""
             yield CommitClue("used by the test", 1 / math.sqrt(scene.direct_uses), why)
         elif steps:
-            yield CommitClue("used two steps away", 1 / (min(steps) - 1))
+            path = min(changed.code_paths, key=lambda each: (scene.reach.get(each, 99), each))
+            yield CommitClue("used two steps away", 1 / (min(steps) - 1), scene.explain_use(path))
         else:
             yield CommitClue("not used", 1.0)
 
@@ -439,27 +519,20 @@ class _Inspection:
         elif changed.test_paths:
             yield CommitClue("brought tests along", 1.0)
 
-    def _judge_kind(self, commit: Commit, changed: CommitProfile) -> Iterator[CommitClue]:
-        if not changed.code_paths and not changed.only_tests and changed.is_whole:
+    def _judge_kind(self, changed: CommitProfile, *, is_told: bool) -> Iterator[CommitClue]:
+        """By the kind of the change; where the failure tells of it, a change of settings is as good
+        as one of code."""
+        if not (changed.code_paths or changed.only_tests or is_told) and changed.is_whole:
             yield CommitClue("changed no code", 1.0)
         languages = {detect_language(path) for path in changed.code_paths}
         if languages and self._scene.languages and not languages & self._scene.languages:
             yield CommitClue("another language", 1.0)
         others = max(0, changed.breadth - 1)
         yield CommitClue("breadth", math.log2(1 + others) / 10)
-        # A few words in common are no reason to join what others say; nor is a name, where
-        # something broke by itself and its stack shows where.
-        scene = self._scene
-        near = {*scene.places, *self._ranked, *scene.reach}
-        fits = scene.is_check or bool(changed.paths & scene.places)
-        count = self._accused.get(commit.hash, 0) if fits and changed.paths & near else 0
-        if count:
-            others_say = (
-                "another finding suspects it too"
-                if count == 1
-                else f"{count} other findings suspect it too"
-            )
-            yield CommitClue("accused", min(count, _MOST_ACCUSED) / _MOST_ACCUSED, others_say)
+
+
+def _tell_change(path: str, changed: CommitProfile) -> str:
+    return f"it {'changed' if path in changed.paths else 'renamed or removed'} {path}"
 
 
 def _share(

@@ -37,6 +37,8 @@ _NAMING = re.compile(
     r"|^\"?(@?[\w./-]+)@[^:\n]+:\s*$|<PackageReference\s+Include=\"([^\"]+)\""
 )
 """Lines above a version that say whose it is."""
+_ARTEFACT = re.compile(r"<artifactId>([^<]+)</artifactId>\s*<version>([^<]+)</version>")
+"""A name and its version on one line of XML."""
 _NO_NAMES = frozenset(
     [
         "version",
@@ -187,7 +189,9 @@ def _read_names(line: str, owner: str) -> Iterator[tuple[str, str]]:
     if ":" in plain and names and names[0].count(":") >= 1:  # group:artifact
         names = [names[0]]
     tag = re.match(r"</?([\w.-]+?)\.version>", plain)
-    if tag:
+    if artefacts := _ARTEFACT.findall(plain):
+        yield from artefacts
+    elif tag:
         yield tag[1], version
     elif plain.startswith("<version") or re.match(r"\"?version\"?\s*[:=]", plain):
         if owner:

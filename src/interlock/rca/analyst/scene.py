@@ -42,6 +42,7 @@ from interlock.rca.analyst.test_source import TestSource, find_test_source
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.repository import Repository
+from interlock.system.file_kinds import is_document
 
 _BLAMED_FRAMES = 4
 _MOST_REACHED = 4
@@ -53,6 +54,10 @@ _MARK = re.compile(r"[._-](?:tests?|specs?|e2e|cy)$", re.IGNORECASE)
 _MOST_WRITERS = 2
 _MOST_CALLED = 400
 CALL_STEPS = 8
+_MOST_SAID = 20_000
+_SHORTEST_NAME = 5
+_FEW_USES = 5
+"""A test that uses more files by itself is not explained by what these use."""
 
 
 class FailureScene:
@@ -76,6 +81,7 @@ class FailureScene:
         self.helpers = {spot.path for spot in self._tests} - {outermost}
         """Files of tests that the failing one only uses."""
         self.message = extract_message(failure)
+        self._said = f"{self.message}\n{failure.stack[-_MOST_SAID:]}\n{failure.log[-_MOST_SAID:]}"
         self._product_functions = _find_product_functions(mentions)
         self.words = extract_message_words(self.message) | stem_words(self._product_functions)
         self.quotes = find_quotes(self.message)
@@ -124,6 +130,17 @@ class FailureScene:
         start = dict.fromkeys([self.test.path, *(spot.path for spot in self._tests)])
         return self._graph.find_reach([path for path in start if path])
 
+    def explain_use(self, path: str) -> str:
+        """How the failing test comes to use a file that is two steps away; empty if further."""
+        if self.reach.get(path) != 2 or self.direct_uses > _FEW_USES:
+            return ""
+        between = [
+            each
+            for each, step in self.reach.items()
+            if step == 1 and path in self._graph.list_imports(each)
+        ]
+        return f"{self.test.path} uses {between[0]}, which uses {path}" if between else ""
+
     @cached_property
     def direct_uses(self) -> int:
         """How many files of the product the test uses by itself."""
@@ -149,21 +166,39 @@ class FailureScene:
         return CodeBodies(self._graph.read_texts(list(self.reach)))
 
     @cached_property
+    def _subject(self) -> str:
+        """What the test's file is named after, in small letters."""
+        stem = self.test.path.rpartition("/")[2].rpartition(".")[0]
+        subject = find_subject(_MARK.sub("", stem)).casefold()
+        return "" if subject == stem.casefold() else subject
+
+    @cached_property
     def subjects(self) -> frozenset[str]:
         """Files of the product that the test's file is named after, by their names alone: those
         beside it, or else all."""
-        folder, _, name = self.test.path.rpartition("/")
-        subject = find_subject(_MARK.sub("", name.rpartition(".")[0])).casefold()
-        if not subject or subject == name.rpartition(".")[0].casefold():
-            return frozenset()
-        language = detect_language(name)
+        folder = self.test.path.rpartition("/")[0]
         found = [
             path
-            for path in self._graph.find_by_stem(subject)
-            if detect_language(path) == language and not is_test_name(path)
+            for path in (self._graph.find_by_stem(self._subject) if self._subject else ())
+            if detect_language(path) == detect_language(self.test.path) and not is_test_name(path)
         ]
         beside = [path for path in found if path.rpartition("/")[0] == folder]
         return frozenset(beside or found)
+
+    def is_subject(self, path: str) -> bool:
+        """Whether the test's file is named after that one, also if it is not there any more."""
+        if path in self.subjects or self.subjects or not self._subject:
+            return path in self.subjects
+        stem = path.rpartition("/")[2].rpartition(".")[0].casefold()
+        return stem == self._subject and detect_language(path) == detect_language(self.test.path)
+
+    def names_file(self, path: str) -> bool:
+        """Whether the failure names a file that is no source, by its whole name: a makefile, a
+        schema, a table of settings."""
+        name = path.rpartition("/")[2]
+        if detect_language(path) or len(name) < _SHORTEST_NAME or is_document(path):
+            return False
+        return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", self._said) is not None
 
     @cached_property
     def traits(self) -> dict[str, float]:

@@ -135,7 +135,7 @@ def _format_first_suspect(cause: Cause, findings: Findings) -> str:
     first = cause.suspects[0]
     who = f" {escape_markdown(first.author, 40)}" if first.author else ""
     weak = "" if find_suspect_word(first) == "suspect" else "weak: "
-    return weak + ("then " if cause.inherited else "") + _format_commit(first, findings) + who
+    return weak + ("then " if first.then else "") + _format_commit(first, findings) + who
 
 
 def _format_section(cause: Cause, outline: Outline) -> str:
@@ -144,8 +144,7 @@ def _format_section(cause: Cause, outline: Outline) -> str:
         parts.append(escape_markdown(cause.beyond, 1500))
     if cause.suspects:
         rows = [_format_suspect(suspect, outline.findings) for suspect in cause.suspects[:3]]
-        head = "Suspects when it was seen before" if cause.inherited else "Suspects"
-        parts.append(f"**{head}**\n\n" + "\n".join(rows))
+        parts.append("**Suspects**\n\n" + "\n".join(rows))
     if cause.evidence:
         parts.append("**Evidence**\n\n" + _format_evidence(cause))
     if cause.reproduction:
@@ -176,6 +175,7 @@ def _format_suspect(suspect: Suspect, findings: Findings) -> str:
     who = f" by {escape_markdown(suspect.author, 60)}" if suspect.author else ""
     at = f", {escape_markdown(format_day(suspect.at))}" if suspect.at else ""
     at += f" (**{suspect.proof} by running**)" if suspect.proof in ("proven", "cleared") else ""
+    at += ", suspected when it was seen before" if suspect.then else ""
     why = f"  \n  {escape_markdown(suspect.why, 300)}" if suspect.why else ""
     size = f" (+{suspect.added:,} -{suspect.removed:,})" if suspect.added or suspect.removed else ""
     return (

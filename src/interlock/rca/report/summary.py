@@ -272,7 +272,7 @@ def _format_suspect(cause: Cause) -> str:
     suspect = cause.suspects[0]
     who = f" by {format_line(suspect.author, 40)}" if suspect.author else ""
     subject = f": {format_line(suspect.subject)}" if suspect.subject else ""
-    word = f"{find_suspect_word(suspect)}{' then' if cause.inherited else ''}"
+    word = f"{find_suspect_word(suspect)}{' then' if suspect.then else ''}"
     word = "proven" if suspect.proof == "proven" else word
     return f"{word} {format_line(suspect.commit[:10], 10)}{who}{subject}"
 
