@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test soak e2e check bench eval docs lock clean
+.PHONY: demo test soak e2e cluster check bench eval docs lock clean
 
 $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Interlock needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -31,6 +31,10 @@ soak: $(READY)  ## the tests, with the long ones: kills at every step, every mut
 
 e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skipped where impossible
 	$(BIN)/python -m tests.e2e -n 2
+
+# make cluster FLAGS="--seed 7 --faults 1000"
+cluster: $(READY)  ## hosts as network namespaces, PostgreSQL, coordinators, workers and faults; needs root
+	$(BIN)/python -m tests.cluster $(FLAGS)
 
 bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md
 	PYTHON=$(PYTHON) $(BIN)/python -m bench

@@ -5,6 +5,7 @@ give each transaction to another backend: no session locks, no settings outside 
 no prepared statements where a pooler is noticed. psycopg is loaded when an address asks for it.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -252,6 +253,9 @@ def _import_psycopg() -> Any:
         raise StoreError(
             f"PostgreSQL needs more packages: pip install 'interlock[postgres]' ({error})"
         ) from None
+    # What it warns of is raised, too; without a handler it would also be written to stderr.
+    if not (log := logging.getLogger("psycopg")).handlers:
+        log.addHandler(logging.NullHandler())
     return psycopg
 
 

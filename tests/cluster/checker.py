@@ -1,0 +1,253 @@
+"""The laws of a cluster, checked on what is left when everything has healed.
+
+The journal is the main witness. Triggers in the database are the second: they write down, within
+the transaction that they watch, who owned a run when it was taken and when something was decided.
+They are ours, not the product's, so a coordinator that trusts itself too much cannot hide it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from sqlalchemy import Connection
+from tests.cluster.workload import Way, read_ways
+
+from interlock.api.work import load_circuit
+from interlock.journal.audit import audit
+from interlock.journal.connection import raw_connection
+from interlock.journal.runs import FINISHED
+
+WITNESSES = """
+create table if not exists witness_owners (
+  place bigserial primary key, run_id bigint, epoch bigint, owner text, name text, at timestamptz
+);
+create or replace function witness_owner() returns trigger language plpgsql as $$
+begin
+  if new.epoch is distinct from old.epoch then
+    insert into witness_owners (run_id, epoch, owner, name, at)
+    values (new.run_id, new.epoch, new.owner, new.name, clock_timestamp());
+  end if;
+  return new;
+end $$;
+create or replace trigger witness_owner after update on owners
+  for each row execute function witness_owner();
+
+create table if not exists witness_decisions (
+  place bigserial primary key, run_id bigint, dispatch_id bigint, epoch bigint, owned bigint
+);
+create or replace function witness_decision() returns trigger language plpgsql as $$
+begin
+  insert into witness_decisions (run_id, dispatch_id, epoch, owned)
+  select c.run_id, new.dispatch_id, new.epoch, o.epoch
+  from cases c join owners o on o.run_id = c.run_id where c.case_no = new.case_no;
+  return new;
+end $$;
+create or replace trigger witness_decision after insert on journal
+  for each row execute function witness_decision();
+"""
+"""Statements that let the database write down what nobody can take back."""
+
+
+class Decided(NamedTuple):
+    """An answer that was accepted, in the order of the journal."""
+
+    run_id: int
+    dispatch_id: int
+    epoch: int
+
+
+class Taken(NamedTuple):
+    """A run that was taken by somebody, in order."""
+
+    run_id: int
+    epoch: int
+    owner: str
+
+
+class Witnessed(NamedTuple):
+    """What the database saw when something was decided: the epoch that its writer believed in, and
+    the one that was true."""
+
+    run_id: int
+    dispatch_id: int
+    believed: int
+    true: int
+
+
+class History(msgspec.Struct, frozen=True):
+    """All that is left of a cluster's life."""
+
+    decided: tuple[Decided, ...] = ()
+    taken: tuple[Taken, ...] = ()
+    witnessed: tuple[Witnessed, ...] = ()
+    dispatched: frozenset[int] = frozenset()
+    statuses: Mapping[int, str] = {}
+    """The status of each run."""
+    open_cases: tuple[str, ...] = ()
+    ways: Mapping[tuple[int, str], Way] = {}
+    """The way of each case, by its run and name."""
+    faults: tuple[str, ...] = ()
+    """What the audit of the database found: a row that is not the fold of the journal, mostly."""
+    refusals: Mapping[str, int] = {}
+    replies: tuple[tuple[int, int], ...] = ()
+    """Replies of workers that were accepted: the dispatch and its fence."""
+    fences: Mapping[int, int] = {}
+    """The last fence of each dispatch that went to workers."""
+
+
+_Row = TypeVar("_Row", Decided, Taken)
+
+
+class Violation(NamedTuple):
+    """A law that was broken, and by what."""
+
+    law: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.what}"
+
+
+def find_violations(history: History, expected: Mapping[str, Way]) -> list[Violation]:
+    """Every law that does not hold."""
+    return [
+        *_check_accepted_once(history),
+        *_check_nothing_lost(history),
+        *_check_epochs(history),
+        *_check_no_stale_effect(history),
+        *_check_fences(history),
+        *(Violation("fold equals state", fault) for fault in history.faults),
+        *_check_ways(history, expected),
+    ]
+
+
+def _check_accepted_once(history: History) -> Iterator[Violation]:
+    for dispatch_id, count in Counter(each.dispatch_id for each in history.decided).items():
+        if count > 1:
+            yield Violation("accepted at most once", f"dispatch {dispatch_id}: {count} times")
+
+
+def _check_nothing_lost(history: History) -> Iterator[Violation]:
+    law = "none lost"
+    decided = {each.dispatch_id for each in history.decided}
+    for dispatch_id in sorted(history.dispatched - decided):
+        yield Violation(law, f"dispatch {dispatch_id} was never decided")
+    for dispatch_id in sorted(decided - history.dispatched):
+        yield Violation(law, f"dispatch {dispatch_id} was decided but never made")
+    for run_id, status in history.statuses.items():
+        if status not in FINISHED:
+            yield Violation(law, f"run {run_id} is {status}")
+    for case in history.open_cases:
+        yield Violation(law, f"case {case} is still open")
+    if len(history.witnessed) != len(history.decided):
+        yield Violation(
+            law, f"{len(history.witnessed)} decisions were seen, {len(history.decided)} are left"
+        )
+
+
+def _check_epochs(history: History) -> Iterator[Violation]:
+    law = "epochs rise"
+    for run_id, taken in _by_run(history.taken):
+        for one, other in pairwise(taken):
+            if other.epoch <= one.epoch:
+                yield Violation(law, f"run {run_id} was taken as {one.epoch}, then {other.epoch}")
+    owners = {(each.run_id, each.epoch): each.owner for each in history.taken}
+    for run_id, decided in _by_run(history.decided):
+        for one, other in pairwise(decided):
+            if other.epoch < one.epoch:
+                yield Violation(
+                    law,
+                    f"run {run_id}: dispatch {other.dispatch_id} was decided under {other.epoch},"
+                    f" after {one.dispatch_id} under {one.epoch}",
+                )
+        for each in decided:
+            if (run_id, each.epoch) not in owners:
+                yield Violation(law, f"run {run_id}: nobody ever had epoch {each.epoch}")
+
+
+def _check_no_stale_effect(history: History) -> Iterator[Violation]:
+    for each in history.witnessed:
+        if each.believed != each.true:
+            yield Violation(
+                "no effect of a stale epoch",
+                f"run {each.run_id}: dispatch {each.dispatch_id} was decided under"
+                f" {each.believed} while {each.true} held",
+            )
+
+
+def _check_fences(history: History) -> Iterator[Violation]:
+    law = "no effect of a stale fence"
+    for dispatch_id, fence in history.replies:
+        last = history.fences.get(dispatch_id)
+        if last is None:
+            yield Violation(law, f"dispatch {dispatch_id} has a reply and was never offered")
+        elif fence > last:
+            yield Violation(law, f"dispatch {dispatch_id}: reply {fence} of {last} offers")
+    for dispatch_id, count in Counter(dispatch for dispatch, _ in history.replies).items():
+        if count > 1:
+            yield Violation(law, f"dispatch {dispatch_id}: {count} replies were accepted")
+
+
+def _check_ways(history: History, expected: Mapping[str, Way]) -> Iterator[Violation]:
+    for (run_id, case_id), way in history.ways.items():
+        if way != expected[case_id]:
+            yield Violation(
+                "decisions as undisturbed",
+                f"run {run_id}, case {case_id}: {_first_difference(way, expected[case_id])}",
+            )
+    for run_id in history.statuses:
+        missing = [case for case in expected if (run_id, case) not in history.ways]
+        if missing:
+            yield Violation("decisions as undisturbed", f"run {run_id} lacks {', '.join(missing)}")
+
+
+def _first_difference(way: Way, expected: Way) -> str:
+    for number, (one, other) in enumerate(zip(way, expected, strict=False)):
+        if one != other:
+            return f"decision {number} is {one}, not {other}"
+    return f"{len(way)} decisions, not {len(expected)}"
+
+
+def _by_run(rows: "Iterable[_Row]") -> "Iterator[tuple[int, list[_Row]]]":
+    found: dict[int, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.run_id, []).append(row)
+    yield from found.items()
+
+
+def read_history(connection: Connection) -> History:
+    """Everything that the laws speak of, from the database."""
+    raw = raw_connection(connection)
+    decided = raw.execute(
+        "select c.run_id, j.dispatch_id, j.epoch from journal j"
+        " join cases c on c.case_no = j.case_no order by j.seq"
+    )
+    taken = raw.execute("select run_id, epoch, owner from witness_owners order by place")
+    witnessed = raw.execute(
+        "select run_id, dispatch_id, epoch, owned from witness_decisions order by place"
+    )
+    statuses = dict(raw.execute("select run_id, status from runs").fetchall())
+    return History(
+        decided=tuple(Decided(*row) for row in decided),
+        taken=tuple(Taken(*row) for row in taken),
+        witnessed=tuple(Witnessed(*row) for row in witnessed),
+        dispatched=frozenset(each for (each,) in raw.execute("select dispatch_id from dispatches")),
+        statuses=statuses,
+        open_cases=tuple(
+            f"{run_id}/{case_id}"
+            for run_id, case_id in raw.execute(
+                "select run_id, case_id from cases where status != 'ended'"
+            )
+        ),
+        ways={
+            (run_id, case_id): way
+            for run_id in statuses
+            for case_id, way in read_ways(connection, run_id)
+        },
+        faults=tuple(f"{each.subject}: {each.message}" for each in audit(connection, load_circuit)),
+        refusals=dict(
+            raw.execute("select reason, count(*) from refusals group by reason").fetchall()
+        ),
+    )

@@ -1,0 +1,109 @@
+"""The checker can fail: every law has a history that breaks it, and the nemesis repeats itself.
+
+A cluster whose coordinators do not check their epoch is built for the soak: it takes minutes.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.cluster.__main__ import Plan, Say, run_cluster
+from tests.cluster.checker import Decided, History, Taken, Witnessed, find_violations
+from tests.cluster.nemesis import KINDS, plan_faults
+from tests.cluster.workload import Way
+from tests.world.postgres_server import make_folder
+
+WAY: Way = (("write", "artifact", "judge", "{}"), ("judge", "artifact", "sent", "{}"))
+EXPECTED = {"C0": WAY}
+GOOD = History(
+    decided=(Decided(1, 10, 1), Decided(1, 11, 3)),
+    taken=(Taken(1, 1, "a"), Taken(1, 2, "b"), Taken(1, 3, "a2")),
+    witnessed=(Witnessed(1, 10, 1, 1), Witnessed(1, 11, 3, 3)),
+    dispatched=frozenset({10, 11}),
+    statuses={1: "done"},
+    ways={(1, "C0"): WAY},
+    replies=((10, 1), (11, 2)),
+    fences={10: 1, 11: 2},
+)
+BROKEN = {
+    "accepted at most once": replace(
+        GOOD,
+        decided=(*GOOD.decided, Decided(1, 11, 3)),
+        witnessed=(*GOOD.witnessed, Witnessed(1, 11, 3, 3)),
+    ),
+    "none lost: dispatch 12 was never decided": replace(GOOD, dispatched=GOOD.dispatched | {12}),
+    "none lost: dispatch 11 was decided but never made": replace(GOOD, dispatched=frozenset({10})),
+    "none lost: run 1 is running": replace(GOOD, statuses={1: "running"}),
+    "none lost: case 1/C0 is still open": replace(GOOD, open_cases=("1/C0",)),
+    "none lost: 3 decisions were seen, 2 are left": replace(
+        GOOD, witnessed=(*GOOD.witnessed, Witnessed(1, 12, 3, 3))
+    ),
+    "epochs rise: run 1 was taken as 3, then 3": replace(
+        GOOD, taken=(*GOOD.taken, Taken(1, 3, "b2"))
+    ),
+    "epochs rise: run 1 was taken as 3, then 2": replace(
+        GOOD, taken=(*GOOD.taken, Taken(1, 2, "b2"))
+    ),
+    "epochs rise: run 1: nobody ever had epoch 3": replace(GOOD, taken=GOOD.taken[:2]),
+    "no effect of a stale epoch": replace(
+        GOOD, witnessed=(GOOD.witnessed[0], Witnessed(1, 11, 3, 4))
+    ),
+    "no effect of a stale fence: dispatch 11: reply 2 of 1 offers": replace(
+        GOOD, fences={10: 1, 11: 1}
+    ),
+    "no effect of a stale fence: dispatch 11 has a reply and was never offered": replace(
+        GOOD, fences={10: 1}
+    ),
+    "no effect of a stale fence: dispatch 10: 2 replies were accepted": replace(
+        GOOD, replies=(*GOOD.replies, (10, 1))
+    ),
+    "fold equals state": replace(GOOD, faults=("case 1: its row is not what the journal says",)),
+    "decisions as undisturbed: run 1, case C0: decision 1": replace(
+        GOOD, ways={(1, "C0"): (WAY[0], ("judge", "artifact", "write", "{}"))}
+    ),
+    "decisions as undisturbed: run 1, case C0: 1 decisions, not 2": replace(
+        GOOD, ways={(1, "C0"): WAY[:1]}
+    ),
+    "decisions as undisturbed: run 1 lacks C0": replace(GOOD, ways={}),
+}
+
+
+def test_a_history_in_which_all_went_well_breaks_no_law() -> None:
+    assert find_violations(GOOD, EXPECTED) == []
+
+
+@pytest.mark.parametrize("law", BROKEN)
+def test_each_law_is_found_broken_and_no_other(law: str) -> None:
+    (found,) = find_violations(BROKEN[law], EXPECTED)
+    assert str(found).startswith(law)
+
+
+def test_a_decision_under_an_older_epoch_is_found_by_the_order_of_the_journal() -> None:
+    """Also where the database's own witness is missing."""
+    history = replace(GOOD, decided=(Decided(1, 11, 3), Decided(1, 10, 1)))
+    assert [str(each) for each in find_violations(history, EXPECTED)] == [
+        "epochs rise: run 1: dispatch 10 was decided under 1, after 11 under 3"
+    ]
+
+
+def test_a_seed_replays_its_faults_and_all_kinds_come_up() -> None:
+    daemons = ["c1", "c2", "w1", "w2", "w3", "w4"]
+    plan = plan_faults(7, 1000, daemons, has_network=True)
+    assert plan == plan_faults(7, 1000, daemons, has_network=True)
+    assert plan[:20] != plan_faults(8, 20, daemons, has_network=True)
+    assert {each.kind for each in plan} == set(KINDS)
+    assert {each.target for each in plan} == {*daemons, "server"}
+    for target in daemons:
+        own = [each for each in plan if each.target == target]
+        for one, other in pairwise(own):
+            assert one.at + one.seconds < other.at, "one fault at a time on each host"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sabotaged", [False, True])
+def test_a_cluster_without_the_check_of_epochs_is_caught(sabotaged: bool) -> None:
+    folder = make_folder(f"interlock-cluster-test-{sabotaged}")
+    plan = Plan(seed=3, faults=8, namespaces=False, sabotaged=sabotaged)
+    found = {each.law for each in run_cluster(plan, Path(folder), Say(every=False)).violations}
+    assert found == ({"no effect of a stale epoch"} if sabotaged else set())

@@ -1,0 +1,117 @@
+"""What the cluster works on: cases whose way depends on nothing but what they say.
+
+The agent is a shell script that answers what its prompt tells it, after a while. Crashes, timeouts
+and unreadable answers ask the same again: faults may cause them, and they change no case's way.
+"""
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.api.circuits import Circuit
+from interlock.api.project import Project
+from interlock.engine.circuit import FAILURES
+from interlock.journal.connection import raw_connection
+from interlock.journal.journal import decode_decision, read_blob
+
+HERE = Path(__file__).parent
+CIRCUIT = "ordeal"
+CASES = 24
+_SCORES = (0.95, 0.7, 0.2)
+"""To be approved by a person, good enough, never good enough."""
+
+Way = tuple[tuple[str, str, str, str], ...]
+"""What came back for a case, and where it went: step, signal, target, answer. Without the faults,
+which ask the same again."""
+
+
+def set_up_host(folder: Path) -> None:
+    """What a host needs to work on the runs: the agent."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(HERE / "agent.sh", folder / "agent.sh")
+
+
+def build_cases(run: int, seed: int) -> bytes:
+    """The cases of one run, one JSON object per line; runs differ in their pauses only. In every
+    third the agents take longer than a take-over: one that stood still has answers for dispatches
+    that are open with another."""
+    chance = random.Random(f"{seed}/{run}")
+    shortest, longest = (4.0, 9.0) if run % 3 == 2 else (0.05, 1.5)
+    rows = (
+        {
+            "id": f"C{number}",
+            "run": run,
+            "score": _SCORES[number % len(_SCORES)],
+            "pause": f"{chance.uniform(shortest, longest):.2f}",
+        }
+        for number in range(CASES)
+    )
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def begin_run(project: Project, run: int, seed: int, *, detach: bool) -> int:
+    """Begin a run, or find it if it was begun already; its number."""
+    with chdir(project.path):  # where the agent is looked for
+        result = project.run_cases(
+            Circuit.load(str(HERE / f"{CIRCUIT}.yaml"), project.path),
+            build_cases(run, seed),
+            source=f"cases of {run}",
+            thresholds={},
+            change=lambda config: msgspec.structs.replace(
+                config, agents={"": "exec:./agent.sh"}, parallel=CASES
+            ),
+            detach=detach,
+        )
+    return result.run_id
+
+
+def answer_gates(project: Project) -> int:
+    """Say yes to everything that waits for a person; how many there were."""
+    waiting = [each for each in project.inbox() if not each.answer_saved]
+    for question in waiting:
+        project.answer(question, "approve", by="ann")
+    return len(waiting)
+
+
+def compute_expected(folder: Path, seed: int) -> dict[str, Way]:
+    """The way of each case in a run that nothing disturbs."""
+    set_up_host(folder)
+    os.environ["CLUSTER_QUICK"] = "1"
+    try:
+        with Project(folder) as project:
+            run_id = begin_run(project, 0, seed, detach=False)
+            while answer_gates(project):
+                with chdir(folder):
+                    project.continue_run(run_id, lambda config: config)
+            with project.read() as connection:
+                return dict(read_ways(connection, run_id))
+    finally:
+        del os.environ["CLUSTER_QUICK"]
+
+
+def read_ways(connection: Connection, run_id: int) -> Iterator[tuple[str, Way]]:
+    """The way of each case of a run, by the case's name."""
+    raw = raw_connection(connection)
+    rows = raw.execute(
+        "select c.case_id, j.decision, j.answer from cases c"
+        " join journal j on j.case_no = c.case_no where c.run_id = ?"
+        " order by c.case_id, j.dispatch_id",
+        (run_id,),
+    ).fetchall()
+    ways: dict[str, list[tuple[str, str, str, str]]] = {}
+    answers: dict[int, str] = {}
+    for case_id, text, blob in rows:
+        decision = decode_decision(text)
+        way = ways.setdefault(case_id, [])
+        if decision.signal not in FAILURES:
+            if blob not in answers:
+                answers[blob] = read_blob(raw, blob).decode()
+            way.append((decision.step, decision.signal, decision.to, answers[blob]))
+    yield from ((case_id, tuple(way)) for case_id, way in ways.items())
