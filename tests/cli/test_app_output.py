@@ -80,6 +80,8 @@ Agents:
 
 Many machines:
   coordinator  Work on runs that nobody works on, until stopped.
+  worker       Answer dispatches of some roles with agents of this host.
+  workers      List the workers of the database, and what each does.
   init-db      Make the database, or bring it up to date.
   db           The database: move it.
 

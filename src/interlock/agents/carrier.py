@@ -111,6 +111,17 @@ class HasCapacity(Protocol):
 
 
 @runtime_checkable
+class HasRoleCapacity(Protocol):
+    """The same for each role of its own. When room opens by itself, it calls `wake_up`, which is
+    set before it starts."""
+
+    wake_up: Callable[[], None]
+
+    def free_capacity_of(self, role: str) -> int:
+        """How many dispatches of the role it takes at this moment."""
+
+
+@runtime_checkable
 class SharesAccount(Protocol):
     """A carrier whose asks share a limit with others: a login, a key, a subscription."""
 

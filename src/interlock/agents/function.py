@@ -272,6 +272,14 @@ class Handler:
         return reply
 
 
+def find_last_carrier(carrier: Carrier) -> Carrier | None:
+    """Who is asked in the end, behind handlers; None where they answer everything."""
+    found: Carrier | None = carrier
+    while isinstance(found, Handler):
+        found = found.fallback
+    return found
+
+
 class PromptlessHandler(Handler):
     """A handler that reads no prompts."""
 

@@ -5,6 +5,7 @@
 same way as those of other packages. A factory takes an `AgentSpec` and an `AgentContext`.
 """
 
+import re
 import secrets
 import shlex
 import shutil
@@ -42,6 +43,7 @@ FILE_CARRIERS = ("batch-file", "file", "manual")
 """The carriers that ask by files."""
 DEFAULT_BATCH_SIZE = 4
 _MOST_SCRIPT = 4_000_000
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)
 
 
 class FileOptions(msgspec.Struct, frozen=True):
@@ -348,6 +350,26 @@ def build_mcp(_spec: AgentSpec, context: AgentContext) -> Carrier:
     nonce = partial(secrets.token_hex, 8)
     folder = pull_folder(context.db)
     return McpCarrier(folder, context.queries, context.clock, context.gauge, nonce)
+
+
+def build_worker(spec: AgentSpec, context: AgentContext) -> Carrier:
+    from interlock.agents.worker.carrier import WorkerCarrier
+
+    if isinstance(context.db, Path):
+        raise SourceError(
+            f"the agent 'worker' needs a PostgreSQL database; {context.db} is a file: use --db "
+            "postgresql://USER@HOST/NAME, or --dispatch mcp for workers on this machine"
+        )
+    if spec.rest and not is_label(spec.rest):
+        raise SourceError(
+            f"{spec}: a label has letters, digits, '.', '_' and '-'; use worker:LABEL"
+        )
+    return WorkerCarrier(context.db, spec.rest)
+
+
+def is_label(text: str) -> bool:
+    """Whether workers may be told apart by it."""
+    return _LABEL.fullmatch(text) is not None
 
 
 def pull_folder(db: DatabaseAddress) -> Path:

@@ -24,13 +24,19 @@ _LARGEST_MESSAGE = 64 * 1024 * 1024
 def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
     """Make the database, or bring it up to date; with `roles`, those of a server too."""
     with open_writer(project.db) as connection:
-        if not roles:
-            return []
         if not isinstance(project.db, PostgresAddress):
-            raise UsageError(f"{project.db} is a file: it has no roles, only the rights of files")
-        from interlock.journal.postgres import schema_transaction
+            if roles:
+                raise UsageError(
+                    f"{project.db} is a file: it has no roles, only the rights of files"
+                )
+            return []
+        from interlock.journal.postgres import schema_transaction, server_connection
+        from interlock.journal.queue import ensure_queue
         from interlock.journal.roles import grant_roles
 
+        ensure_queue(server_connection(connection))
+        if not roles:
+            return []
         with schema_transaction(connection):
             return grant_roles(connection)
 

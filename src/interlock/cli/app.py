@@ -90,6 +90,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Many machines": {
         "coordinator": ("machines", "Work on runs that nobody works on, until stopped."),
+        "worker": ("workers", "Answer dispatches of some roles with agents of this host."),
+        "workers": ("workers", "List the workers of the database, and what each does."),
         "init-db": ("machines", "Make the database, or bring it up to date."),
         "db": ("machines", "The database: move it."),
     },

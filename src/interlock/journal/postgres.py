@@ -113,6 +113,8 @@ class PostgresConnection:
         self.facts = facts
         self.is_pooled = driver.info.backend_pid != facts.backend
         """A pooler gives out backend numbers of its own; it may change backends at each commit."""
+        self.notes: dict[str, str] = {}
+        """What was found out about the database over this connection, to ask only once."""
         flush = facts.synchronous_commit in ("off", "local")
         self._begin = f"{_BEGIN}; {_FLUSH}" if flush else _BEGIN
 
@@ -209,13 +211,8 @@ def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnectio
     """A connection of its own, outside of SQLAlchemy, in autocommit; `mode` is "ro" or "rw"."""
     psycopg = _import_psycopg()
     with _translate_errors():
-        url, prepare = _take_option(address.url, "prepare_threshold")
-        given = psycopg.conninfo.conninfo_to_dict(url)
-        driver = psycopg.connect(
-            url,
-            autocommit=True,
-            **{name: value for name, value in _PARAMETERS.items() if name not in given},
-        )
+        _, prepare = _take_option(address.url, "prepare_threshold")
+        driver = psycopg.connect(build_conninfo(address), autocommit=True)
         try:
             row = driver.execute(_FACTS).fetchone()
             facts = ServerFacts(*row)
@@ -228,6 +225,18 @@ def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnectio
             driver.close()
             raise
     return opened
+
+
+def build_conninfo(address: PostgresAddress, options: str = "") -> str:
+    """What libpq is told: the address, our own parameters where it has none, and more `options` for
+    the server."""
+    psycopg = _import_psycopg()
+    url, _ = _take_option(address.url, "prepare_threshold")
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    if options:
+        given["options"] = f"{given.get('options', '')} {options}".strip()
+    found: str = psycopg.conninfo.make_conninfo(**{**_PARAMETERS, **given})
+    return found
 
 
 def _check_facts(address: PostgresAddress, facts: ServerFacts, mode: str) -> None:
@@ -333,16 +342,25 @@ def schema_transaction(connection: Connection) -> Iterator[None]:
 
 def run_script(connection: Connection, script: str) -> None:
     """All statements of a script; belongs inside a transaction."""
+    run_on_server(server_connection(connection), script)
+
+
+def run_on_server(server: PostgresConnection, script: str) -> None:
+    """The same over a connection outside of SQLAlchemy."""
     with _translate_errors():
-        server_connection(connection).driver.execute(script)
+        server.driver.execute(script)
 
 
 def read_revision(connection: Connection) -> str | None:
     """The schema revision of the database, or None if it has none."""
-    raw = server_connection(connection)
-    if raw.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
+    return read_server_revision(server_connection(connection))
+
+
+def read_server_revision(server: PostgresConnection) -> str | None:
+    """The same over a connection outside of SQLAlchemy."""
+    if server.execute("select to_regclass('alembic_version')").fetchone()[0] is None:
         return None
-    row = raw.execute("select version_num from alembic_version").fetchone()
+    row = server.execute("select version_num from alembic_version").fetchone()
     return row[0] if row else None
 
 

@@ -9,6 +9,7 @@ so many at once say how many before each round of dispatches.
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from hashlib import blake2b
 
 from interlock.agents.background import CarrierGuard
@@ -17,10 +18,12 @@ from interlock.agents.carrier import (
     Carrier,
     Deliver,
     HasCapacity,
+    HasRoleCapacity,
     KeepsAnswers,
     Reply,
     SharesAccount,
 )
+from interlock.agents.function import find_last_carrier
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Schedule
 from interlock.journal.journal import Pause
@@ -74,6 +77,9 @@ class Outbox:
         self._open: dict[int, Ask] = {}
         self._to_send: dict[int, Ask] = {}
         self._to_settle: list[tuple[Ask, str]] = []
+        for carrier in map(find_last_carrier, carriers.values()):
+            if isinstance(carrier, HasRoleCapacity):
+                carrier.wake_up = wake_up
 
     def start(self, deliver: Deliver) -> None:
         for guard in self._guards.values():
@@ -380,35 +386,41 @@ class RateLimitPauses:
 
 class CarrierCapacity:
     """How many more dispatches the carriers take, where a carrier takes only so many at once. Roles
-    with one carrier share its room. Most carriers take everything, and cost nothing here."""
+    with one carrier share its room, unless it has some for each. Most carriers take everything, and
+    cost nothing here."""
 
     def __init__(self, carriers: Mapping[str, Carrier]) -> None:
         self.closed_roles: set[str] = set()
         """Roles whose carrier has no room left."""
-        self._rationed = {
-            role: carrier for role, carrier in carriers.items() if isinstance(carrier, HasCapacity)
-        }
-        self._left: dict[int, int] = {}
+        self._ask: dict[str, Callable[[], int]] = {}
+        self._keys: dict[str, object] = {}
+        for role, carrier in carriers.items():
+            last = find_last_carrier(carrier)
+            if isinstance(last, HasRoleCapacity):
+                self._ask[role] = partial(last.free_capacity_of, role)
+                self._keys[role] = role
+            elif isinstance(carrier, HasCapacity):
+                self._ask[role] = carrier.free_capacity
+                self._keys[role] = id(carrier)
+        self._left: dict[object, int] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._rationed)
+        return bool(self._ask)
 
     def refresh(self) -> None:
         """Ask each carrier anew for its room."""
-        self._left = {id(carrier): carrier.free_capacity() for carrier in self._rationed.values()}
+        self._left = {self._keys[role]: ask() for role, ask in self._ask.items()}
         self._close_roles()
 
     def reserve(self, role: str) -> bool:
         """Take room for one dispatch of that role, if there is any."""
-        if role not in self._rationed:
+        if role not in self._ask:
             return True
         if role in self.closed_roles:
             return False
-        self._left[id(self._rationed[role])] -= 1
+        self._left[self._keys[role]] -= 1
         self._close_roles()
         return True
 
     def _close_roles(self) -> None:
-        self.closed_roles = {
-            role for role, carrier in self._rationed.items() if self._left[id(carrier)] <= 0
-        }
+        self.closed_roles = {role for role in self._ask if self._left[self._keys[role]] <= 0}

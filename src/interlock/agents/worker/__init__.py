@@ -1,0 +1,1 @@
+"""Agents on other hosts: what the coordinator offers, and the host that works on it."""

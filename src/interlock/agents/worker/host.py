@@ -1,0 +1,337 @@
+"""A worker: takes dispatches that coordinators offer, and has agents of this host answer them.
+
+Every few seconds it says that it lives and what it holds, and learns what is no longer its own;
+that goes on until the last reply is written, whatever else happens. A reply counts only under the
+fence that its dispatch was taken under: one that comes late is refused, and journaled. Asked to
+stop, a worker takes nothing new, lets its agents finish for a while, and gives the rest back.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+
+import msgspec
+
+from interlock.agents.background import report_failure
+from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, SharesAccount
+from interlock.agents.worker.database import DatabaseThread
+from interlock.agents.worker.jobs import JobPuller
+from interlock.engine.circuit import RATE_LIMIT, UNREADABLE
+from interlock.journal import queue
+from interlock.journal.address import PostgresAddress
+from interlock.journal.postgres import PostgresConnection, read_server_revision
+from interlock.journal.queue import BeatAnswer, WorkerIdentity
+from interlock.system.errors import InterlockError, StoreError
+
+BEATS = 5
+"""Heartbeats in the time of a lease."""
+_LAST_WORDS = 1.0
+"""Seconds for an answer that is on its way when its dispatch is lost: it is refused, but known."""
+_RETRY = 1.0
+_MAX_REASON = 10_000
+
+Report = Callable[[str], None]
+
+
+class HeldDispatch(msgspec.Struct):
+    """A dispatch that this worker has taken."""
+
+    ask: Ask
+    fence: int
+    token: str
+    since: float
+    answered: asyncio.Future[Reply]
+
+
+class HeldDetails(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What others see of a dispatch under way."""
+
+    dispatch_id: int
+    run_id: int
+    case_id: str
+    step: str
+    role: str
+    seconds: float
+    liveness: str = ""
+
+
+class WorkerHost:
+    """One worker process."""
+
+    def __init__(
+        self,
+        address: PostgresAddress,
+        identity: WorkerIdentity,
+        agents: Mapping[str, Carrier],
+        report: Report,
+        *,
+        grace: float,
+        read_liveness: Callable[[], Mapping[int, str]] = dict,
+    ) -> None:
+        """`agents` are the carriers by role; `grace` is for how many seconds agents may finish
+        after a stop; `read_liveness` says how agents stand, by dispatch."""
+        self._address = address
+        self._identity = identity
+        self._agents = agents
+        self._report = report
+        self._grace = grace
+        self._read_liveness = read_liveness
+        self._held: dict[int, HeldDispatch] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._limits: dict[str, float] = {}
+        self._stops = 0
+        self._problems: dict[str, str] = {}
+        self.done = 0
+        """How many replies were accepted."""
+
+    def stop(self) -> None:
+        """Once: take nothing new, and let agents finish for a while. Twice: give back at once."""
+        self._stops += 1
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Work until stopped; StoreError if the queue cannot be used."""
+        self._changed = asyncio.Event()
+        self._database = DatabaseThread(self._address, "interlock-work")
+        self._beats = DatabaseThread(self._address, "interlock-beat")
+        try:
+            schema = await self._database.call(self._join)
+            await self._work(schema)
+        finally:
+            await asyncio.gather(self._database.close(), self._beats.close())
+
+    async def _work(self, schema: str) -> None:
+        carriers = {id(each): each for each in self._agents.values()}.values()
+        for carrier in carriers:
+            carrier.start(self._receive)
+        self._puller = JobPuller(self._address, schema, self._take)
+        self._puller.set_queues([*self._identity.queues])
+        beating = asyncio.create_task(self._beat_on())
+        pulling = asyncio.create_task(self._puller.run(partial(self._note_problem, "jobs")))
+        try:
+            while not self._stops:
+                await self._wait_for_change()
+            self._puller.stop()
+            await self._drain()
+        finally:
+            self._puller.stop()
+            await pulling
+            for carrier in carriers:
+                await carrier.close()
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+            with suppress(InterlockError):
+                await self._database.call(self._leave)
+
+    def _join(self, server: PostgresConnection) -> str:
+        """In the thread: be known as a worker; the schema of the queue."""
+        if server.is_pooled:
+            raise StoreError(
+                f"{self._address}: a worker needs the server itself, not a pooler between: name "
+                "the server's own port"
+            )
+        if read_server_revision(server) is None:
+            raise StoreError(
+                f"there is no journal in {self._address} yet: run 'interlock init-db' first"
+            )
+        queue.ensure_queue(server)
+        queue.join_workers(server, self._identity)
+        return queue.find_schema(server)
+
+    def _leave(self, server: PostgresConnection) -> None:
+        queue.leave_workers(server, self._identity.worker_id)
+
+    async def _wait_for_change(self, seconds: float | None = None) -> None:
+        """Until something has changed here, or time is up."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        self._changed.clear()
+
+    def _note_problem(self, of: str, problem: str) -> None:
+        """Say that the queue cannot be used, and that it can again, whoever noticed first."""
+        before = bool(self._problems)
+        if problem:
+            self._problems[of] = problem
+        else:
+            self._problems.pop(of, None)
+        if self._problems and not before:
+            self._report(f"waiting for the work queue: {problem}")
+        elif before and not self._problems:
+            self._report("the work queue is back")
+
+    # One dispatch, from its offer to its reply.
+
+    async def _take(self, dispatch_id: int, fence: int) -> None:
+        """Take it, if nobody has; return when there is room for another."""
+        taken = await self._database.call(
+            lambda server: queue.take_offer(server, self._identity.worker_id, dispatch_id, fence)
+        )
+        if taken is not None:
+            ask = msgspec.json.decode(taken.ask, type=Ask)
+            answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            held = HeldDispatch(ask, fence, taken.token, time.monotonic(), answered)
+            before = self._held.get(dispatch_id)
+            if before is not None:
+                self._stop_agent(before)  # it was lost, and is ours again under another fence
+            self._held[dispatch_id] = held
+            task = asyncio.create_task(self._answer(held))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(report_failure)
+        while len(self._held) >= self._identity.slots and not self._stops:
+            await self._wait_for_change()
+
+    async def _answer(self, held: HeldDispatch) -> None:
+        """Have the agent answer, and hand its reply in; it is ours until that is written."""
+        ask = held.ask
+        try:
+            self._report(f"dispatch {ask.dispatch_id}: {ask.case_id} {ask.step}, taken")
+            self._agents[ask.role].send([ask])
+            reply = await held.answered
+            self._agents[ask.role].settle(ask.dispatch_id)
+            await self._hand_in(held, reply)
+        except asyncio.CancelledError:
+            self._stop_agent(held)
+        finally:
+            if self._held.get(ask.dispatch_id) is held:
+                del self._held[ask.dispatch_id]
+            self._changed.set()
+
+    def _stop_agent(self, held: HeldDispatch) -> None:
+        self._agents[held.ask.role].settle(held.ask.dispatch_id, "it is no longer this worker's")
+
+    def _receive(self, reply: Reply) -> None:
+        """What the agents' carriers hand their replies to."""
+        held = self._held.get(reply.dispatch_id)
+        if held is not None and not reply.refused and not held.answered.done():
+            held.answered.set_result(reply)
+
+    async def _hand_in(self, held: HeldDispatch, reply: Reply) -> None:
+        """Write the reply, however long that takes to succeed."""
+        number = held.ask.dispatch_id
+        if len(reply.content) > MAX_ANSWER:
+            reason = f"the answer has {len(reply.content):,} bytes; {MAX_ANSWER:,} are the most"
+            reply = Reply(number, failure=UNREADABLE, reason=reason, usage=reply.usage)
+        limited = reply.failure == RATE_LIMIT
+        seconds = max(0.0, reply.until - time.time()) if limited and reply.until else 0.0
+        body = msgspec.json.encode(
+            msgspec.structs.replace(
+                reply, dispatch_id=number, reason=reply.reason[:_MAX_REASON], until=seconds
+            )
+        )
+
+        def write(server: PostgresConnection) -> str:
+            return queue.write_reply(
+                server,
+                self._identity.worker_id,
+                number,
+                held.fence,
+                held.token,
+                body,
+                account=self._find_account(held.ask.role),
+                limited_for=seconds if limited else None,
+                reason=reply.reason,
+            )
+
+        while True:
+            try:
+                said = await self._database.call(write)
+                self._note_problem("reply", "")
+                break
+            except InterlockError as error:
+                self._note_problem("reply", str(error))
+                await asyncio.sleep(_RETRY)
+        self.done += said == "accepted"
+        self._report(f"dispatch {number}: {said}")
+
+    def _find_account(self, role: str) -> str:
+        carrier = self._agents[role]
+        return carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
+
+    # Life and death.
+
+    async def _beat_on(self) -> None:
+        """Say that this worker lives, as long as it does."""
+        pause = self._identity.lease / BEATS
+        while True:
+            held = dict(self._held)
+            say = partial(
+                queue.beat,
+                worker_id=self._identity.worker_id,
+                state="draining" if self._stops else "ready",
+                held={number: each.fence for number, each in held.items()},
+                details=msgspec.json.encode(self._describe(held)).decode(),
+            )
+            try:
+                answer = await self._beats.call(say)
+                if not answer.known:
+                    await self._beats.call(
+                        lambda server: queue.join_workers(server, self._identity)
+                    )
+                self._take_beat(held, answer)
+                self._note_problem("beat", "")
+            except InterlockError as error:
+                self._note_problem("beat", str(error))
+            await asyncio.sleep(pause)
+
+    def _describe(self, held: Mapping[int, HeldDispatch]) -> list[HeldDetails]:
+        liveness, now = self._read_liveness(), time.monotonic()
+        return [
+            HeldDetails(
+                number,
+                each.ask.run_id,
+                each.ask.case_id,
+                each.ask.step,
+                each.ask.role,
+                round(now - each.since, 1),
+                liveness.get(number, ""),
+            )
+            for number, each in held.items()
+        ]
+
+    def _take_beat(self, held: Mapping[int, HeldDispatch], answer: BeatAnswer) -> None:
+        """Stop what is not ours any more, and pull only for accounts that do not rest."""
+        for number, each in held.items():
+            if number not in answer.held and self._held.get(number) is each:
+                asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, each)
+        wanted = [
+            name
+            for name, account in self._identity.queues.items()
+            if not account or account not in answer.limits
+        ]
+        if not self._stops:
+            self._puller.set_queues(wanted)
+
+    def _lose(self, held: HeldDispatch) -> None:
+        """Another has it, or nobody needs it. An answer that came by now is handed in, to be
+        refused by name; else the agent is stopped."""
+        if not held.answered.done() and self._held.get(held.ask.dispatch_id) is held:
+            del self._held[held.ask.dispatch_id]
+            held.answered.cancel()
+            self._report(f"dispatch {held.ask.dispatch_id}: no longer this worker's; stopped")
+
+    async def _drain(self) -> None:
+        """Let agents finish, for a while; give the rest back at once."""
+        end = time.monotonic() + self._grace
+        if self._held:
+            self._report(f"stopping: {len(self._held)} under way have {self._grace:g} s to finish")
+        while self._tasks and self._stops < 2 and time.monotonic() < end:
+            await self._wait_for_change(min(1.0, max(0.0, end - time.monotonic())))
+        for held in list(self._held.values()):
+            if not held.answered.done():
+                held.answered.cancel()
+                await self._give_back(held)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _give_back(self, held: HeldDispatch) -> None:
+        number = held.ask.dispatch_id
+        with suppress(InterlockError):
+            given = await self._database.call(
+                lambda server: queue.give_back(
+                    server, self._identity.worker_id, number, held.fence, held.token
+                )
+            )
+            self._report(f"dispatch {number}: {'given back' if given else 'was lost before'}")

@@ -1,0 +1,221 @@
+"""A worker of this host, from the words that name its agents; and all workers of a database."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock.agents.background import CrashReporter
+from interlock.agents.carrier import Carrier, SharesAccount
+from interlock.agents.registry import (
+    FILE_CARRIERS,
+    MCP,
+    AgentContext,
+    ProgressGauge,
+    agents_folder,
+    build_agent,
+    is_label,
+)
+from interlock.agents.status import read_agent_status
+from interlock.agents.worker.host import HeldDetails, WorkerHost
+from interlock.api.base import ProjectBase
+from interlock.engine.circuit import HUMAN
+from interlock.engine.circuit_file import is_valid_name
+from interlock.journal.address import PostgresAddress, beside
+from interlock.journal.database import explain_errors
+from interlock.journal.queue import WorkerIdentity, describe_queue
+from interlock.journal.queue import list_workers as read_workers
+from interlock.runtime.settings import open_query_broker
+from interlock.system.clock import SystemClock
+from interlock.system.errors import UsageError
+from interlock.version import __version__
+
+LEASE = 15.0
+"""Seconds without a heartbeat after which a worker's dispatches go to others."""
+GRACE = 600.0
+"""Seconds for agents to finish after SIGTERM."""
+_NOT_ON_WORKERS = (*FILE_CARRIERS, MCP, "worker")
+
+
+class WorkerStatus(msgspec.Struct, frozen=True):
+    """A worker, as others see it."""
+
+    worker_id: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    """`ready`, `draining`, or `dead` if it has not been heard for the time of its lease."""
+    agents: dict[str, str]
+    labels: tuple[str, ...]
+    slots: int
+    started_at: float
+    silent: float
+    """Seconds since it was last heard."""
+    dispatches: tuple[HeldDetails, ...]
+
+
+class Worker:
+    """A process that answers dispatches of some roles, until it is stopped."""
+
+    def __init__(
+        self,
+        project: ProjectBase,
+        roles: Mapping[str, str],
+        report: Callable[[str], None],
+        *,
+        name: str = "",
+        slots: int = 1,
+        labels: Sequence[str] = (),
+        lease: float = LEASE,
+        grace: float = GRACE,
+    ) -> None:
+        """`roles` has the words that name the agent of each role, as `--agent` does."""
+        if not isinstance(project.db, PostgresAddress):
+            raise UsageError(
+                f"a worker needs a PostgreSQL database; {project.db} is a file. On one machine "
+                "agents need no worker; over MCP or HTTP, use --dispatch mcp with 'interlock mcp' "
+                "or 'interlock serve'"
+            )
+        _check_words(roles, labels)
+        self._project = project
+        self._address = project.db
+        self._report = report
+        agents = _build_agents(project, self._address, roles)
+        self.identity = WorkerIdentity(
+            worker_id=uuid.uuid4().hex,
+            name=name or socket.gethostname(),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            queues=_name_queues(agents, labels),
+            agents=dict(roles),
+            labels=tuple(labels),
+            slots=slots,
+            lease=lease,
+        )
+        self._host = WorkerHost(
+            self._address,
+            self.identity,
+            agents,
+            report,
+            grace=grace,
+            read_liveness=self._read_liveness,
+        )
+
+    def run(self) -> int:
+        """Work until SIGTERM or SIGINT; how many replies were accepted. A second signal gives back
+        at once what is under way."""
+        asyncio.run(self._run())
+        return self._host.done
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with suppress(ValueError, RuntimeError):  # only the main thread hears signals
+                loop.add_signal_handler(number, self._host.stop)
+        with CrashReporter(beside(self._address, "crashes"), self._report).install():
+            await self._host.run()
+
+    def _read_liveness(self) -> dict[int, str]:
+        return {
+            each.dispatch_id: f"{each.agent}: {each.word}"
+            for each in read_agent_status(agents_folder(self._address))
+        }
+
+
+def list_workers(project: ProjectBase) -> list[WorkerStatus]:
+    """The workers of the project's database, those that died a while ago too."""
+    if not isinstance(project.db, PostgresAddress):
+        raise UsageError(f"{project.db} is a file: only a PostgreSQL database has workers")
+    from interlock.journal.postgres import open_driver
+
+    with explain_errors(project.db):
+        server = open_driver(project.db, "ro")
+        try:
+            rows = read_workers(server) if describe_queue(server) else []
+        finally:
+            server.close()
+    return [
+        WorkerStatus(
+            each.worker_id,
+            each.name,
+            each.host,
+            each.pid,
+            each.version,
+            "dead" if each.silent > each.lease else each.state,
+            msgspec.json.decode(each.agents, type=dict[str, str]),
+            tuple(each.labels),
+            each.slots,
+            each.started_at,
+            round(max(0.0, each.silent), 1),
+            msgspec.json.decode(each.held, type=tuple[HeldDetails, ...]),
+        )
+        for each in rows
+    ]
+
+
+def _check_words(roles: Mapping[str, str], labels: Sequence[str]) -> None:
+    if not roles:
+        raise UsageError("name at least one role: --role ROLE=AGENT, as in --role developer=claude")
+    for role, words in roles.items():
+        if not is_valid_name(role) or role == HUMAN:
+            raise UsageError(f"--role {role}={words}: {role!r} is no role that an agent plays")
+        if words.partition(":")[0] in _NOT_ON_WORKERS:
+            raise UsageError(
+                f"--role {role}={words}: a worker needs an agent that answers by itself, such as "
+                "claude or exec:COMMAND"
+            )
+    for label in labels:
+        if not is_label(label):
+            raise UsageError(f"--label {label}: use letters, digits, '.', '_' and '-'")
+
+
+def _build_agents(
+    project: ProjectBase, address: PostgresAddress, roles: Mapping[str, str]
+) -> dict[str, Carrier]:
+    settings = project.settings
+    context = AgentContext(
+        project=Path(project.path),
+        db=address,
+        clock=SystemClock(),
+        settings=settings.written,
+        environment=os.environ,
+        queries=open_query_broker(address, settings.inbox),
+        gauge=ProgressGauge(),
+    )
+    found: dict[str, Carrier] = {}
+    for words in dict.fromkeys(roles.values()):
+        named = tuple(role for role, each in roles.items() if each == words)
+        made = build_agent(words, msgspec.structs.replace(context, roles=named))
+        found |= dict.fromkeys(named, made)
+    return found
+
+
+def _name_queues(agents: Mapping[str, Carrier], labels: Sequence[str]) -> dict[str, str]:
+    """The queues of these roles, with and without a label, and what each is charged to."""
+    found: dict[str, str] = {}
+    for role, carrier in agents.items():
+        account = carrier.account_of(role) if isinstance(carrier, SharesAccount) else ""
+        for name in (role, *(f"{role}:{label}" for label in labels)):
+            found[name] = account
+    return found
+
+
+def describe_since(status: WorkerStatus) -> str:
+    """When a worker came, by this machine's clock."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(status.started_at))
+
+
+def to_dict(status: WorkerStatus) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(status)
+    return found
