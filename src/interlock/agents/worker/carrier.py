@@ -326,12 +326,14 @@ def _read_reply(ask: Ask, queued: QueuedReply, limited_for: float) -> Reply:
     usage = Usage(max(0, said.usage.tokens), max(0.0, said.usage.money))
     # Hosts' clocks differ, so a worker says for how long, not until when.
     seconds = (limited_for or said.until) if queued.is_limited else 0.0
-    return Reply(
-        ask.dispatch_id,
-        said.content,
+    return msgspec.structs.replace(
+        said,
+        dispatch_id=ask.dispatch_id,
         failure=said.failure if said.failure in FAILURES else CRASH if said.failure else "",
-        reason=said.reason,
+        refused="",
+        stops_run=False,
         usage=usage,
+        answered_by="",
         until=time.time() + seconds if seconds > 0 else 0.0,
     )
 

@@ -80,7 +80,8 @@ class WorkerHost:
         self._read_liveness = read_liveness
         self._held: dict[int, HeldDispatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._limits: dict[str, float] = {}
+        self._limits: Mapping[str, float] = {}
+        self._closed: set[str] = set()
         self._stops = 0
         self._problems: dict[str, str] = {}
         self.done = 0
@@ -206,8 +207,32 @@ class WorkerHost:
     def _receive(self, reply: Reply) -> None:
         """What the agents' carriers hand their replies to."""
         held = self._held.get(reply.dispatch_id)
-        if held is not None and not reply.refused and not held.answered.done():
+        if held is None or held.answered.done():
+            return
+        if reply.stops_run:
+            self._close_role(held, reply.reason)
+        elif not reply.refused:
             held.answered.set_result(reply)
+
+    def _close_role(self, held: HeldDispatch, reason: str) -> None:
+        """This host's agent cannot be asked before somebody has changed something here. Others may
+        have one that can."""
+        role = held.ask.role
+        self._closed |= {name for name in self._identity.queues if name.split(":")[0] == role}
+        self._report(f"{role}: {reason}; start this worker again when that is mended")
+        self._puller.set_queues(self._list_queues())
+        held.answered.cancel()
+        task = asyncio.create_task(self._give_back(held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _list_queues(self) -> list[str]:
+        """The queues to pull from: those whose account does not rest, and whose agent works."""
+        return [
+            name
+            for name, account in self._identity.queues.items()
+            if name not in self._closed and account not in self._limits
+        ]
 
     async def _hand_in(self, held: HeldDispatch, reply: Reply) -> None:
         """Write the reply, however long that takes to succeed."""
@@ -297,13 +322,9 @@ class WorkerHost:
         for number, each in held.items():
             if number not in answer.held and self._held.get(number) is each:
                 asyncio.get_running_loop().call_later(_LAST_WORDS, self._lose, each)
-        wanted = [
-            name
-            for name, account in self._identity.queues.items()
-            if not account or account not in answer.limits
-        ]
+        self._limits = answer.limits
         if not self._stops:
-            self._puller.set_queues(wanted)
+            self._puller.set_queues(self._list_queues())
 
     def _lose(self, held: HeldDispatch) -> None:
         """Another has it, or nobody needs it. An answer that came by now is handed in, to be
