@@ -8,6 +8,7 @@ import getpass
 import os
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -49,7 +50,13 @@ from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiri
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
 from interlock.runtime.settings import RunConfig, Settings, open_answers, open_queries
-from interlock.system.errors import InterlockError, SourceError, StateError, StoreError
+from interlock.system.errors import (
+    InterlockError,
+    NotFoundError,
+    SourceError,
+    StateError,
+    StoreError,
+)
 from interlock.system.strict_json import read_json
 from interlock.system.time import format_time
 
@@ -176,7 +183,7 @@ def _answer_query(
     if not found and find_reply(folder, number):
         _refuse_query(path, given, at)
     if not found:
-        raise StateError(f"question {number} is not open; 'interlock inbox' lists them")
+        raise NotFoundError(f"question {number} is not open; 'interlock inbox' lists them")
     check_may_answer(settings, found[0].kind, given.by, given.user)
     options = found[0].options
     if options and given.decision not in options:
@@ -275,7 +282,9 @@ def _answer_late(connection: Connection, given: AnswerRequest) -> LateAnswer:
     """What to say to an answer that comes after the question was settled."""
     found = find_question(connection, given.question_id)
     if found is None:
-        raise StateError(f"question {given.question_id} is not open; 'interlock inbox' lists them")
+        raise NotFoundError(
+            f"question {given.question_id} is not open; 'interlock inbox' lists them"
+        )
     how = f"was answered by {found.answered_by}" if found.answered_by else "is not open any more"
     if found.signal == "timeout":
         how = "ran out of time"
@@ -410,6 +419,12 @@ class Question(msgspec.Struct, frozen=True):
     """Whether an answer is saved that nobody has taken yet."""
     due_at: float = 0.0
     """Until when it takes an answer; 0 if it waits for ever."""
+
+    @property
+    def version(self) -> str:
+        """Differs when what is asked does, so that nobody answers what they did not see."""
+        asked = msgspec.structs.replace(self, answer_saved=False)
+        return blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()
 
     @property
     def is_query(self) -> bool:

@@ -48,13 +48,22 @@ def serve(
             "--allow-origin", metavar="URL", help="A web origin that may connect; repeatable."
         ),
     ] = None,
+    rate: Annotated[
+        float,
+        typer.Option(
+            "--rate",
+            min=0,
+            metavar="N",
+            help="Requests per second that a token or an address may send to the API; 0 for any.",
+        ),
+    ] = 50.0,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Show runs, cases and questions in the browser, live.
 
-    Agents pull their work with MCP at /mcp. Beyond this machine a token is needed: --token-file or
-    INTERLOCK_TOKEN. Ctrl-C stops it.
+    Agents pull their work with MCP at /mcp; programs use /api/v1. Beyond this machine a token is
+    needed: 'interlock token create', --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
     """
     _check_packages()
     project = open_project(db)
@@ -63,7 +72,8 @@ def serve(
 
     import asyncio
 
-    from interlock.web.app import build_window
+    from interlock.web.api.app import API_PATH, build_api
+    from interlock.web.app import build_window, find_sections
     from interlock.web.server import (
         HEALTH_PATH,
         WebServer,
@@ -79,13 +89,20 @@ def serve(
     def ready() -> None:
         where = format_address(listening)
         if json:
-            paths = {"mcp": f"{where}{MCP_PATH}", "health": f"{where}{HEALTH_PATH}"}
-            echo_json({"url": where, **paths})
+            paths = {"api": API_PATH, "mcp": MCP_PATH, "health": HEALTH_PATH}
+            echo_json({"url": where, **{name: where + path for name, path in paths.items()}})
         else:
             echo(f"open {where} in a browser; agents pull at {where}{MCP_PATH}; stop with Ctrl-C")
         sys.stdout.flush()
 
-    server = WebServer([build_window(project), build_mcp_app(_make_worker_factory(path, policy))])
+    sections, make_worker = find_sections()[0], _make_worker_factory(path, policy)
+    server = WebServer(
+        [
+            build_window(project, sections),
+            build_api(project, make_worker, sections, rate),
+            build_mcp_app(make_worker),
+        ]
+    )
     raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, ready)))
 
 

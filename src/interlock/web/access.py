@@ -8,7 +8,7 @@ no script can read and no other site can send along.
 import asyncio
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from html import escape
 from http.cookies import CookieError, SimpleCookie
@@ -190,9 +190,12 @@ class _LimitedRequest:
         await self._send(message)
 
 
-async def send_refusal(refusal: HttpRefusal, send: Send) -> None:
-    """A JSON object with one sentence; the connection ends, whatever was still to come."""
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+async def send_refusal(
+    refusal: HttpRefusal, send: Send, more: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
+    """A JSON object with one sentence, with `more` headers; the connection ends, whatever was still
+    to come."""
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *more]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

@@ -1,0 +1,213 @@
+"""The HTTP API of a real server: answers and by whom, an agent's work, limits, and bad input."""
+
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from tests.agents.mcp.test_worker import SURE, start
+from tests.cli import triage
+from tests.cli.test_run import APPROVED
+from tests.cli.world import LIMIT, World, ended
+from tests.web.serving import Served, served
+from tests.web.test_tokens import make_token
+
+from interlock.web.api.limits import BURST_SECONDS, RateLimiter
+
+SCRIPT = "<script>alert(1)</script> \u202e\ud7ff'; drop table runs; --"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> World:
+    """Two cases wait at the gate, with questions 5 and 6."""
+    world = World(tmp_path)
+    world.write("crew.yaml", APPROVED)
+    world.cases("one", "two")
+    run = ("run", "change", "--cases", "cases.jsonl", "--agent", "script:crew.yaml")
+    assert world.say(*run).code == 4
+    return world
+
+
+def call(server: Served, path: str, body: object = None, **headers: str) -> httpx.Response:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    url = f"{server.url.replace('0.0.0.0', '127.0.0.1')}/api/v1{path}"
+    if body is None:
+        return httpx.get(url, headers=given, timeout=LIMIT)
+    return httpx.post(url, json=body, headers=given, timeout=LIMIT)
+
+
+def test_an_answer_is_given_in_the_name_of_the_token(asked: World) -> None:
+    ada = make_token(asked, "ada", "read,answer")
+    with served(asked, "--host", "0.0.0.0") as server:
+        five, six = call(server, "/inbox", **ada).json()["questions"]
+        assert (five["question_id"], five["options"]) == ("5", ["approve", "revise", "reject"])
+        answer = {"decision": "approve", "version": five["version"], "note": SCRIPT, "by": "eve"}
+        saved = call(server, "/inbox/5/answer", answer, **ada)
+        assert (saved.status_code, saved.json()["by"]) == (201, "ada")
+        again = call(server, "/inbox/5/answer", answer, **ada)
+        assert again.status_code == 409
+        assert again.json()["error"].startswith("question 5 is answered already by ada;")
+        stale = call(server, "/inbox/6/answer", answer, **ada)
+        assert (stale.status_code, "not as you saw it" in stale.json()["error"]) == (409, True)
+        wrong = call(server, "/inbox/6/answer", {"decision": "x", "version": six["version"]}, **ada)
+        assert (wrong.status_code, "nothing was saved" in wrong.json()["error"]) == (409, True)
+        none = call(server, "/inbox/99/answer", answer, **ada)
+        assert (none.status_code, "is not open" in none.json()["error"]) == (404, True)
+    assert asked.say("answer", "6", "reject").code == 0
+    assert asked.say("resume", "1").code in (0, 3)
+    life = asked.say("explain", "one").out
+    assert "came back by ada: artifact" in life
+    assert "drop table" in life
+
+
+@pytest.mark.parametrize(
+    ("scopes", "path", "body", "needs"),
+    [
+        ("upload", "/inbox", None, "read"),
+        ("read", "/inbox/5/answer", {"decision": "approve", "version": ""}, "answer"),
+        ("read,answer,upload", "/work/next", {"wait": 0}, "work"),
+    ],
+)
+def test_a_token_without_the_scope(
+    tmp_path: Path, scopes: str, path: str, body: object, needs: str
+) -> None:
+    world = World(tmp_path)
+    eve = make_token(world, "eve", scopes)
+    with served(world) as server:
+        refused = call(server, path, body, **eve)
+        had = ", ".join(scopes.split(","))
+        sentence = f"this needs a token with the scope {needs}; eve has {had}"
+        assert (refused.status_code, refused.json()) == (403, {"error": sentence})
+        assert call(server, "/me", **eve).json()["name"] == "eve"
+
+
+def test_a_worker_over_plain_http(tmp_path: Path) -> None:
+    world = triage.lay_out(World(tmp_path))
+    world.cases("A", "B")
+    with served(world) as server:
+        nobody = call(server, "/work/next", {"wait": 0}).json()
+        assert (nobody["available"], nobody["reason"].partition(":")[0]) == (False, "no run yet")
+        run = start(world)
+        first = call(server, "/work/next", {"wait": 30}).json()
+        assert (first["available"], first["role"]) == (True, "scout")
+        held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
+        alive = call(server, "/work/heartbeat", {"lease": first["lease"]}).json()
+        assert [each["dispatch_id"] for each in alive["yours"]] == [first["dispatch_id"]]
+        bad = call(server, "/work/submit", {**held, "answer": {}}).json()
+        assert (bad["accepted"], bad["open"]) == (False, True)
+        assert call(server, "/work/submit", {**held, "answer": SURE}).json()["accepted"]
+        late = call(server, "/work/submit", {**held, "answer": SURE}).json()
+        assert (late["accepted"], late["refusal"]) == (False, "Stale")
+        forged = call(server, "/work/submit", {**held, "lease": "x", "answer": SURE}).json()
+        assert not forged["accepted"]
+        other = call(server, "/work/next", {"wait": 30}).json()
+        held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
+        assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
+        other = call(server, "/work/next", {"wait": 30}).json()
+        held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
+        assert call(server, "/work/submit", {**held, "answer": SURE}).json()["accepted"]
+        assert call(server, "/work/next", {"wait": 30}).json()["done"]
+    assert ended(run).json["ends"] == {"kept": 2}
+
+
+def test_a_worker_that_hangs_up_while_it_waits_is_given_nothing(tmp_path: Path) -> None:
+    world = triage.lay_out(World(tmp_path))
+    world.cases("A")
+    with served(world) as server:
+        run = start(world)
+        first = call(server, "/work/next", {"wait": 30, "ttl": 600}).json()
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{server.url}/api/v1/work/next", json={"wait": 30, "ttl": 600}, timeout=0.5)
+        held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
+        assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
+        again = call(server, "/work/next", {"wait": 30}).json()
+        assert again["dispatch_id"] == first["dispatch_id"]
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=LIMIT)
+
+
+def test_too_many_requests(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ada, eve = make_token(world, "ada", "read"), make_token(world, "eve", "read")
+    with served(world, "--rate", "0.2") as server:
+        codes = [call(server, "/me", **ada).status_code for _ in range(2)]
+        refused = call(server, "/me", **ada)
+        assert (codes, refused.status_code) == ([200, 200], 429)
+        assert 1 <= int(refused.headers["retry-after"]) <= 5
+        assert refused.json()["error"].startswith("too many requests")
+        assert call(server, "/me", **eve).status_code == 200
+        assert call(server, "/me").status_code == 200
+
+
+def test_a_bucket_fills_up_again() -> None:
+    now = 0.0
+    limiter = RateLimiter(2.0, lambda: now)
+    assert [limiter.take("a") for _ in range(round(2 * BURST_SECONDS))] == [0.0] * 20
+    assert limiter.take("a") == 0.5
+    now = 0.5
+    assert (limiter.take("a"), limiter.take("a"), limiter.take("b")) == (0.0, 0.5, 0.0)
+    assert [RateLimiter(0.0).take("a") for _ in range(100)] == [0.0] * 100
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with served(World(tmp_path_factory.mktemp("near"))) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+        (b'{"decision": "\xff", "version": ""}', "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b'{"decision": 1, "version": ""}', "application/json", 400),
+        (b'{"decision": "approve"}', "application/json", 400),
+        (b'{"decision": "approve", "version": "", "x": 1}', "application/json", 400),
+        (b'{"decision": "approve", "version": ""}', "text/plain", 415),
+        (b"decision=approve&version=", "application/x-www-form-urlencoded", 415),
+        (b'{"decision": "approve", "version": ""}', "", 415),
+    ],
+)
+def test_bodies_that_are_no_answers(near: Served, body: bytes, kind: str, status: int) -> None:
+    headers = {"content-type": kind} if kind else {}
+    found = httpx.post(f"{near.url}/api/v1/inbox/5/answer", content=body, headers=headers)
+    assert (found.status_code, list(found.json())) == (status, ["error"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Authorization": "Bearer interlock_000000000000_" + "0" * 64}, 401),
+        ({"Authorization": "Basic eDp5"}, 401),
+    ],
+)
+def test_forged_requests(near: Served, headers: dict[str, str], status: int) -> None:
+    found = httpx.post(f"{near.url}/api/v1/work/next", json={"wait": 0}, headers=headers)
+    assert (found.status_code, list(found.json())) == (status, ["error"])
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/..%2f..%2fetc", "/inbox/%00", "/inbox/a/b"])
+def test_paths_that_lead_nowhere(near: Served, path: str) -> None:
+    found = call(near, path)
+    assert (found.status_code, list(found.json())) == (404, ["error"])
+
+
+def test_connections_that_send_nothing_keep_nobody_out(near: Served) -> None:
+    port = urlsplit(near.url).port
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(500)]
+    try:
+        assert call(near, "/me").status_code == 200
+    finally:
+        for each in silent:
+            each.close()
