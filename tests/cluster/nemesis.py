@@ -19,32 +19,35 @@ _SERVER_REST = 8.0
 
 
 class Kind(NamedTuple):
-    """A kind of fault: how often it is chosen, what it befalls, how long it lasts."""
+    """A kind of fault: how often it is chosen, what part of a host it befalls, how long it lasts,
+    whether nobody can work there meanwhile."""
 
     weight: int
-    target: str
+    part: str
     seconds: tuple[float, float]
+    fatal: bool = True
     needs_network: bool = False
 
 
 KINDS = {
-    "kill": Kind(14, "daemon", (0.0, 6.0)),
-    "crash-host": Kind(6, "daemon", (0.5, 8.0), needs_network=True),
-    "terminate": Kind(5, "daemon", (0.5, 3.0)),
-    "stop": Kind(14, "daemon", (2.0, 14.0)),
-    "freeze-host": Kind(6, "daemon", (2.0, 14.0), needs_network=True),
-    "cut": Kind(9, "daemon", (1.0, 14.0), needs_network=True),
-    "link-down": Kind(6, "daemon", (1.0, 12.0), needs_network=True),
-    "loss": Kind(9, "daemon", (2.0, 12.0), needs_network=True),
-    "delay": Kind(9, "daemon", (2.0, 12.0), needs_network=True),
-    "clock": Kind(9, "daemon", (1.0, 10.0)),
-    "disk-full": Kind(5, "daemon", (1.0, 8.0), needs_network=True),
+    "kill": Kind(14, "process", (0.0, 6.0)),
+    "crash-host": Kind(6, "process", (0.5, 8.0), needs_network=True),
+    "terminate": Kind(5, "process", (0.5, 3.0)),
+    "stop": Kind(14, "process", (2.0, 14.0)),
+    "freeze-host": Kind(6, "process", (2.0, 14.0), needs_network=True),
+    "cut": Kind(9, "network", (1.0, 14.0), needs_network=True),
+    "link-down": Kind(6, "network", (1.0, 12.0), needs_network=True),
+    "loss": Kind(10, "network", (2.0, 12.0), fatal=False, needs_network=True),
+    "delay": Kind(10, "network", (2.0, 12.0), fatal=False, needs_network=True),
+    "clock": Kind(10, "clock", (1.0, 10.0), fatal=False),
+    "disk-full": Kind(6, "disk", (1.0, 8.0), fatal=False, needs_network=True),
     "server-backends": Kind(4, "server", (0.0, 0.1)),
     "server-quit": Kind(4, "server", (0.2, 3.0)),
     "server-kill": Kind(2, "server", (0.5, 3.0)),
     "server-disk-full": Kind(2, "server", (1.0, 5.0), needs_network=True),
     "server-cut": Kind(3, "server", (1.0, 9.0), needs_network=True),
 }
+"""Faults of different parts of a host may come together; one of each at a time."""
 LOSS = 0.3
 DELAY = 0.25
 """Seconds each way: half a second for the way there and back, at each end of a link."""
@@ -61,26 +64,31 @@ class Fault(NamedTuple):
 
 
 def plan_faults(seed: int, count: int, daemons: Sequence[str], *, has_network: bool) -> list[Fault]:
-    """So many faults, on half of the hosts at a time, and one at a time on each."""
+    """So many faults. At most half of the hosts are out of work at a time."""
     chance = random.Random(seed)
     kinds = [name for name, kind in KINDS.items() if has_network or not kind.needs_network]
     weights = [KINDS[name].weight for name in kinds]
-    busy_until = dict.fromkeys([*daemons, "server"], 0.0)
+    busy_until: dict[tuple[str, str], float] = {}
+    out_until: dict[str, float] = {}
     found: list[Fault] = []
     now = 0.0
     while len(found) < count:
-        now += chance.uniform(0.2, 1.6)
+        now += chance.uniform(0.1, 0.9)
         name = chance.choices(kinds, weights)[0]
         kind = KINDS[name]
-        targets = ["server"] if kind.target == "server" else daemons
-        free = [target for target in targets if busy_until[target] <= now]
-        broken = sum(until > now for target, until in busy_until.items() if target != "server")
+        targets = ["server"] if kind.part == "server" else sorted(daemons)
+        free = [each for each in targets if busy_until.get((each, kind.part), 0.0) <= now]
         seconds, size = chance.uniform(*kind.seconds), chance.uniform(-1.0, 1.0)
-        target = chance.choice(sorted(free)) if free else ""
-        if not target or broken >= max(1, len(daemons) // 2):
+        target = chance.choice(free) if free else ""
+        out = {each for each in daemons if out_until.get(each, 0.0) > now}
+        if kind.fatal and kind.part != "server":
+            out.add(target)
+        if not target or len(out) > max(1, len(daemons) // 2):
             continue
-        rest = _SERVER_REST if target == "server" else 0.5
-        busy_until[target] = now + seconds + rest
+        rest = _SERVER_REST if target == "server" else 0.3
+        busy_until[target, kind.part] = now + seconds + rest
+        if kind.fatal:
+            out_until[target] = max(out_until.get(target, 0.0), now + seconds + rest)
         found.append(Fault(now, name, target, seconds, size))
     return found
 
@@ -123,7 +131,8 @@ class Nemesis:
             self._server.disk.free()
         self._restart_server()
         for daemon in self._daemons.values():
-            _heal_host(daemon.host)
+            for part in ("network", "clock", "disk"):
+                _heal_host(daemon.host, part)
             daemon.send(signal.SIGCONT)
             daemon.start()
 
@@ -167,11 +176,15 @@ class Nemesis:
             self._restart_server()
             return
         daemon = self._daemons[fault.target]
+        part = KINDS[fault.kind].part
+        if part != "process":
+            # A clock that was wrong for a while is right again, or stays wrong.
+            if part != "clock" or fault.size > 0:
+                _heal_host(daemon.host, part)
+            return
         if fault.kind == "freeze-host":
             daemon.host.signal_all(signal.SIGCONT)
         daemon.send(signal.SIGCONT)
-        # A clock that was wrong for a while is right again, or wrong in another way for good.
-        _heal_host(daemon.host, clock=fault.kind != "clock" or fault.size > 0)
         if fault.kind == "terminate" and not daemon.wait(10.0):
             daemon.send(signal.SIGKILL)
             daemon.wait(10.0)
@@ -192,11 +205,11 @@ def _set_link(host: Host, *, cut: bool = False, loss: float = 0.0, delay: float 
     host.link.is_cut, host.link.loss, host.link.delay = cut, loss, delay
 
 
-def _heal_host(host: Host, *, clock: bool = True) -> None:
-    if clock:
+def _heal_host(host: Host, part: str) -> None:
+    if part == "clock":
         host.set_clock(0.0)
-    if host.disk is not None:
+    elif part == "disk" and host.disk is not None:
         host.disk.free()
-    if host.link is not None:
+    elif part == "network" and host.link is not None:
         _set_link(host)
         host.link.set_up(up=True)

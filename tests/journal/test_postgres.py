@@ -12,6 +12,7 @@ from tests.world.postgres_server import Server, administer, locate, make_databas
 from tests.world.suite_database import Inquiry, failed, investigated, launched, triaged
 from tests.world.world import World
 
+from interlock.journal import journal, postgres
 from interlock.journal.address import PostgresAddress, beside, identify, parse_address
 from interlock.journal.connection import raw_connection
 from interlock.journal.database import (
@@ -238,3 +239,9 @@ def test_tls_is_verified_and_passwords_are_never_told(tmp_path: Path, server: Se
     assert "its certificate cannot be trusted" in refused(system)
     plain = locate_work("hunter2", sslmode="disable")
     assert "the server does not let this user in" in refused(plain)
+
+
+def test_what_is_written_for_many_rows_at_once_is_what_the_journal_writes() -> None:
+    """A statement that changes in the journal must change here too, or it is slow again."""
+    hot = (journal._BLOB, journal._DISPATCH, journal._JOURNAL, journal._CASE)
+    assert set(postgres._TOGETHER) == set(hot)

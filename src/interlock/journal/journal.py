@@ -33,6 +33,7 @@ _MAX_REMEMBERED = 4096
 _MAX_REFUSED = 64 * 1024
 _encode = msgspec.json.Encoder().encode
 
+_BLOB = "insert into blobs values (?, ?, ?, ?)"
 _DISPATCH = "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)"
 _JOURNAL = (
     "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision, epoch)"
@@ -104,7 +105,7 @@ class BlobWriter:
     def take_rows(self) -> list[tuple[str, list[BlobRow]]]:
         """The statement that writes the collected rows, for whoever writes more with it."""
         rows, self.rows = self.rows, []
-        return [("insert into blobs values (?, ?, ?, ?)", rows)] if rows else []
+        return [(_BLOB, rows)] if rows else []
 
 
 def read_blob(raw: RawConnection, number: int) -> bytes:

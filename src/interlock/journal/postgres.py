@@ -37,6 +37,31 @@ _FACTS = (
     " pg_is_in_recovery() or current_setting('transaction_read_only') = 'on', session_user::text"
 )
 _NUMBERS = "select nextval(?::regclass) from generate_series(1, ?)"
+_TOGETHER = {
+    "insert into blobs values (?, ?, ?, ?)": (
+        "insert into blobs"
+        " select * from unnest(%b::bigint[], %b::bytea[], %b::bigint[], %b::bytea[])"
+    ),
+    "insert into dispatches values (?, ?, ?, ?, ?, ?, ?)": (
+        "insert into dispatches select * from unnest(%b::bigint[], %b::bigint[], %b::text[],"
+        " %b::bigint[], %b::text[], %b::bigint[], %b::float8[])"
+    ),
+    "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision, epoch)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?)": (
+        "insert into journal (case_no, dispatch_id, at, answer, tokens, money, decision, epoch)"
+        " select * from unnest(%b::bigint[], %b::bigint[], %b::float8[], %b::bigint[],"
+        " %b::bigint[], %b::float8[], %b::text[], %b::bigint[])"
+    ),
+    "update cases set status = ?, step = ?, dispatch_id = ?, state = ? where case_no = ?": (
+        "update cases set status = new.status, step = new.step, dispatch_id = new.dispatch_id,"
+        " state = new.state from unnest(%b::text[], %b::text[], %b::bigint[], %b::text[],"
+        " %b::bigint[]) as new (status, step, dispatch_id, state, case_no)"
+        " where cases.case_no = new.case_no"
+    ),
+}
+"""The journal's hot statements, for many rows at once."""
+_FEW = 4
+"""Fewer rows than this are not worth an array."""
 _PARAMETERS = {
     "application_name": "interlock",
     "client_encoding": "utf8",
@@ -139,10 +164,16 @@ class PostgresConnection:
             return cursor
 
     def write_many(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """All of them in one conversation with the server, without waiting for each answer."""
+        """All of them in one conversation with the server, without waiting for each answer. What a
+        turn writes most of is one statement for all rows: the server then plans and starts once."""
         with _translate_errors(), self.driver.pipeline():
             for sql, rows in statements:
-                self.driver.cursor().executemany(_translate(sql), map(_clean, rows))
+                together = _TOGETHER.get(sql)
+                if together is None or len(rows) < _FEW:
+                    self.driver.cursor().executemany(_translate(sql), map(_clean, rows))
+                else:
+                    columns = [list(column) for column in zip(*map(_clean, rows), strict=True)]
+                    self.driver.execute(together, columns)
 
     def take_numbers(self, kind: str, count: int, after: int) -> list[int]:
         """The next numbers of that kind, all beyond `after`."""
