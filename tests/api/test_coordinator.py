@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.cli.world import World
+from tests.world.processes import hear, wait_for
 
 from interlock.api.machines import initialize_database, move_database
 from interlock.api.project import Project
@@ -80,15 +81,6 @@ def coordinator(world: World, name: str) -> Iterator["subprocess.Popen[str]"]:
         process.communicate(timeout=30)
 
 
-def hear(process: "subprocess.Popen[str]", word: str) -> str:
-    """The next line that has the word."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        if word in line:
-            return line.strip()
-    raise AssertionError(f"it never said {word!r}")
-
-
 def audit_all(db: PostgresAddress | Path) -> list[str]:
     with open_reader(db) as connection:
         return [f"{each.id} {each.subject}" for each in audit(connection, load_circuit)]
@@ -141,16 +133,6 @@ def test_a_coordinator_that_is_asked_to_stop_hands_over_at_once(
                 "select owner, epoch, status from owners join runs using (run_id)"
             )
             assert row.fetchone() == (None, 1, "running")
-
-
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Return when it holds; each look runs a process, which takes its time."""
-    for _ in range(600):
-        with suppress(OSError):
-            if holds():
-                return
-        subprocess.run(["/bin/sleep", "0.05"], check=True)
-    raise AssertionError("it never held")
 
 
 def test_a_file_has_no_coordinator(tmp_path: Path) -> None:

@@ -150,6 +150,35 @@ def _check_database(db: DatabaseAddress, *, deep: bool) -> Iterator[DoctorCheck]
 def _check_server(address: PostgresAddress) -> Iterator[DoctorCheck]:
     for each in describe_server(address):
         yield DoctorCheck(f"store.{each.name}", each.ok, each.message, note=each.note)
+    yield from _check_queue(address)
+
+
+def _check_queue(address: PostgresAddress) -> Iterator[DoctorCheck]:
+    """Whether workers could use the queue, as it is in the database, with what is installed."""
+    from interlock.journal import queue
+    from interlock.journal.postgres import open_driver
+
+    try:
+        installed = queue.find_procrastinate()
+    except InterlockError as error:
+        yield DoctorCheck("queue.procrastinate", True, str(error), note=True)
+        return
+    server = open_driver(address, "ro")
+    try:
+        found = queue.describe_queue(server)
+    finally:
+        server.close()
+    if found is None:
+        yield DoctorCheck("queue.schema", True, "no work queue yet: 'interlock init-db' makes it")
+    elif found == (queue.VERSION, installed):
+        yield DoctorCheck("queue.schema", True, f"version {found[0]}, procrastinate {found[1]}")
+    else:
+        message = (
+            f"the work queue is of version {found[0]} with procrastinate {found[1]}, this host has "
+            f"{queue.VERSION} with {installed}: install the same everywhere, then 'interlock "
+            "init-db'"
+        )
+        yield DoctorCheck("queue.schema", found[0] == queue.VERSION, message, note=True)
 
 
 def _check_file(path: Path) -> Iterator[DoctorCheck]:

@@ -14,12 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from sqlalchemy import Connection
+
+from interlock.agents.worker.carrier import refuse_late
 from interlock.api.base import ProjectBase
 from interlock.api.run import RunWork
 from interlock.api.work import RunResult
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import ERRORS
+from interlock.journal.connection import ERRORS, transaction
 from interlock.journal.database import open_writer
+from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import CHANNEL, Ownership, StaleEpochError, claim_due_run
 from interlock.system.errors import InterlockError, StoreError, UsageError
 
@@ -30,6 +34,8 @@ _LEFT_ALONE = 30.0
 _LEFT_BRIEFLY = 3.0
 """The same where the database failed, which is nobody's fault here."""
 _LISTEN_SECONDS = 5.0
+_JOURNAL_LATE = 5.0
+"""Seconds between looks for replies that came when nobody worked on their run any more."""
 
 
 class Report(Protocol):
@@ -57,6 +63,7 @@ class Coordinator:
         self._works: dict[int, RunWork] = {}
         self._left_alone: dict[int, float] = {}
         self._taken = 0
+        self._late_due = 0.0
         self._awake = threading.Event()
         self._stopping = threading.Event()
 
@@ -93,6 +100,11 @@ class Coordinator:
     def _claim_runs(self) -> None:
         """Take what is due, as long as there is room."""
         self._collect()
+        now = time.monotonic()
+        if now >= self._late_due:
+            self._late_due = now + _JOURNAL_LATE
+            with open_writer(self._address) as connection:
+                journal_late_replies(connection)
         if len(self._works) >= self._most_runs:
             return
         with open_writer(self._address) as connection:
@@ -177,3 +189,25 @@ class Coordinator:
                 server.close()
             except (StoreError, *ERRORS):
                 over.wait(_LISTEN_SECONDS)
+
+
+def journal_late_replies(connection: Connection) -> int:
+    """Journal as refused what workers replied too late, when their run was over or at rest; how
+    many replies that were."""
+    from interlock.journal import queue
+    from interlock.journal.postgres import server_connection
+
+    server = server_connection(connection)
+    if queue.describe_queue(server) is None:
+        return 0
+    late = queue.list_late_replies(server)
+    for run_id, replies in late.items():
+        refused = [refuse_late(each) for each in replies]
+        rows = [
+            Refusal(None, each.dispatch_id, each.refused, each.reason, each.content)
+            for each in refused
+        ]
+        Journal(connection, run_id).commit(TurnWrites(time.time(), refusals=rows))
+    with transaction(connection):
+        queue.tidy_queue(server)
+    return sum(map(len, late.values()))

@@ -30,15 +30,17 @@ def initialize_database(project: ProjectBase, *, roles: bool) -> list[str]:
                     f"{project.db} is a file: it has no roles, only the rights of files"
                 )
             return []
+        from interlock.journal import queue
         from interlock.journal.postgres import schema_transaction, server_connection
-        from interlock.journal.queue import ensure_queue
         from interlock.journal.roles import grant_roles
 
-        ensure_queue(server_connection(connection))
+        queue.ensure_queue(server_connection(connection))
         if not roles:
             return []
         with schema_transaction(connection):
-            return grant_roles(connection)
+            made = grant_roles(connection)
+            queue.grant_roles(server_connection(connection))
+            return made
 
 
 def move_database(

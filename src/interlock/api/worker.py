@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +91,8 @@ class Worker:
         self._project = project
         self._address = project.db
         self._report = report
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
         agents = _build_agents(project, self._address, roles)
         self.identity = WorkerIdentity(
             worker_id=uuid.uuid4().hex,
@@ -118,8 +121,19 @@ class Worker:
         asyncio.run(self._run())
         return self._host.done
 
+    def stop(self) -> None:
+        """As a signal does; safe to call from another thread, and before it runs."""
+        with self._starting:
+            if self._loop is None:
+                self._host.stop()
+                return
+        with suppress(RuntimeError):  # it has ended by itself meanwhile
+            self._loop.call_soon_threadsafe(self._host.stop)
+
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        with self._starting:
+            self._loop = loop
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError, RuntimeError):  # only the main thread hears signals
                 loop.add_signal_handler(number, self._host.stop)

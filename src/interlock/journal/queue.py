@@ -22,6 +22,7 @@ import msgspec
 
 from interlock.journal.connection import RawConnection
 from interlock.journal.postgres import PostgresConnection, run_on_server
+from interlock.journal.roles import grant_queue
 from interlock.system.errors import StoreError
 
 VERSION = 1
@@ -130,7 +131,8 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 @cache
-def _find_procrastinate() -> str:
+def find_procrastinate() -> str:
+    """The version that is installed here; StoreError if none is."""
     try:
         return metadata.version("procrastinate")
     except metadata.PackageNotFoundError as error:
@@ -150,16 +152,20 @@ def find_schema(raw: RawConnection) -> str:
 
 def describe_queue(server: PostgresConnection) -> tuple[int, str] | None:
     """The versions of the queue and of procrastinate that the database has; None if it has none."""
-    query = "select obj_description(to_regnamespace(?), 'pg_namespace')"
-    label = server.execute(query, (find_schema(server),)).fetchone()[0]
-    found = _LABEL.fullmatch(label or "")
+    # Not to_regnamespace: it may remember that there was none, when another has just made it.
+    query = (
+        "select obj_description(oid, 'pg_namespace') from pg_namespace"
+        " where quote_ident(nspname) = ?"
+    )
+    row = server.execute(query, (find_schema(server),)).fetchone()
+    found = _LABEL.fullmatch(row[0] or "") if row else None
     return (int(found[1]), found[2]) if found else None
 
 
 def ensure_queue(server: PostgresConnection) -> bool:
     """Make the queue, or make it anew if it is of an older version; whether that was done. Takes
     the rights of the database's owner, unless there is nothing to do."""
-    installed = _find_procrastinate()
+    installed = find_procrastinate()
     if _is_fit(describe_queue(server), installed):
         return False
     script = (Path(__file__).parent / "queue.sql").read_text(encoding="utf-8")
@@ -180,11 +186,18 @@ def ensure_queue(server: PostgresConnection) -> bool:
         )
         run_on_server(server, SchemaManager.get_schema())
         run_on_server(server, script)
+        grant_queue(server, schema)
         server.commit()
     except BaseException:
         server.rollback()
         raise
     return True
+
+
+def grant_roles(server: PostgresConnection) -> None:
+    """Let the roles of the server use the queue; belongs inside a transaction."""
+    with _search_queue(server):
+        grant_queue(server, _qualify(server, "{q}"))
 
 
 def _is_fit(found: tuple[int, str] | None, installed: str) -> bool:
@@ -367,6 +380,20 @@ def read_limit_end(server: PostgresConnection, queues: Sequence[str]) -> float:
     return float(server.execute(_qualify(server, query), (list(queues),)).fetchone()[0] or 0.0)
 
 
+def list_late_replies(server: PostgresConnection) -> dict[int, list[QueuedReply]]:
+    """Replies that cannot count, by run, of runs that nobody works on: nobody else will journal
+    them."""
+    query = (
+        "select r.run_id, r.dispatch_id, r.fence, r.problem, r.worker, r.account, r.limited, r.body"
+        " from {q}.replies r join owners o on o.run_id = r.run_id where r.problem <> ''"
+        " and (o.owner is null or o.lease_until < {q}.interlock_now()) order by r.at limit 100"
+    )
+    found: dict[int, list[QueuedReply]] = {}
+    for run_id, *row in server.execute(_qualify(server, query)):
+        found.setdefault(run_id, []).append(QueuedReply(*row))
+    return found
+
+
 def find_missing(server: PostgresConnection, dispatch_ids: Sequence[int]) -> set[int]:
     """Which of these are not offered, nor with a worker: another process settled them by mistake,
     or the queue was made anew."""
@@ -413,8 +440,9 @@ def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
 @contextmanager
 def _search_queue(server: PostgresConnection) -> Iterator[None]:
     """procrastinate's own statements find their tables, until the end of this."""
+    schema = _qualify(server, "{q}")
     (before,) = server.execute("select current_setting('search_path')").fetchone()
-    server.execute("select set_config('search_path', ?, true)", (find_schema(server),))
+    server.execute("select set_config('search_path', ?, true)", (schema,))
     yield
     server.execute("select set_config('search_path', ?, true)", (before,))
 

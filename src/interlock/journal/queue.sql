@@ -232,15 +232,23 @@ BEGIN
 END $$;
 
 -- They act with their owner's rights, so they see no tables but these, whatever else bears a name of
--- theirs, and are for nobody until they are granted.
+-- theirs, and are for nobody until they are granted. procrastinate's triggers find its tables, too.
 DO $$
 DECLARE
     v_name REGPROCEDURE;
 BEGIN
     FOR v_name IN SELECT oid::regprocedure FROM pg_proc
-        WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'interlock\_%'
+        WHERE pronamespace = current_schema()::regnamespace
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path TO %I, pg_temp', v_name, current_schema());
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', v_name);
     END LOOP;
 END $$;
+
+ALTER TABLE procrastinate_jobs SET (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200
+);
+
+ALTER TABLE procrastinate_events SET (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200
+);

@@ -2,12 +2,13 @@
 
 Roles without a login, to be granted to the users of a server. A reader sees everything; an answerer
 may also leave answers, under the name that the server knows them by; a coordinator works on runs; a
-worker gets nothing but what is granted to it here. Making tables takes the owner of the database.
+worker may take dispatches from the work queue and answer them, and sees nothing of the journal.
+Making tables takes the owner of the database.
 """
 
 from sqlalchemy import Connection
 
-from interlock.journal.postgres import server_connection
+from interlock.journal.postgres import PostgresConnection, server_connection
 
 COORDINATOR = "interlock_coordinator"
 WORKER = "interlock_worker"
@@ -26,7 +27,20 @@ GRANTS = (
     # Not `written_by`: who left it is the server's word.
     f"grant insert (box, name, body, run_id, at) on mail to {ANSWERER}",
 )
-"""Whoever adds a table that workers use adds a line here."""
+_JOBS = "procrastinate_jobs, procrastinate_workers, procrastinate_events"
+_JOBS += ", procrastinate_periodic_defers"
+QUEUE_GRANTS = (
+    f"grant usage on schema {{queue}} to {', '.join(ROLES)}",
+    f"grant select, insert, update, delete on all tables in schema {{queue}} to {COORDINATOR}",
+    f"grant usage, select, update on all sequences in schema {{queue}} to {COORDINATOR}, {WORKER}",
+    f"grant execute on all functions in schema {{queue}} to {COORDINATOR}, {WORKER}",
+    # Jobs hold numbers only. What they are about, a worker learns by taking one.
+    f"grant select, insert, update, delete on {_JOBS} to {WORKER}",
+    f"grant select on workers to {READER}, {ANSWERER}",
+    f"grant execute on function interlock_now() to {READER}, {ANSWERER}",
+)
+"""The same for the work queue, with its schema as the search path. Workers see none of its own
+tables: the functions that they may call act for them."""
 
 
 def grant_roles(connection: Connection) -> list[str]:
@@ -40,3 +54,12 @@ def grant_roles(connection: Connection) -> list[str]:
     for grant in GRANTS:
         raw.execute(grant.format(schema=schema))
     return list(ROLES)
+
+
+def grant_queue(server: PostgresConnection, queue: str) -> None:
+    """Grant what each role may do in the work queue, if the roles were made; belongs inside a
+    transaction that searches the queue's schema first."""
+    query = "select count(*) from pg_roles where rolname = any(?)"
+    if server.execute(query, (list(ROLES),)).fetchone()[0] == len(ROLES):
+        for grant in QUEUE_GRANTS:
+            server.execute(grant.format(queue=queue))

@@ -83,6 +83,7 @@ class WorkerHost:
         self._limits: Mapping[str, float] = {}
         self._closed: set[str] = set()
         self._stops = 0
+        self._changed = asyncio.Event()
         self._problems: dict[str, str] = {}
         self.done = 0
         """How many replies were accepted."""
@@ -94,7 +95,6 @@ class WorkerHost:
 
     async def run(self) -> None:
         """Work until stopped; StoreError if the queue cannot be used."""
-        self._changed = asyncio.Event()
         self._database = DatabaseThread(self._address, "interlock-work")
         self._beats = DatabaseThread(self._address, "interlock-beat")
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.worker import Worker
 
-POLL = 2.0
+POLL = 0.5
 """Seconds between looks for jobs, where notifications do not come."""
 _AFTER_FAILURE = 1.0
 _OPEN_SECONDS = 10.0
