@@ -55,7 +55,7 @@ def test_workflows_are_pinned_have_few_rights_and_paste_nothing(path: Path) -> N
     for name, job in workflow["jobs"].items():
         rights = set(job.get("permissions", workflow["permissions"]).items())
         ours = [step for step in job["steps"] if step.get("uses") == OURS]
-        publishes = any(step["with"].get("mode", "ci") == "ci" for step in ours)
+        publishes = any(step["with"].get("mode", "ci") in ("ci", "listen") for step in ours)
         assert rights <= RIGHTS, name
         assert publishes or ("pull-requests", "write") not in rights, name
     for _, step in list_steps(workflow):
@@ -67,7 +67,9 @@ def test_workflows_are_pinned_have_few_rights_and_paste_nothing(path: Path) -> N
         if "checkout" in uses:
             assert step["with"]["persist-credentials"] is False
         if "cache/save" in uses:
-            assert re.search(r"event(_name)? == 'push'", step["if"]), "pull requests only read"
+            # What a comment starts runs on the default branch, whoever wrote it.
+            pushed = r"event(_name)? == '(push|issue_comment)'"
+            assert re.search(pushed, step["if"]), "pull requests only read"
 
 
 def test_the_matrix_hands_on_and_one_job_publishes(pipeline: Pipeline) -> None:
@@ -126,7 +128,7 @@ def test_a_fork_is_commented_on_and_adds_nothing_to_main(pipeline: Pipeline) -> 
         (comment,) = (each["body"] for each in github.comments[1] if each["user"]["login"] == OWN)
     assert done.returncode == 0, done.stderr
     assert "1 new cause (1 test)" in comment
-    assert f"suspect `{head[:10]}`" in comment
+    assert f"**Suspect** `{head[:10]}`" in comment
     exported = map(json.loads, pipeline.type("history", "export").stdout.splitlines())
     failed = [each for each in exported if each["status"] != "pass"]
     assert [(each["test"], each["scope"]) for each in failed] == [

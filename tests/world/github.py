@@ -36,6 +36,8 @@ class Github:
         self.events: dict[int, list[dict[str, Any]]] = {}
         self.labels: list[str] = []
         self.checks: list[dict[str, Any]] = []
+        self.reactions: dict[int, list[tuple[str, str]]] = {}
+        """Of each comment, who reacted how."""
         self.permissions = {"ann": "write", "bob": "admin", "eve": "read", OWN: "admin"}
         self.heeds_since = True
         self.log: list[tuple[str, str, int]] = []
@@ -98,6 +100,7 @@ class Github:
             "updated_at": at,
             "author_association": "MEMBER",
             "performed_via_github_app": None,
+            "html_url": f"https://github.example/{REPO}/pull/{number}#issuecomment-{self._ids}",
             **news,
         }
         self.comments[number].append(comment)
@@ -129,6 +132,10 @@ class Github:
             return 200, [
                 row for row in rows if query.get("creator") in (None, row["user"]["login"])
             ]
+        if path == f"{here}/issues/comments":
+            every = [each for rows in self.comments.values() for each in rows]
+            newest = sorted(every, key=lambda each: each["updated_at"], reverse=True)
+            return 200, self._since(newest, query)
         if found := re.fullmatch(rf"{here}/collaborators/([^/]+)/permission", path):
             role = self.permissions.get(found[1])
             return (200, {"permission": role}) if role else (404, {"message": "Not Found"})
@@ -161,6 +168,11 @@ class Github:
             if len(body["body"]) > LONGEST_COMMENT:
                 return 422, {"message": "Body is too long (maximum is 65536 characters)"}
             return 201, self.comment(int(found[1]), body["body"], OWN)
+        if found := re.fullmatch(rf"{here}/issues/comments/(\d+)/reactions", path):
+            made = self.reactions.setdefault(int(found[1]), [])
+            is_new = (OWN, body["content"]) not in made
+            made += [(OWN, body["content"])] if is_new else []
+            return 201 if is_new else 200, {"content": body["content"]}
         if path == f"{here}/check-runs":
             output = body["output"]
             if len(output["summary"]) > 65_535 or len(output["annotations"]) > 50:

@@ -10,24 +10,17 @@ import typer
 
 from interlock.cli.app import ExitCode, app
 from interlock.cli.ingest import (
-    AttemptFlag,
-    CommitFlag,
-    JobFlag,
-    PrFlag,
-    ProjectName,
-    RunBranchFlag,
-    RunFlag,
-    ShardFlag,
+    RunOptions,
     Store,
-    TargetFlag,
-    VariantFlag,
     echo_history,
     identify,
     open_store,
+    with_run_options,
 )
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
 from interlock.rca.ci.digest import Digest, FailOn
+from interlock.rca.ci.listen import hear_reviewers
 from interlock.rca.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
@@ -39,10 +32,14 @@ from interlock.rca.ci.publish import (
 from interlock.rca.ci.render import Links, format_headline, render_comment, render_summary
 from interlock.rca.ci.run import Reporter, ReportRequest
 from interlock.rca.history.settings import read_history_settings
+from interlock.rca.history.statements import unite_statements
 from interlock.system.text import format_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlock.rca.history.identity import CiRun
+    from interlock.rca.history.statements import Statement
 
 _SHOWN = 20
 
@@ -106,7 +103,9 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of r
 
 
 @app.command()
+@with_run_options
 def ci(
+    *,
     results: Results = None,
     legs: Legs = None,
     evidence: EvidenceReports = None,
@@ -118,16 +117,7 @@ def ci(
     title: Title = "Test results",
     repo: Repos = None,
     last_green: LastGreen = None,
-    run: RunFlag = "",
-    attempt: AttemptFlag = "",
-    job: JobFlag = "",
-    variant: VariantFlag = None,
-    shard: ShardFlag = "",
-    commit: CommitFlag = "",
-    branch: RunBranchFlag = "",
-    target: TargetFlag = "",
-    pr: PrFlag = "",
-    project: ProjectName = "",
+    which: RunOptions,
     out: Out = Path("interlock-report/ci"),
     store: Store = None,
     db: Db = None,
@@ -135,11 +125,8 @@ def ci(
 ) -> None:
     """Report the results of a CI run: ingest, analyse, publish. Trouble of its own is a warning and
     never fails the build. Exit 1 if --fail-on says so, 3 if there are no results."""
-    flags = {"run": run, "attempt": attempt, "job": job, "variant": ",".join(variant or ())}
-    flags |= {"shard": shard, "commit": commit, "branch": branch, "target": target}
-    flags |= {"pr": pr, "project": project}
     settings = read_history_settings()
-    who, problems = identify(settings, flags), list[str]()
+    who, problems = identify(settings, which), list[str]()
     request = ReportRequest(
         run=who,
         results=tuple(results or ()),
@@ -152,13 +139,17 @@ def ci(
     reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)
     with reporter.open_memory(open_store(store, settings)) as memory:
         started = not memory.list_segments()
-        digest, findings = reporter.judge_run(request, open_project(db), memory)
+        database = open_project(db)
+        is_heard = comment is not CommentMode.OFF
+        heard = hear_reviewers(who, memory, database, problems) if is_heard else ()
+        said = unite_statements(memory.read_statements().every, heard)
+        digest, findings = reporter.judge_run(request, database, memory, said)
     if digest is None:
         _refuse_nothing(problems)
     if findings:
         write_report(findings, out / "report")
     outputs = _list_outputs(digest, out, "started" if started else "ok")
-    publication = _build_publication(digest, title, out, annotations, outputs)
+    publication = _build_publication(digest, title, out, annotations, outputs, heard)
     say = echo_note if json else echo
     problems += publish(
         publication, os.environ, say, provider=who.provider, comment=comment.value, check=check_name
@@ -169,13 +160,18 @@ def ci(
 
 
 def _build_publication(
-    digest: Digest, title: str, out: Path, annotations: int, outputs: dict[str, str]
+    digest: Digest,
+    title: str,
+    out: Path,
+    annotations: int,
+    outputs: dict[str, str],
+    heard: "Sequence[Statement]",
 ) -> Publication:
     links = _make_links(digest.run)
     return Publication(
         digest=digest,
         title=title,
-        comment=render_comment(digest, title=title, links=links),
+        comment=render_comment(digest, title=title, links=links, heard=heard),
         summary=render_summary(digest, title=title, links=links),
         annotations=tuple(find_annotations(digest, Path(), annotations)),
         outputs=outputs,

@@ -3,9 +3,12 @@
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import msgspec
 import typer
@@ -68,23 +71,70 @@ Today = Annotated[
 ]
 
 
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run results belong to, as flags say it; the rest comes from CI."""
+
+    run: RunFlag = ""
+    attempt: AttemptFlag = ""
+    job: JobFlag = ""
+    variant: VariantFlag = None
+    shard: ShardFlag = ""
+    commit: CommitFlag = ""
+    tree: TreeFlag = ""
+    branch: RunBranchFlag = ""
+    target: TargetFlag = ""
+    pr: PrFlag = ""
+    event: EventFlag = ""
+    project: ProjectName = ""
+    at: AtFlag = ""
+
+    def to_facts(self) -> dict[str, str]:
+        """What `identify_run` takes."""
+        names = (name for name in self.__struct_fields__ if name not in ("at", "variant"))
+        return {name: getattr(self, name) for name in names} | {
+            "variant": ",".join(self.variant or ())
+        }
+
+
+def with_run_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the flags of `RunOptions`, in place of its parameter `which`."""
+    hints = get_type_hints(RunOptions, include_extras=True)
+    defaults = {each.name: each.default for each in msgspec.structs.fields(RunOptions)}
+    flags = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
+        for name, hint in hints.items()
+    ]
+    own = signature(verb, eval_str=True).parameters.values()
+    parts = [flags if each.name == "which" else [each] for each in own]
+
+    @wraps(verb)
+    def call(**given: Any) -> None:
+        which = RunOptions(**{name: given.pop(name) for name in hints})
+        verb(which=which, **given)
+
+    words = [each.replace(kind=Parameter.KEYWORD_ONLY) for part in parts for each in part]
+    call.__signature__ = Signature(words)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in words}
+    return call
+
+
 def open_store(flag: str | None, settings: HistorySettings) -> HistoryStore:
     """The memory that a flag, the environment or the settings name."""
     return open_memory(flag or os.environ.get("INTERLOCK_STORE") or settings.store)
 
 
-def identify(settings: HistorySettings, flags: dict[str, str], at: str = "") -> CiRun:
+def identify(settings: HistorySettings, which: RunOptions) -> CiRun:
     """The run this process is part of; what was odd is noted."""
-    found = identify_run(os.environ, flags, default_branch=settings.default_branch)
+    found = identify_run(os.environ, which.to_facts(), default_branch=settings.default_branch)
     for note in found.notes:
         echo_note(f"note: {note}")
-    if not at:
+    if not which.at:
         return found.run
     from interlock.system.time import parse_timestamp
 
-    moment = parse_timestamp(at)
+    moment = parse_timestamp(which.at)
     if moment is None:
-        raise UsageError(f"--at {at!r}: write a time such as 2026-11-16T02:00:00Z")
+        raise UsageError(f"--at {which.at!r}: write a time such as 2026-11-16T02:00:00Z")
     return msgspec.structs.replace(found.run, at=moment)
 
 
@@ -116,32 +166,13 @@ def parse_day(text: str) -> date:
 
 
 @app.command()
-def ingest(
-    results: Results,
-    run: RunFlag = "",
-    attempt: AttemptFlag = "",
-    job: JobFlag = "",
-    variant: VariantFlag = None,
-    shard: ShardFlag = "",
-    commit: CommitFlag = "",
-    tree: TreeFlag = "",
-    branch: RunBranchFlag = "",
-    target: TargetFlag = "",
-    pr: PrFlag = "",
-    event: EventFlag = "",
-    project: ProjectName = "",
-    at: AtFlag = "",
-    store: Store = None,
-    json: Json = False,
-) -> None:
+@with_run_options
+def ingest(results: Results, which: RunOptions, store: Store = None, json: Json = False) -> None:
     """Remember the results of a CI job, passed ones too. Run again, it changes nothing."""
     from interlock.rca.history.ingest import ingest_results
 
     settings = read_history_settings()
-    flags = {"run": run, "attempt": attempt, "job": job, "variant": ",".join(variant or ())}
-    flags |= {"shard": shard, "commit": commit, "tree": tree, "branch": branch, "target": target}
-    flags |= {"pr": pr, "event": event, "project": project}
-    who = identify(settings, flags, at)
+    who = identify(settings, which)
     try:
         memory = open_store(store, settings)
         started = not memory.list_segments()

@@ -19,6 +19,23 @@ LONGEST: Final = 65_536
 """Characters of a comment that is read; GitHub accepts no longer ones."""
 _MARKER: Final = re.compile(r"<!--\s*interlock\b", re.IGNORECASE)
 _REPLIED: Final = re.compile(r"<!--\s*interlock:asked-back (\S{1,80})\s*-->")
+DOUBTS: Final = """
+no not never none nothing nobody neither nor nope nah without cannot cant dont wont isnt hardly
+if unless until till once when whenever after before provided assuming pending subject only first
+then conditional conditionally depends depending contingent except excluding apart but however
+though although yet still otherwise instead rather maybe perhaps probably mostly partly partially
+almost hm hmm unsure doubt doubts concern concerns worried guess suppose seems hope should must need
+needs could would fix fixes change changes rename remove revise rework replace check missing wrong
+broken breaks fail fails failed failing failure bug bugs typo todo blocking blocker wait hold stop
+halt abort cancel defer postpone pause skip later tomorrow next second half part some scratch
+nevermind nvm oops sorry kidding joking joke lol jk sarcasm ignore disregard test testing
+nicht kein keine aber nur wenn ohne pas mais sauf pero sin solo excepto ma senza
+"""
+"""Words that may be meant against a command beside them, or against somebody else's approval."""
+_DOUBT: Final = re.compile(
+    rf"\?|\.\.|…|n't\b|(?<![\w'])(?:{'|'.join(DOUBTS.split())})(?![\w'])"
+    r"|(?<![\w'])please[ \t]+(?!go[ \t]+ahead|proceed|ship)"
+)
 _FRIENDLY: Final = "👍✅✔☑🚀🎉🚢🙌👏💯🙏😀😃😄😁😊🙂☺❤♥💚💙💜⭐🌟🥳💪👌🤝✨🏆🎊"
 _SHORTCODES: Final = r"\+1|thumbsup|shipit|ship|rocket|tada|white_check_mark|100|clap|heart|smile"
 _COMMAND: Final = re.compile(r"^ {0,3}/(?P<word>[a-z][\w-]*)(?P<rest>[^\n]*)$", re.MULTILINE)
@@ -93,6 +110,15 @@ def find_commands(text: str, comment: str) -> list[CommentCommand]:
         is_marked = bool(comment[hit.start() : start].strip(" \ufeff"))
         found.append(CommentCommand(hit["word"], start, hit.end("word"), stop, is_marked))
     return found
+
+
+def find_doubt(text: str) -> re.Match[str] | None:
+    """The first word of live text that could be meant against a command in it."""
+    return _DOUBT.search(text)
+
+
+def is_doubt(word: str) -> bool:
+    return _DOUBT.fullmatch(word) is not None
 
 
 def _blank_blocks(text: str) -> tuple[str, bool]:

@@ -28,12 +28,17 @@ _NAMED: Final = re.compile(
 _BEARER: Final = re.compile(r"(?i)\b(bearer\s{1,3})([\w.~+/-]{16,}=*)")
 
 
+def mask_tokens(text: str) -> str:
+    """The text with what can only be a token masked: for names, in which `auth: login` is none."""
+    if "://" in text:
+        text = _IN_URL.sub(MASK, text)
+    return _TOKENS.sub(MASK, text)
+
+
 def mask_secrets(text: str) -> str:
     """The text with what looks like a password, a token or a private key masked."""
     if "PRIVATE KEY" in text:
         text = _KEY_BLOCK.sub(MASK, text)
-    if "://" in text:
-        text = _IN_URL.sub(MASK, text)
-    text = _TOKENS.sub(MASK, text)
+    text = mask_tokens(text)
     text = _NAMED.sub(rf"\1{MASK}", text)
     return _BEARER.sub(rf"\1{MASK}", text)

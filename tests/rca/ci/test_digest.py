@@ -10,6 +10,7 @@ from interlock.rca.ci.digest import Digest, FailOn, build_digest
 from interlock.rca.history.identity import CiRun, Scope
 from interlock.rca.history.memory import History
 from interlock.rca.history.settings import HistorySettings
+from interlock.rca.history.statements import Statements
 from interlock.rca.history.store import FolderStore
 from interlock.rca.report.outline import Outline
 
@@ -45,6 +46,7 @@ def digest(
     quarantined: dict[str, str] | None = None,
     expected_shards: int = 0,
     outline: Outline | None = None,
+    statements: Statements | None = None,
 ) -> Digest:
     store = FolderStore(folder)
     for number, night in enumerate(nights, 1):
@@ -59,6 +61,7 @@ def digest(
         outline=outline,
         excuse=lambda test, _: (quarantined or {}).get(test, ""),
         expected_shards=expected_shards,
+        statements=statements,
     )
 
 

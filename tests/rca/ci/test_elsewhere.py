@@ -65,6 +65,7 @@ def test_trouble_with_gitlab_is_one_sentence(
 ) -> None:
     found = on_merge_request(tmp_path / "d", {"a": "F", "b": "P"})
     with a_gitlab() as gitlab:
+        gitlab.add(make_marker("Tests") + " whose is it?", author=666)
         gitlab.fault = fault
         (problem,) = send(found, tmp_path / "out", gitlab, token)
     assert said in problem

@@ -58,8 +58,8 @@ def test_the_first_line_says_it_and_names_do_nothing(tmp_path: Path) -> None:
     text = render_comment(found, title="Tests", links=Links(commit="https://x.example/{}"))
     lines = text.splitlines()
     assert lines[0] == make_marker("Tests")
-    assert "2 new, 1 still failing" in lines[3]
-    assert "commit 0000000000" in lines[3]
+    assert lines[2] == "### ❌ Tests"
+    assert "**2 new**, 1 still failing; 2 of 5 tests passed · commit 0000000000" in lines[4]
     assert "failing since" in text
     assert not re.search(r"^::|<script|(?<!`)@everyone", text, re.MULTILINE)
     assert "](http://evil" not in re.sub(r"`[^`]*`", "", text)
@@ -75,7 +75,7 @@ def test_causes_are_shown_with_their_suspects_within_the_limits(tmp_path: Path) 
     text = render_comment(found, title="Tests", links=Links())
     first = outline.causes[0]
     assert f"{len(found.causes)} new causes ({len(names)} tests)" in text
-    assert f"suspect `{first.suspects[0].commit[:10]}` by" in text
+    assert f"**Suspect** `{first.suspects[0].commit[:10]}` " in text
     many = msgspec.structs.replace(found, causes=found.causes * 200)
     comment = render_comment(many, title="Tests", links=Links())
     assert COMMENT_LIMIT // 2 < len(comment) <= COMMENT_LIMIT

@@ -17,7 +17,9 @@ from interlock.signals.comments import (
     LiveText,
     blank_range,
     find_commands,
+    find_doubt,
     find_live_text,
+    is_doubt,
 )
 
 
@@ -109,19 +111,6 @@ _QUESTION: Final = re.compile(
     r"(?:why|what|who|which|when|where|how|is|are|was|were|can|could|should|shall|do|does|did|will"
     r"|would|have|has|may)(?![\w'])[^.;!?\n]*\?+"
 )
-DOUBTS: Final = """
-no not never none nothing nobody neither nor nope nah without cannot cant dont wont isnt hardly
-if unless until till once when whenever after before provided assuming pending subject only first
-then conditional conditionally depends depending contingent except excluding apart but however
-though although yet still otherwise instead rather maybe perhaps probably mostly partly partially
-almost hm hmm unsure doubt doubts concern concerns worried guess suppose seems hope should must need
-needs could would fix fixes change changes rename remove revise rework replace check missing wrong
-broken breaks fail fails failed failing failure bug bugs typo todo blocking blocker wait hold stop
-halt abort cancel defer postpone pause skip later tomorrow next second half part some scratch
-nevermind nvm oops sorry kidding joking joke lol jk sarcasm ignore disregard test testing
-nicht kein keine aber nur wenn ohne pas mais sauf pero sin solo excepto ma senza
-"""
-"""Words that may be meant against `/approve` beside them, or against somebody else's approval."""
 
 
 def _join(*patterns: str) -> str:
@@ -139,10 +128,6 @@ _PHRASE: Final = re.compile(
 )
 _GAP: Final = re.compile(r"(?a)[ \t]*(?:[.,;]|!+)?\s*(?:(?:-{1,3}|&)\s+)?(?:and[ \t]+)?")
 _REFUSAL: Final = re.compile(rf"(?:{_join(*REFUSALS)})(?![\w'])")
-_DOUBT: Final = re.compile(
-    rf"\?|\.\.|…|n't\b|(?<![\w'])(?:{'|'.join(DOUBTS.split())})(?![\w'])"
-    r"|(?<![\w'])please[ \t]+(?!go[ \t]+ahead|proceed|ship)"
-)
 _SCOPE: Final = re.compile(r"(?:\A|[.!;\n])[ \t]*+(?:for|in|on|to|with|at|from|of|by|story|part)\b")
 _NAMED: Final = re.compile(r"(?i:thanks|thank you|thx|cheers|hi|hello|hey),? ([A-Z][a-z]+)\b")
 
@@ -192,7 +177,7 @@ def strip_politeness(text: str) -> tuple[list[Span], int]:
 
 def find_doubts(text: str) -> tuple[Span, ...]:
     """The first word that could be meant against an approval, if there is one."""
-    hit = _DOUBT.search(text)
+    hit = find_doubt(text)
     return (Span(hit.start(), hit.end(), DOUBT),) if hit else ()
 
 
@@ -274,7 +259,7 @@ def _find_decision(command: CommentCommand) -> CommentDecision:
 def _is_courteous(tail: str, typed: str) -> bool:
     """Whether what follows `/approve` is politeness, a name that is thanked, or approval again."""
     for hit in _NAMED.finditer(typed):
-        if not _DOUBT.fullmatch(hit[1].lower()):
+        if not is_doubt(hit[1].lower()):
             tail = blank_range(tail, hit.start(1), hit.end(1))
     tail = _GAP.sub("", tail, count=1)
     found, at = strip_politeness(tail)

@@ -16,6 +16,12 @@ from interlock.rca.history.memory import History
 from interlock.rca.history.names import make_test_id
 from interlock.rca.history.segment import FailedTest, Segment
 from interlock.rca.history.settings import HistorySettings
+from interlock.rca.history.statements import (
+    Statement,
+    Statements,
+    hash_test_id,
+    unite_statements,
+)
 from interlock.rca.history.verdicts import (
     Moment,
     Status,
@@ -76,6 +82,8 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     """What it was compared with."""
     notes: tuple[str, ...] = ()
+    said: tuple[Statement, ...] = ()
+    """What reviewers said about these failures, and counts."""
 
     def count(self, word: Word) -> int:
         return sum(each.word == word for each in self.failures)
@@ -113,6 +121,7 @@ def build_digest(
     excuse: Callable[[str, str], str] = lambda test, label: "",
     expected_shards: int = 0,
     notes: Iterable[str] = (),
+    statements: Statements | None = None,
 ) -> Digest:
     """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
     quarantined in a job, if it is."""
@@ -132,7 +141,19 @@ def build_digest(
         missing_shards=_find_missing(segments, expected_shards),
         baseline=reader.baseline,
         notes=(*notes, *(note for segment in segments for note in segment.notes)),
+        said=_find_said(reader.failures, statements or Statements()),
     )
+
+
+def _find_said(failures: Iterable[DigestTest], statements: Statements) -> tuple[Statement, ...]:
+    if not statements.every:
+        return ()
+    found = (
+        statements.find([each.fingerprint], [hash_test_id(each.test)])
+        for each in failures
+        if each.fingerprint
+    )
+    return unite_statements(*found).every
 
 
 def _sort_key(each: DigestTest) -> tuple[int, str, str]:
@@ -271,7 +292,9 @@ class _RunReader:
         if excuse:
             return "quarantined", excuse
         if status == "flaky":
-            return "flaky", "failed, then passed in this run"
+            seen = past is not None and past.flips.count
+            before = f"; flips before: {past.flips.text}" if past and seen else ""
+            return "flaky", f"failed, then passed in this run{before}"
         if broken:
             return "infrastructure", f"{broken:.0%} of this job failed"
         if past is None:

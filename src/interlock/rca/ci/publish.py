@@ -12,18 +12,17 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Literal
-from urllib.parse import quote
+from typing import Final, Literal
 
 import msgspec
 
 from interlock.rca.ci.digest import Digest
+from interlock.rca.ci.forge import open_forge
 from interlock.rca.ci.render import SUMMARY_LIMIT, make_marker
 from interlock.rca.history.names import make_test_id
 from interlock.system.errors import SourceError
 from interlock.system.files import write_file
-from interlock.system.github import GithubError, GithubRest, github_address
-from interlock.system.http import HttpClient, decode_json, find_token
+from interlock.system.github import GithubRest, github_address
 from interlock.system.retry import TransientError
 from interlock.system.text import clean_text, format_line
 
@@ -33,9 +32,6 @@ QUALITY_FILE: Final = "gl-code-quality-report.json"
 CONTEXT: Final = "interlock"
 CommentMode = Literal["off", "failures", "always"]
 """When a pull request gets a comment; one that is there is always kept true, unless off."""
-_GITLAB_TOKENS: Final = ("INTERLOCK_GITLAB_TOKEN", "GITLAB_TOKEN")
-_LARGEST: Final = 32 * 1024 * 1024
-_GITLAB_NOTE: Final = 1_000_000
 _ANNOTATE_S: Final = 60
 _COMMAND: Final = re.compile(r"##(?=\w*\[)")
 _PLACES: Final = (
@@ -125,16 +121,14 @@ def publish(
             lambda: _print_annotations(publication, say),
             lambda: write_outputs(publication.outputs, environ),
         ]
-        if comment != "off" and publication.digest.run.pr:
-            places.append(lambda: _comment_on_github(publication, environ, comment))
         if check:
             places.append(lambda: _create_check(publication, environ, check))
-    elif provider == "gitlab" and comment != "off" and publication.digest.run.pr:
-        places.append(lambda: _comment_on_gitlab(publication, environ, comment))
     elif provider == "azure":
         places.append(lambda: _tell_azure(publication, say))
     elif provider == "buildkite":
         places.append(lambda: _annotate_buildkite(publication, environ))
+    if provider in ("github", "gitlab") and comment != "off" and publication.digest.run.pr:
+        places.append(lambda: _comment(publication, provider, environ, comment))
     problems = []
     for place in places:
         try:
@@ -212,51 +206,27 @@ def write_outputs(outputs: Mapping[str, str], environ: Mapping[str, str]) -> Non
         file.write("\n".join(lines) + "\n")
 
 
-def _comment_on_github(
-    publication: Publication, environ: Mapping[str, str], mode: CommentMode
+def _comment(
+    publication: Publication, provider: str, environ: Mapping[str, str], mode: CommentMode
 ) -> None:
     """Create, edit or leave the one comment. Only a comment of ours is ever edited: anybody can
     copy its marker."""
     run = publication.digest.run
-    address = github_address(environ, repo=run.project)
-    rest = GithubRest(address)
+    forge = open_forge(provider, environ, run.project)
+    if forge is None:
+        return
     try:
-        here = f"/repos/{address.repo}/issues/{run.pr}/comments"
-        own = _find_login(rest)
-        first = rest.get(here, "comments", {"per_page": 100})
-        found = next(
-            (
-                each
-                for page in rest.pages(first, "comments")
-                for each in page.data
-                if _is_ours(each, own) and make_marker(publication.title) in each["body"]
-            ),
-            None,
-        )
+        marker = make_marker(publication.title)
+        own = (each for each in forge.list_comments(run.pr) if marker in each.body)
+        found = next((each for each in own if forge.is_own(each)), None)
         if found is None and publication.digest.is_green and mode != "always":
             return
         if found is None:
-            rest.post(here, "comments", {"body": publication.comment})
-        elif found["body"].replace("\r\n", "\n").strip() != publication.comment.strip():
-            path = f"/repos/{address.repo}/issues/comments/{int(found['id'])}"
-            rest.patch(path, "comments", {"body": publication.comment})
+            forge.create(run.pr, publication.comment)
+        elif found.body.replace("\r\n", "\n").strip() != publication.comment.strip():
+            forge.edit(run.pr, found.comment_id, publication.comment)
     finally:
-        rest.close()
-
-
-def _find_login(rest: GithubRest) -> str:
-    """Whose token it is; a workflow's own token is nobody's and may not ask."""
-    try:
-        return str(rest.get("/user", "the token's user").data["login"])
-    except (GithubError, KeyError, TypeError):
-        return ""
-
-
-def _is_ours(comment: Any, own: str) -> bool:
-    if not isinstance(comment, dict) or not isinstance(comment.get("body"), str):
-        return False
-    user = comment.get("user") or {}
-    return user.get("login") == own if own else user.get("login") == "github-actions[bot]"
+        forge.close()
 
 
 def _create_check(publication: Publication, environ: Mapping[str, str], name: str) -> None:
@@ -296,52 +266,6 @@ def _create_check(publication: Publication, environ: Mapping[str, str], name: st
         rest.close()
     if not isinstance(made, dict) or "id" not in made:
         raise SourceError("GitHub gave no id for the check run")
-
-
-def _comment_on_gitlab(
-    publication: Publication, environ: Mapping[str, str], mode: CommentMode
-) -> None:
-    """The one note of a merge request. A job's own token may not write notes, so one with the scope
-    `api` is needed."""
-    token = find_token("GitLab", environ, _GITLAB_TOKENS, ".gitlab-token")
-    url = environ.get("CI_API_V4_URL", "https://gitlab.com/api/v4")
-    client = HttpClient(
-        url, {"PRIVATE-TOKEN": token}, setting="CI_API_V4_URL", timeout_s=15.0, largest=_LARGEST
-    )
-    run = publication.digest.run
-    project = quote(environ.get("CI_PROJECT_ID") or run.project, safe="")
-    here = f"{url.rstrip('/')}/projects/{project}/merge_requests/{int(run.pr)}/notes"
-    body = {"body": publication.comment[:_GITLAB_NOTE]}
-    try:
-        own = _ask_gitlab(client, "GET", f"{url.rstrip('/')}/user", "the token's user")["id"]
-        marker, page, found = make_marker(publication.title), 1, None
-        while found is None:
-            notes = _ask_gitlab(client, "GET", f"{here}?per_page=100&page={page}", "notes")
-            mine = (each for each in notes if each["author"]["id"] == own)
-            found = next((each for each in mine if marker in each["body"]), None)
-            if len(notes) < 100:
-                break
-            page += 1
-        if found is None and (mode == "always" or not publication.digest.is_green):
-            _ask_gitlab(client, "POST", here, "notes", body)
-        elif found is not None and found["body"].strip() != publication.comment.strip():
-            _ask_gitlab(client, "PUT", f"{here}/{int(found['id'])}", "notes", body)
-    except (KeyError, TypeError, ValueError):
-        raise SourceError("GitLab's answer about notes is not understood") from None
-    finally:
-        client.close()
-
-
-def _ask_gitlab(client: HttpClient, method: str, path: str, what: str, body: Any = None) -> Any:
-    response, raw = client.send(method, path, body=body)
-    if response.status_code in (401, 403):
-        raise SourceError(
-            f"GitLab does not let the token use {what}: make one with the scope api and set "
-            f"{_GITLAB_TOKENS[0]}"
-        )
-    if not response.is_success:
-        raise SourceError(f"GitLab refuses {what} ({response.status_code})")
-    return decode_json(raw) if raw else None
 
 
 def defuse(text: str) -> str:

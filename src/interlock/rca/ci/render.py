@@ -12,6 +12,15 @@ from typing import Final
 import msgspec
 
 from interlock.rca.ci.digest import WORDS, Digest, DigestCause, DigestTest, Word
+from interlock.rca.ci.reviewers import (
+    HELP,
+    MOST_HASHES,
+    ReportBlock,
+    ReportedCause,
+    format_block,
+    format_said,
+)
+from interlock.rca.history.statements import Statement, hash_test_id, number_failure
 from interlock.rca.history.verdicts import Moment
 from interlock.rca.report.words import KINDS
 from interlock.system.text import (
@@ -33,6 +42,8 @@ SUMMARY_LIMIT: Final = 1_048_576
 _ROOM: Final = 2_000
 """Kept free for what comes after the sections."""
 _TESTS: Final = 10
+_SHOWN_WHOLE: Final[tuple[Word, ...]] = ("new", "infrastructure")
+"""Failures of these words are not folded."""
 _EXCERPT: Final = 1_500
 
 
@@ -54,49 +65,95 @@ class Links(msgspec.Struct, frozen=True):
 
 
 def format_headline(digest: Digest) -> str:
-    """Such as: 2 new causes (7 tests), 1 still failing, 1 flaky · commit abc, attempt 2."""
+    """Such as: **2 new causes (7 tests)**, 1 still failing, 1 flaky; 92 of 98 passed · commit abc,
+    attempt 2."""
     parts = []
     for word in WORDS:
         number = digest.count(word)
         causes = sum(each.word == word for each in digest.causes)
-        if number and causes and word != "flaky":
+        text = f"{number:,} {word}"
+        if number and causes and word in _SHOWN_WHOLE:
             noun = plural(causes, f"{word} cause", f"{word} causes")
-            parts.append(f"{noun} ({plural(number, 'test', 'tests')})")
-        elif number:
-            parts.append(f"{number:,} {word}")
+            text = f"{noun} ({plural(number, 'test', 'tests')})"
+        if number:
+            parts.append(f"**{text}**" if word in _SHOWN_WHOLE else text)
     if digest.fixed:
         parts.append(f"{len(digest.fixed):,} fixed")
-    if not digest.failures:
-        parts.insert(0, f"{plural(digest.passed, 'test', 'tests')} passed")
     if digest.missing_shards:
-        parts.append(f"**incomplete**: no results of {', '.join(digest.missing_shards)}")
-    return ", ".join(parts) + " · " + _format_run(digest)
+        parts.insert(0, f"**incomplete**: no results of {_list_missing(digest)}")
+    passed = f"{digest.passed:,} of {plural(digest.tests, 'test', 'tests')} passed"
+    if not digest.failures:
+        passed = f"{plural(digest.passed, 'test', 'tests')} passed"
+    return "; ".join(filter(None, [", ".join(parts), passed])) + " · " + _format_run(digest)
 
 
-def render_comment(digest: Digest, *, title: str, links: Links) -> str:
-    """The text of a pull request's comment. Folded when nothing needs attention."""
+def _list_missing(digest: Digest) -> str:
+    shown = digest.missing_shards[:_TESTS]
+    more = len(digest.missing_shards) - len(shown)
+    words = ", ".join(escape_markdown(each, 100) for each in shown)
+    return f"{words} and {more:,} more" if more else words
+
+
+def render_comment(
+    digest: Digest, *, title: str, links: Links, heard: Sequence[Statement] = ()
+) -> str:
+    """The text of a pull request's comment. Folded when nothing needs attention. It carries all
+    that was heard in the pull request, hidden, for whoever reads its comments next."""
     sections = _list_sections(digest, links, with_excerpts=False)
-    return _join_sections(digest, title, links, sections, COMMENT_LIMIT, len)
+    reported = list_reported(digest)
+    block = format_block(ReportBlock(reported, tuple(heard)))
+    head = f"{make_marker(title)}\n{block}\n{_format_head(digest, title)}"
+    foot = _format_foot(digest)
+    if reported:
+        foot += "\n\n" + _fold("Reviewers can correct this", [HELP])
+    return _join_sections(head, sections, foot, links, COMMENT_LIMIT, len)
 
 
 def render_summary(digest: Digest, *, title: str, links: Links) -> str:
     """The text of a job's summary: the comment's, with what each cause's failures printed."""
     sections = _list_sections(digest, links, with_excerpts=True)
+    head = _format_head(digest, title)
     return _join_sections(
-        digest, title, links, sections, SUMMARY_LIMIT, lambda text: len(text.encode())
+        head,
+        sections,
+        _format_foot(digest),
+        links,
+        SUMMARY_LIMIT,
+        lambda text: len(text.encode()),
+    )
+
+
+def list_reported(digest: Digest) -> tuple[ReportedCause, ...]:
+    """The causes of a report, and its failures without one, as reviewers may name them."""
+    grouped = {(each.label, each.test) for cause in digest.causes for each in cause.tests}
+    loose: dict[str, list[DigestTest]] = {}
+    for each in digest.failures:
+        if (each.label, each.test) not in grouped:
+            loose.setdefault(each.fingerprint, []).append(each)
+    suspects = [cause.cause.suspects for cause in digest.causes]
+    groups = [
+        *zip((cause.tests for cause in digest.causes), suspects, strict=True),
+        *((tests, ()) for tests in loose.values()),
+    ]
+    return tuple(
+        ReportedCause(
+            tuple(marks[:MOST_HASHES]),
+            tuple(hash_test_id(each.test) for each in tests[:MOST_HASHES]),
+            found[0].commit if found else "",
+        )
+        for tests, found in groups
+        if (marks := sorted({each.fingerprint for each in tests if each.fingerprint}))
     )
 
 
 def _join_sections(
-    digest: Digest,
-    title: str,
-    links: Links,
+    head: str,
     sections: Sequence[str],
+    foot: str,
+    links: Links,
     limit: int,
     measure: Callable[[str], int],
 ) -> str:
-    head = f"{make_marker(title)}\n### {escape_markdown(title, 120)}\n\n{format_headline(digest)}"
-    foot = _format_foot(digest, links)
     spent = measure(head) + measure(foot) + _ROOM
     kept: list[str] = []
     for section in sections:
@@ -110,99 +167,141 @@ def _join_sections(
     return replace_unencodable("\n\n".join([head, *kept, foot])) + "\n"
 
 
+def _format_head(digest: Digest, title: str) -> str:
+    sign = "✅" if digest.is_green else "❌" if digest.is_refused("unquarantined") else "⚠️"
+    head = f"### {sign} {escape_markdown(title, 120)}\n\n{format_headline(digest)}"
+    return f"{head}\n\n{format_said(digest.said)}"
+
+
 def _list_sections(digest: Digest, links: Links, *, with_excerpts: bool) -> list[str]:
     grouped = {(each.label, each.test) for cause in digest.causes for each in cause.tests}
+    has_jobs = len({each.label for each in digest.failures}) > 1
     sections = [
-        _format_cause(each, links, with_excerpts=with_excerpts)
+        _format_cause(each, links, with_excerpts=with_excerpts, has_jobs=has_jobs)
         for each in digest.causes
-        if each.word in ("new", "infrastructure")
+        if each.word in _SHOWN_WHOLE
     ]
     for word in WORDS:
-        causes = [each for each in digest.causes if each.word == word]
-        if word in ("new", "infrastructure"):
-            causes = []
+        causes = [each for each in digest.causes if each.word == word and word not in _SHOWN_WHOLE]
         loose = [
             each
             for each in digest.failures
             if each.word == word and (each.label, each.test) not in grouped
         ]
         if causes or loose:
-            sections.append(_format_group(word, causes, loose, links))
+            sections.append(_format_group(word, causes, loose, links, has_jobs=has_jobs))
     if digest.fixed:
         rows = [f"- {format_code(test)}" for test in digest.fixed[:_TESTS]]
         sections.append(_fold(f"{len(digest.fixed):,} fixed", [*rows, *_count_rest(digest.fixed)]))
     return sections
 
 
-def _format_cause(each: DigestCause, links: Links, *, with_excerpts: bool) -> str:
+def _format_cause(each: DigestCause, links: Links, *, with_excerpts: bool, has_jobs: bool) -> str:
     cause = each.cause
     count = plural(len(each.tests), "test", "tests")
-    kind = KINDS[cause.kind].one
-    lines = [f"#### {escape_markdown(cause.title, 160)}", f"{each.word}, {kind}, {count}"]
-    rows = [f"- {_format_test(test, links)}" for test in each.tests[:_TESTS]]
-    rows += _count_rest(each.tests)
-    if cause.suspects:
-        first = cause.suspects[0]
-        who = f" by {escape_markdown(first.author, 60)}" if first.author else ""
-        why = f": {escape_markdown(first.why, 200)}" if first.why else ""
-        sure = f", confidence {first.score:.2f}" if first.score else ""
-        rows.append(
-            f"- suspect {links.format_commit(first.commit)}{who}{sure}"
-            f" ({escape_markdown(first.subject, 120)}){why}"
-        )
-    lines.append("\n".join(rows))
-    excerpt = next((test.excerpt for test in each.tests if test.excerpt), "")
-    if with_excerpts and excerpt:
+    passes = {_format_moment(test.last_pass, links) for test in each.tests if test.last_pass}
+    facts = [f"**{each.word}**", KINDS[cause.kind].one, count]
+    facts += [f"last passed on {passes.copy().pop()}"] if len(passes) == 1 else []
+    if marks := [test.fingerprint for test in each.tests if test.fingerprint]:
+        facts.append(f"cause {number_failure(min(marks))}")
+    lines = [
+        f"#### {escape_markdown(cause.title, 160)}",
+        f"{', '.join(facts)}  \n{_format_suspect(each, links)}",
+    ]
+    one_by_one = {"has_jobs": has_jobs, "has_pass": len(passes) != 1, "is_grouped": True}
+    rows = [f"- {_format_test(test, links, **one_by_one)}" for test in each.tests[:_TESTS]]
+    lines.append("\n".join([*rows, *_count_rest(each.tests)]))
+    if with_excerpts and (excerpt := _find_excerpt(each)):
         lines.append(format_fence(clip_text(clean_text(excerpt), _EXCERPT)[0]))
     return "\n\n".join(lines)
 
 
+def _format_suspect(each: DigestCause, links: Links) -> str:
+    """The commit to look at first, or that there is none."""
+    if not each.cause.suspects:
+        return "No commit is suspected."
+    first = each.cause.suspects[0]
+    who = f", {escape_markdown(first.author, 60)}" if first.author else ""
+    sure = f" ({first.score:.0%} sure)" if first.score else ""
+    what = f" {escape_markdown(first.subject, 120)}" if first.subject else ""
+    reasons = first.why.split("; ")
+    why = f": {escape_markdown(reasons[0], 200)}" if reasons[0] else ""
+    return f"**Suspect** {links.format_commit(first.commit)}{what}{who}{sure}{why}"
+
+
+def _find_excerpt(each: DigestCause) -> str:
+    """What the failure of a cause printed: its stack, where there is one."""
+    stacks = (case.stack or case.excerpt for case in each.cause.cases)
+    return next(filter(None, stacks), "") or next(
+        (test.excerpt for test in each.tests if test.excerpt), ""
+    )
+
+
 def _format_group(
-    word: Word, causes: Sequence[DigestCause], loose: Sequence[DigestTest], links: Links
+    word: Word,
+    causes: Sequence[DigestCause],
+    loose: Sequence[DigestTest],
+    links: Links,
+    *,
+    has_jobs: bool,
 ) -> str:
     rows = []
     for each in causes:
-        count = plural(len(each.tests), "test", "tests")
-        rows.append(f"- {escape_markdown(each.cause.title, 160)} ({count})")
-        rows += [f"  - {_format_test(test, links)}" for test in each.tests[:_TESTS]]
-    rows += [f"- {_format_test(each, links)}" for each in loose[: 3 * _TESTS]]
+        rows.append(f"- {escape_markdown(each.cause.title, 160)}")
+        tests = each.tests[:_TESTS]
+        rows += [f"  - {_format_test(test, links, has_jobs=has_jobs)}" for test in tests]
+        rows += [f"  {row}" for row in _count_rest(each.tests)]
+    shown = loose[: 3 * _TESTS]
+    rows += [f"- {_format_test(each, links, has_jobs=has_jobs)}" for each in shown]
     rows += _count_rest(loose, 3 * _TESTS)
     number = len(loose) + sum(len(each.tests) for each in causes)
-    if word == "new":
-        return "\n".join(["#### New, no cause found", "", *rows])
+    if word in _SHOWN_WHOLE:
+        return "\n".join([f"#### {word.capitalize()}, no cause found", "", *rows])
     return _fold(f"{number:,} {word}", rows)
 
 
-def _format_test(each: DigestTest, links: Links) -> str:
+def _format_test(
+    each: DigestTest,
+    links: Links,
+    *,
+    has_jobs: bool,
+    has_pass: bool = True,
+    is_grouped: bool = False,
+) -> str:
     parts = [format_code(each.test)]
-    if each.label:
+    if each.label and has_jobs:
         parts.append(escape_markdown(each.label, 80))
     if each.since:
-        age = plural(each.age, "commit", "commits")
-        parts.append(f"failing since {_format_moment(each.since, links)} ({age})")
-    else:
+        age = plural(each.age, "source", "sources")
+        parts.append(f"failing since {_format_moment(each.since, links)} for {age}")
+    elif has_pass or not each.last_pass:
         parts.append(escape_markdown(each.why))
-    if each.last_pass and each.word in ("new", "still failing"):
-        parts.append(f"last pass {_format_moment(each.last_pass, links)}")
+    if each.last_pass and has_pass and each.word in ("new", "still failing"):
+        parts.append(f"last passed on {_format_moment(each.last_pass, links)}")
+    if each.fingerprint and not is_grouped:
+        parts.append(f"cause {number_failure(each.fingerprint)}")
     return ", ".join(parts)
 
 
 def _format_moment(moment: Moment, links: Links) -> str:
     day = format_day(format_timestamp(moment.at)) if moment.at else ""
-    return " on ".join(filter(None, [links.format_commit(moment.commit), day]))
+    commit = links.format_commit(moment.commit) if moment.commit else ""
+    return f"{commit} ({day})" if commit and day else commit or day
 
 
-def _format_foot(digest: Digest, links: Links) -> str:
+def _format_foot(digest: Digest) -> str:
     compared = (
-        f"compared with {escape_markdown(digest.baseline, 120)}"
+        f"Compared with {escape_markdown(digest.baseline, 120)}"
         if digest.baseline
-        else "no earlier results are known: history starts here"
+        else "No earlier results are known: history starts here"
     )
-    counts = [plural(digest.tests, "result", "results"), f"{digest.passed:,} passed"]
+    counts = [compared]
     counts += [f"{digest.skipped:,} skipped"] if digest.skipped else []
     counts += [f"{digest.absent:,} not run"] if digest.absent else []
-    lines = [f"<sub>{', '.join(counts)}; {compared}</sub>"]
-    lines += [f"<sub>{escape_markdown(note, 300)}</sub>" for note in digest.notes[:5]]
+    lines = [f"<sub>{'; '.join(counts)}.</sub>"]
+    if digest.notes:
+        rows = [f"- {escape_markdown(note, 300)}" for note in digest.notes[:_TESTS]]
+        lines.append(_fold("Notes", [*rows, *_count_rest(digest.notes)]))
     return "\n\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from interlock.rca.sources.junit import JUnitReport
 from interlock.rca.sources.junit_elements import JUnitCase, JUnitSuite
 from interlock.rca.sources.read import find_entries
 from interlock.system.errors import SourceError
-from interlock.system.secrets import mask_secrets
+from interlock.system.secrets import mask_secrets, mask_tokens
 from interlock.system.text import clean_text, plural
 from interlock.system.time import parse_timestamp
 
@@ -180,14 +180,27 @@ class _ResultReader:
         failure = self._failures.get(test)
         if failure is None:
             return FailedTest(name, tries)
+        failure = mask_failure(failure)
         return FailedTest(name, tries, compute_fingerprint(failure), make_short_excerpt(failure))
 
 
+def mask_failure(failure: Failure) -> Failure:
+    """The failure without secrets, as it may be kept and shown."""
+    return msgspec.structs.replace(
+        failure,
+        test_name=mask_tokens(failure.test_name),
+        class_name=mask_tokens(failure.class_name),
+        message=mask_secrets(failure.message),
+        stack=mask_secrets(failure.stack),
+        log=mask_secrets(failure.log),
+    )
+
+
 def make_short_excerpt(failure: Failure) -> str:
-    """What a failure says, in a few words that may be seen by everybody."""
+    """What a failure says, in a few words."""
     text = failure.message or failure.stack
     kind = f"{failure.type}: " if failure.type and failure.type not in text else ""
-    return mask_secrets(clean_text(kind + text[: 4 * _LONGEST_EXCERPT]))[:_LONGEST_EXCERPT]
+    return clean_text(kind + text[: 4 * _LONGEST_EXCERPT])[:_LONGEST_EXCERPT]
 
 
 def _list_tries(case: JUnitCase) -> str:

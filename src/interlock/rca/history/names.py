@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from interlock.rca.records import Failure
+from interlock.system.secrets import mask_tokens
 from interlock.system.text import clean_text
 
 _LONGEST: Final = 500
@@ -45,7 +46,7 @@ def join_names(suite: str, class_name: str, name: str) -> str:
     if class_name and not _says(name, class_name):
         words.append(class_name)
     words.append(name)
-    text = "::".join(filter(None, words)) or "(no name)"
+    text = mask_tokens("::".join(filter(None, words))) or "(no name)"
     if not text.isascii() or not text.isprintable():
         text = clean_text(text)
     return text[:_LONGEST]

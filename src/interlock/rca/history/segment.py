@@ -33,8 +33,8 @@ PASS, FAIL, SKIP = 1, 2, 4
 FLIP: Final = PASS | FAIL
 """Passed and failed on one source: whatever came first."""
 
-FrameKind = Literal[b"N", b"S", b"I"]
-_KIND_NAMES: Final = {b"N": "names", b"S": "results", b"I": "an index"}
+FrameKind = Literal[b"N", b"S", b"I", b"W"]
+_KIND_NAMES: Final = {b"N": "names", b"S": "results", b"I": "an index", b"W": "a statement"}
 
 
 class FailedTest(msgspec.Struct, frozen=True, array_like=True):
