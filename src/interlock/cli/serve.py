@@ -17,46 +17,55 @@ from interlock.cli.output import Db, Json, echo, echo_json, open_project
 from interlock.system.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from interlock.agents.human import AnswerPolicy
     from interlock.agents.mcp.worker import MakeWorker
     from interlock.api.project import Project
     from interlock.web.access import AccessRules
+    from interlock.web.app import Section
+    from interlock.web.server import WebServer
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
 
 
+Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", metavar="FILE", help="A file, 0600, with the token.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A host name that clients use; repeatable."),
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin", metavar="URL", help="A web origin that may connect; repeatable."
+    ),
+]
+Rate = Annotated[
+    float,
+    typer.Option(
+        "--rate",
+        min=0,
+        metavar="N",
+        help="Requests per second that a token or an address may send to the API; 0 for any.",
+    ),
+]
+
+
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any that is free.")
-    ] = 8787,
-    token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="A file, 0600, with the token."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host", metavar="NAME", help="A host name that clients use; repeatable."
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-origin", metavar="URL", help="A web origin that may connect; repeatable."
-        ),
-    ] = None,
-    rate: Annotated[
-        float,
-        typer.Option(
-            "--rate",
-            min=0,
-            metavar="N",
-            help="Requests per second that a token or an address may send to the API; 0 for any.",
-        ),
-    ] = 50.0,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
+    rate: Rate = 50.0,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -66,44 +75,51 @@ def serve(
     needed: 'interlock token create', --token-file or INTERLOCK_TOKEN. Ctrl-C stops it.
     """
     _check_packages()
-    project = open_project(db)
-    hosts, origins = tuple(allow_host or ()), tuple(allow_origin or ())
-    rules = _build_rules(project, host, token_file, hosts, origins)
 
     import asyncio
 
-    from interlock.web.api.app import API_PATH, build_api
-    from interlock.web.app import build_window, find_sections
-    from interlock.web.server import (
-        HEALTH_PATH,
-        WebServer,
-        format_address,
-        open_socket,
-        serve_until_signal,
+    from interlock.web.app import find_sections
+    from interlock.web.server import format_address, open_socket, serve_until_signal
+
+    project, sections = open_project(db), find_sections()[0]
+    rules = _build_rules(
+        project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()), sections
     )
-    from interlock.web.workers import MCP_PATH, build_mcp_app
-
-    path, policy = make_absolute(project.db), project.settings.inbox
     listening = open_socket(host, port)
+    server = _build_server(project, sections, rate)
+    say_ready = partial(_say_ready, format_address(listening), json=json)
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
 
-    def ready() -> None:
-        where = format_address(listening)
-        if json:
-            paths = {"api": API_PATH, "mcp": MCP_PATH, "health": HEALTH_PATH}
-            echo_json({"url": where, **{name: where + path for name, path in paths.items()}})
-        else:
-            echo(f"open {where} in a browser; agents pull at {where}{MCP_PATH}; stop with Ctrl-C")
-        sys.stdout.flush()
 
-    sections, make_worker = find_sections()[0], _make_worker_factory(path, policy)
-    server = WebServer(
+def _build_server(
+    project: "Project", sections: "Mapping[str, Section]", rate: float
+) -> "WebServer":
+    from interlock.web.api.app import build_api
+    from interlock.web.app import build_window
+    from interlock.web.server import WebServer
+    from interlock.web.workers import build_mcp_app
+
+    make_worker = _make_worker_factory(make_absolute(project.db), project.settings.inbox)
+    return WebServer(
         [
             build_window(project, sections),
             build_api(project, make_worker, sections, rate),
             build_mcp_app(make_worker),
         ]
     )
-    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, ready)))
+
+
+def _say_ready(where: str, *, json: bool) -> None:
+    from interlock.web.api.app import API_PATH
+    from interlock.web.server import HEALTH_PATH
+    from interlock.web.workers import MCP_PATH
+
+    if json:
+        paths = {"api": API_PATH, "mcp": MCP_PATH, "health": HEALTH_PATH}
+        echo_json({"url": where, **{name: where + path for name, path in paths.items()}})
+    else:
+        echo(f"open {where} in a browser; agents pull at {where}{MCP_PATH}; stop with Ctrl-C")
+    sys.stdout.flush()
 
 
 def _check_packages() -> None:
@@ -119,6 +135,7 @@ def _build_rules(
     token_file: Path | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    sections: "Mapping[str, Section]",
 ) -> "AccessRules":
     from interlock.api.tokens import read_tokens
     from interlock.web.access import LOGIN_PATH, MIN_TOKEN_LENGTH, AccessRules, is_loopback
@@ -145,6 +162,9 @@ def _build_rules(
         origins=origins,
         token=token,
         open_paths=open_paths,
+        body_limits={
+            path: most for each in sections.values() for path, most in each.body_limits.items()
+        },
         find_caller=TokenChecker(project).find_caller,
     )
 

@@ -7,7 +7,8 @@ and `doctor` says why.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from importlib import metadata
 from typing import Any, Final
 
@@ -71,6 +72,9 @@ class NavLink(msgspec.Struct, frozen=True):
     key: str = ""
 
 
+Background = Callable[[Project], AbstractAsyncContextManager[Any]]
+
+
 class Section(msgspec.Struct, frozen=True):
     """Pages that belong together, such as those of a feature."""
 
@@ -81,6 +85,11 @@ class Section(msgspec.Struct, frozen=True):
     """Where its templates are found, as `NAME/…`: NAME is that of the entry point."""
     api: tuple[ControllerRouterHandler, ...] = ()
     """What it adds to the HTTP API, below /api/v1."""
+    background: Background | None = None
+    """What works while the server is open; handlers of its `api` find it in the application's state
+    under the name of the entry point."""
+    body_limits: Mapping[str, int] = {}
+    """Paths that take larger bodies than others."""
 
 
 class Window:

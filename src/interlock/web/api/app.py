@@ -7,13 +7,12 @@ Each error is an object with one sentence. What can be asked is described by Ope
 
 import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
 from litestar import Litestar, Request, Response
 from litestar.connection import ASGIConnection
-from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.handlers import BaseRouteHandler
@@ -103,16 +102,17 @@ def build_api(
         ),
         logging_config=None,
         request_max_body_size=None,  # the door counts bytes, and knows which path takes how many
-        state=State({}),
     )
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        try:
-            async with app.lifespan():
-                yield
-        finally:
-            await workers.close()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(workers.close)
+            await stack.enter_async_context(app.lifespan())
+            for name, section in sections.items():
+                if section.background is not None:
+                    app.state[name] = await stack.enter_async_context(section.background(project))
+            yield
 
     return MountedApp(API_PATH, _limit(app, RateLimiter(rate)), lifespan)
 
