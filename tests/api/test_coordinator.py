@@ -18,11 +18,13 @@ from tests.world.processes import hear, wait_for
 
 from interlock.api.machines import initialize_database, move_database
 from interlock.api.project import Project
-from interlock.api.work import load_circuit
+from interlock.api.run import RunWork
+from interlock.api.work import NoDisplay, load_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.audit import audit
 from interlock.journal.database import open_reader
 from interlock.journal.history import compute_digest
+from interlock.journal.ownership import claim_due_run
 from interlock.system.errors import StateError, StoreError, UsageError
 
 CIRCUIT = """\
@@ -133,6 +135,28 @@ def test_a_coordinator_that_is_asked_to_stop_hands_over_at_once(
                 "select owner, epoch, status from owners join runs using (run_id)"
             )
             assert row.fetchone() == (None, 1, "running")
+
+
+def test_a_run_whose_lease_is_in_doubt_waits_until_it_is_sure(
+    world: World, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has nothing in flight and may start nothing, which is no reason to end."""
+    begin(world)
+    (world.folder / "go").touch()
+    monkeypatch.chdir(world.folder)
+    project = Project(world.folder, db=postgres.url)
+    with project.write() as connection:
+        claimed = claim_due_run(connection, "one")
+    assert claimed is not None
+    claimed._renewed_at -= 60  # as after a minute without a word from the database
+    work = RunWork(
+        project.db,
+        lambda connection, owned: project.reopen_run(connection, 1, lambda config: config, owned),
+        NoDisplay(),
+        claimed,
+    )
+    work.join()
+    assert work.result().status == "waiting"
 
 
 def test_a_file_has_no_coordinator(tmp_path: Path) -> None:

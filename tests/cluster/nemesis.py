@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from tests.cluster.hosts import ClusterServer, Daemon, Host
+from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host
 
 _SERVER_REST = 8.0
 """Seconds of peace for the server between two of its faults: else nobody gets anywhere."""
@@ -141,16 +141,16 @@ class Nemesis:
             self._begin_server(fault)
             return
         daemon = self._daemons[fault.target]
-        host, link = daemon.host, daemon.host.link
-        acts: dict[str, Callable[[], object]] = {
+        host = daemon.host
+        acts: dict[str, Callable[[], None]] = {
             "kill": lambda: daemon.send(signal.SIGKILL),
             "terminate": lambda: daemon.send(signal.SIGTERM),
             "stop": lambda: daemon.send(signal.SIGSTOP),
             "crash-host": lambda: host.signal_all(signal.SIGKILL),
             "freeze-host": lambda: host.signal_all(signal.SIGSTOP),
             "clock": lambda: host.set_clock(7200.0 * fault.size),
-            "disk-full": lambda: host.disk and host.disk.fill(),
-            "link-down": lambda: link and link.set_up(up=False),
+            "disk-full": lambda: _fill(host.disk),
+            "link-down": lambda: _switch_off(host),
             "cut": lambda: _set_link(host, cut=True),
             "loss": lambda: _set_link(host, loss=LOSS),
             "delay": lambda: _set_link(host, delay=DELAY),
@@ -159,11 +159,11 @@ class Nemesis:
 
     def _begin_server(self, fault: Fault) -> None:
         server = self._server
-        acts: dict[str, Callable[[], object]] = {
+        acts: dict[str, Callable[[], None]] = {
             "server-backends": server.end_backends,
             "server-quit": lambda: server.crash(signal.SIGQUIT),
             "server-kill": lambda: server.crash(signal.SIGKILL),
-            "server-disk-full": lambda: server.disk and server.disk.fill(),
+            "server-disk-full": lambda: _fill(server.disk),
             "server-cut": lambda: server.cut(is_cut=True),
         }
         acts[fault.kind]()
@@ -203,6 +203,16 @@ class Nemesis:
 def _set_link(host: Host, *, cut: bool = False, loss: float = 0.0, delay: float = 0.0) -> None:
     assert host.link is not None
     host.link.is_cut, host.link.loss, host.link.delay = cut, loss, delay
+
+
+def _switch_off(host: Host) -> None:
+    assert host.link is not None
+    host.link.set_up(up=False)
+
+
+def _fill(disk: Disk | None) -> None:
+    assert disk is not None
+    disk.fill()
 
 
 def _heal_host(host: Host, part: str) -> None:

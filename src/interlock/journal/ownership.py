@@ -147,11 +147,13 @@ class Ownership:
 
     def renew(self, server: "PostgresConnection") -> bool:
         """Extend the lease; False if another has the run."""
-        begun, was_sure = time.monotonic(), self.is_sure
+        begun = time.monotonic()
         if server.execute(_RENEW, (LEASE, *self._key)).rowcount == 0:
             self._lost.set()
             self.changed()
             return False
+        # Asked at the end: whoever found it unsure while this took its time is waiting.
+        was_sure = self.is_sure
         self._renewed_at = begun
         if not was_sure:
             self.changed()

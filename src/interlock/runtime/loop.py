@@ -237,6 +237,7 @@ class RunLoop:
         self._awake = asyncio.Event()
         self._yielded_at = 0.0
         self._stops = 0
+        self._in_doubt = False
         self.is_handed_over = False
         """Whether others go on with the run at once when this one stops."""
 
@@ -356,7 +357,8 @@ class RunLoop:
             self._commit(more)
 
     def _may_send_more(self) -> bool:
-        return not self._is_stopping() and self._journal.may_start
+        self._in_doubt = not self._journal.may_start
+        return not self._is_stopping() and not self._in_doubt
 
     def _find_asked(self, reply: Reply, writes: TurnWrites) -> Ask | None:
         """The open dispatch that a reply answers; None if it decides nothing, which is noted."""
@@ -558,6 +560,8 @@ class RunLoop:
             return True
         if self._schedule.busy or self._inbox:
             return False
+        if self._in_doubt and not self._is_stopping():
+            return False  # what may go was held back; whoever renews the lease wakes us up
         asked = self._schedule.count_awaited() or self._budget_question.is_open
         waits = (self._wait_for_humans and asked) or (
             self._wait_for_limits and self._is_rate_limited()
