@@ -150,9 +150,11 @@ def _check_nothing_lost(history: History) -> Iterator[Violation]:
 def _check_epochs(history: History) -> Iterator[Violation]:
     law = "epochs rise"
     for run_id, taken in _by_run(history.taken):
-        for one, other in pairwise(taken):
-            if other.epoch <= one.epoch:
-                yield Violation(law, f"run {run_id} was taken as {one.epoch}, then {other.epoch}")
+        for before, after in pairwise(taken):
+            if after.epoch <= before.epoch:
+                yield Violation(
+                    law, f"run {run_id} was taken as {before.epoch}, then {after.epoch}"
+                )
     owners = {(each.run_id, each.epoch): each.owner for each in history.taken}
     for run_id, decided in _by_run(history.decided):
         for one, other in pairwise(decided):
