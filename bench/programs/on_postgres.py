@@ -153,7 +153,7 @@ class PlainWriter:
             asked = self.put(blobs, prompt(case_id, STEPS[done]).encode())
             number = self.numbers[case_id]
             dispatches.append((self.dispatch, number, STEPS[done], 1, "agent", asked, at))
-            visits = {step: 1 for step in STEPS[: done + 1]}
+            visits = dict.fromkeys(STEPS[: done + 1], 1)
             state = json.dumps({"moves": done, "visits": visits})
             cases.append(("open", STEPS[done], self.dispatch, state, number))
             out.append((case_id, done, self.dispatch))

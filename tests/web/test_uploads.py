@@ -139,3 +139,30 @@ def test_an_archive_that_says_too_much(tmp_path: Path) -> None:
             archive.filelist[-1].compress_size = 1 << 20
     with pytest.raises(TooLargeError, match="unpacks to more than 512 MiB"):
         check_archive(path)
+
+
+def test_analyze_on_a_server(tmp_path: Path) -> None:
+    """It prints what a local analysis prints, and ends as that does."""
+    world, home = World(tmp_path / "ci"), World(tmp_path / "home")
+    for each in (world, home):
+        each.folder.mkdir()
+    world.write("results/a.xml", junit(KEY))
+    world.write("results/deep/b.xml", junit(TYPE))
+    world.write("green.xml", junit())
+    secret = make_token(home, "ci", "upload")["Authorization"].partition(" ")[2]
+    world.write("token", secret).chmod(0o600)
+    with served(home) as server:
+        to = ("--server", server.url)
+        done = world.say("analyze", "results", *to, "--token-file", "token")
+        assert (done.code, server.url in done.err) == (4, True), done
+        assert done.out.splitlines()[-1].startswith(f"{server.url}/reports/")
+        assert "2 failures" in done.out
+        told = world.say("analyze", "green.xml", *to, "--token-file", "token")
+        assert (told.code, told.out.startswith("nothing failed")) == (0, True)
+        world.write("token", secret[:-1] + ("1" if secret.endswith("0") else "0"))
+        refused = world.say("analyze", "green.xml", *to, "--token-file", "token")
+        assert (refused.code, "this token is not known" in refused.err) == (2, True), refused
+        assert secret[:-1] not in refused.err
+        odd = world.say("analyze", "green.xml", "--server", "ftp://x")
+        assert (odd.code, "write https://HOST" in odd.err) == (2, True)
+    assert not (world.folder / ".interlock").exists()

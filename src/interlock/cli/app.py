@@ -168,6 +168,11 @@ def exit_with(result: "RunResult") -> NoReturn:
     raise typer.Exit(stopped if result.status == "stopped" else _EXITS[result.status])
 
 
+def exit_for(status: str) -> NoReturn:
+    """End the command as work with that status ends it, wherever it was done."""
+    raise typer.Exit(_EXITS.get(status, ExitCode.FAILED))
+
+
 class _Verbs(TyperGroup):
     """The verbs of the table, each loaded when it is asked for."""
 

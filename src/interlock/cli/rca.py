@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
 
 from interlock.api.inbox import find_user
-from interlock.cli.app import ExitCode, app, exit_with
+from interlock.cli.app import ExitCode, app, exit_for, exit_with
 from interlock.cli.options import (
     Agents,
     BatchSize,
@@ -42,7 +42,7 @@ from interlock.cli.output import (
 from interlock.cli.run import take_up
 from interlock.rca import analyze as analysis
 from interlock.rca.config import change_config
-from interlock.system.errors import StateError
+from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
@@ -177,6 +177,19 @@ MemoryPlace = Annotated[
     typer.Option("--store", metavar="DIR|URL", help="The memory that --last-green auto asks."),
 ]
 New = Annotated[bool, typer.Option("--new", help="Start a new suite of that name.")]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Send the results to an 'interlock serve' and let it analyse them; the token comes "
+        "from INTERLOCK_TOKEN or --token-file.",
+    ),
+]
+ServerToken = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="FILE", help="A file, 0600, with the server's token."),
+]
 _BY_HAND = 5
 
 
@@ -211,10 +224,14 @@ def analyze(
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the review.")] = False,
     on_limit: Limited = RateLimitPolicy.WAIT,
     store: MemoryPlace = None,
+    server: Server = "",
+    token_file: ServerToken = None,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Find the causes of failing tests. Run it again to continue with new failures and answers."""
+    if server:
+        _analyze_on_server(server, sources, suite, token_file, json=json)
     project = open_project(db)
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
@@ -241,6 +258,24 @@ def analyze(
         _announce_new_failures(found, count)
         result = _work_and_show(project, connection, taken, pool, folder, waits, json=json)
     exit_with(result)
+
+
+def _analyze_on_server(
+    server: str, sources: Sequence[str], suite: str, token_file: Path | None, *, json: bool
+) -> NoReturn:
+    """Send the results, wait for the report, and end as if it had been made here."""
+    from interlock.rca.remote import send_results
+
+    found = send_results(server, sources, suite, token_file, lambda at: echo_note(f"report: {at}"))
+    if found.state == "failed":
+        raise SourceError(found.sentence)
+    if json:
+        echo_json(found)
+    else:
+        for line in found.summary or (found.verdict,):
+            echo(line)
+        echo(found.address)
+    exit_for(found.status)
 
 
 def _work_and_show(

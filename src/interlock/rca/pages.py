@@ -54,6 +54,8 @@ class UploadRecord(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     failures: int
     causes: int
+    summary: tuple[str, ...]
+    """What `interlock analyze` prints, line by line."""
 
 
 class UploadList(msgspec.Struct, frozen=True):
@@ -152,6 +154,7 @@ def _describe(request: Request[Any, Any, Any], upload: Upload) -> UploadRecord:
         verdict=upload.verdict,
         failures=upload.failures,
         causes=upload.causes,
+        summary=upload.summary,
     )
 
 

@@ -27,6 +27,7 @@ from interlock.journal.address import PostgresAddress, beside
 from interlock.rca import analyze as analysis
 from interlock.rca.report.document import build_summary
 from interlock.rca.report.outline import build_outline
+from interlock.rca.report.summary import format_summary
 from interlock.rca.sources.read import SourceLaunch
 from interlock.system.errors import InterlockError, NotFoundError, StoreError
 from interlock.system.files import make_private_folder, read_file, write_file
@@ -76,6 +77,8 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str = ""
     failures: int = 0
     causes: int = 0
+    summary: tuple[str, ...] = ()
+    """What `interlock analyze` prints."""
     finished_at: float = 0.0
 
     @property
@@ -318,7 +321,9 @@ def _analyze(project: Project, upload: Upload, store: UploadStore) -> dict[str, 
         findings = analysis.collect_findings(connection, suite)
         analysis.write_report(findings, store.find_report(upload))
     summary = build_summary(build_outline(findings))
+    lines = tuple(mask_secrets(line.text) for line in format_summary(findings))
     return {
+        "summary": lines,
         "state": "done",
         "suite_id": suite.suite_id,
         "status": result.status,
