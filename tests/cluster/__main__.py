@@ -1,4 +1,4 @@
-"""`make cluster`: coordinators on hosts of their own, a PostgreSQL, and faults.
+"""`make cluster`: coordinators and workers on hosts of their own, a PostgreSQL, and faults.
 
 The seed is printed; the same seed gives the same faults at the same moments. At the end everything
 heals, the work is finished, and a checker reads the history.
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import psycopg
 from tests.cluster.checker import History, Violation, find_violations, read_history
-from tests.cluster.hosts import ClusterServer, Daemon, Host, build_coordinator
+from tests.cluster.hosts import ClusterServer, Daemon, Host, build_coordinator, build_worker
 from tests.cluster.nemesis import Fault, Nemesis, plan_faults
 from tests.cluster.network import CannotRunError, Network
 from tests.cluster.workload import answer_gates, begin_run, compute_expected, set_up_host
@@ -43,6 +43,7 @@ class Plan(NamedTuple):
     seed: int
     faults: int
     coordinators: int = 2
+    workers: int = 4
     seconds: float = float("inf")
     """No fault begins later."""
     namespaces: bool = True
@@ -63,11 +64,12 @@ class Outcome(NamedTuple):
 class Feeder(threading.Thread):
     """Keeps the cluster busy: begins runs, and answers what people are asked."""
 
-    def __init__(self, folder: Path, address: str, seed: int) -> None:
+    def __init__(self, folder: Path, address: str, seed: int, *, workers: bool) -> None:
         super().__init__(name="feeder", daemon=True)
         set_up_host(folder)
         self._project = Project(folder, db=address)
         self._seed = seed
+        self._workers = workers
         self._closing = threading.Event()
         self._over = threading.Event()
         self.begun = 0
@@ -87,7 +89,7 @@ class Feeder(threading.Thread):
                 with self._project.read() as connection:
                     found = [each for each in list_runs(connection) if each.status not in FINISHED]
                 if len(found) < _RUNS_AT_ONCE and not self._closing.is_set():
-                    begin_run(self._project, self.begun, self._seed, detach=True)
+                    begin_run(self._project, self.begun, self._seed, workers=self._workers)
                     self.begun += 1
                     continue
                 answer_gates(self._project)
@@ -107,7 +109,9 @@ def run_cluster(plan: Plan, folder: Path, say: "Say") -> Outcome:
             plan.seed, plan.faults, [each.name for each in daemons], has_network=plan.namespaces
         )
         nemesis = Nemesis([each for each in faults if each.at <= plan.seconds], daemons, server)
-        feeder = Feeder(folder / "feeder", server.local_address, plan.seed)
+        feeder = Feeder(
+            folder / "feeder", server.local_address, plan.seed, workers=plan.workers > 0
+        )
         feeder.start()
         held.callback(feeder.stop)
         for daemon in daemons:
@@ -128,8 +132,11 @@ def _build(plan: Plan, folder: Path, held: ExitStack) -> tuple[ClusterServer, li
     logs = folder / "logs"
     logs.mkdir()
     network = held.enter_context(Network(plan.seed)) if plan.namespaces else None
-    names = [f"coordinator-{number}" for number in range(1, plan.coordinators + 1)]
-    links = {name: network.add(name) if network else None for name in ("server", *names)}
+    builders = {
+        f"coordinator-{number + 1}": build_coordinator for number in range(plan.coordinators)
+    }
+    builders |= {f"worker-{number + 1}": build_worker for number in range(plan.workers)}
+    links = {name: network.add(name) if network else None for name in ("server", *builders)}
     if network is not None:
         network.start()
     server = ClusterServer(folder / "server", links["server"])
@@ -138,10 +145,10 @@ def _build(plan: Plan, folder: Path, held: ExitStack) -> tuple[ClusterServer, li
         pass  # the tables are made
     server.add_witnesses()
     daemons = []
-    for name in names:
+    for name, build in builders.items():
         host = Host(name, folder, links[name], sabotaged=plan.sabotaged)
         held.callback(host.close)
-        daemons.append(build_coordinator(host, server, logs))
+        daemons.append(build(host, server, logs))
         held.callback(daemons[-1].send, signal.SIGKILL)
     return server, daemons
 
@@ -199,6 +206,10 @@ def describe(outcome: Outcome) -> str:
         f"{sum(outcome.faults.values())} faults in {outcome.seconds:.0f} s: {kinds}",
         f"{outcome.runs} runs, {len(history.decided)} decisions of {len(history.dispatched)} asked",
         f"runs were taken {len(history.taken)} times, one of them {most} times",
+        (
+            f"workers were offered {len(history.offered)} and gave {len(history.replied)} replies;"
+            f" {history.late} came too late"
+        ),
         f"answers refused: {refused or 'none'}",
         *(f"VIOLATION {each}" for each in outcome.violations[:50]),
         f"{len(outcome.violations)} violations",
@@ -211,6 +222,7 @@ def main() -> int:
     reader.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     reader.add_argument("--faults", type=int, default=100, help="how many; default 100")
     reader.add_argument("--seconds", type=float, default=float("inf"), help="no fault after that")
+    reader.add_argument("--workers", type=int, default=4, help="how many; default 4")
     reader.add_argument("--verbose", action="store_true", help="tell every fault")
     reader.add_argument("--keep", action="store_true", help="keep the folder with the logs")
     reader.add_argument(
@@ -223,6 +235,7 @@ def main() -> int:
     plan = Plan(
         words.seed,
         words.faults,
+        workers=words.workers,
         seconds=words.seconds,
         namespaces=not words.here,
         sabotaged=words.sabotage,

@@ -46,6 +46,32 @@ begin
 end $$;
 create or replace trigger witness_decision after insert on journal
   for each row execute function witness_decision();
+
+create table if not exists witness_offers (
+  place bigserial primary key, dispatch_id bigint, fence bigint
+);
+create or replace function witness_offer() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' or new.fence is distinct from old.fence then
+    insert into public.witness_offers (dispatch_id, fence) values (new.dispatch_id, new.fence);
+  end if;
+  return new;
+end $$;
+create or replace trigger witness_offer after insert or update on interlock_queue.offers
+  for each row execute function witness_offer();
+
+create table if not exists witness_replies (
+  place bigserial primary key, dispatch_id bigint, fence bigint, problem text, held bigint
+);
+create or replace function witness_reply() returns trigger language plpgsql as $$
+begin
+  insert into public.witness_replies (dispatch_id, fence, problem, held)
+  select new.dispatch_id, new.fence, new.problem, o.fence
+  from interlock_queue.offers o where o.dispatch_id = new.dispatch_id;
+  return new;
+end $$;
+create or replace trigger witness_reply after insert on interlock_queue.replies
+  for each row execute function witness_reply();
 """
 """Statements that let the database write down what nobody can take back."""
 
@@ -76,6 +102,21 @@ class Witnessed(NamedTuple):
     true: int
 
 
+class Offered(NamedTuple):
+    """A dispatch that was offered to workers."""
+
+    dispatch_id: int
+    fence: int
+
+
+class Replied(NamedTuple):
+    """A worker's reply, under a fence, and the fence that held when it was taken."""
+
+    dispatch_id: int
+    fence: int
+    true: int
+
+
 class History(msgspec.Struct, frozen=True):
     """All that is left of a cluster's life."""
 
@@ -91,10 +132,12 @@ class History(msgspec.Struct, frozen=True):
     faults: tuple[str, ...] = ()
     """What the audit of the database found: a row that is not the fold of the journal, mostly."""
     refusals: Mapping[str, int] = {}
-    replies: tuple[tuple[int, int], ...] = ()
-    """Replies of workers that were accepted: the dispatch and its fence."""
-    fences: Mapping[int, int] = {}
-    """The last fence of each dispatch that went to workers."""
+    offered: tuple[Offered, ...] = ()
+    """Each fence under which a dispatch was offered to workers, in order."""
+    replied: tuple[Replied, ...] = ()
+    """What workers handed in and was taken for a reply, in order."""
+    late: int = 0
+    """How many replies came too late."""
 
 
 _Row = TypeVar("_Row", Decided, Taken)
@@ -180,16 +223,23 @@ def _check_no_stale_effect(history: History) -> Iterator[Violation]:
 
 
 def _check_fences(history: History) -> Iterator[Violation]:
+    last: dict[int, int] = {}
+    for dispatch_id, fence in history.offered:
+        if fence <= last.get(dispatch_id, 0):
+            yield Violation(
+                "fences rise", f"dispatch {dispatch_id}: {last[dispatch_id]}, then {fence}"
+            )
+        last[dispatch_id] = fence
     law = "no effect of a stale fence"
-    for dispatch_id, fence in history.replies:
-        last = history.fences.get(dispatch_id)
-        if last is None:
-            yield Violation(law, f"dispatch {dispatch_id} has a reply and was never offered")
-        elif fence > last:
-            yield Violation(law, f"dispatch {dispatch_id}: reply {fence} of {last} offers")
-    for dispatch_id, count in Counter(dispatch for dispatch, _ in history.replies).items():
+    for reply in history.replied:
+        if reply.fence != reply.true:
+            yield Violation(
+                law, f"dispatch {reply.dispatch_id}: taken under {reply.fence}, not {reply.true}"
+            )
+    counts = Counter((each.dispatch_id, each.fence) for each in history.replied)
+    for (dispatch_id, fence), count in counts.items():
         if count > 1:
-            yield Violation(law, f"dispatch {dispatch_id}: {count} replies were accepted")
+            yield Violation(law, f"dispatch {dispatch_id}: {count} replies under {fence}")
 
 
 def _check_ways(history: History, expected: Mapping[str, Way]) -> Iterator[Violation]:
@@ -230,6 +280,11 @@ def read_history(connection: Connection) -> History:
     witnessed = raw.execute(
         "select run_id, dispatch_id, epoch, owned from witness_decisions order by place"
     )
+    offered = raw.execute("select dispatch_id, fence from witness_offers order by place")
+    replied = raw.execute(
+        "select dispatch_id, fence, held from witness_replies where problem = '' order by place"
+    )
+    late = "select count(*) from witness_replies where problem <> ''"
     statuses = dict(raw.execute("select run_id, status from runs").fetchall())
     return History(
         decided=tuple(Decided(*row) for row in decided),
@@ -249,6 +304,9 @@ def read_history(connection: Connection) -> History:
             for case_id, way in read_ways(connection, run_id)
         },
         faults=tuple(f"{each.subject}: {each.message}" for each in audit(connection, load_circuit)),
+        offered=tuple(Offered(*row) for row in offered),
+        replied=tuple(Replied(*row) for row in replied),
+        late=raw.execute(late).fetchone()[0],
         refusals=dict(
             raw.execute("select reason, count(*) from refusals group by reason").fetchall()
         ),

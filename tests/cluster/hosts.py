@@ -17,8 +17,12 @@ from typing import IO
 import psycopg
 from tests.cluster.checker import WITNESSES
 from tests.cluster.network import Link
-from tests.cluster.workload import set_up_host
+from tests.cluster.workload import AGENT, ROLES, set_up_host
 from tests.world.postgres_server import ROOT, SUPERUSER, Server
+
+from interlock.journal.address import PostgresAddress
+from interlock.journal.postgres import open_driver
+from interlock.journal.queue import ensure_queue
 
 _HOST_DISK = "24m"
 _SERVER_DISK = "384m"
@@ -178,6 +182,9 @@ class ClusterServer(Server):
             self.start({**_SETTINGS, **everywhere})
 
     def add_witnesses(self) -> None:
+        made = open_driver(PostgresAddress(self.local_address, self.folder))
+        ensure_queue(made)
+        made.close()
         with psycopg.connect(self.local_address, autocommit=True) as connection:
             connection.execute(WITNESSES)
 
@@ -217,6 +224,16 @@ class ClusterServer(Server):
 
 
 def build_coordinator(host: Host, server: ClusterServer, logs: Path) -> Daemon:
-    words = ("coordinator", "--name", host.name, "--db", server.address, "--log", "json")
-    command = (sys.executable, "-m", "interlock", *words)
+    return _build_daemon(host, logs, "coordinator", "--db", server.address, "--log", "json")
+
+
+def build_worker(host: Host, server: ClusterServer, logs: Path) -> Daemon:
+    """One for both roles, who is given up soon and has little time to finish."""
+    roles = [word for role in ROLES for word in ("--role", f"{role}={AGENT}")]
+    timing = ("--slots", "12", "--lease", "5", "--grace", "4")
+    return _build_daemon(host, logs, "worker", *roles, *timing, "--db", server.address)
+
+
+def _build_daemon(host: Host, logs: Path, verb: str, *words: str) -> Daemon:
+    command = (sys.executable, "-m", "interlock", verb, "--name", host.name, *words)
     return Daemon(host, host.name, command, logs / f"{host.name}.log")

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from tests.cluster.__main__ import Plan, Say, run_cluster
-from tests.cluster.checker import Decided, History, Taken, Witnessed, find_violations
+from tests.cluster.checker import (
+    Decided,
+    History,
+    Offered,
+    Replied,
+    Taken,
+    Witnessed,
+    find_violations,
+)
 from tests.cluster.nemesis import KINDS, plan_faults
 from tests.cluster.workload import Way
 from tests.world.postgres_server import make_folder
@@ -23,8 +31,8 @@ GOOD = History(
     dispatched=frozenset({10, 11}),
     statuses={1: "done"},
     ways={(1, "C0"): WAY},
-    replies=((10, 1), (11, 2)),
-    fences={10: 1, 11: 2},
+    offered=(Offered(10, 1), Offered(11, 1), Offered(11, 2)),
+    replied=(Replied(10, 1, 1), Replied(11, 2, 2)),
 )
 BROKEN = {
     "accepted at most once": replace(
@@ -49,14 +57,13 @@ BROKEN = {
     "no effect of a stale epoch": replace(
         GOOD, witnessed=(GOOD.witnessed[0], Witnessed(1, 11, 3, 4))
     ),
-    "no effect of a stale fence: dispatch 11: reply 2 of 1 offers": replace(
-        GOOD, fences={10: 1, 11: 1}
+    "fences rise: dispatch 11: 2, then 2": replace(GOOD, offered=(*GOOD.offered, Offered(11, 2))),
+    "fences rise: dispatch 11: 2, then 1": replace(GOOD, offered=(*GOOD.offered, Offered(11, 1))),
+    "no effect of a stale fence: dispatch 11: taken under 1, not 2": replace(
+        GOOD, replied=(*GOOD.replied, Replied(11, 1, 2))
     ),
-    "no effect of a stale fence: dispatch 11 has a reply and was never offered": replace(
-        GOOD, fences={10: 1}
-    ),
-    "no effect of a stale fence: dispatch 10: 2 replies were accepted": replace(
-        GOOD, replies=(*GOOD.replies, (10, 1))
+    "no effect of a stale fence: dispatch 10: 2 replies under 1": replace(
+        GOOD, replied=(*GOOD.replied, Replied(10, 1, 1))
     ),
     "fold equals state": replace(GOOD, faults=("case 1: its row is not what the journal says",)),
     "decisions as undisturbed: run 1, case C0: decision 1": replace(
@@ -106,6 +113,6 @@ def test_a_seed_replays_its_faults_and_all_kinds_come_up() -> None:
 @pytest.mark.parametrize("sabotaged", [False, True])
 def test_a_cluster_without_the_check_of_epochs_is_caught(sabotaged: bool) -> None:
     folder = make_folder(f"interlock-cluster-test-{sabotaged}")
-    plan = Plan(seed=3, faults=8, namespaces=False, sabotaged=sabotaged)
+    plan = Plan(seed=3, faults=8, workers=0, namespaces=False, sabotaged=sabotaged)
     found = {each.law for each in run_cluster(plan, Path(folder), Say(every=False)).violations}
     assert found == ({"no effect of a stale epoch"} if sabotaged else set())

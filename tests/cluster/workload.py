@@ -24,6 +24,8 @@ from interlock.journal.journal import decode_decision, read_blob
 HERE = Path(__file__).parent
 CIRCUIT = "ordeal"
 CASES = 24
+AGENT = "exec:./agent.sh"
+ROLES = ("author", "critic")
 _SCORES = (0.95, 0.7, 0.2)
 """To be approved by a person, good enough, never good enough."""
 
@@ -39,11 +41,11 @@ def set_up_host(folder: Path) -> None:
 
 
 def build_cases(run: int, seed: int) -> bytes:
-    """The cases of one run, one JSON object per line; runs differ in their pauses only. In every
-    third the agents take longer than a take-over: one that stood still has answers for dispatches
-    that are open with another."""
+    """The cases of one run, one JSON object per line; runs differ in their pauses only. In some the
+    agents take longer than a take-over: one that stood still has answers for dispatches that are
+    open with another."""
     chance = random.Random(f"{seed}/{run}")
-    shortest, longest = (4.0, 9.0) if run % 3 == 2 else (0.05, 1.5)
+    shortest, longest = (4.0, 9.0) if run % 4 in (2, 3) else (0.05, 1.5)
     rows = (
         {
             "id": f"C{number}",
@@ -56,8 +58,10 @@ def build_cases(run: int, seed: int) -> bytes:
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
 
 
-def begin_run(project: Project, run: int, seed: int, *, detach: bool) -> int:
-    """Begin a run, or find it if it was begun already; its number."""
+def begin_run(project: Project, run: int, seed: int, *, workers: bool) -> int:
+    """Begin a run, or find it if it was begun already; its number. Where there are workers it is
+    left to the cluster; every third run is answered on the coordinators' hosts all the same."""
+    agent = "worker" if workers and run % 3 != 2 else AGENT
     with chdir(project.path):  # where the agent is looked for
         result = project.run_cases(
             Circuit.load(str(HERE / f"{CIRCUIT}.yaml"), project.path),
@@ -65,9 +69,9 @@ def begin_run(project: Project, run: int, seed: int, *, detach: bool) -> int:
             source=f"cases of {run}",
             thresholds={},
             change=lambda config: msgspec.structs.replace(
-                config, agents={"": "exec:./agent.sh"}, parallel=CASES
+                config, agents={"": agent}, parallel=CASES
             ),
-            detach=detach,
+            detach=not isinstance(project.db, Path),
         )
     return result.run_id
 
@@ -86,7 +90,7 @@ def compute_expected(folder: Path, seed: int) -> dict[str, Way]:
     os.environ["CLUSTER_QUICK"] = "1"
     try:
         with Project(folder) as project:
-            run_id = begin_run(project, 0, seed, detach=False)
+            run_id = begin_run(project, 0, seed, workers=False)
             while answer_gates(project):
                 with chdir(folder):
                     project.continue_run(run_id, lambda config: config)
