@@ -234,8 +234,8 @@ def test_a_run_goes_on_when_a_carrier_breaks(tmp_path: Path) -> None:
     with interlock.Project(tmp_path) as project:
         run = project.start(circuit, RAIN, agents={**AGENTS, "critic": in_a_timer(tmp_path)})
         result = run.wait(PATIENCE)
-        told = str(run.explain("C1"))
+        output = str(run.explain("C1"))
     assert result is not None
-    assert "an internal error in Interlock: KeyError: 'story_id'" in told
+    assert "an internal error in Interlock: KeyError: 'story_id'" in output
     [file] = tmp_path.rglob("crash-*.txt")
     assert "in boom" in file.read_text()

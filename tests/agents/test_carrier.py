@@ -40,13 +40,13 @@ def command(_folder: Path, _clock: ManualClock) -> Carrier:
 
 def process(folder: Path, _clock: ManualClock) -> Carrier:
     program = folder / "agent"
-    begun = '{"type":"system","subtype":"init","session_id":"s"}'
+    start = '{"type":"system","subtype":"init","session_id":"s"}'
     ended = (
         '{"type":"result","subtype":"success","is_error":false,"num_turns":1,'
         r'"result":"{\\"n\\":%s}"}'
     )
     program.write_text(
-        f"#!/bin/sh\ncat > /dev/null\necho '{begun}'\nprintf '{ended}\\n' $INTERLOCK_DISPATCH_ID\n"
+        f"#!/bin/sh\ncat > /dev/null\necho '{start}'\nprintf '{ended}\\n' $INTERLOCK_DISPATCH_ID\n"
     )
     program.chmod(0o755)
     environ = {"PATH": os.environ["PATH"]}
@@ -111,48 +111,48 @@ def manual(folder: Path, clock: ManualClock) -> Carrier:
 
 
 def batch(folder: Path, clock: ManualClock) -> Carrier:
-    desk = FileCarrier(laid_out(folder), clock)
-    return BatchCarrier(desk, clock, ProgressGauge(), scenario="try", workspace=folder)
+    carrier = FileCarrier(laid_out(folder), clock)
+    return BatchCarrier(carrier, clock, ProgressGauge(), scenario="try", workspace=folder)
 
 
 class Pulled:
     """A desk with a worker that takes everything and answers at once."""
 
-    def __init__(self, desk: McpCarrier) -> None:
-        self._desk = desk
+    def __init__(self, carrier: McpCarrier) -> None:
+        self._carrier = carrier
         self._tasks: list[asyncio.Task[object]] = []
 
     def start(self, deliver: Deliver) -> None:
-        self._desk.start(deliver)
+        self._carrier.start(deliver)
         self._tasks.append(asyncio.create_task(self._work()))
 
     def send(self, asks: Sequence[Ask]) -> None:
-        self._desk.send(asks)
+        self._carrier.send(asks)
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
-        self._desk.settle(dispatch_id, error)
+        self._carrier.settle(dispatch_id, error)
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._desk.close()
+        await self._carrier.close()
 
     async def _work(self) -> None:
         while True:
-            work = await self._desk.answer_call("w", NextCall())
+            work = await self._carrier.answer_call("w", NextCall())
             if work["available"]:
                 number = work["dispatch_id"]
                 result = SubmitCall(number, work["lease"], {"n": number})
-                self._tasks.append(asyncio.create_task(self._desk.answer_call("w", result)))
+                self._tasks.append(asyncio.create_task(self._carrier.answer_call("w", result)))
 
 
 def pulled(folder: Path, clock: ManualClock) -> Carrier:
-    desk = McpCarrier(
+    carrier = McpCarrier(
         folder / "pull", QueryBroker(folder / "queries"), clock, ProgressGauge(), lambda: "a"
     )
-    desk.steps = {"work": Step("work", ask(1).role, ANYTHING)}
-    return Pulled(desk)
+    carrier.steps = {"work": Step("work", ask(1).role, ANYTHING)}
+    return Pulled(carrier)
 
 
 Make = Callable[[Path, ManualClock], Carrier]
@@ -270,13 +270,13 @@ async def test_a_dispatch_can_be_sent_again_as_soon_as_its_reply_is_there() -> N
 
 
 async def test_what_is_dropped_before_it_began_is_never_begun() -> None:
-    begun: list[int] = []
+    started: list[int] = []
 
     async def work(ask: Ask) -> Reply:
-        begun.append(ask.dispatch_id)
+        started.append(ask.dispatch_id)
         return Reply(ask.dispatch_id)
 
     async with Bench(Working(work)) as bench:
         bench.carrier.send([case(1)])
         bench.carrier.settle(1)
-    assert begun == []
+    assert started == []

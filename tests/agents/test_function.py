@@ -59,16 +59,16 @@ def writes(ask: Ask) -> Reply | None:
 def test_a_program_answers_what_it_can_and_leaves_the_rest_together(world: World) -> None:
     world.begin("A", "B", "C")
     helpers = Listed(world)
-    desk = Handler(writes, helpers)
-    assert world.work(carriers=dict.fromkeys(world.circuit.roles, desk)) == "done"
+    carrier = Handler(writes, helpers)
+    assert world.work(carriers=dict.fromkeys(world.circuit.roles, carrier)) == "done"
     assert helpers.sent == ["B:write", "A:judge C:judge B:judge", "A:sign C:sign B:sign"]
     assert world.faults() == []
 
 
 def test_a_program_alone_that_has_no_answer_crashes_that_dispatch(world: World) -> None:
     world.begin("B")
-    desk = Handler(writes)
-    world.work(carriers=dict.fromkeys(world.circuit.roles, desk))
+    carrier = Handler(writes)
+    world.work(carriers=dict.fromkeys(world.circuit.roles, carrier))
     assert "B write#1 crash" in world.story()[0]
 
 
@@ -79,8 +79,8 @@ def test_a_program_that_meets_a_bad_world_crashes_that_dispatch_only(world: Worl
         return None
 
     world.begin("A", "B")
-    desk = Handler(broken, Listed(world))
-    world.work(carriers=dict.fromkeys(world.circuit.roles, desk))
+    carrier = Handler(broken, Listed(world))
+    world.work(carriers=dict.fromkeys(world.circuit.roles, carrier))
     assert any(line.startswith("A write#1 crash") for line in world.story())
     assert world.ends()["B"] == "done"
 
@@ -144,10 +144,10 @@ async def test_work_that_fails_is_a_crash(error: Exception, reason: str) -> None
 
 
 async def test_work_that_is_not_needed_any_more_is_cut_short() -> None:
-    begun, cut = asyncio.Event(), asyncio.Event()
+    started, cut = asyncio.Event(), asyncio.Event()
 
     async def work(question: Ask) -> Reply:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -157,7 +157,7 @@ async def test_work_that_is_not_needed_any_more_is_cut_short() -> None:
 
     async with Bench(AsyncHandler(work)) as bench:
         bench.carrier.send([ask()])
-        await begun.wait()
+        await started.wait()
         bench.carrier.settle(ask().dispatch_id)
         await cut.wait()
     assert bench.replies == []
@@ -341,10 +341,10 @@ async def test_plain_functions_run_at_the_same_time_and_never_on_the_loop() -> N
 
 @pytest.mark.parametrize("how", ["settled", "closed"])
 async def test_an_async_function_is_cancelled_when_nobody_needs_it(how: str) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def slow(_dispatch: Dispatch) -> str:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -354,7 +354,7 @@ async def test_an_async_function_is_cancelled_when_nobody_needs_it(how: str) -> 
 
     async with Bench(FunctionCarrier(slow)) as bench:
         bench.carrier.send([ask()])
-        await begun.wait()
+        await started.wait()
         if how == "settled":
             bench.carrier.settle(1)
             await cancelled.wait()
@@ -363,17 +363,17 @@ async def test_an_async_function_is_cancelled_when_nobody_needs_it(how: str) -> 
 
 
 async def test_a_plain_function_that_hangs_does_not_hold_the_stop() -> None:
-    begun, release, done = threading.Event(), threading.Event(), threading.Event()
+    started, release, done = threading.Event(), threading.Event(), threading.Event()
 
     def slow(_dispatch: Dispatch) -> str:
-        begun.set()
+        started.set()
         release.wait(20)
         done.set()
         return "{}"
 
     async with Bench(FunctionCarrier(slow)) as bench:
         bench.carrier.send([ask()])
-        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.to_thread(started.wait, 20)
     assert not done.is_set()
     release.set()
     await asyncio.to_thread(done.wait, 20)
@@ -386,18 +386,18 @@ def test_a_thread_that_outlives_its_loop_is_harmless() -> None:
     threads: list[threading.Thread] = []
 
     async def session() -> None:
-        begun = asyncio.Event()
+        started = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def slow(_dispatch: Dispatch) -> str:
             threads.append(threading.current_thread())
-            loop.call_soon_threadsafe(begun.set)
+            loop.call_soon_threadsafe(started.set)
             release.wait(20)
             return "{}"
 
         async with Bench(FunctionCarrier(slow)) as bench:
             bench.carrier.send([ask()])
-            await begun.wait()
+            await started.wait()
 
     asyncio.run(session())
     release.set()

@@ -22,7 +22,7 @@ YES = HumanAnswer(1, "ann", {"decision": "approve"})
 REPLY = Reply(1, b'{"decision":"approve"}', answered_by="ann")
 
 
-def desk(folder: Path) -> Bench:
+def make_bench(folder: Path) -> Bench:
     clock = FakeClock()
     return Bench(HumanCarrier(folder / "answers", clock), clock)
 
@@ -52,7 +52,7 @@ async def test_an_answer_that_does_not_count_is_handed_over_to_be_refused(tmp_pa
     late = HumanAnswer(7, "bob", {"decision": "reject"}, 1, refused="Ann was first.")
     write_refused_answer(tmp_path / "answers", late)
     write_refused_answer(tmp_path / "answers", HumanAnswer(8, "bob", {}, 2, refused="Other run."))
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         content = b'{"decision":"reject","by":"bob"}'
         assert bench.replies == [Reply(7, content, refused="Stale", reason="Ann was first.")]
@@ -69,14 +69,14 @@ def test_a_shared_folder_shares_its_answers_with_the_group(tmp_path: Path) -> No
 
 async def test_an_answer_that_was_there_before_the_question(tmp_path: Path) -> None:
     write_answer(tmp_path / "answers", YES)
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         assert bench.replies == []
         bench.carrier.send([ask(1)])
         assert bench.replies == [REPLY]
 
 
 async def test_an_answer_that_comes_later(tmp_path: Path) -> None:
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         for _ in range(10):
             assert bench.clock.advance()
@@ -88,7 +88,7 @@ async def test_an_answer_that_comes_later(tmp_path: Path) -> None:
 
 async def test_an_answer_is_kept_until_it_is_settled(tmp_path: Path) -> None:
     path = save(tmp_path / "answers", YES)
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         assert path.exists()
         bench.carrier.settle(1)
@@ -96,7 +96,7 @@ async def test_an_answer_is_kept_until_it_is_settled(tmp_path: Path) -> None:
 
 
 async def test_an_answer_for_a_closed_question_is_not_delivered(tmp_path: Path) -> None:
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1), ask(2)])
         bench.carrier.settle(1)
         write_answer(tmp_path / "answers", YES)
@@ -106,7 +106,7 @@ async def test_an_answer_for_a_closed_question_is_not_delivered(tmp_path: Path) 
 
 
 async def test_it_looks_no_more_when_no_question_is_open(tmp_path: Path) -> None:
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         bench.carrier.settle(1)
         bench.clock.advance()
@@ -116,7 +116,7 @@ async def test_it_looks_no_more_when_no_question_is_open(tmp_path: Path) -> None
 async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
     path = save(tmp_path / "answers", YES)
     path.write_text('{"question_id": 1, "by": "ann"')
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
         assert bench.replies == [
             Reply(
@@ -131,7 +131,7 @@ async def test_a_broken_answer_is_told_as_unreadable(tmp_path: Path) -> None:
 async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path) -> None:
     path = save(tmp_path / "answers", YES)
     path.rename(path.with_name("2.json"))
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1), ask(2)])
         assert [(each.dispatch_id, each.failure, each.reason) for each in bench.replies] == [
             (2, "unreadable", "2.json answers question 1")
@@ -139,7 +139,7 @@ async def test_a_file_that_answers_another_question_answers_none(tmp_path: Path)
 
 
 async def test_two_thousand_questions_are_looked_for_together(tmp_path: Path) -> None:
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(number) for number in range(1, 2_001)])
         write_answer(tmp_path / "answers", HumanAnswer(1_999, "ann", {}))
         bench.clock.advance()
@@ -149,13 +149,13 @@ async def test_two_thousand_questions_are_looked_for_together(tmp_path: Path) ->
 async def test_a_day_of_waiting_takes_few_looks_and_the_first_minute_quick_ones(
     tmp_path: Path,
 ) -> None:
-    async with desk(tmp_path) as bench:
+    async with make_bench(tmp_path) as bench:
         bench.carrier.send([ask(1)])
-        begun, looks, longest = bench.clock.time, 0, 0.0
-        while bench.clock.time < begun + 86_400:
+        started, looks, longest = bench.clock.time, 0, 0.0
+        while bench.clock.time < started + 86_400:
             before = bench.clock.time
             assert bench.clock.advance()
-            waited, pause = before - begun, bench.clock.time - before
+            waited, pause = before - started, bench.clock.time - before
             assert pause <= max(0.25, waited / 60) + 1e-6
             looks, longest = looks + 1, max(longest, pause)
         assert looks < 10_000

@@ -114,15 +114,15 @@ def test_the_shape_is_told_in_each_way_and_the_answer_is_the_same(
     (body,) = server.requests
     assert json.loads(reply.content) == {"score": 0.5}
     assert body["max_tokens"] == 900
-    told = {
+    field = {
         "native": "response_format" if dialect == "openai" else "output_config",
         "tool": "tool_choice",
         "text": "messages" if dialect == "openai" else "system",
     }[structured]
-    assert '"minimum"' in json.dumps(body[told] if structured != "tool" else body["tools"]) or (
-        '\\"minimum\\"' in json.dumps(body[told])
+    assert '"minimum"' in json.dumps(body[field] if structured != "tool" else body["tools"]) or (
+        '\\"minimum\\"' in json.dumps(body[field])
     )
-    others = {"response_format", "output_config", "tool_choice", "system"} - {told}
+    others = {"response_format", "output_config", "tool_choice", "system"} - {field}
     assert not others & body.keys()
 
 

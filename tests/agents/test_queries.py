@@ -100,17 +100,17 @@ ME = getpass.getuser()
 
 
 def test_people_are_told_at_once(tmp_path: Path) -> None:
-    told: list[Notification] = []
+    output: list[Notification] = []
     bench = QueryBroker(tmp_path)
-    bench.notify = told.append
+    bench.notify = output.append
     bench.ask(ask(7), "Which\n door?", ("left", "right"), 5.0)
     bench.ask(ask(7), "x" * 200, (), 6.0)
     assert not bench.ask(ask(7), " ", (), 7.0).asked
-    assert [each.questions for each in told] == [("7.1",), ("7.2",)]
-    assert told[0].event == "query"
-    assert told[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
-    assert f"{'x' * 79}… 'interlock answer 7.2 ANSWER'" in told[1].text
-    assert build_json(told[0])["questions"] == ["7.1"]
+    assert [each.questions for each in output] == [("7.1",), ("7.2",)]
+    assert output[0].event == "query"
+    assert output[0].text.endswith(": Which door? 'interlock answer 7.1 left|right'")
+    assert f"{'x' * 79}… 'interlock answer 7.2 ANSWER'" in output[1].text
+    assert build_json(output[0])["questions"] == ["7.1"]
 
 
 @pytest.mark.parametrize(

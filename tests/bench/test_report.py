@@ -106,7 +106,7 @@ def test_a_target_without_numbers_is_never_a_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "visible"),
     [
         (0, "0"),
         (0.01234, "0.0123"),
@@ -119,8 +119,8 @@ def test_a_target_without_numbers_is_never_a_pass() -> None:
         (123_456, "123,000"),
     ],
 )
-def test_numbers_show_three_digits(value: float, shown: str) -> None:
-    assert number(value) == shown
+def test_numbers_show_three_digits(value: float, visible: str) -> None:
+    assert number(value) == visible
 
 
 def test_a_cell_shows_the_range_only_when_there_is_one() -> None:

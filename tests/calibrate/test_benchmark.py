@@ -46,8 +46,8 @@ def test_the_scorecard_speaks_the_words_of_its_benchmark(half: Calibration) -> N
     for word in ("Right by true parity", "always nought", "<th>Sum</th>", "sum S1", "all overall"):
         assert word in page
     assert "| Case | Sum | Book |" in bill
-    for shown in (text, page, bill):
-        assert not [word for word in FOREIGN if word in shown]
+    for visible in (text, page, bill):
+        assert not [word for word in FOREIGN if word in visible]
 
 
 def test_its_results_are_read_back_and_compared(half: Calibration, tmp_path: Path) -> None:

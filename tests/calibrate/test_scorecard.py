@@ -106,13 +106,13 @@ def test_a_scenario_without_splits_has_one_part_and_no_results_are_no_success() 
     plain = small()
     for case in plain["cases"]:
         case["split"] = ""
-    told = score_runs(RCA, built(plain), [[]], times=TIMES)
-    card = told.scorecard
+    output = score_runs(RCA, built(plain), [[]], times=TIMES)
+    card = output.scorecard
     assert [part.name for part in card.parts] == ["all cases"]
     assert (card.failed, card.parts[0].solved, card.spending.per_solved) == (2, 0, None)
     assert card.parts[0].find_row("M1").honest == 0.0
     assert not card.passed
-    assert {record.result.pipeline_error for record in told.records} == {"there is no result"}
+    assert {record.result.pipeline_error for record in output.records} == {"there is no result"}
 
 
 def test_cost_is_shared_by_the_solved_cases_alone() -> None:

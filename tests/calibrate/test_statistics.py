@@ -41,8 +41,8 @@ def test_wilson_by_hand() -> None:
 
 
 def test_the_bootstrap_of_a_share_is_about_its_normal_interval() -> None:
-    told = rows(30, 60)
-    found = bootstrap_interval(share, told, draw_samples(told))
+    output = rows(30, 60)
+    found = bootstrap_interval(share, output, draw_samples(output))
     assert found is not None
     assert found.method == "BCa"
     assert found.low == pytest.approx(0.5 - 1.96 * 0.0645, abs=0.02)
@@ -50,9 +50,9 @@ def test_the_bootstrap_of_a_share_is_about_its_normal_interval() -> None:
 
 
 def test_bca_leans_where_the_sample_is_skewed() -> None:
-    told = [(float(value), 1.0) for value in (1, 1, 1, 1, 1, 1, 2, 2, 3, 40)]
-    drawn = draw_samples(told)
-    found = bootstrap_interval(share, told, drawn)
+    output = [(float(value), 1.0) for value in (1, 1, 1, 1, 1, 1, 2, 2, 3, 40)]
+    drawn = draw_samples(output)
+    found = bootstrap_interval(share, output, drawn)
     assert found is not None
     values = sorted(value for each in drawn if (value := share(each)) is not None)
     assert found.low > quantile(values, 0.025)
@@ -60,8 +60,8 @@ def test_bca_leans_where_the_sample_is_skewed() -> None:
 
 
 def test_what_never_varies_says_so_and_what_is_rarely_known_has_no_interval() -> None:
-    told = rows(5, 5)
-    found = bootstrap_interval(share, told, draw_samples(told))
+    output = rows(5, 5)
+    found = bootstrap_interval(share, output, draw_samples(output))
     assert found is not None
     assert (found.low, found.high, found.method) == (1.0, 1.0, "same in all")
     rare = [(1.0, 1.0)] + [(0.0, 0.0)] * 5
@@ -78,17 +78,17 @@ def test_what_never_varies_says_so_and_what_is_rarely_known_has_no_interval() ->
 def test_the_same_seed_gives_the_same_draws_and_order_changes_no_estimate(
     right: list[bool], chance: Random
 ) -> None:
-    told = [(float(each), 1.0) for each in right]
-    assert draw_samples(told, 20, 3) == draw_samples(told, 20, 3)
+    output = [(float(each), 1.0) for each in right]
+    assert draw_samples(output, 20, 3) == draw_samples(output, 20, 3)
     assert (
-        draw_samples(told, 20, 3) != draw_samples(told, 20, 4)
-        or len(set(told)) == 1
-        or len(told) < 9
+        draw_samples(output, 20, 3) != draw_samples(output, 20, 4)
+        or len(set(output)) == 1
+        or len(output) < 9
     )
-    shuffled = list(told)
+    shuffled = list(output)
     chance.shuffle(shuffled)
-    assert sum_columns(shuffled) == sum_columns(told)
-    assert all(each[1] == len(told) for each in draw_samples(told, 20))
+    assert sum_columns(shuffled) == sum_columns(output)
+    assert all(each[1] == len(output) for each in draw_samples(output, 20))
 
 
 def test_p_values_are_small_when_all_draws_agree_and_never_zero() -> None:

@@ -51,7 +51,7 @@ LAYOUT = {
 
 
 @pytest.fixture
-def begun(world: World) -> World:
+def started(world: World) -> World:
     """Three cases; the first waits for its recall."""
     return begin(world)
 
@@ -92,9 +92,9 @@ def go(world: World, *answers: Any, case: str = "C1") -> dict[str, Any]:
 
 def state(world: World, case: str = "C1") -> dict[str, Any]:
     """state.json, which says what status says."""
-    told = world.hand("status", "--case-id", case, "--suite-id", "1", "--json").json
-    written = json.loads((home(world, told["case_id"]) / "state.json").read_text())
-    assert written == told
+    output = world.hand("status", "--case-id", case, "--suite-id", "1", "--json").json
+    written = json.loads((home(world, output["case_id"]) / "state.json").read_text())
+    assert written == output
     return dict(written)
 
 
@@ -118,17 +118,19 @@ def rows(world: World, query: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-def test_a_case_from_its_recall_to_its_end_leaves_the_layout_of_the_contract(begun: World) -> None:
-    assert files(begun) == {"state.json", "prompt-f0.md"}
+def test_a_case_from_its_recall_to_its_end_leaves_the_layout_of_the_contract(
+    started: World,
+) -> None:
+    assert files(started) == {"state.json", "prompt-f0.md"}
     statuses: list[str] = []
     for answer in PLAIN.values():
-        go(begun, answer)
-        statuses += rows(begun, "select status from rca_cases where case_no = 1")[0]
-    found = state(begun)
+        go(started, answer)
+        statuses += rows(started, "select status from rca_cases where case_no = 1")[0]
+    found = state(started)
     assert statuses == [
         *("open", "triaged", "triaged", "investigated", "investigated", "reviewed", "closed")
     ]
-    assert files(begun) == LAYOUT
+    assert files(started) == LAYOUT
     assert {name: found[name] for name in ("case_id", "suite_id", "current_step", "status")} == {
         "case_id": 1,
         "suite_id": 1,
@@ -140,47 +142,47 @@ def test_a_case_from_its_recall_to_its_end_leaves_the_layout_of_the_contract(beg
     assert [entry["step"] for entry in found["history"]] == ["INIT", *PLAIN]
     assert all(entry["timestamp"].endswith("Z") for entry in found["history"])
     assert all(entry["outcome"] for entry in found["history"])
-    artifact = json.loads((home(begun) / "artifact.json").read_text())
+    artifact = json.loads((home(started) / "artifact.json").read_text())
     assert artifact == CAUSE
-    assert not home(begun, 2).exists()
+    assert not home(started, 2).exists()
 
 
-def test_state_survives_between_calls_and_a_second_cursor_asks_nothing_new(begun: World) -> None:
-    first = begun.hand("cursor", "--json").json["cases"]
+def test_state_survives_between_calls_and_a_second_cursor_asks_nothing_new(started: World) -> None:
+    first = started.hand("cursor", "--json").json["cases"]
     assert (
-        begun.hand("cursor", "--suite-id", "1", "--case-id", "1", "--json").json["cases"] == first
+        started.hand("cursor", "--suite-id", "1", "--case-id", "1", "--json").json["cases"] == first
     )
     assert (first[0]["step"], first[0]["dispatch_id"]) == (F0, 1)
-    assert state(begun)["status"] == "paused"
-    go(begun, MISS)
-    again = begun.hand("cursor", "--launch", "red.xml")
+    assert state(started)["status"] == "paused"
+    go(started, MISS)
+    again = started.hand("cursor", "--launch", "red.xml")
     assert again.err == "suite 1 (red): 0 new cases\n"
-    where = home(begun) / "prompt-f1.md"
+    where = home(started) / "prompt-f1.md"
     assert again.out == (
         f"case C1 (number 1) is at F1_TRIAGE: answer {where}\n"
         "  then: asterisk save -f ARTIFACT.json --case-id 1 --suite-id 1\n"
     )
     assert where.read_text().startswith("# F1")
-    assert rows(begun, "select count(*) from dispatches") == [(2,)]
+    assert rows(started, "select count(*) from dispatches") == [(2,)]
 
 
-def test_a_second_look_has_a_prompt_and_an_artifact_of_its_own(begun: World) -> None:
+def test_a_second_look_has_a_prompt_and_an_artifact_of_its_own(started: World) -> None:
     more = {**LOW, "convergence_score": 0.35}
-    found = go(begun, MISS, TRIAGE, PLACE, LOW, PLACE)
+    found = go(started, MISS, TRIAGE, PLACE, LOW, PLACE)
     assert (found["current_step"], found["loop_counts"]) == (F3, {"investigate": 1})
-    assert {"prompt-f3.md", "prompt-f3-loop-2.md", "prompt-f2-loop-2.md"} <= files(begun)
-    assert "artifact.json" not in files(begun)
-    kept = json.loads((home(begun) / "artifact.attempt-1.json").read_text())
+    assert {"prompt-f3.md", "prompt-f3-loop-2.md", "prompt-f2-loop-2.md"} <= files(started)
+    assert "artifact.json" not in files(started)
+    kept = json.loads((home(started) / "artifact.attempt-1.json").read_text())
     assert kept == LOW
 
-    found = go(begun, more, PLACE, LOW)
+    found = go(started, more, PLACE, LOW)
     assert (found["current_step"], found["loop_counts"]) == (F5, {"investigate": 2})
     assert rules(found) == ["INIT", "H2", "H6", "H8", "H10", "H8", "H10", "H8", "H11"]
-    kept = json.loads((home(begun) / "artifact.attempt-2.json").read_text())
+    kept = json.loads((home(started) / "artifact.attempt-2.json").read_text())
     assert kept == more
-    assert "prompt-f3-loop-3.md" in files(begun)
-    assert rows(begun, "select count(*) from rcas where status != 'archived'") == [(1,)]
-    assert rows(begun, "select defect_type from rcas where status != 'archived'") == [("ti001",)]
+    assert "prompt-f3-loop-3.md" in files(started)
+    assert rows(started, "select count(*) from rcas where status != 'archived'") == [(1,)]
+    assert rows(started, "select defect_type from rcas where status != 'archived'") == [("ti001",)]
 
 
 @pytest.mark.parametrize(
@@ -215,14 +217,14 @@ def test_reassess_goes_back_to_each_target_and_asks_anew(
     ]
 
 
-def test_a_case_sent_back_too_often_ends_in_error(begun: World) -> None:
+def test_a_case_sent_back_too_often_ends_in_error(started: World) -> None:
     back = {"decision": "reassess", "loop_target": F3}
-    found = go(begun, MISS, TRIAGE, PLACE, *([CAUSE, ALONE, back] * 4))
+    found = go(started, MISS, TRIAGE, PLACE, *([CAUSE, ALONE, back] * 4))
     assert (found["status"], found["current_step"]) == ("error", "UNRESOLVED")
     assert rules(found)[-1] == "H13-spent"
-    result = save(begun, CAUSE)
-    told = "asterisk: case C1 of run 1 waits for no answer: it is UNRESOLVED\n"
-    assert result == CliResult(1, "", told)
+    result = save(started, CAUSE)
+    output = "asterisk: case C1 of run 1 waits for no answer: it is UNRESOLVED\n"
+    assert result == CliResult(1, "", output)
 
 
 def test_overturn_writes_the_humans_words(reviewable: World) -> None:
@@ -232,8 +234,10 @@ def test_overturn_writes_the_humans_words(reviewable: World) -> None:
         {"decision": "overturn", "human_override": override},
     )
     assert (found["current_step"], rules(found)[-1]) == (F6, "H14")
-    told = rows(reviewable, "select defect_type, description from rcas where status != 'archived'")
-    assert told == [("ab001", "the test reads the old name of the field")]
+    output = rows(
+        reviewable, "select defect_type, description from rcas where status != 'archived'"
+    )
+    assert output == [("ab001", "the test reads the old name of the field")]
     assert rows(reviewable, "select status, decision from rca_cases where case_no = 1") == [
         ("reviewed", "overturn")
     ]
@@ -270,15 +274,15 @@ def test_an_answer_that_cannot_be_is_refused_and_nothing_is_lost(
     assert go(reviewable, APPROVE)["current_step"] == F6
 
 
-def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: World) -> None:
-    go(begun, MISS)
-    result = save(begun, {**TRIAGE, "defect_type_hypothesis": "zz999"})
+def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(started: World) -> None:
+    go(started, MISS)
+    result = save(started, {**TRIAGE, "defect_type_hypothesis": "zz999"})
     assert result.code == 0
     assert (
         "the last answer could not be used. 'zz999' is not a defect code; use one of" in result.out
     )
-    assert state(begun)["current_step"] == F1
-    again = (home(begun) / "prompt-f1-loop-2.md").read_text()
+    assert state(started)["current_step"] == F1
+    again = (home(started) / "prompt-f1-loop-2.md").read_text()
     assert "'zz999' is not a defect code" in again
 
 
@@ -299,59 +303,59 @@ def test_an_answer_the_guards_refuse_is_asked_for_again_with_the_reason(begun: W
     ],
 )
 def test_wrong_words_change_nothing(
-    begun: World, words: tuple[str, ...], code: int, problem: str
+    started: World, words: tuple[str, ...], code: int, problem: str
 ) -> None:
-    begun.write("half.json", '{"match": fal')
-    begun.write("list.json", "[1]")
-    begun.write("miss.json", json.dumps(MISS))
-    begun.write("other.json", json.dumps({"dispatch_id": 99, "data": MISS}))
-    begun.write("green.xml", junit())
-    before = (state(begun), files(begun), rows(begun, "select count(*) from suites"))
-    result = begun.hand(*words, "--json")
+    started.write("half.json", '{"match": fal')
+    started.write("list.json", "[1]")
+    started.write("miss.json", json.dumps(MISS))
+    started.write("other.json", json.dumps({"dispatch_id": 99, "data": MISS}))
+    started.write("green.xml", junit())
+    before = (state(started), files(started), rows(started, "select count(*) from suites"))
+    result = started.hand(*words, "--json")
     assert (result.code, result.out) == (code, "")
     assert problem in result.err
     assert result.err.count("\n") <= 2
-    assert (state(begun), files(begun), rows(begun, "select count(*) from suites")) == before
+    assert (state(started), files(started), rows(started, "select count(*) from suites")) == before
 
 
-def test_a_wrapper_with_the_right_number_is_taken(begun: World) -> None:
-    assert save(begun, {"dispatch_id": 1, "data": MISS}).code == 0
-    assert state(begun)["current_step"] == F1
+def test_a_wrapper_with_the_right_number_is_taken(started: World) -> None:
+    assert save(started, {"dispatch_id": 1, "data": MISS}).code == 0
+    assert state(started)["current_step"] == F1
 
 
-def test_a_batch_writes_out_every_open_case(begun: World) -> None:
-    go(begun, *PLAIN.values())
-    result = begun.hand("cursor", "--batch", "--json")
-    told = result.json["cases"]
-    assert [(each["case_id"], each["step"]) for each in told] == [("C2", F0), ("C3", F0)]
-    assert all(Path(each["prompt_path"]).is_file() for each in told)
+def test_a_batch_writes_out_every_open_case(started: World) -> None:
+    go(started, *PLAIN.values())
+    result = started.hand("cursor", "--batch", "--json")
+    output = result.json["cases"]
+    assert [(each["case_id"], each["step"]) for each in output] == [("C2", F0), ("C3", F0)]
+    assert all(Path(each["prompt_path"]).is_file() for each in output)
     for case in ("C2", "C3"):
-        go(begun, {"match": True, "confidence": 0.2, "reasoning": "weak"}, case=case)
+        go(started, {"match": True, "confidence": 0.2, "reasoning": "weak"}, case=case)
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
-    go(begun, infra, APPROVE, DRAFT, case="C3")
-    go(begun, *list(PLAIN.values())[1:], case="C2")
-    assert begun.hand("cursor", "--batch") == CliResult(
+    go(started, infra, APPROVE, DRAFT, case="C3")
+    go(started, *list(PLAIN.values())[1:], case="C2")
+    assert started.hand("cursor", "--batch") == CliResult(
         1, "", "asterisk: suite 1 has no open case\n"
     )
-    assert rows(begun, "select status from suites") == [("closed",)]
+    assert rows(started, "select status from suites") == [("closed",)]
 
 
-def test_saving_while_another_process_works_leaves_the_answer_for_it(begun: World) -> None:
-    with hold_writer_lock(begun.db):
-        result = save(begun, MISS)
-        told = "saved the answer of C1 to step F0_RECALL; the running process takes it\n"
-        assert result == CliResult(0, told, "")
-        kept = save(begun, MISS, "C1", "--json").json
+def test_saving_while_another_process_works_leaves_the_answer_for_it(started: World) -> None:
+    with hold_writer_lock(started.db):
+        result = save(started, MISS)
+        output = "saved the answer of C1 to step F0_RECALL; the running process takes it\n"
+        assert result == CliResult(0, output, "")
+        kept = save(started, MISS, "C1", "--json").json
         assert kept == {
             "run_id": 1,
             "case_id": "C1",
             "step": F0,
             "dispatch_id": 1,
-            "artifact_path": str(home(begun) / "recall-result.json"),
+            "artifact_path": str(home(started) / "recall-result.json"),
         }
-        assert begun.hand("cursor").code == 1
-    assert begun.hand("cursor").code == 0
-    assert state(begun)["current_step"] == F1
+        assert started.hand("cursor").code == 1
+    assert started.hand("cursor").code == 0
+    assert state(started)["current_step"] == F1
 
 
 def test_a_saved_review_says_who_gave_it(reviewable: World) -> None:
@@ -368,36 +372,36 @@ def test_a_saved_review_may_name_another_reviewer(reviewable: World) -> None:
     assert rows(reviewable, "select reviewed_by from rca_cases where case_no = 1") == [("ines",)]
 
 
-def test_what_was_saved_before_a_crash_is_taken_by_the_next_call(begun: World) -> None:
+def test_what_was_saved_before_a_crash_is_taken_by_the_next_call(started: World) -> None:
     """`interlock save` only leaves the answer, as `asterisk save` had done when it was killed."""
-    begun.write("answer.json", json.dumps(MISS))
-    assert begun.say("save", "C1", "-f", "answer.json").code == 0
-    assert state(begun)["current_step"] == F0
-    begun.hand("cursor")
-    assert state(begun)["current_step"] == F1
+    started.write("answer.json", json.dumps(MISS))
+    assert started.say("save", "C1", "-f", "answer.json").code == 0
+    assert state(started)["current_step"] == F0
+    started.hand("cursor")
+    assert state(started)["current_step"] == F1
 
 
-def test_killed_in_the_middle_of_saving_a_case_goes_the_same_way(begun: World) -> None:
+def test_killed_in_the_middle_of_saving_a_case_goes_the_same_way(started: World) -> None:
     chance = random.Random(4)
     for answer in PLAIN.values():
-        begun.write("answer.json", json.dumps(answer))
-        step = state(begun)["current_step"]
+        started.write("answer.json", json.dumps(answer))
+        step = state(started)["current_step"]
         words = ("save", "-f", "answer.json", "--case-id", "C1")
         process = subprocess.Popen(
-            [*ASTERISK, *words], cwd=begun.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*ASTERISK, *words], cwd=started.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         try:
             process.wait(chance.uniform(0.1, 0.7))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
         process.communicate()
-        begun.hand("cursor", "--case-id", "C1")
-        if state(begun)["current_step"] == step:
-            go(begun, answer)
-    found = state(begun)
+        started.hand("cursor", "--case-id", "C1")
+        if state(started)["current_step"] == step:
+            go(started, answer)
+    found = state(started)
     assert rules(found) == ["INIT", "H2", "H6", "H8", "H9", "H15b", "H12", "H16"]
-    assert files(begun) >= LAYOUT
-    assert begun.say("doctor", "--deep").code == 0
+    assert files(started) >= LAYOUT
+    assert started.say("doctor", "--deep").code == 0
 
 
 def test_cursor_on_a_suite_that_an_agent_answers_says_who_is_asked(world: World) -> None:
@@ -405,8 +409,8 @@ def test_cursor_on_a_suite_that_an_agent_answers_says_who_is_asked(world: World)
     assert world.say("analyze", "red.xml").code == 4
     result = world.hand("cursor", "--case-id", "C1")
     waits = world.say("inbox", "--json").json["questions"][0]["question_id"]
-    told = f"open at F5_REVIEW: 'interlock answer {waits} approve', see 'interlock inbox'\n"
-    assert result == CliResult(0, f"case C1 (number 1) is {told}", "")
+    output = f"open at F5_REVIEW: 'interlock answer {waits} approve', see 'interlock inbox'\n"
+    assert result == CliResult(0, f"case C1 (number 1) is {output}", "")
 
 
 def test_a_review_by_hand_is_not_answered_at_the_inbox(reviewable: World) -> None:
@@ -416,9 +420,9 @@ def test_a_review_by_hand_is_not_answered_at_the_inbox(reviewable: World) -> Non
     assert result == CliResult(1, "", f"interlock: question {asked} is answered by hand: {hint}\n")
 
 
-def test_status_reads_well(begun: World) -> None:
-    go(begun, MISS, {**TRIAGE, "candidate_repos": ["app"]}, LOW)
-    lines = begun.hand("status", "--case-id", "C1").out.splitlines()
+def test_status_reads_well(started: World) -> None:
+    go(started, MISS, {**TRIAGE, "candidate_repos": ["app"]}, LOW)
+    lines = started.hand("status", "--case-id", "C1").out.splitlines()
     assert lines[:3] == [
         "case C1 (number 1) of suite 1: paused",
         "  step  F2_RESOLVE",
@@ -449,14 +453,14 @@ def test_by_analyze_the_steps_are_written_out_too_and_the_review_with_them(world
     result = world.say("analyze", "red.xml", "--dispatch", "manual")
     place = ".asterisk/investigations/1/1"
     verbs = "'interlock save C1 -f FILE' and 'interlock resume 1'"
-    told = f"case C1 waits for an answer to {place}/prompt-f1.md: {verbs}"
-    assert (result.code, result.out.splitlines()[-1]) == (4, told)
+    output = f"case C1 waits for an answer to {place}/prompt-f1.md: {verbs}"
+    assert (result.code, result.out.splitlines()[-1]) == (4, output)
     infra = {**TRIAGE, "symptom_category": "infra", "defect_type_hypothesis": "si001"}
     world.write("answer.json", json.dumps(infra))
     assert world.say("save", "C1", "-f", "answer.json").code == 0
     resumed = world.say("resume")
-    told = f"case C1 waits for an answer to {place}/prompt-f5.md: {verbs}"
-    assert (resumed.code, resumed.out.splitlines()[-1]) == (4, told)
+    output = f"case C1 waits for an answer to {place}/prompt-f5.md: {verbs}"
+    assert (resumed.code, resumed.out.splitlines()[-1]) == (4, output)
 
 
 def test_numbers_of_other_runs_do_not_confuse(world: World) -> None:
@@ -473,8 +477,8 @@ def test_numbers_of_other_runs_do_not_confuse(world: World) -> None:
     world.write("answer.json", json.dumps(MISS))
     words = ("--case-id", number, "--suite-id", suite)
     assert world.hand("save", "-f", "answer.json", *words).code == 0
-    told = world.hand("status", *words, "--json").json
-    assert (told["current_step"], told["case_id"], str(told["suite_id"])) == (F1, 3, suite)
+    output = world.hand("status", *words, "--json").json
+    assert (output["current_step"], output["case_id"], str(output["suite_id"])) == (F1, 3, suite)
 
 
 def test_status_lists_all_open_cases(world: World) -> None:

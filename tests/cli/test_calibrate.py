@@ -55,10 +55,10 @@ def test_check_takes_a_shipped_name_and_refuses_what_is_no_scenario(world: World
 def results(folder: Path) -> None:
     scenario = find_scenario("web-shop").scenario
     for name, run in {"a": mistaken(scenario, 0.5), "b": perfect(scenario)}.items():
-        told = score_runs(
+        output = score_runs(
             RcaBenchmark(), scenario, [run], about=CalibrationInfo(agent=f"agent {name}"), times=10
         )
-        (folder / f"{name}.json").write_text(render_calibration_json(told))
+        (folder / f"{name}.json").write_text(render_calibration_json(output))
 
 
 def test_two_results_are_compared(world: World) -> None:

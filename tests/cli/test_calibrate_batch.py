@@ -226,9 +226,9 @@ def marked(known: Scenario) -> Scenario:
             return {key: each if key in kept else mark(each) for key, each in value.items()}
         return value
 
-    shown = {"id", "version", "job", "test_name", "test_id", "error_message", "log_snippet"}
+    visible = {"id", "version", "job", "test_name", "test_id", "error_message", "log_snippet"}
     for case in plain["cases"]:
-        hidden = {key: mark(each) for key, each in case.items() if key not in {*shown, "split"}}
+        hidden = {key: mark(each) for key, each in case.items() if key not in {*visible, "split"}}
         case |= {**hidden, "expected_path": case["expected_path"]}
     plain["rcas"] = mark(plain["rcas"])
     plain["symptoms"] = mark(plain["symptoms"])

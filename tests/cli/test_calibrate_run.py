@@ -19,8 +19,8 @@ def put(world: World, plain: dict[str, Any] | None = None, name: str = "lab.json
 
 def rows(outcome: CliResult) -> dict[str, float]:
     """Every metric, to the third decimal."""
-    told = outcome.json["scorecard"]["parts"][0]["rows"]
-    return {row["id"]: round(row["value"], 3) for row in told}
+    output = outcome.json["scorecard"]["parts"][0]["rows"]
+    return {row["id"]: round(row["value"], 3) for row in output}
 
 
 def calibrated(world: World, *words: str) -> CliResult:
@@ -252,5 +252,5 @@ def test_the_truth_s_own_words_win_nothing_by_themselves(world: World) -> None:
     outcome = calibrated(world, "--agent", agent)
     assert outcome.json["scorecard"]["failed"] == 12
     assert rows(outcome)["M14b"] == 1.0  # nothing to measure, in the ancestor's way
-    told = outcome.json["scorecard"]["parts"][0]["rows"]
-    assert next(row for row in told if row["id"] == "M14b")["honest"] is None
+    output = outcome.json["scorecard"]["parts"][0]["rows"]
+    assert next(row for row in output if row["id"] == "M14b")["honest"] is None

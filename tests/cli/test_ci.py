@@ -186,11 +186,11 @@ def test_trouble_of_the_reporter_is_no_failure(pipeline: Pipeline) -> None:
     done = pipeline.type("ci", "r.xml", "--store", "file/x", "--db", "file/y", "--repo", "nowhere")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("warning:") >= 2
-    shown = done.stdout[done.stdout.index("::stop-commands::") :]
-    guard = re.match(r"::stop-commands::(\w{32})\n", shown)
+    visible = done.stdout[done.stdout.index("::stop-commands::") :]
+    guard = re.match(r"::stop-commands::(\w{32})\n", visible)
     assert guard
-    assert shown.endswith(f"::{guard[1]}::\n")
-    assert "new: tests.test_cart::adds (no earlier result is known)" in shown
+    assert visible.endswith(f"::{guard[1]}::\n")
+    assert "new: tests.test_cart::adds (no earlier result is known)" in visible
     assert not re.search(r"^::error::", done.stdout, re.MULTILINE)
 
 

@@ -82,8 +82,8 @@ def test_a_circuit_by_name_and_by_path_is_the_same(world: World) -> None:
     triage.lay_out(world)
     assert world.say("circuit", "show", "triage") == CliResult(0, SHOW, "")
     assert world.say("circuit", "show", "circuits/triage.yaml") == CliResult(0, SHOW, "")
-    shown = world.say("circuit", "show", "triage", "--json").json
-    assert shown == {"file": "circuits/triage.yaml", "circuit": yaml.safe_load(_true_yaml())}
+    visible = world.say("circuit", "show", "triage", "--json").json
+    assert visible == {"file": "circuits/triage.yaml", "circuit": yaml.safe_load(_true_yaml())}
 
 
 def test_a_projects_circuit_goes_before_the_built_in_of_that_name(world: World) -> None:
@@ -167,8 +167,8 @@ def test_the_schema_admits_every_circuit_we_ship(world: World) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     for name in (*SHIPPED, "circuits/triage.yaml"):
         triage.lay_out(world)
-        shown = world.say("circuit", "show", name, "--json").json["circuit"]
-        jsonschema.validate(shown, schema)
+        visible = world.say("circuit", "show", name, "--json").json["circuit"]
+        jsonschema.validate(visible, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"circuit": "x"}, schema)
 
@@ -197,8 +197,8 @@ def test_simulate_shows_ten_paths_and_rules_never_taken(world: World) -> None:
     found = world.say("simulate", "change", "--cases", "60", "--seed", "3", "--json").json
     lines = result.out.splitlines()
     head = lines.index("CASES  PATH")
-    shown = lines[head + 1 : head + 11]
-    assert [int(line.split()[0]) for line in shown] == [
+    visible = lines[head + 1 : head + 11]
+    assert [int(line.split()[0]) for line in visible] == [
         path["cases"] for path in found["paths"][:10]
     ]
     assert lines[head + 11] == f"… and {len(found['paths']) - 10} rarer paths; --json lists all"

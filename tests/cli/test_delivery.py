@@ -53,19 +53,19 @@ def test_the_end_of_a_run_says_all_there_is_to_do(waiting: World) -> None:
 
 
 def test_status(waiting: World) -> None:
-    shown = waiting.say("deliver", "status").out.splitlines()
-    assert shown[1].split() == ["TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"]
-    assert shown[2].split()[:5] == ["adds", "COMPLETE", "MERGE", "1", "4/4"]
-    assert shown[3].split()[:6] == ["lies", "FAILED", "CHECK", "2", "1/3", "-"]
-    assert shown[3].endswith("CHECK failing-spent: The checks failed more often than is allowed.")
-    assert shown[4].split()[:6] == ["after", "BLOCKED", "-", "-", "-", "-"]
-    assert shown[5].endswith(f"question {asked(waiting)}: Which sign <b>shall</b> it have?")
+    visible = waiting.say("deliver", "status").out.splitlines()
+    assert visible[1].split() == ["TASK", "STATE", "STEP", "TRIES", "CHECKS", "COMMIT", "LAST"]
+    assert visible[2].split()[:5] == ["adds", "COMPLETE", "MERGE", "1", "4/4"]
+    assert visible[3].split()[:6] == ["lies", "FAILED", "CHECK", "2", "1/3", "-"]
+    assert visible[3].endswith("CHECK failing-spent: The checks failed more often than is allowed.")
+    assert visible[4].split()[:6] == ["after", "BLOCKED", "-", "-", "-", "-"]
+    assert visible[5].endswith(f"question {asked(waiting)}: Which sign <b>shall</b> it have?")
 
 
 def test_status_for_machines(waiting: World) -> None:
-    told = waiting.say("deliver", "status", "1", "--json").json
-    assert (told["outcome"], told["branch"]) == ("PAUSED", "interlock/plan")
-    assert told["counts"] == {
+    output = waiting.say("deliver", "status", "1", "--json").json
+    assert (output["outcome"], output["branch"]) == ("PAUSED", "interlock/plan")
+    assert output["counts"] == {
         "complete": 1,
         "at work": 0,
         "asks": 1,
@@ -74,7 +74,7 @@ def test_status_for_machines(waiting: World) -> None:
         "failed": 1,
         "skipped": 0,
     }
-    adds, lies, after, asks = told["tasks"]
+    adds, lies, after, asks = output["tasks"]
     assert adds["commit"] == git(waiting.folder, "rev-parse", "interlock/plan")
     assert adds["evidence"] == {"passed": 4, "failed": 0}
     assert adds["claims"] == {"claimed": 5, "verified": 3, "refuted": 1, "unchecked": 1}
@@ -83,7 +83,7 @@ def test_status_for_machines(waiting: World) -> None:
     assert Path(lies["tree"], "test_lies.py").is_file()
     assert (after["word"], after["dispatches"], after["last"]) == ("blocked", 0, None)
     assert asks["question"] == "Which sign <b>shall</b> it have?"
-    assert [need["task_id"] for need in told["needs"]] == ["lies", "asks"]
+    assert [need["task_id"] for need in output["needs"]] == ["lies", "asks"]
 
 
 def test_the_repository_stays_clean(waiting: World) -> None:
@@ -118,8 +118,8 @@ def test_a_continued_run_keeps_its_agents_unless_others_are_named(tmp_path: Path
 
 def asked(world: World) -> str:
     """The number of the one open question."""
-    told = world.say("deliver", "status", "--json").json
-    return str(max(task["question_id"] for task in told["tasks"]))
+    output = world.say("deliver", "status", "--json").json
+    return str(max(task["question_id"] for task in output["tasks"]))
 
 
 def test_the_report_is_written_at_the_end_and_on_demand(waiting: World, tmp_path: Path) -> None:
@@ -284,9 +284,9 @@ def test_clean_takes_away_what_is_nowhere_needed(tmp_path: Path) -> None:
         "interlock: run 1 is not over and needs its worktrees; finish it, or use --force\n"
     )
     assert world.say(*RUN).code == 0
-    shown = world.say("deliver", "clean", "--dry-run")
-    assert (shown.code, (home / "trees").is_dir()) == (0, True)
-    assert f"would remove {home}/repo.git\n" in shown.out
+    visible = world.say("deliver", "clean", "--dry-run")
+    assert (visible.code, (home / "trees").is_dir()) == (0, True)
+    assert f"would remove {home}/repo.git\n" in visible.out
     done = world.say("deliver", "clean", "--json")
     assert [row["kept_because"] for row in done.json["rows"]] == [""] * len(done.json["rows"])
     assert sorted(path.name for path in home.iterdir()) == ["report.html", "report.md"]

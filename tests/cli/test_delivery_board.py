@@ -89,11 +89,11 @@ def test_what_a_plan_says_moves_no_cursor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("seconds", "visible"),
     [(-4, "0s"), (59.9, "59s"), (61, "1m01"), (3600, "1h00"), (90061, "25h01")],
 )
-def test_ages(seconds: float, shown: str) -> None:
-    assert format_age(seconds) == shown
+def test_ages(seconds: float, visible: str) -> None:
+    assert format_age(seconds) == visible
 
 
 def test_a_terminal_gets_the_board_and_stdout_only_the_result(tmp_path: Path) -> None:
@@ -109,14 +109,14 @@ def test_a_terminal_gets_the_board_and_stdout_only_the_result(tmp_path: Path) ->
         text=True,
     ) as process:
         os.close(slave)
-        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_all(master))
+        visible = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_all(master))
         assert process.stdout is not None
         result = process.stdout.read()
         assert process.wait(LIMIT) == 4
     assert result.startswith("run 1 PAUSED: 2 tasks: 1 complete, 1 asks; ")
-    assert "run 1 RUNNING" in shown
-    assert "Add adds" in shown
-    assert "Traceback" not in shown
+    assert "run 1 RUNNING" in visible
+    assert "Add adds" in visible
+    assert "Traceback" not in visible
 
 
 def test_elsewhere_each_decision_is_a_line(tmp_path: Path) -> None:

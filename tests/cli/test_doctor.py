@@ -34,8 +34,8 @@ def test_doctor_before_anything_ran(world: World) -> None:
 
 def test_doctor_and_doctor_deep(world: World) -> None:
     triage.done(world)
-    assert _told(world.say("doctor")) == CliResult(0, FIT, "")
-    assert _told(world.say("doctor", "--deep")) == CliResult(0, FIT + FOLD, "")
+    assert _mask_versions(world.say("doctor")) == CliResult(0, FIT, "")
+    assert _mask_versions(world.say("doctor", "--deep")) == CliResult(0, FIT + FOLD, "")
     found = world.say("doctor", "--deep", "--json").json
     assert found["ok"] is True
     assert [each["id"] for each in found["checks"]] == re.findall(
@@ -100,7 +100,7 @@ def test_doctor_of_a_database_that_was_cut_off(world: World, length: int) -> Non
     assert world.say("doctor", "--json").json["ok"] is False
 
 
-def _told(result: CliResult) -> CliResult:
+def _mask_versions(result: CliResult) -> CliResult:
     """Without what differs from machine to machine."""
     text = re.sub(r"Python \d\S+", "Python VERSION", result.out)
     text = re.sub(r"SQLite \d\S+.*", "SQLite VERSION", text)

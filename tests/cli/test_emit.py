@@ -52,10 +52,10 @@ def test_an_unknown_type_is_told_which_there_are(world: World) -> None:
 
 def _in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
     """The command as an agent's tool would run it, beside a supervisor that listens."""
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
 
     async def supervise() -> CliResult:
-        channel = Channel(folder, "right", lambda *result: heard.append(result))
+        channel = Channel(folder, "right", lambda *result: received.append(result))
         await channel.start()
         env = {**channel.environment(), "INTERLOCK_TOKEN": token}
         try:
@@ -64,29 +64,29 @@ def _in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list
         finally:
             await channel.close()
 
-    return asyncio.run(supervise()), heard
+    return asyncio.run(supervise()), received
 
 
 def test_delivers_inside_a_session(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
-    result, heard = _in_session(world, tmp_path_factory.mktemp("c"), "right")
+    result, received = _in_session(world, tmp_path_factory.mktemp("c"), "right")
     assert result == CliResult(0, "SAGE_SIGNAL:CHECKPOINT:WRITE:e:s:p:t\n", "")
-    assert heard == [("CHECKPOINT", "WRITE:e:s:p:t")]
+    assert received == [("CHECKPOINT", "WRITE:e:s:p:t")]
 
 
 def test_says_when_it_was_not_delivered(
     world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    result, heard = _in_session(world, tmp_path_factory.mktemp("c"), "wrong")
+    result, received = _in_session(world, tmp_path_factory.mktemp("c"), "wrong")
     line = "SAGE_SIGNAL:CHECKPOINT:WRITE:e:s:p:t\n"
-    told = "interlock: printed, but not delivered: the token is not this session's\n"
-    assert result == CliResult(1, line, told)
-    assert heard == []
+    output = "interlock: printed, but not delivered: the token is not this session's\n"
+    assert result == CliResult(1, line, output)
+    assert received == []
 
 
 def test_half_a_session_is_told(world: World) -> None:
     result = world.type("emit", "EPIC_STARTED", "e", env={"INTERLOCK_CHANNEL": "/nowhere"})
-    told = "interlock: printed, but not delivered: INTERLOCK_TOKEN is not set\n"
-    assert result == CliResult(1, "SAGE_SIGNAL:EPIC_STARTED:e\n", told)
+    output = "interlock: printed, but not delivered: INTERLOCK_TOKEN is not set\n"
+    assert result == CliResult(1, "SAGE_SIGNAL:EPIC_STARTED:e\n", output)
 
 
 def test_as_one_object(world: World) -> None:

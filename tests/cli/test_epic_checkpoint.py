@@ -45,7 +45,7 @@ def do(world: World, *words: str) -> CliResult:
     return world.say("epic", "checkpoint", *words)
 
 
-def shown(world: World, *words: str) -> Any:
+def read_checkpoint(world: World, *words: str) -> Any:
     return do(world, "show", "--json", *words).json
 
 
@@ -57,7 +57,7 @@ def test_help(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_write_says_one_line_and_keeps_the_place(world: World, repo: GitRepo) -> None:
     result = do(world, "write", *WORDS, "--note", 'mind "this"', "--next", "retry: the tests")
     assert result == CliResult(0, LINE, "")
-    found = shown(world)
+    found = read_checkpoint(world)
     assert (found["found"], found["epic_id"], found["shape"]) == (True, "epic-3", "version-2")
     checkpoint = found["checkpoint"]
     assert checkpoint["git"]["commit"] == repo.git("rev-parse", "HEAD")
@@ -92,7 +92,7 @@ def test_write_as_one_object(world: World, repo: GitRepo) -> None:
 
 def test_write_without_a_repository(world: World) -> None:
     assert do(world, "write", *WORDS, "--next", "look at 3:4") == CliResult(0, LINE, "")
-    found = shown(world)["checkpoint"]
+    found = read_checkpoint(world)["checkpoint"]
     assert found["git"] == {"commit": "", "branch": "", "dirt": "", "unborn": False}
     assert found["next_action"]["description"] == "look at 3:4"
 
@@ -131,17 +131,17 @@ def test_all_four_fields_are_needed(world: World, name: str) -> None:
 def test_a_status_that_may_not_follow(world: World, repo: GitRepo) -> None:
     assert do(world, "write", *WORDS, "--status", "Completed").code == 0
     result = do(world, "write", *WORDS)
-    told = "interlock: story 3-1 is done and cannot become in_progress; possible: nothing\n"
-    assert result == CliResult(1, "", told)
-    assert shown(world)["checkpoint"]["generation"] == 1
+    output = "interlock: story 3-1 is done and cannot become in_progress; possible: nothing\n"
+    assert result == CliResult(1, "", output)
+    assert read_checkpoint(world)["checkpoint"]["generation"] == 1
 
 
 def in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[tuple[str, str]]]:
     """The command as an agent's tool would run it, beside a supervisor that listens."""
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
 
     async def supervise() -> CliResult:
-        channel = Channel(folder, "right", lambda *result: heard.append(result))
+        channel = Channel(folder, "right", lambda *result: received.append(result))
         await channel.start()
         env = {**channel.environment(), "INTERLOCK_TOKEN": token}
         words = ("epic", "checkpoint", "write", *WORDS)
@@ -150,24 +150,24 @@ def in_session(world: World, folder: Path, token: str) -> tuple[CliResult, list[
         finally:
             await channel.close()
 
-    return asyncio.run(supervise()), heard
+    return asyncio.run(supervise()), received
 
 
 def test_delivers_inside_a_session(
     world: World, repo: GitRepo, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    result, heard = in_session(world, tmp_path_factory.mktemp("c"), "right")
+    result, received = in_session(world, tmp_path_factory.mktemp("c"), "right")
     assert result == CliResult(0, LINE, "")
-    assert heard == [("CHECKPOINT", "WRITE:epic-3:3-1:phase-2:5")]
+    assert received == [("CHECKPOINT", "WRITE:epic-3:3-1:phase-2:5")]
 
 
 def test_what_was_not_delivered_is_written_all_the_same(
     world: World, repo: GitRepo, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    result, heard = in_session(world, tmp_path_factory.mktemp("c"), "wrong")
-    told = "written and printed, but not delivered: the token is not this session's\n"
-    assert result == CliResult(1, LINE, f"interlock: {told}")
-    assert (heard, shown(world)["found"]) == ([], True)
+    result, received = in_session(world, tmp_path_factory.mktemp("c"), "wrong")
+    output = "written and printed, but not delivered: the token is not this session's\n"
+    assert result == CliResult(1, LINE, f"interlock: {output}")
+    assert (received, read_checkpoint(world)["found"]) == ([], True)
 
 
 def test_show_tells_missing_corrupt_invalid_and_newer_apart(world: World, repo: GitRepo) -> None:
@@ -190,12 +190,15 @@ def test_show_tells_missing_corrupt_invalid_and_newer_apart(world: World, repo: 
 def test_show_and_clear_take_the_epic_as_an_argument(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     do(world, "write", "--epic", "epic-4", *WORDS[2:])
-    assert shown(world, "epic-3")["epic_id"] == "epic-3"
-    assert shown(world, "--epic", "epic-3", "epic-3")["epic_id"] == "epic-3"
+    assert read_checkpoint(world, "epic-3")["epic_id"] == "epic-3"
+    assert read_checkpoint(world, "--epic", "epic-3", "epic-3")["epic_id"] == "epic-3"
     two = do(world, "show", "epic-3", "--epic", "epic-4")
     assert (two.code, "epic-3 and --epic epic-4 are two epics: name one" in two.err) == (2, True)
     assert do(world, "clear", "epic-3").code == 0
-    assert (shown(world, "epic-3")["found"], shown(world, "epic-4")["found"]) == (False, True)
+    assert (
+        read_checkpoint(world, "epic-3")["found"],
+        read_checkpoint(world, "epic-4")["found"],
+    ) == (False, True)
 
 
 def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
@@ -203,7 +206,7 @@ def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     for folder in (".sage/state", ".git/interlock/epics"):
         world.write(f"{folder}/epic-3.json", '{"version": 2,')
-    found = shown(world)
+    found = read_checkpoint(world)
     assert (found["fell_back"], found["checkpoint"]["generation"]) == (True, 1)
     result = do(world, "show")
     assert result.code == 0
@@ -214,8 +217,8 @@ def test_show_falls_back_and_says_so(world: World, repo: GitRepo) -> None:
 def test_several_epics_need_a_name_when_none_is_active(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     do(world, "write", "--epic", "epic-4", *WORDS[2:])
-    assert shown(world)["epic_id"] == "epic-4"
-    assert shown(world, "--epic", "epic-3")["epic_id"] == "epic-3"
+    assert read_checkpoint(world)["epic_id"] == "epic-4"
+    assert read_checkpoint(world, "--epic", "epic-3")["epic_id"] == "epic-3"
     for path in world.folder.glob("**/active"):
         path.unlink()
     result = do(world, "show")
@@ -229,14 +232,14 @@ def test_clear_archives(world: World, repo: GitRepo) -> None:
     assert result.code == 0
     assert result.out.startswith(f"archived as {world.folder}/.sage/state/archive/epic-3.")
     assert len(list(world.folder.glob(".sage/state/archive/*"))) == 1
-    assert shown(world)["kind"] == "MISSING"
+    assert read_checkpoint(world)["kind"] == "MISSING"
     assert do(world, "clear") == CliResult(0, "there is no checkpoint to clear\n", "")
 
 
 def test_clear_deletes_only_with_yes(world: World, repo: GitRepo) -> None:
     do(world, "write", *WORDS)
     result = do(world, "clear", "--delete")
-    assert (result.code, shown(world)["found"]) == (2, True)
+    assert (result.code, read_checkpoint(world)["found"]) == (2, True)
     assert "say --delete --yes, or archive" in result.err
     found = do(world, "clear", "--delete", "--yes", "--json").json
     assert (found["deleted"], len(found["files"])) == (True, 2)
@@ -254,8 +257,8 @@ def test_a_stash_is_shown_kept_and_restored(world: World, repo: GitRepo) -> None
     assert (outcome.action, (world.folder / "a.txt").read_text()) == (Action.STASH, "one\n")
     assert f"  recovery 1 set work aside: {outcome.stash[:12]}\n" in do(world, "show").out
     result = do(world, "restore-stash")
-    told = f"restored recovery 1 ({outcome.stash[:12]}); the stash itself is kept\n"
-    assert result == CliResult(0, told, "")
+    output = f"restored recovery 1 ({outcome.stash[:12]}); the stash itself is kept\n"
+    assert result == CliResult(0, output, "")
     assert (world.folder / "a.txt").read_text() == "half\n"
 
 

@@ -64,8 +64,8 @@ class Waiting:
     def knock(
         self, number: int = 1, *, secret: str = SECRET, delivery: str = "d-1", repo: str = REPO
     ) -> int:
-        told = {"repository": {"full_name": repo}, "issue": {"number": number}}
-        raw = json.dumps({"action": "created", "comment": {"body": "/approve"}, **told}).encode()
+        output = {"repository": {"full_name": repo}, "issue": {"number": number}}
+        raw = json.dumps({"action": "created", "comment": {"body": "/approve"}, **output}).encode()
         right = hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()
         headers = {
             "X-Hub-Signature-256": f"sha256={right}",

@@ -19,7 +19,7 @@ def _records(project: Project) -> list[Path]:
     return sorted(project.world.folder.rglob("sessions/*.jsonl"))
 
 
-def _heard(path: Path) -> list[str]:
+def _list_types(path: Path) -> list[str]:
     return [json.loads(line).get("type", "BEGAN") for line in path.read_text().splitlines()]
 
 
@@ -42,7 +42,7 @@ def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_s
     project.sessions(["SAGE_SIGNAL:STORY_STARTED:3-2", {"hang": 1}], [DONE])
     process = project.world.start("epic", "run", "epic.md", *project.words)
     session = _hangs(project)
-    until(lambda: "STORY_STARTED" in _heard(_records(project)[0]), "it is heard")
+    until(lambda: "STORY_STARTED" in _list_types(_records(project)[0]), "it is heard")
     process.kill()
     process.communicate()
 
@@ -50,7 +50,7 @@ def test_a_killed_supervisor_leaves_no_session_behind_and_asks_again_under_the_s
 
     assert (result.json["outcome"], result.json["sessions"]) == ("COMPLETE", 1), result.err
     assert not _alive(session)
-    assert _heard(_records(project)[0]) == [
+    assert _list_types(_records(project)[0]) == [
         "BEGAN",
         "STORY_STARTED",
         "BEGAN",
@@ -72,7 +72,7 @@ def test_a_last_word_that_was_heard_before_the_kill_counts_and_is_not_asked_for_
     project.sessions([WRITE, {"hang": 1}], [DONE])
     process = project.world.start("epic", "run", "epic.md", *project.words)
     session = _hangs(project)
-    until(lambda: "CHECKPOINT:WRITE" in _heard(_records(project)[0]), "it is heard")
+    until(lambda: "CHECKPOINT:WRITE" in _list_types(_records(project)[0]), "it is heard")
     process.kill()
     process.communicate()
     if both:

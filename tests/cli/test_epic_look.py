@@ -140,9 +140,9 @@ def test_people_are_told_of_the_question_and_of_the_end(world: World) -> None:
     project.world.say("answer", question, "halt")
     project.resume()
 
-    told = [each for each in _documents(notes) if each["event"] in ("gate", "over")]
-    assert [each["event"] for each in told] == ["gate", "over"]
-    assert told[1]["text"] == "run 1: unhealthy; 1 HALTED"
+    output = [each for each in _documents(notes) if each["event"] in ("gate", "over")]
+    assert [each["event"] for each in output] == ["gate", "over"]
+    assert output[1]["text"] == "run 1: unhealthy; 1 HALTED"
 
 
 def _documents(path: Path) -> list[dict[str, str]]:

@@ -478,8 +478,8 @@ def test_what_a_session_says_over_the_channel_counts_and_printed_too_it_counts_o
     assert (output.json["outcome"], output.code) == ("COMPLETE", 0), output.err
     assert "left this note: mind the gap" in project.prompt(2)
     found = project.world.say("epic", "status", "--json").json["sessions"]
-    heard = [json.loads(line) for line in _lines(found[0]["record"])]
-    assert [each["via"] for each in heard[1:]] == ["channel"]
+    received = [json.loads(line) for line in _lines(found[0]["record"])]
+    assert [each["via"] for each in received[1:]] == ["channel"]
 
 
 def _lines(path: str) -> list[str]:

@@ -61,8 +61,8 @@ def test_history_of_a_test_from_ingest_to_words(plain: World) -> None:
     fields = world.say("history", "test", "pays", "--scope", "pull-request", "--json").json
     assert [job["summary"]["strip"] for job in fields["jobs"]] == ["F"]
     assert fields["jobs"][0]["results"][0]["at"] == "2026-10-18T02:00:00Z"
-    shown = world.say("history", "show", "--limit", "1").out
-    assert "results (default history): 14 sources" in shown
+    visible = world.say("history", "show", "--limit", "1").out
+    assert "results (default history): 14 sources" in visible
     rows = world.say("history", "export", "--test", "pays").out.splitlines()
     assert len(rows) == 18
     assert sum('"tries":"FP"' in row for row in rows) == 2

@@ -72,9 +72,9 @@ def test_an_answer_is_taken_when_the_run_goes_on(asked: World) -> None:
         0, SAVED, ""
     )
     result = asked.say("answer", "6", "reject", "--json")
-    told = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
-    told |= {"then": "'interlock resume 1' continues with it"}
-    assert (result.code, result.json) == (0, told)
+    output = {"question_id": 6, "run_id": 1, "taken_now": False, "also": []}
+    output |= {"then": "'interlock resume 1' continues with it"}
+    assert (result.code, result.json) == (0, output)
 
     assert asked.say("inbox") == CliResult(0, INBOX + TAKEN, "")
     assert all(each["answer_saved"] for each in asked.say("inbox", "--json").json["questions"])

@@ -64,8 +64,8 @@ def test_explain_tells_the_life_of_a_case(world: World) -> None:
 def test_explain_shows_prompts_when_asked(world: World) -> None:
     triage.done(world)
     result = world.say("explain", "D", "--prompts", "--run", "1")
-    shown = D_IN_FULL.replace("TIME\n", "TIME\n  prompt:\n  | Look at the D.\n")
-    assert result == (0, shown, "")
+    visible = D_IN_FULL.replace("TIME\n", "TIME\n  prompt:\n  | Look at the D.\n")
+    assert result == (0, visible, "")
 
 
 def test_explain_as_json(world: World) -> None:

@@ -128,14 +128,14 @@ def test_the_published_corpus_through_the_command(world: World) -> None:
     found = outcome.json["records"]
     assert [one["id"] for one in found] == [one["id"] for one in expected]
     for record, row in zip(found, expected, strict=True):
-        told = record["lines"] if isinstance(row["expect"], list) else record
-        assert _words(told) == row["expect"], row["id"]
+        output = record["lines"] if isinstance(row["expect"], list) else record
+        assert _words(output) == row["expect"], row["id"]
 
 
-def _words(told: Any) -> Any:
-    if isinstance(told, list):
-        return [_words(one) for one in told]
-    return told["accepted"]["signal"] if told["accepted"] else told["refused"]
+def _words(output: Any) -> Any:
+    if isinstance(output, list):
+        return [_words(one) for one in output]
+    return output["accepted"]["signal"] if output["accepted"] else output["refused"]
 
 
 def test_bytes_that_are_no_text(world: World) -> None:

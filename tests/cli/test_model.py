@@ -65,9 +65,9 @@ def test_a_run_from_the_command_line(world: World, server: ModelServer, dialect:
     refused = [each["refused"] for each in story["dispatches"][1:3]]
     assert [each["reason"] for (each,) in refused] == ["Malformed", "Unusable"]
     assert "cut off" in str(server.requests[3]["messages"]), "the model is told why"
-    told = world.say("explain", "C1").out
-    assert f"{MODEL}-2026 answered request req_1: 120 tokens in (100 from the cache)" in told
-    assert KEY not in told
+    output = world.say("explain", "C1").out
+    assert f"{MODEL}-2026 answered request req_1: 120 tokens in (100 from the cache)" in output
+    assert KEY not in output
     assert KEY.encode() not in world.db.read_bytes()
 
 

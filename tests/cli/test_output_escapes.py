@@ -55,8 +55,8 @@ def test_what_agents_say_reaches_no_terminal_raw(
     found = world.say("explain", "good", "--json").json
     assert found["dispatches"][0]["answer"] == {"text": EVIL}, "escaped, and still the same text"
     (question,) = world.say("inbox", "--json").json["questions"]
-    shown = world.say("inbox", str(question["question_id"])).out
-    assert "\\x1b[2J\\x1b]0;owned\\x07" in shown
+    visible = world.say("inbox", str(question["question_id"])).out
+    assert "\\x1b[2J\\x1b]0;owned\\x07" in visible
 
 
 def test_what_a_circuit_says_reaches_no_terminal_raw(world: World) -> None:

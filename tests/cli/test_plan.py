@@ -95,12 +95,12 @@ def test_warnings_alone_do_not_stop_a_plan(world: World) -> None:
 
 def test_show(golden: World) -> None:
     assert golden.say("plan", "show", "plan.md") == CliResult(0, SHOWN, "")
-    shown = golden.say("plan", "show", "plan.md", "--json").json
-    assert shown["critical_path"] == shown["order"] == ["1-1-1", "1-1-2", "2-1-1", "2-1-2"]
-    assert shown["startable"] == ["1-1-1"]
-    assert [task["dependents"] for task in shown["tasks"]] == [3, 2, 1, 0]
-    assert [task["assessment"]["verdict"] for task in shown["tasks"]] == ["IMPLEMENTABLE"] * 4
-    assert "text" not in shown
+    visible = golden.say("plan", "show", "plan.md", "--json").json
+    assert visible["critical_path"] == visible["order"] == ["1-1-1", "1-1-2", "2-1-1", "2-1-2"]
+    assert visible["startable"] == ["1-1-1"]
+    assert [task["dependents"] for task in visible["tasks"]] == [3, 2, 1, 0]
+    assert [task["assessment"]["verdict"] for task in visible["tasks"]] == ["IMPLEMENTABLE"] * 4
+    assert "text" not in visible
 
 
 def test_show_a_broken_plan(world: World) -> None:

@@ -107,8 +107,10 @@ def test_pushing_twice_changes_nothing(analysed: World, portal: Portal) -> None:
     again = pushed(analysed, "--send")
     assert (again["changes"], again["unchanged"]) == ([], [*FAMILY])
     assert (writes(portal), str(portal.items)) == (before, items)
-    told = analysed.say(*PUSH, "--rp-key", "rp.key").out
-    assert told.endswith("0 items would change, 2 items are as they should be; --send writes it\n")
+    output = analysed.say(*PUSH, "--rp-key", "rp.key").out
+    assert output.endswith(
+        "0 items would change, 2 items are as they should be; --send writes it\n"
+    )
 
 
 def test_each_item_gets_its_own_type(analysed: World, portal: Portal) -> None:

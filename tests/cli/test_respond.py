@@ -293,8 +293,8 @@ def test_two_responders_never_answer_the_same_signal(bench: ResponderWorkspace) 
     for process in both:
         process.terminate()
     assert [ended(process).code for process in both] == [143, 143]
-    begun = [line for line in bench.log.read_text().splitlines() if line.startswith("+")]
-    assert sorted(begun) == sorted(f"+ {number}" for number in numbers)
+    started = [line for line in bench.log.read_text().splitlines() if line.startswith("+")]
+    assert sorted(started) == sorted(f"+ {number}" for number in numbers)
 
 
 @pytest.mark.parametrize(("used", "parallel", "most"), [(100, 3, 3), (100, 1, 1), (810, 3, 1)])

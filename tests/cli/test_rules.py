@@ -179,10 +179,10 @@ def test_what_a_rule_adds_reaches_the_next_prompts(world: World, repos: str) -> 
 
 
 def _prompts(world: World) -> dict[str, list[str]]:
-    told: dict[str, list[str]] = defaultdict(list)
+    output: dict[str, list[str]] = defaultdict(list)
     for each in world.say("explain", "one", "--json").json["dispatches"]:
-        told[each["step"]].append(each["prompt"])
-    return told
+        output[each["step"]].append(each["prompt"])
+    return output
 
 
 def _report(world: World) -> str:

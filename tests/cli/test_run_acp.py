@@ -166,8 +166,8 @@ def test_leave_is_given_by_those_who_may(world: World) -> None:
     until(lambda: "refused (WrongRole)" in world.say("explain", "A").out, "the run refuses it")
     assert "May it" in world.say("inbox").out, "it is open again"
     assert world.say("answer", "1.1", "allow").code == 0
-    told = ended(process)
-    assert told.code == 0
-    assert "interlock answer 1.1 allow|reject" in told.err
+    output = ended(process)
+    assert output.code == 0
+    assert "interlock answer 1.1 allow|reject" in output.err
     assert answer_of(world) == {"chosen": "yes"}
     assert '"event":"query"' in (world.folder / "told").read_text().replace(" ", "")

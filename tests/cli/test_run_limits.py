@@ -127,8 +127,8 @@ def test_notices_go_to_a_command_and_a_failing_one_changes_nothing(world: World)
         "run 1: done; 4 kept; 4 dispatches\n",
         "100% of the budget's tokens is spent\n",
     )
-    heard = Path(world.folder / "heard").read_text().splitlines()
-    assert sorted(json.loads(line)["event"] for line in heard) == ["budget-low", "over"]
+    received = Path(world.folder / "heard").read_text().splitlines()
+    assert sorted(json.loads(line)["event"] for line in received) == ["budget-low", "over"]
     world.write("interlock.toml", "[notify]\ncommand = ['false']\n")
     result = world.say(*triage.RUN, "--new")
     assert (result.code, result.err) == (0, "note: notify command 'false': exit code 1\n")

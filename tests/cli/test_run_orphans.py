@@ -62,8 +62,8 @@ def test_what_a_killed_interlock_left_is_ended_when_the_run_goes_on(tmp_path: Pa
         result = world.type("resume", "--json")
         assert (result.code, result.json["ends"]) == (0, {"kept": 1})
         assert all(map(gone, pids))
-        told = "ended 3 processes that agents of an earlier Interlock had left: "
-        assert told in result.err
+        output = "ended 3 processes that agents of an earlier Interlock had left: "
+        assert output in result.err
         assert all(f"({pid})" in result.err for pid in pids)
 
 

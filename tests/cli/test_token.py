@@ -32,14 +32,14 @@ def test_a_token_is_shown_once(tmp_path: Path) -> None:
     ],
 )
 def test_words_that_make_no_token(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
-    told = World(tmp_path).say("token", *words)
-    assert (told.code, told.out) == (2, "")
-    assert problem in told.err
+    output = World(tmp_path).say("token", *words)
+    assert (output.code, output.out) == (2, "")
+    assert problem in output.err
     assert not (tmp_path / ".interlock").exists()
 
 
 def test_a_token_that_is_not_there(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.say("token", "create", "a")
-    told = world.say("token", "revoke", "b")
-    assert (told.code, "there is no token 'b'" in told.err) == (1, True)
+    output = world.say("token", "revoke", "b")
+    assert (output.code, "there is no token 'b'" in output.err) == (1, True)

@@ -157,9 +157,9 @@ def test_batch_triage_comes_first_and_only_representatives_are_investigated(worl
         result = world.say(*BATCH)
     assert (result.code, result.err, result.json["status"]) == (0, "", "done")
 
-    told = noted(world)
-    batches = [each for each in told if "batch" in each]
-    asked = [(each["case"], each["step"]) for each in told if "case" in each]
+    output = noted(world)
+    batches = [each for each in output if "batch" in each]
+    asked = [(each["case"], each["step"]) for each in output if "case" in each]
     phases = [each["phase"] for each in batches]
     assert [each["batch"] for each in batches] == list(range(1, len(batches) + 1))
     assert phases == sorted(phases, reverse=True), "triage is over before an investigation begins"
@@ -198,19 +198,21 @@ def test_batch_triage_comes_first_and_only_representatives_are_investigated(worl
     assert world.say("doctor", "--deep").code == 0
 
 
-def _briefings_grow(told: list[str], phases: list[str]) -> None:
+def _briefings_grow(output: list[str], phases: list[str]) -> None:
     """Symptoms from the first batch on, clusters with the investigation, then root causes; error
     patterns with their counts in all of them."""
     pattern = "- `KeyError: no total` — seen in 5/7 cases"
-    assert all(pattern in briefing for briefing in told)
-    symptoms = [briefing.count("| product |") + briefing.count("| infra |") for briefing in told]
+    assert all(pattern in briefing for briefing in output)
+    symptoms = [briefing.count("| product |") + briefing.count("| infra |") for briefing in output]
     assert symptoms == sorted(symptoms)
     assert (symptoms[0], symptoms[1], symptoms[-1]) == (0, 4, 7)
     first = phases.index("investigation")
     cluster = "| C1 | C1, C2, C4, C5, C6 | product\\|"
-    assert [cluster in briefing for briefing in told] == [at >= first for at in range(len(told))]
+    assert [cluster in briefing for briefing in output] == [
+        at >= first for at in range(len(output))
+    ]
     cause = "Cart.total() in cart.py drops the last line"
-    known = [cause in briefing for briefing in told]
+    known = [cause in briefing for briefing in output]
     assert known == sorted(known)
     assert (known[first], known[-1]) == (False, True)
 
@@ -332,9 +334,9 @@ def test_a_question_that_a_watcher_answers_is_not_answered_at_the_inbox(world: W
     with watched(world, {"*": {**unreviewed, F3: [SURE]}}), world.start(*words) as process:
         until(lambda: world.db.exists() and questions(world), "it comes to its review")
         (asked,) = questions(world)
-        told = world.say("answer", str(asked), "approve")
+        output = world.say("answer", str(asked), "approve")
         result = f"interlock: question {asked} goes to file, not to the inbox\n"
-        assert told == CliResult(1, "", result)
+        assert output == CliResult(1, "", result)
         assert process.poll() is None
         process.kill()
         process.communicate()

@@ -24,9 +24,9 @@ def test_a_plan_is_carried_out(tmp_path: Path) -> None:
     assert (delivery.repo / "calc.py").read_text() == "# my own unfinished work\n"
     assert git(delivery.repo, "branch", "--show-current") == "main"
     assert git(delivery.repo, "log", "--format=%s", "main") == "first"
-    shown = git(delivery.repo, "show", "interlock/calc:calc.py")
-    assert "def sub" in shown
-    assert "def dif" in shown
+    visible = git(delivery.repo, "show", "interlock/calc:calc.py")
+    assert "def sub" in visible
+    assert "def dif" in visible
 
 
 def failing(ask: Ask, folder: Path) -> str:

@@ -110,14 +110,14 @@ def test_a_file_that_is_being_changed_has_a_holder(tmp_path: Path) -> None:
 def test_a_conflict_that_cannot_wait_is_merged_in_coordination(tmp_path: Path) -> None:
     project = DeliveryWorld(tmp_path, plan(task("sub", files="shared.py"), task("dif")))
     project.begin()
-    begun, reported = threading.Event(), threading.Event()
+    started, reported = threading.Event(), threading.Event()
 
     def developer(ask: Ask, folder: Path) -> str:
         if ask.case_id == "sub":
-            begun.set()
+            started.set()
             assert reported.wait(120)
         elif ask.attempt == 1:
-            assert begun.wait(120)
+            assert started.wait(120)
             return messages.conflict("shared.py", "NO")
         reported.set()
         return own_file(ask, folder)

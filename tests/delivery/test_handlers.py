@@ -130,8 +130,8 @@ def test_a_run_of_an_older_circuit_does_not_take_a_moved_branch_for_failed_check
     assert "checks-failed" not in project.rules("sub")
     assert git(project.repo, "branch", "--list", "interlock/*") == ""
     with open_reader(project.db) as connection:
-        told = explain_case(connection, "sub", None)
-    assert "put it back, or start the plan again with --new" in str(told)
+        output = explain_case(connection, "sub", None)
+    assert "put it back, or start the plan again with --new" in str(output)
     assert status != "done"
 
 

@@ -18,18 +18,18 @@ POINTS = st.lists(
 
 
 def test_the_newest_point_comes_first() -> None:
-    told = format_points([Point("critic", 1, "name it"), Point("checks", 2, "tests fail")], 1_000)
-    assert told.text == "[checks, look 2]\ntests fail\n\n[critic, look 1]\nname it"
-    assert (told.shown, told.total, told.cut) == (2, 2, 0)
+    output = format_points([Point("critic", 1, "name it"), Point("checks", 2, "tests fail")], 1_000)
+    assert output.text == "[checks, look 2]\ntests fail\n\n[critic, look 1]\nname it"
+    assert (output.shown, output.total, output.cut) == (2, 2, 0)
 
 
 def test_what_has_no_room_is_counted() -> None:
-    told = format_points(
+    output = format_points(
         [Point("critic", number, f"point {number}") for number in range(1, 100)], 300
     )
-    assert told.text.startswith("[critic, look 99]\npoint 99\n")
-    assert told.text.endswith(f"[... {99 - told.shown} older points are not shown ...]")
-    assert told.cut == sum(len(f"point {number}") for number in range(1, 100 - told.shown))
+    assert output.text.startswith("[critic, look 99]\npoint 99\n")
+    assert output.text.endswith(f"[... {99 - output.shown} older points are not shown ...]")
+    assert output.cut == sum(len(f"point {number}") for number in range(1, 100 - output.shown))
 
 
 def test_no_points_are_no_text() -> None:
@@ -38,8 +38,8 @@ def test_no_points_are_no_text() -> None:
 
 @given(POINTS, st.integers(LONGEST_POINT + 200, 20_000))
 def test_it_is_bounded_and_shows_the_newest(points: list[Point], most: int) -> None:
-    told = format_points(points, most)
-    assert len(told.text) <= most
-    assert told.total == len(points)
-    assert bool(told.shown) == bool(points)
-    assert told.text.count("\n[") + bool(points) >= told.shown
+    output = format_points(points, most)
+    assert len(output.text) <= most
+    assert output.total == len(points)
+    assert bool(output.shown) == bool(points)
+    assert output.text.count("\n[") + bool(points) >= output.shown

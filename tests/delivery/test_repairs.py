@@ -206,7 +206,7 @@ def test_a_merge_cut_short_undoes_nobody_s_work(tmp_path: Path) -> None:
     site.begin()
 
     assert site.work(twice=True) == "done"
-    shown = site.shown("calc.py")
-    assert "def sub" in shown
-    assert "def dif" in shown
+    visible = site.read_published("calc.py")
+    assert "def sub" in visible
+    assert "def dif" in visible
     assert sorted(site.merged()) == ["Add dif", "Add sub"]

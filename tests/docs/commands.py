@@ -76,10 +76,10 @@ def list_outputs(page: Path) -> list[str]:
 
 def find_unprinted(page: str, printed: str) -> list[str]:
     """The lines a page shows that were not printed, whatever their times, numbers and hashes."""
-    shown = [line for text in list_outputs(ROOT / page) for line in text.splitlines()]
-    assert shown, f"{page} shows nothing"
+    visible = [line for text in list_outputs(ROOT / page) for line in text.splitlines()]
+    assert visible, f"{page} shows nothing"
     found = {_normalize(line) for line in printed.splitlines()}
-    return [line for line in shown if _normalize(line) not in found]
+    return [line for line in visible if _normalize(line) not in found]
 
 
 def _normalize(line: str) -> str:

@@ -119,15 +119,15 @@ def is_run(command: str) -> bool:
 
 
 def test_there_is_a_command_for_each_reason_not_to_run_one() -> None:
-    shown = [
+    visible = [
         each for page in PAGES for block in list_blocks(page) for each in block.list_commands()
     ]
-    assert [part for part in NOT_RUN if not any(part in each for each in shown)] == []
+    assert [part for part in NOT_RUN if not any(part in each for each in visible)] == []
 
 
 def test_everything_shown_as_printed_is_compared() -> None:
-    shown = {str(page.relative_to(ROOT)) for page in PAGES if list_outputs(page)}
-    assert shown - set(OWN_TESTS) == set(COMPARED)
+    visible = {str(page.relative_to(ROOT)) for page in PAGES if list_outputs(page)}
+    assert visible - set(OWN_TESTS) == set(COMPARED)
     for page, file in COMPARED.items():
         assert f'find_unprinted("{page}"' in (ROOT / file).read_text(encoding="utf-8")
 

@@ -31,12 +31,12 @@ def test_it_names_every_role_that_an_agent_plays() -> None:
 
 def test_it_names_every_key_with_its_default() -> None:
     rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*) \|", TEXT, re.MULTILINE)
-    told = {
-        name: shown.strip("` ")
+    output = {
+        name: visible.strip("` ")
         for names, default in rows
-        for name, shown in zip(re.findall(r"`(\w+)`", names), default.split(", "), strict=True)
+        for name, visible in zip(re.findall(r"`(\w+)`", names), default.split(", "), strict=True)
     }
-    assert told == {
+    assert output == {
         name: "none" if value == () else msgspec.json.encode(value).decode()
         for name, value in msgspec.structs.asdict(DeliverySettings()).items()
     }

@@ -29,8 +29,8 @@ def test_the_example_of_the_how_to_is_fit() -> None:
 
 def test_every_code_and_key_is_in_the_format() -> None:
     source = ROOT / "src" / "interlock" / "delivery" / "plan"
-    told = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("*.py")]
-    codes = {code for found in told for code in found}
+    output = [CODE.findall(file.read_text(encoding="utf-8")) for file in source.glob("*.py")]
+    codes = {code for found in output for code in found}
     assert len(codes) > 15
     records = (PlanText, PhaseText, PlanTaskText, CheckText, EnvironmentText)
     keys = {key for record in records for key in record.__struct_fields__}

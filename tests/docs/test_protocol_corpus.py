@@ -95,5 +95,5 @@ def test_no_pass_is_heard_from_a_record_that_expects_none() -> None:
             record = read_record(line.encode(), Record(id=""))
             assert isinstance(record, Record)
             other = check_transcript(msgspec.structs.replace(record, task_id="other-task"))
-            heard = word(other.message)
-            assert heard not in passing - {"REMEDIATION_COMPLETE", "HEALTH_AUDIT: HEALTHY"}
+            received = word(other.message)
+            assert received not in passing - {"REMEDIATION_COMPLETE", "HEALTH_AUDIT: HEALTHY"}

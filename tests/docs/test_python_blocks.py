@@ -74,8 +74,8 @@ def test_what_the_page_shows_works(name: str, tmp_path: Path) -> None:
 
 def test_the_readme_s_program_is_the_page_s() -> None:
     """It names agents that are not installed here, so it is only compared by its calls."""
-    shown = Page(ROOT / "README.md").program
-    compile(shown, "README.md", "exec")
+    visible = Page(ROOT / "README.md").program
+    compile(visible, "README.md", "exec")
     calls = {"project.start(", "run.events()", "project.inbox(", "project.answer(", "run.wait()"}
-    assert {each for each in calls if each in shown} == calls
+    assert {each for each in calls if each in visible} == calls
     assert {each for each in calls if each in Page(ROOT / "docs" / "python.md").program} == calls

@@ -87,7 +87,7 @@ def by_mcp(answers: Answers = PLAIN, lie: dict[str, Any] | None = None) -> Scrip
     with that in place of the truth, and mended when it is refused."""
 
     def mind(asked: Asked) -> Answer:
-        last = told(asked.results[-1].text) if asked.results else {}
+        last = find_object(asked.results[-1].text) if asked.results else {}
         if last.get("done"):
             return Says("The run is over.")
         if asked.results and "Call WaitForMcpServers" in asked.results[-1].text:
@@ -115,12 +115,12 @@ def _pull(tool: str, words: dict[str, Any]) -> Says:
 def _works(asked: Asked) -> Iterator[dict[str, Any]]:
     """What was handed out, the newest first."""
     for each in reversed(asked.results):
-        found = told(each.text)
+        found = find_object(each.text)
         if found.get("available"):
             yield found
 
 
-def told(text: str) -> dict[str, Any]:
+def find_object(text: str) -> dict[str, Any]:
     """The JSON object a tool gave, whatever the client put around it."""
     at = text.find("{")
     while at >= 0:
@@ -130,5 +130,5 @@ def told(text: str) -> dict[str, Any]:
             at = text.find("{", at + 1)
             continue
         inner = found.get("text")
-        return told(inner) if isinstance(inner, str) else found
+        return find_object(inner) if isinstance(inner, str) else found
     return {}

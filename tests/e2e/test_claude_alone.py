@@ -76,7 +76,7 @@ def test_term_in_a_young_tool_ends_claude_and_leaves_the_tool(claude: Claude) ->
     process.send(signal.SIGTERM)
     assert process.ended() == 143
     assert len(claude.model.asked) == 1
-    assert any("sleep 60" in told for told in left_behind(claude.home))
+    assert any("sleep 60" in output for output in left_behind(claude.home))
 
 
 def test_term_in_a_tool_that_became_a_task_ends_the_tool_alone(claude: Claude) -> None:
@@ -107,7 +107,7 @@ def test_kill_leaves_the_tool_running(claude: Claude) -> None:
     _until(claude.work / "begun")
     process.send(signal.SIGKILL)
     assert process.ended() == -signal.SIGKILL
-    assert any("sleep 61" in told for told in left_behind(claude.home))
+    assert any("sleep 61" in output for output in left_behind(claude.home))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_kill_leaves_the_native_process_running(codex: Codex) -> None:
     codex.model.until_asked(1)
     process.send(signal.SIGKILL)
     assert process.ended() == -signal.SIGKILL
-    assert any("codex" in told for told in left_behind(codex.home))
+    assert any("codex" in output for output in left_behind(codex.home))
 
 
 def test_term_leaves_the_tools_of_an_open_shell(codex: Codex) -> None:
@@ -137,16 +137,16 @@ def test_term_leaves_the_tools_of_an_open_shell(codex: Codex) -> None:
     _until(codex.work / "begun")
     process.send(signal.SIGTERM)
     assert process.ended() in (143, -signal.SIGTERM)
-    assert any("sleep 6" in told for told in left_behind(codex.home))
+    assert any("sleep 6" in output for output in left_behind(codex.home))
 
 
 def test_a_command_left_open_at_the_end_of_the_turn_was_killed(codex: Codex) -> None:
     codex.model.script = in_order(shell("sleep 65; touch made"), Says("It is made."))
     ran = codex.run("Make it.", *OPEN)
     assert (ran.code, messages(ran)[-1]) == (0, "It is made.")
-    begun = {each["item"]["id"] for each in ran.of("item.started/command_execution")}
+    started = {each["item"]["id"] for each in ran.of("item.started/command_execution")}
     ended = {each["item"]["id"] for each in ran.of("item.completed/command_execution")}
-    assert (len(begun), ended) == (1, set())
+    assert (len(started), ended) == (1, set())
     assert not (codex.work / "made").exists()
 
 

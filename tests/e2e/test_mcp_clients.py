@@ -29,8 +29,8 @@ def claude_flags(folder: Path, revision: str = "") -> tuple[str, ...]:
 
 def codex_flags(folder: Path, **more: object) -> tuple[str, ...]:
     args = json.dumps([str(WITNESS), str(folder / "diary")])
-    told = "".join(f",{name}={json.dumps(value)}" for name, value in more.items())
-    entry = f'{{command="{sys.executable}",args={args}{told}}}'
+    output = "".join(f",{name}={json.dumps(value)}" for name, value in more.items())
+    entry = f'{{command="{sys.executable}",args={args}{output}}}'
     return ("-s", "read-only", "-c", f"mcp_servers.witness={entry}")
 
 

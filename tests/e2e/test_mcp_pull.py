@@ -18,9 +18,9 @@ def flags(project: Project) -> tuple[str, ...]:
     """The client's way to know the server, as a user would tell it by hand."""
     if isinstance(project.cli, Codex):
         args = json.dumps(list(SERVER))
-        told = f'command="{sys.executable}",args={args},cwd="{project.folder}",required=true'
+        output = f'command="{sys.executable}",args={args},cwd="{project.folder}",required=true'
         env = f'env={{PYTHONPATH="{project.env()["PYTHONPATH"]}"}}'
-        entry = f'{{{told},{env},default_tools_approval_mode="approve"}}'
+        entry = f'{{{output},{env},default_tools_approval_mode="approve"}}'
         return ("-s", "read-only", "-c", f"mcp_servers.interlock={entry}")
     server = {"command": sys.executable, "args": list(SERVER)}
     file = project.folder / "servers.json"

@@ -35,7 +35,7 @@ def seen(folder: Path, findings: Findings, address: str = "") -> Page:
     return Page(done.stdout.strip().removeprefix("<!DOCTYPE html>"))
 
 
-def shown(read: Page, name: str) -> list[dict[str, str]]:
+def list_visible(read: Page, name: str) -> list[dict[str, str]]:
     return [attrs for attrs in read.with_attribute(name) if "hidden" not in attrs]
 
 
@@ -45,20 +45,20 @@ def test_the_script_runs_and_nothing_else_does(tmp_path: Path, findings: Finding
     assert "js" in read.all("html")[0]["class"].split()
     assert len(read.all("script")) == len(read.all("style")) == 1
     assert read.all("img") == read.all("iframe") == []
-    assert len(shown(read, "data-n")) == len(findings.cases)
+    assert len(list_visible(read, "data-n")) == len(findings.cases)
 
 
 def test_an_address_may_filter(tmp_path: Path) -> None:
     read = seen(tmp_path, example(), "?kind=product")
-    rows = shown(read, "data-n")
+    rows = list_visible(read, "data-n")
     assert {row["data-k"] for row in rows} == {"product"}
     assert f"Showing {len(rows)} of {len(example().cases)} failures in 2 causes." in read.text
-    cards = shown(read, "data-family")
+    cards = list_visible(read, "data-family")
     assert {word for card in cards for word in card["class"].split() if word[:2] == "k-"} == {
         "k-product"
     }
     nothing = seen(tmp_path, example(), "?q=no-such-word")
-    assert shown(nothing, "data-n") == []
+    assert list_visible(nothing, "data-n") == []
     assert "Nothing fits." in nothing.text
 
 

@@ -61,19 +61,21 @@ def test_what_cannot_follow_is_told_and_changes_nothing() -> None:
     done = EPIC.with_story(Story(id="1", status=Status.DONE))
     found, notes = apply_stories(done, [make_signal("STORY_STARTED", story_id="1")])
     assert (found, notes) == (done, ["story 1 is done and cannot become in_progress"])
-    odd, told = apply_stories(EPIC, [make_signal("STORY_COMPLETE", story_id="1", status="purple")])
+    odd, output = apply_stories(
+        EPIC, [make_signal("STORY_COMPLETE", story_id="1", status="purple")]
+    )
     assert odd == EPIC
-    assert "'purple' is not a status" in told[0]
+    assert "'purple' is not a status" in output[0]
 
 
 def test_words_that_do_not_count_change_nothing() -> None:
-    heard = [
+    received = [
         msgspec.structs.replace(make_signal("STORY_COMPLETE", story_id="1"), repeated=True),
         msgspec.structs.replace(make_signal("STORY_COMPLETE", story_id="1"), refused="Malformed"),
         make_signal("STORY_COMPLETE"),
         make_signal("PHASE_TRANSITION", from_phase="a"),
     ]
-    assert apply_stories(EPIC, heard) == (EPIC, [])
+    assert apply_stories(EPIC, received) == (EPIC, [])
 
 
 def test_more_stories_than_anybody_has_are_not_noted() -> None:

@@ -23,8 +23,8 @@ def test_statuses() -> None:
 
 
 def test_git_on_resume() -> None:
-    told = {row[0].strip("`"): row[2] for row in ROWS if len(row) == 3}
-    assert {finding: told[finding] for finding in DEFAULTS} == {
+    output = {row[0].strip("`"): row[2] for row in ROWS if len(row) == 3}
+    assert {finding: output[finding] for finding in DEFAULTS} == {
         finding: action.word for finding, action in DEFAULTS.items()
     }
 

@@ -182,10 +182,10 @@ def test_a_truncated_database_is_told_before_or_by_the_audit(tmp_path: Path, par
     size = world.db.stat().st_size
     os.truncate(world.db, int(size * part))
     try:
-        told = [fault.id for fault in world.faults()]
+        output = [fault.id for fault in world.faults()]
     except StoreError as error:
-        told = [str(error)]
-    assert told
+        output = [str(error)]
+    assert output
 
 
 @pytest.mark.parametrize("open_it", [open_reader, open_writer])

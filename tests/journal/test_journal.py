@@ -196,7 +196,7 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     assert [row[4] for row in everything(connection)["cases"]] == [7, 7]
 
 
-def begun(folder: str, circuit: Circuit) -> World:
+def make_started(folder: str, circuit: Circuit) -> World:
     world = World(Path(folder))
     with open_writer(world.db) as connection:
         begin_run(
@@ -218,7 +218,7 @@ def test_the_fold_of_the_journal_is_the_state(written: CircuitSource, data: st.D
     circuit = written.circuit
     case = open_case(circuit, "A", {"id": "A"})
     with TemporaryDirectory() as folder:
-        world = begun(folder, circuit)
+        world = make_started(folder, circuit)
         with open_writer(world.db) as connection:
             journal = Journal(connection, 1)
             while case.status == OPEN and case.moves <= 12:

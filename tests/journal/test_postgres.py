@@ -200,14 +200,14 @@ def test_a_server_that_is_killed_loses_nothing_and_the_run_goes_on(
             killed.append(1)
             server.stop(signal.SIGQUIT)
 
-    crew = '"*": {write: {answer: {words: 5}, delay: 1s}, judge: {answer: {mark: 4}}}'
+    script = '"*": {write: {answer: {words: 5}, delay: 1s}, judge: {answer: {mark: 4}}}'
     with pytest.raises(StoreError) as caught:
-        world.work(crew, at_rest=[kill], inbox=True)
+        world.work(script, at_rest=[kill], inbox=True)
     assert "'interlock resume'; nothing is lost" in str(caught.value)
     server.start({})
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute("update owners set lease_until = 0")  # or wait for its end
-    assert world.work(crew, inbox=True) == "waiting"
+    assert world.work(script, inbox=True) == "waiting"
     assert world.faults() == []
     assert world.rows("select count(*), count(distinct case_no) from journal") == [(12, 6)]
 

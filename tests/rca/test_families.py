@@ -240,9 +240,9 @@ def test_a_restart_at_any_moment_leaves_nobody_waiting(
     open_ones = {*walk.active, *walk.held}
     for name, visits in walk.visits.items():
         came = visits.get(F2, 0) + visits.get(F3, 0)
-        begun = name in walk.active or at[name] not in (F2, F3) or came > 1
+        started = name in walk.active or at[name] not in (F2, F3) or came > 1
         status = "open" if name in open_ones else "ended"
-        again.families.restore(name, at[name], status, worked=came > 0 and begun)
+        again.families.restore(name, at[name], status, worked=came > 0 and started)
     for name in walk.family_of:
         if name in walk.active:
             again.active.append(name)

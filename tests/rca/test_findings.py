@@ -131,8 +131,8 @@ def test_what_stopped_early_says_so(
 def test_a_report_does_not_tell_where_repositories_lie(room: AnalysisWorld) -> None:
     room.take_in(launch(make_failure("alpha")))
     repo = Repo(name="boat", path="/home/ann/boat", purpose="floats", url="https://git.example/b")
-    (shown,) = room.findings(RcaConfig(repos=(repo,))).repos
-    assert (shown.name, shown.path, shown.url) == ("boat", "", "https://git.example/b")
+    (visible,) = room.findings(RcaConfig(repos=(repo,))).repos
+    assert (visible.name, visible.path, visible.url) == ("boat", "", "https://git.example/b")
 
 
 def test_a_symptom_seen_before_says_how_often(room: AnalysisWorld) -> None:

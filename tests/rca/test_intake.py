@@ -163,7 +163,7 @@ def test_what_is_no_failure_is_told_as_far_as_it_is_one(given_input: dict[str, A
     assert found.test_name == given_input.get("test_name", "")
 
 
-def begun(room: AnalysisWorld, *written: NewCase) -> int:
+def begin_with(room: AnalysisWorld, *written: NewCase) -> int:
     with open_writer(room.db) as connection:
         return begin_cases(
             *(connection, room.circuit, room.text, written),
@@ -177,7 +177,7 @@ def begun(room: AnalysisWorld, *written: NewCase) -> int:
 def test_cases_of_a_user_are_a_suite_and_keep_names_order_and_needs(tmp_path: Path) -> None:
     room = AnalysisWorld(tmp_path)
     first = NewCase("early", {"id": "early", "message": ANCHOR, "own": [1]}, priority=1)
-    begun(room, NewCase("late", {"id": "late"}, needs=("early",)), first)
+    begin_with(room, NewCase("late", {"id": "late"}, needs=("early",)), first)
     assert room.work_on(write_script()) == "done"
     assert [line.split()[0] for line in room.story()][:6] == ["early"] * 6
     assert room.statuses() == {"late": "closed", "early": "closed"}
@@ -186,7 +186,7 @@ def test_cases_of_a_user_are_a_suite_and_keep_names_order_and_needs(tmp_path: Pa
 
 def test_odd_cases_of_a_user_come_to_their_end(tmp_path: Path) -> None:
     room = AnalysisWorld(tmp_path)
-    begun(room, *(NewCase(f"N{at}", given_input) for at, given_input in enumerate(ODD)))
+    begin_with(room, *(NewCase(f"N{at}", given_input) for at, given_input in enumerate(ODD)))
     assert room.work_on(write_script()) == "done"
     assert len(room.cases()) == len(ODD)
     assert room.faults() == []
@@ -194,8 +194,8 @@ def test_odd_cases_of_a_user_come_to_their_end(tmp_path: Path) -> None:
 
 def test_cases_with_equal_words_are_cases_of_their_own(tmp_path: Path) -> None:
     room = AnalysisWorld(tmp_path)
-    begun(room, *(NewCase(name, {"message": ANCHOR}) for name in ("a", "b")))
+    begin_with(room, *(NewCase(name, {"message": ANCHOR}) for name in ("a", "b")))
     assert list(room.cases()) == ["a", "b"]
     assert room.work_on(write_script()) == "done"
-    begun(room, *(NewCase(name, {"id": "same", "message": ANCHOR}) for name in ("a", "b")))
+    begin_with(room, *(NewCase(name, {"id": "same", "message": ANCHOR}) for name in ("a", "b")))
     assert list(room.cases(2)) == ["a", "b"]

@@ -118,8 +118,8 @@ def test_reviews_become_a_model_that_is_shown_used_and_left_again(tmp_path: Path
     world.say("analyze", "r.xml")
     said = world.say("analyst", "fit")
     assert "is used from now on" in said.out, said.out
-    shown = world.say("analyst", "show").out
-    assert "active" in shown
+    visible = world.say("analyst", "show").out
+    assert "active" in visible
     said = world.say("calibrate", "--from-history")
     assert "in use" in said.out
     world.write("new.xml", REPORT.format(n=1, cases=CASE.format(name="n", text="buoy 7 is gone")))

@@ -170,7 +170,7 @@ def test_a_template_reads_only_what_there_is(short: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loops", "told"),
+    ("loops", "output"),
     [
         ({}, ""),
         ({"reassess": 1}, " It was sent back 1 of 3 times."),
@@ -181,11 +181,12 @@ def test_a_template_reads_only_what_there_is(short: str) -> None:
     ],
 )
 def test_a_reviewer_is_told_how_often_a_case_may_still_be_sent_back(
-    loops: dict[str, int], told: str
+    loops: dict[str, int], output: str
 ) -> None:
     text = rendered("F5", RICH, case_at("F5", loops=loops))
     assert (
-        f"  to `F2_RESOLVE`). Your `comment` is shown to whoever looks again.{told}\n- `ov" in text
+        f"  to `F2_RESOLVE`). Your `comment` is shown to whoever looks again.{output}\n- `ov"
+        in text
     )
 
 

@@ -123,15 +123,15 @@ def test_agents_are_told_what_is_looked_at_what_last_passed_and_where_to_browse(
     boat: GitRepo,
 ) -> None:
     boat.git("remote", "add", "origin", "git@github.com:yard/boat.git")
-    (told,) = workspace(boat, "green").list_checkouts(launched(branch="release"))
-    assert told.url == "https://github.com/yard/boat"
-    assert told.commit == boat.git("rev-parse", "release").strip()
-    assert told.last_green == boat.git("rev-parse", "green^{commit}").strip()
-    (told,) = workspace(boat).list_checkouts(None)
-    assert (told.commit, told.last_green) == (boat.git("rev-parse", "HEAD").strip(), "")
+    (output,) = workspace(boat, "green").list_checkouts(launched(branch="release"))
+    assert output.url == "https://github.com/yard/boat"
+    assert output.commit == boat.git("rev-parse", "release").strip()
+    assert output.last_green == boat.git("rev-parse", "green^{commit}").strip()
+    (output,) = workspace(boat).list_checkouts(None)
+    assert (output.commit, output.last_green) == (boat.git("rev-parse", "HEAD").strip(), "")
 
 
 def test_of_a_repository_that_cannot_be_read_no_revision_is_told(tmp_path: Path) -> None:
     repo = Repo(name="boat", path=str(tmp_path / "none"))
-    (told,) = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"})).list_checkouts(None)
-    assert told == Checkout(name="boat", path=repo.path)
+    (output,) = CheckoutSet(RcaConfig(repos=(repo,), last_green={"": "green"})).list_checkouts(None)
+    assert output == Checkout(name="boat", path=repo.path)

@@ -68,9 +68,9 @@ def test_a_foreign_application_and_agent_run_from_the_shell(project: Installed) 
     words = ("--cases", "cases.jsonl", "--agent", "critic=oracle:3", "--json")
     found = json.loads(project.interlock("run", "tidewatch", *words))
     assert found["ends"] == {"calm": 2, "warned": 1}
-    told = project.interlock("explain", "odd", "--prompts")
-    assert "The water at Dover stands at 1.0 m." in told
-    assert "refused (Range): Danger is from 0 to 1." in told
+    output = project.interlock("explain", "odd", "--prompts")
+    assert "The water at Dover stands at 1.0 m." in output
+    assert "refused (Range): Danger is from 0 to 1." in output
 
 
 PROGRAM = """
@@ -107,8 +107,8 @@ with interlock.Project(".") as project:
 
 
 def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Installed) -> None:
-    told = json.loads(project.interlock("doctor", "--json", code=6))
-    broken = {each["id"]: each["message"] for each in told["checks"] if not each["ok"]}
+    output = json.loads(project.interlock("doctor", "--json", code=6))
+    broken = {each["id"]: each["message"] for each in output["checks"] if not each["ok"]}
     assert set(broken) == {
         "application.brokenwatch",
         "application.oldwatch",

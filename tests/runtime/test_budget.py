@@ -190,8 +190,8 @@ def test_a_day_is_of_all_runs_and_ends(world: World) -> None:
 
 def test_eighty_percent_is_told_once(world: World) -> None:
     assert spends(world, "dispatches=5 day.tokens=1000") == ("done", 4)
-    told = [each.text for each in world.notices if each.event == "budget-low"]
-    assert told == ["80% of the budget's dispatches is spent"]
+    output = [each.text for each in world.notices if each.event == "budget-low"]
+    assert output == ["80% of the budget's dispatches is spent"]
 
 
 def test_raised_by_an_answer_it_goes_on_and_keeps_the_new_limit(world: World) -> None:

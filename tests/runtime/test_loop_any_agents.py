@@ -49,7 +49,7 @@ crews = st.dictionaries(
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of three cases that nobody has worked on, to be copied."""
     folder = tmp_path_factory.mktemp("begun")
     World(folder).begin("A", "B", "C")
@@ -58,9 +58,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60)
 @given(script=crews, places=st.sampled_from([None, 1, 2]), limit=st.none() | st.integers(0, 9))
-def test_any_crew(begun: Path, script: object, places: int | None, limit: int | None) -> None:
+def test_any_crew(started: Path, script: object, places: int | None, limit: int | None) -> None:
     with TemporaryDirectory() as folder:
-        shutil.copytree(begun, folder, dirs_exist_ok=True)
+        shutil.copytree(started, folder, dirs_exist_ok=True)
         world = World(Path(folder))
         text = json.dumps(script, ensure_ascii=False)
         first = world.work(text, places=places, budget=Budget(dispatches=limit), wait=True)

@@ -29,7 +29,7 @@ from interlock.runtime.notify import (
 STUCK = PAPER.replace("otherwise: dropped\n", "")
 
 
-def told(world: World) -> list[tuple[str, str]]:
+def take_notices(world: World) -> list[tuple[str, str]]:
     found = [(str(each.event), each.text) for each in world.notices]
     world.notices.clear()
     return found
@@ -40,16 +40,16 @@ def test_gates_of_one_family_are_one_notice_and_told_once(tmp_path: Path) -> Non
     cases = [NewCase(name, {"id": name, "family": "kin"}) for name in ("A", "B", "C")]
     world.begin(*cases, "D")
     assert world.work(inbox=True) == "waiting"
-    assert told(world) == [
+    assert take_notices(world) == [
         ("gate", "A and 2 more at sign: 'interlock answer 9 DECISION'"),
         ("gate", "D at sign: 'interlock answer 12 DECISION'"),
     ]
     assert world.work(inbox=True) == "waiting"
-    assert told(world) == []
+    assert take_notices(world) == []
     for question in (9, 10, 11, 12):
         world.answer(question, "approve")
     assert world.work(inbox=True) == "done"
-    assert told(world) == [("over", "run 1: done; 4 done")]
+    assert take_notices(world) == [("over", "run 1: done; 4 done")]
 
 
 def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
@@ -57,13 +57,13 @@ def test_a_case_that_is_stuck_is_told_once(tmp_path: Path) -> None:
     world.begin("A", "B")
     agents = GOOD_SCRIPT + "B:\n  write: {crash: oh}\n"
     assert world.work(agents, inbox=True) == "waiting"
-    assert told(world) == [
+    assert take_notices(world) == [
         ("stuck", "B stuck at write: 'interlock explain B'"),
         ("gate", "A at sign: 'interlock answer 5 DECISION'"),
     ]
     world.answer(5, "approve")
     assert world.work(agents, inbox=True) == "unhealthy"
-    assert told(world) == [("over", "run 1: unhealthy; 1 done; 1 stuck")]
+    assert take_notices(world) == [("over", "run 1: unhealthy; 1 done; 1 stuck")]
 
 
 def test_a_run_that_only_rests_is_not_over(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_run_that_only_rests_is_not_over(tmp_path: Path) -> None:
     world.begin("A", "B")
     assert world.work(budget="dispatches=1", inbox=True, places=1) == "budget"
     about = "run 1 has spent its budget (dispatches=1): raise it, or stop?"
-    assert told(world) == [("budget-low", LOW), ("budget", about)]
+    assert take_notices(world) == [("budget-low", LOW), ("budget", about)]
 
 
 LOW = "100% of the budget's dispatches is spent"
@@ -115,7 +115,7 @@ class Post:
         await answer(writer)
 
     @property
-    def told(self) -> list[dict[str, Any]]:
+    def bodies(self) -> list[dict[str, Any]]:
         return [json.loads(body) for _, body in self.got]
 
 
@@ -192,9 +192,9 @@ async def test_a_notice_is_posted_once_and_signed() -> None:
     mark = hmac.new(b"secret", body, hashlib.sha256).hexdigest()
     assert fields["x-interlock-signature"] == f"sha256={mark}"
     assert result == []
-    (told,) = server.told
-    assert (told["schema_version"], told["event"], told["run_id"]) == (1, "over", 7)
-    assert (told["text"], told["id"]) == ("run 7: done", f"7/over/done/{START}")
+    (output,) = server.bodies
+    assert (output["schema_version"], output["event"], output["run_id"]) == (1, "over", 7)
+    assert (output["text"], output["id"]) == ("run 7: done", f"7/over/done/{START}")
 
 
 async def test_an_unexpected_error_in_a_delivery_leaves_its_traceback(tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ async def test_a_family_is_one_notice() -> None:
         await until(lambda: len(server.got) == 2)
         made.notify(gate("D", 4))
         await made.close()
-    told = sorted(server.told, key=lambda each: each["questions"])
-    assert [each["cases"] for each in told] == [["A", "B", "C"], ["D"], ["Z"]]
-    assert told[0]["text"] == "A and 2 more at sign: 'interlock answer 1 DECISION'"
-    assert told[0]["question_count"] == 3
+    output = sorted(server.bodies, key=lambda each: each["questions"])
+    assert [each["cases"] for each in output] == [["A", "B", "C"], ["D"], ["Z"]]
+    assert output[0]["text"] == "A and 2 more at sign: 'interlock answer 1 DECISION'"
+    assert output[0]["question_count"] == 3
 
 
 async def test_a_server_in_trouble_is_tried_again_a_few_times() -> None:
@@ -318,12 +318,12 @@ COPY = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + chr(10))"
 
 
 async def test_a_command_gets_the_notice_on_its_stdin(tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    made, _, result = herald(command=[sys.executable, "-c", COPY, str(heard)])
+    received = tmp_path / "heard"
+    made, _, result = herald(command=[sys.executable, "-c", COPY, str(received)])
     made.notify(OVER)
     await until(lambda: not made._tasks)
     await made.close()
-    (line,) = heard.read_text().splitlines()
+    (line,) = received.read_text().splitlines()
     assert (json.loads(line)["text"], result) == ("run 7: done", [])
 
 

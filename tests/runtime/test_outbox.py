@@ -110,11 +110,11 @@ def test_each_is_told_once_at_its_time_unless_dropped(plan: list[tuple[int, bool
     for dispatch_id, (_, dropped) in enumerate(plan):
         if dropped:
             deadlines.drop(dispatch_id)
-    told: list[tuple[int, float]] = []
+    output: list[tuple[int, float]] = []
     while clock.advance():
-        told += [(each, clock.time - START) for each in deadlines.pop_passed(clock.now())]
+        output += [(each, clock.time - START) for each in deadlines.pop_passed(clock.now())]
     kept = [(n, float(after)) for n, (after, dropped) in enumerate(plan) if not dropped]
-    assert sorted(told) == kept
+    assert sorted(output) == kept
 
 
 OWN_ROW = ONE_STEP.replace("otherwise: failed", "")

@@ -28,7 +28,9 @@ def read(
     return [*reader.feed(text), *reader.close(ended_by_itself)]
 
 
-def heard(text: str, mode: Literal["raw", "message"] = "raw") -> list[tuple[str, dict[str, Any]]]:
+def read_signals(
+    text: str, mode: Literal["raw", "message"] = "raw"
+) -> list[tuple[str, dict[str, Any]]]:
     found = read(text, mode)
     return [(one.type, one.fields) for one in found if isinstance(one, LineSignal)]
 
@@ -198,7 +200,7 @@ INERT = [
 def test_a_line_is_a_signal(
     line: str, kind: str, fields: dict[str, Any], mode: Literal["raw", "message"], ending: str
 ) -> None:
-    assert heard(f"before\nSAGE_SIGNAL:{line}{ending}", mode) == [(kind, fields)]
+    assert read_signals(f"before\nSAGE_SIGNAL:{line}{ending}", mode) == [(kind, fields)]
 
 
 @pytest.mark.parametrize("line", REFUSED)
@@ -216,8 +218,8 @@ def test_other_lines_are_nothing(line: str, mode: Literal["raw", "message"]) -> 
 
 
 def test_every_row_of_the_catalogue_is_read() -> None:
-    shown = {kind for _, kind, _ in SINGLE}
-    assert {row.name for row in list_signals("line")} <= shown
+    visible = {kind for _, kind, _ in SINGLE}
+    assert {row.name for row in list_signals("line")} <= visible
     assert len(list_signals("line")) == 20
 
 
@@ -252,7 +254,7 @@ def test_only_the_word_success_is_success(payload: str, success: bool) -> None:
 def test_older_blocks_are_understood(
     text: str, kind: str, fields: dict[str, Any], mode: Literal["raw", "message"]
 ) -> None:
-    assert heard(text, mode) == [(kind, fields)]
+    assert read_signals(text, mode) == [(kind, fields)]
 
 
 @pytest.mark.parametrize("text", DAMAGED)
@@ -272,18 +274,18 @@ def test_a_line_after_a_damaged_block_still_counts() -> None:
 
 @pytest.mark.parametrize("wrapper", INERT)
 def test_in_a_message_inert_text_is_no_signal(wrapper: str) -> None:
-    assert heard(wrapper.format("SAGE_SIGNAL:FATAL_ERROR:X:y"), "message") == []
+    assert read_signals(wrapper.format("SAGE_SIGNAL:FATAL_ERROR:X:y"), "message") == []
 
 
 @pytest.mark.parametrize("wrapper", INERT[:2] + INERT[3:6] + INERT[7:])
 def test_on_plain_output_markdown_means_nothing(wrapper: str) -> None:
     text = wrapper.format("SAGE_SIGNAL:FATAL_ERROR:X:y")
-    assert [kind for kind, _ in heard(text)] == ["FATAL_ERROR"]
+    assert [kind for kind, _ in read_signals(text)] == ["FATAL_ERROR"]
 
 
 def test_ansi_is_stripped_from_plain_output() -> None:
     text = "\x1b]0;title\x07\x1b[1;31mSAGE_SIGNAL:\x1b[0mFATAL_ERROR:X:y\x1b[K\r\n"
-    assert heard(text) == [("FATAL_ERROR", {"error_code": "X", "message": "y"})]
+    assert read_signals(text) == [("FATAL_ERROR", {"error_code": "X", "message": "y"})]
 
 
 def test_epic_complete_counts_only_from_the_final_message() -> None:
@@ -405,7 +407,7 @@ def test_how_the_stream_is_cut_never_matters(
 def test_what_is_emitted_is_read_back(row: tuple[str, str, dict[str, Any]], blanks: int) -> None:
     _, kind, fields = row
     line = format_line(kind, {name: str(value) for name, value in fields.items()})
-    assert heard("\n" * blanks + line + "\n") == [(kind, fields)]
+    assert read_signals("\n" * blanks + line + "\n") == [(kind, fields)]
 
 
 COMPLETE = "All is done.\nSAGE_SIGNAL:EPIC_COMPLETE:epic-3:success\n"

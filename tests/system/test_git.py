@@ -122,9 +122,9 @@ def test_the_user_s_settings_count_in_their_own_tree_alone(
 
 
 def test_a_step_is_told_before_it_is_taken(world: GitRepo) -> None:
-    told: list[str] = []
-    Git(world.folder / ".git", OWN_CLONE, on_step=told.append).read_line("rev-parse", "HEAD")
-    assert told == ["git rev-parse"]
+    output: list[str] = []
+    Git(world.folder / ".git", OWN_CLONE, on_step=output.append).read_line("rev-parse", "HEAD")
+    assert output == ["git rev-parse"]
 
 
 def ask_everything(folder: Path, cache: Path) -> Repository:

@@ -47,9 +47,9 @@ def test_none_at_all_says_where_to_put_it(tmp_path: Path) -> None:
 )
 def test_files_that_are_no_use(tmp_path: Path, text: str, mode: int, words: str) -> None:
     path = key_file(tmp_path, text, mode)
-    with pytest.raises(SourceError, match=words) as told:
+    with pytest.raises(SourceError, match=words) as output:
         find_token("Boat", {}, NAMES, "none", path)
-    assert not text or text not in str(told.value).replace(str(path), "")
+    assert not text or text not in str(output.value).replace(str(path), "")
 
 
 def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:

@@ -136,22 +136,22 @@ def born(*argv: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes
 @pytest.mark.parametrize("handles", [True, False], ids=["handle", "thread"])
 @pytest.mark.parametrize(("command", "code"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)])
 async def test_exit(handles: bool, command: str, code: int) -> None:
-    told = asyncio.Event()
+    output = asyncio.Event()
     child = born("sh", "-c", f"read x; {command}", stdin=subprocess.PIPE)
-    exits = ProcessExit(child, told.set, handles)
+    exits = ProcessExit(child, output.set, handles)
     assert not exits.has_exited
     assert child.stdin is not None
     child.stdin.close()
-    await asyncio.wait_for(told.wait(), 120)
+    await asyncio.wait_for(output.wait(), 120)
     assert exits.has_exited
     assert exits.reap() == code
 
 
 async def test_the_dead_keep_their_number_until_they_are_buried() -> None:
-    told = asyncio.Event()
+    output = asyncio.Event()
     child = born("true")
-    exits = ProcessExit(child, told.set, handles=True)
-    await asyncio.wait_for(told.wait(), 120)
+    exits = ProcessExit(child, output.set, handles=True)
+    await asyncio.wait_for(output.wait(), 120)
     assert child.returncode is None
     exits.reap()
     assert child.returncode == 0

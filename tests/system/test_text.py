@@ -30,7 +30,7 @@ _ANY = st.text(st.characters(exclude_categories=()))
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "visible"),
     [
         ("\x1b[1;31mred\x1b[0m", "red"),
         ("\x1b]8;;https://x.example\x07a\x1b]8;;\x07", "a"),
@@ -43,24 +43,24 @@ _ANY = st.text(st.characters(exclude_categories=()))
         ("👩‍💻 漢字 é", "👩‍💻 漢字 é"),
     ],
 )
-def test_what_misleads_is_made_visible(raw: str, shown: str) -> None:
-    assert clean_text(raw) == shown
+def test_what_misleads_is_made_visible(raw: str, visible: str) -> None:
+    assert clean_text(raw) == visible
 
 
 @given(_ANY)
 def test_clean_text_has_nothing_a_terminal_obeys_and_can_be_written(text: str) -> None:
-    shown = clean_text(text)
-    assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in shown)
-    assert "\x7f" not in shown
-    assert clean_text(shown) == shown
-    shown.encode()
+    visible = clean_text(text)
+    assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in visible)
+    assert "\x7f" not in visible
+    assert clean_text(visible) == visible
+    visible.encode()
 
 
 @given(_ANY, st.integers(2, 60))
 def test_a_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
-    shown = format_line(text, limit)
-    assert len(shown) <= limit
-    assert shown == " ".join(shown.split())
+    visible = format_line(text, limit)
+    assert len(visible) <= limit
+    assert visible == " ".join(visible.split())
 
 
 @given(_ANY, st.integers(0, 60))

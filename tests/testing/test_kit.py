@@ -186,9 +186,9 @@ def test_an_unsound_circuit_is_told_with_its_findings() -> None:
     broken = interlock.Circuit.parse(NOTE.replace("to: sent}", "to: write}"))
     with pytest.raises(AssertionError) as raised:
         assert_sound(broken)
-    told = str(raised.value)
-    assert told.startswith("circuit note is not sound:\n- circuit.yaml:")
-    assert "for example: " in told
+    output = str(raised.value)
+    assert output.startswith("circuit note is not sound:\n- circuit.yaml:")
+    assert "for example: " in output
 
 
 def test_a_project_of_a_test_has_what_the_test_writes(tmp_path: Path) -> None:

@@ -89,12 +89,12 @@ def test_every_finding_says_what_to_do(one: object) -> None:
 @pytest.mark.parametrize("taught", WORKING)
 def test_a_role_is_taught_only_its_own(role: str, taught: str) -> None:
     own = {row.name for row in list_signals("text") if role in row.roles}
-    shown = {row.name for row in list_signals("text") if taught in row.roles}
+    visible = {row.name for row in list_signals("text") if taught in row.roles}
     wrong = [
         one for one in lint_prompt(render_signal_block(taught), role) if one.id != "signal.none"
     ]
     assert {one.id for one in wrong} <= {"signal.wrong-role"}
-    assert bool(wrong) == bool(shown - own)
+    assert bool(wrong) == bool(visible - own)
 
 
 def test_the_protocols_own_pages_are_clean() -> None:
@@ -152,7 +152,7 @@ def test_a_text_without_live_examples_says_nothing(text: str) -> None:
     live = any(one.id == "signal.live-example" for one in lint_prompt(text))
     reader = LineReader("message")
     lines = [*reader.feed(text), *reader.close(ended_by_itself=True)]
-    heard = any(isinstance(one, LineSignal) for one in lines)
+    received = any(isinstance(one, LineSignal) for one in lines)
     if not live:
         assert isinstance(read_message(text, role=ANYONE, task_id=None), SignalRefused)
-        assert not heard
+        assert not received

@@ -151,9 +151,9 @@ def test_a_session_that_was_cut_off_says_nothing(kind: str) -> None:
     ],
 )
 def test_a_broken_record_is_told(raw: bytes, sentence: str) -> None:
-    told = read_record(raw, Record(id=""))
-    assert isinstance(told, str)
-    assert sentence in told or "nested too deep" in told
+    output = read_record(raw, Record(id=""))
+    assert isinstance(output, str)
+    assert sentence in output or "nested too deep" in output
 
 
 @pytest.mark.parametrize(

@@ -119,17 +119,17 @@ def test_health_needs_no_token(far: Served) -> None:
 
 def test_fifty_megabytes(near: Served) -> None:
     size = 50_000_000
-    told = raw(near, b"", f"Content-Length: {size}", "Content-Type: application/json")
-    assert told.startswith(b"HTTP/1.1 413")
-    assert b"the body may have at most 4,194,304 bytes" in told
+    output = raw(near, b"", f"Content-Length: {size}", "Content-Type: application/json")
+    assert output.startswith(b"HTTP/1.1 413")
+    assert b"the body may have at most 4,194,304 bytes" in output
     assert post(near) == 400
 
 
 def test_fifty_megabytes_in_pieces(near: Served) -> None:
     piece = b"x" * 1_000_000
     chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
-    told = raw(near, chunk * 50, "Transfer-Encoding: chunked", "Content-Type: application/json")
-    assert told.startswith(b"HTTP/1.1 413")
+    output = raw(near, chunk * 50, "Transfer-Encoding: chunked", "Content-Type: application/json")
+    assert output.startswith(b"HTTP/1.1 413")
     assert post(near) == 400
 
 
@@ -153,8 +153,8 @@ def raw(server: Served, body: bytes, *lines: str) -> bytes:
         line.sendall(head.encode())
         with suppress(OSError):
             line.sendall(body)
-        heard = b""
+        received = b""
         with suppress(ConnectionResetError):
             while piece := line.recv(65536):
-                heard += piece
-        return heard
+                received += piece
+        return received

@@ -75,12 +75,12 @@ async def test_parts_live_as_long_as_the_house() -> None:
         assert (await client.get("/a")).json() == {"error": "this server is closing"}
 
 
-@pytest.mark.parametrize("begun", [False, True])
-async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(begun: bool) -> None:
+@pytest.mark.parametrize("started", [False, True])
+async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(started: bool) -> None:
     there = asyncio.Event()
 
     async def stays(_scope: Message, _receive: Receive, send: Send) -> None:
-        if begun:
+        if started:
             await send({"type": "http.response.start", "status": 200, "headers": []})
         there.set()
         await asyncio.Event().wait()
@@ -90,4 +90,4 @@ async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(begun: bool)
             asked = asyncio.create_task(client.get("/s"))
             await there.wait()
         found = await asked
-        assert (found.status_code, found.text == "") == ((200, True) if begun else (503, False))
+        assert (found.status_code, found.text == "") == ((200, True) if started else (503, False))

@@ -63,5 +63,5 @@ def test_without_a_good_token_it_does_not_open_beyond_this_machine(
     if words:
         until = make_token(world, "eve", "read", "--expires", "10ms")
         assert re.fullmatch(r"Bearer \S+", until["Authorization"])
-    told = world.say("serve", "--host", "0.0.0.0", "--port", "0")
-    assert (told.code, "'interlock token create NAME'" in told.err) == (2, True)
+    output = world.say("serve", "--host", "0.0.0.0", "--port", "0")
+    assert (output.code, "'interlock token create NAME'" in output.err) == (2, True)

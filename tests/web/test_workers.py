@@ -273,8 +273,8 @@ async def test_beyond_this_machine_a_token_is_needed(world: World) -> None:
 def test_a_token_is_a_secret(world: World) -> None:
     path = world.write("token", TOKEN)
     path.chmod(0o644)
-    told = world.say("serve", "--token-file", "token", "--port", "0")
-    assert (told.code, "chmod 600 token" in told.err) == (2, True)
+    output = world.say("serve", "--token-file", "token", "--port", "0")
+    assert (output.code, "chmod 600 token" in output.err) == (2, True)
     path.chmod(0o600)
     path.write_text("short\n")
     assert "at least 16" in world.say("serve", "--token-file", "token").err
@@ -286,6 +286,6 @@ def test_a_token_is_a_secret(world: World) -> None:
 def test_a_place_that_is_taken(world: World) -> None:
     with served(world) as server:
         port = server.url.rpartition(":")[2]
-        told = world.say("serve", "--port", port)
-    assert told.code == 2
-    assert "Address already in use; choose another address with --host and --port" in told.err
+        output = world.say("serve", "--port", port)
+    assert output.code == 2
+    assert "Address already in use; choose another address with --host and --port" in output.err

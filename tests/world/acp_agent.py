@@ -125,21 +125,21 @@ class SmallAgent:
 
     async def files(self, session_id: str) -> None:
         """Reads and writes what $WISH says, and answers with what came of it."""
-        told: list[str] = []
+        output: list[str] = []
         for verb, named in json.loads(os.environ["WISH"]):
             path = named.replace("HERE", str(Path.cwd()))
             try:
                 if verb == "read":
                     found = await self.client.read_text_file(session_id=session_id, path=path)
-                    told.append(found.content)
+                    output.append(found.content)
                 else:
                     await self.client.write_text_file(
                         session_id=session_id, path=path, content="written"
                     )
-                    told.append("ok")
+                    output.append("ok")
             except acp.RequestError as error:
-                told.append(f"{error.code}")
-        await self.say(json.dumps({"told": told}), session_id)
+                output.append(f"{error.code}")
+        await self.say(json.dumps({"told": output}), session_id)
 
 
 for _reason in ("max_tokens", "max_turn_requests", "refusal", "cancelled"):

@@ -37,7 +37,7 @@ def make_acp_agent(
     program: Path = GOOD,
     clock: Clock | None = None,
     terms: AcpSettings | None = None,
-    desk: PermissionBroker | None = None,
+    broker: PermissionBroker | None = None,
     **environment: str,
 ) -> AcpAgent:
     """The agent of that scene; its notes go to `folder/notes`, its work to `folder/work`."""
@@ -51,7 +51,7 @@ def make_acp_agent(
         station(folder, **variables),
         clock or SystemClock(),
         settings=msgspec.structs.replace(given, let_in=("NOTES", "WISH"), clocks=clocks),
-        permissions=desk,
+        permissions=broker,
     )
 
 

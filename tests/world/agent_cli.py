@@ -195,8 +195,8 @@ class Codex(Cli):
         )
 
     def argv(self, prompt: str, flags: tuple[str, ...]) -> list[str]:
-        told = (*flags, "--json", "--skip-git-repo-check")
-        again = ("resume", *told, self.resume) if self.resume else told
+        output = (*flags, "--json", "--skip-git-repo-check")
+        again = ("resume", *output, self.resume) if self.resume else output
         return [str(BIN / "codex"), "exec", *again, prompt or "-"]
 
     def start(
@@ -240,11 +240,11 @@ def living(home: Path) -> list[psutil.Process]:
 def left_behind(home: Path) -> list[str]:
     """What still runs after a moment; it is ended."""
     left = psutil.wait_procs(living(home), timeout=MOMENT)[1]
-    told = [f"{process.pid} {' '.join(process.cmdline())}" for process in left if _runs(process)]
+    output = [f"{process.pid} {' '.join(process.cmdline())}" for process in left if _runs(process)]
     for process in left:
         if _runs(process):
             process.kill()
-    return told
+    return output
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -82,10 +82,12 @@ def main(how: str, folder: Path, number: int) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
     try:
-        told: Any = deaths(kept) if how == "deaths" else [add_one(kept) for _ in range(number or 1)]
+        output: Any = (
+            deaths(kept) if how == "deaths" else [add_one(kept) for _ in range(number or 1)]
+        )
     except InterlockError as error:
-        told = str(error)
-    sys.stdout.write(json.dumps(told) + "\n")
+        output = str(error)
+    sys.stdout.write(json.dumps(output) + "\n")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class FileBench(Bench):
             self.clock.advance()
             await turn()
 
-    def told(self) -> list[str]:
+    def describe_replies(self) -> list[str]:
         """What came back, in words: `refused Stale`, `failed crash: why`, or the answer."""
         return [
             f"refused {each.refused}"

@@ -425,7 +425,7 @@ def example() -> Findings:
         ),
         repos=(SHOP, TESTS),
         thresholds={"recall_hit": 0.8, "convergence_sufficient": 0.7, "correlate_dup": 0.8},
-        families=tuple(_family(key, *told) for key, told in families.items()),
+        families=tuple(_family(key, *output) for key, output in families.items()),
         cases=tuple(case for _, cases in families.values() for case in cases),
         dispatches=171,
         tokens=0,

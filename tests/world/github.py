@@ -226,11 +226,11 @@ class _Handler(BaseHTTPRequestHandler):
         self, rows: list[Any], path: str, query: dict[str, str]
     ) -> tuple[list[Any], dict[str, str]]:
         size, number = min(int(query.get("per_page", "30")), 100), int(query.get("page", "1"))
-        shown = rows[(number - 1) * size : number * size]
+        visible = rows[(number - 1) * size : number * size]
         if number * size >= len(rows):
-            return shown, {}
+            return visible, {}
         more = urlencode({**query, "page": number + 1})
-        return shown, {"Link": f'<{self.github.url}{path}?{more}>; rel="next"'}
+        return visible, {"Link": f'<{self.github.url}{path}?{more}>; rel="next"'}
 
     def do_PATCH(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -279,12 +279,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _write(self, status: int, raw: bytes, headers: dict[str, str] | None = None) -> None:
         self.github.log.append((self.command, self.path, status))
         self.send_response_only(status)
-        told = {
+        fields = {
             "Date": formatdate(self.github.now, usegmt=True),
             "Content-Type": "application/json",
         }
-        told |= {"Content-Length": str(len(raw))} if status != 304 else {}
-        for name, value in {**told, **(headers or {})}.items():
+        fields |= {"Content-Length": str(len(raw))} if status != 304 else {}
+        for name, value in {**fields, **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)

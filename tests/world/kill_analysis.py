@@ -93,20 +93,20 @@ def torn(folder: Path) -> list[str]:
 
 
 def main(home: Path, every: int) -> None:
-    begun = home / "begun"
-    begun.mkdir()
+    started = home / "begun"
+    started.mkdir()
     failures = [
         make_failure("alpha", ANCHOR, class_name="Keel"),
         make_failure("beta", ANCHOR, class_name="Keel"),
     ]
-    AnalysisWorld(begun).take_in(launch(*failures, make_failure("omega")))
-    whole = copied(begun, "whole")
+    AnalysisWorld(started).take_in(launch(*failures, make_failure("omega")))
+    whole = copied(started, "whole")
     life = Death()
     work(whole, life)
     expected = verdict(whole)
     wrong: list[str] = []
     for moment in range(1, life.moments + 1, every):
-        folder = copied(begun, str(moment))
+        folder = copied(started, str(moment))
         if in_a_process_of_its_own(lambda: work(folder, Death(moment))):  # noqa: B023
             wrong.append(f"{moment}: it did not die")
         wrong += [f"{moment}: {result}" for result in torn(folder)]

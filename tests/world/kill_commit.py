@@ -47,9 +47,9 @@ def commit(db: Path, moment: Callable[[str], None]) -> None:
 
 
 def main(home: Path) -> None:
-    begun = home / "begun"
-    begun.mkdir()
-    Inquiry(begun).open(launched(failed("a", "f1", bands=(1, 2))))
+    started = home / "begun"
+    started.mkdir()
+    Inquiry(started).open(launched(failed("a", "f1", bands=(1, 2))))
     left: list[object] = []
     wrong: list[int] = []
     moment = 0
@@ -57,7 +57,7 @@ def main(home: Path) -> None:
     while not done:
         moment += 1
         folder = home / str(moment)
-        shutil.copytree(begun, folder)
+        shutil.copytree(started, folder)
         done = in_a_process_of_its_own(
             lambda: commit(folder / "interlock.db", Death(moment).moment)  # noqa: B023
         )

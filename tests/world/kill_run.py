@@ -106,23 +106,23 @@ def verdict(folder: Path) -> tuple[str, list[str], int]:
     return world.digest(), [fault.id for fault in world.faults()], int(str(twice))
 
 
-def copied(begun: Path, name: str) -> Path:
-    folder = begun.parent / name
-    shutil.copytree(begun, folder)
+def copied(started: Path, name: str) -> Path:
+    folder = started.parent / name
+    shutil.copytree(started, folder)
     return folder
 
 
 def main(home: Path) -> None:
-    begun = home / "begun"
-    begun.mkdir()
-    World(begun, PAPER).begin(*CASES)
-    whole = copied(begun, "whole")
+    started = home / "begun"
+    started.mkdir()
+    World(started, PAPER).begin(*CASES)
+    whole = copied(started, "whole")
     life = Death()
     work(whole, life)
     expected = verdict(whole)
     wrong: list[str] = []
     for moment in range(1, life.moments + 1):
-        folder = copied(begun, str(moment))
+        folder = copied(started, str(moment))
         if in_a_process_of_its_own(lambda: work(folder, Death(moment))):  # noqa: B023
             wrong.append(f"{moment}: it did not die")
         in_a_process_of_its_own(lambda: work(folder, Death()))  # noqa: B023
@@ -130,7 +130,7 @@ def main(home: Path) -> None:
             wrong.append(f"{moment}: {verdict(folder)}")
         shutil.rmtree(folder)
     deaths = 0
-    often = copied(begun, "often")
+    often = copied(started, "often")
     # A start alone takes about forty statements: whoever dies earlier each time gets nowhere.
     while not in_a_process_of_its_own(lambda: work(often, Death(50 + deaths % 7))):  # noqa: B023
         deaths += 1

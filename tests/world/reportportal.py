@@ -258,8 +258,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, raw: bytes, length: int, headers: dict[str, str] | None = None
     ) -> None:
         self.send_response(status)
-        told = {"Content-Type": "application/json", "Content-Length": str(length)}
-        for name, value in {**told, **(headers or {})}.items():
+        output = {"Content-Type": "application/json", "Content-Length": str(length)}
+        for name, value in {**output, **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)

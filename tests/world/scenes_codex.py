@@ -14,7 +14,7 @@ from tests.world.session_scene import (
 )
 from tests.world.streams import Codex
 
-B, X = Codex.begun(), Codex
+B, X = Codex.start_events(), Codex
 
 CODEX: Scenes = {
     "a text answer": (Scene(events=[*B, X.text_event(GOOD), X.done()]), ACCEPT),

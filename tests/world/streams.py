@@ -61,7 +61,7 @@ class Codex:
     """Codex CLI's exec --json."""
 
     @staticmethod
-    def begun(thread_id: str = "t-1") -> list[Event]:
+    def start_events(thread_id: str = "t-1") -> list[Event]:
         return [{"type": "thread.started", "thread_id": thread_id}, {"type": "turn.started"}]
 
     @staticmethod

@@ -33,15 +33,15 @@ def asking(
     folder: Path,
     wish: dict[str, Any],
     clock: Clock | None = None,
-    desk_clock: Clock | None = None,
+    carrier_clock: Clock | None = None,
     **policy: Any,
 ) -> AcpAgent:
     """An agent that asks for this, with a desk in `folder/queries`."""
     clock = clock or SystemClock()
-    desk = PermissionBroker(QueryBroker(folder / "queries"), desk_clock or clock, 600.0)
+    broker = PermissionBroker(QueryBroker(folder / "queries"), carrier_clock or clock, 600.0)
     terms = AcpSettings(Policy(**policy))
     words = json.dumps(wish)
-    return make_acp_agent(folder, "asks", clock=clock, terms=terms, desk=desk, WISH=words)
+    return make_acp_agent(folder, "asks", clock=clock, terms=terms, broker=broker, WISH=words)
 
 
 def chose(option: str) -> Reply:
@@ -99,7 +99,7 @@ async def test_a_human_is_asked_and_only_allow_allows(
 
 async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with Bench(asking(tmp_path, RUN, desk_clock=clock)) as bench:
+    async with Bench(asking(tmp_path, RUN, carrier_clock=clock)) as bench:
         bench.carrier.send([ask()])
         query = await waiting(tmp_path)
         began = clock.time
@@ -115,7 +115,7 @@ async def test_a_question_that_nobody_answers_is_a_no(tmp_path: Path) -> None:
 async def test_an_agent_that_waits_for_a_human_is_not_silent(tmp_path: Path) -> None:
     clock = FakeClock()
     began = clock.time
-    agent = asking(tmp_path, RUN, clock, desk_clock=SystemClock())
+    agent = asking(tmp_path, RUN, clock, carrier_clock=SystemClock())
     async with Bench(agent, clock) as bench:
         bench.carrier.send([ask()])
         await waiting(tmp_path)
@@ -162,8 +162,8 @@ async def test_an_answer_to_an_earlier_agent_is_none_to_this_one(tmp_path: Path)
 
 async def test_a_flood_of_wishes_asks_a_human_a_few_times_only(tmp_path: Path) -> None:
     clock = SystemClock()
-    desk = PermissionBroker(QueryBroker(tmp_path / "queries"), clock, 600.0)
-    agent = make_acp_agent(tmp_path, "permission_flood", ROGUE, clock, desk=desk)
+    broker = PermissionBroker(QueryBroker(tmp_path / "queries"), clock, 600.0)
+    agent = make_acp_agent(tmp_path, "permission_flood", ROGUE, clock, broker=broker)
     found = await reply_of(agent)
     assert found.reason == "it asked for permission more than 200 times"
     asked = [each.name for each in (tmp_path / "queries").iterdir() if "reply" not in each.name]

@@ -136,18 +136,18 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "output"),
     [
         ("none", ["-32601"] * 4),
         ("read", ["-32601", "-32602", "-32601", "-32602"]),
         ("write", ["ok", "written", "-32602", "-32602"]),
     ],
 )
-async def test_only_what_the_terms_allow(tmp_path: Path, files: str, told: list[str]) -> None:
+async def test_only_what_the_terms_allow(tmp_path: Path, files: str, output: list[str]) -> None:
     wish = [["write", "HERE/a"], ["read", "HERE/a"], ["write", "/tmp/x"], ["read", "/etc/passwd"]]
     terms = AcpSettings(files=files)  # type: ignore[arg-type]
     found = await reply_of(make_acp_agent(tmp_path, "files", terms=terms, WISH=json.dumps(wish)))
-    assert json.loads(found.content) == {"told": told}
+    assert json.loads(found.content) == {"told": output}
     (offered,) = noted(tmp_path, "capabilities")
     shared = {"readTextFile": files != "none", "writeTextFile": files == "write", "_meta": None}
     assert json.loads(offered)["fs"] == shared

@@ -102,9 +102,9 @@ async def test_how_it_is_called(tmp_path: Path) -> None:
 async def test_a_prompt_that_looks_like_a_command_is_sent_as_text(tmp_path: Path) -> None:
     fake = FakeCli(tmp_path, ANSWER)
     await replies(carrier(tmp_path, fake), ask(prompt="/assistant *resume"))
-    told = fake.calls()[0]["stdin"]
-    assert not told.startswith("/")
-    assert told.endswith("\n/assistant *resume")
+    output = fake.calls()[0]["stdin"]
+    assert not output.startswith("/")
+    assert output.endswith("\n/assistant *resume")
 
 
 async def test_a_second_attempt_goes_on_with_the_session(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ async def test_a_session_whose_name_is_odd_is_not_used(tmp_path: Path, name: str
 
 async def test_codex_resumes_with_other_flags_and_counts_its_thread(tmp_path: Path) -> None:
     scenes = [
-        say(*Codex.begun("th-1"), Codex.text_event("No."), Codex.done(10)),
-        say(*Codex.begun("th-1"), Codex.text_event(GOOD), Codex.done(25)),
+        say(*Codex.start_events("th-1"), Codex.text_event("No."), Codex.done(10)),
+        say(*Codex.start_events("th-1"), Codex.text_event(GOOD), Codex.done(25)),
     ]
     fake = FakeCli(tmp_path, *scenes)
     found = await replies(carrier(tmp_path, fake, "codex"), ask(), second())
@@ -189,10 +189,10 @@ async def test_aider_gets_a_file_and_is_asked_for_a_fence(tmp_path: Path) -> Non
     fake = FakeCli(tmp_path, say("Aider v1", "```json", GOOD, "```"))
     [found] = await replies(carrier(tmp_path, fake, "aider"), ask(prompt="!rm"))
     assert found == Reply(1, GOOD.encode())
-    told = (tmp_path / "agents" / "1" / "0" / "work" / "prompt-1.md").read_text()
+    output = (tmp_path / "agents" / "1" / "0" / "work" / "prompt-1.md").read_text()
     assert fake.calls()[0]["argv"][1].endswith("prompt-1.md")
-    assert told.startswith("What follows is a task")
-    assert "```json" in told
+    assert output.startswith("What follows is a task")
+    assert "```json" in output
 
 
 async def test_a_limit_is_told_with_its_end(tmp_path: Path) -> None:

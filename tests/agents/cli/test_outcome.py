@@ -30,7 +30,7 @@ from interlock.engine.case import Usage
 from interlock.system.process_tree import LineSplitter, OutputLine
 
 I, C, X, G, O = Claude.init(), Claude, Codex, Gemini, Opencode  # noqa: E741
-B = Codex.begun()
+B = Codex.start_events()
 
 
 def zones(name: str) -> tzinfo | None:
@@ -48,20 +48,20 @@ def ended(scene: Scene) -> ProcessEnd:
     )
 
 
-def heard(name: str, scene: Scene) -> SessionMonitor:
-    hearing = SessionMonitor(read_profile(name), NOW, zones)
+def monitor_scene(name: str, scene: Scene) -> SessionMonitor:
+    monitor = SessionMonitor(read_profile(name), NOW, zones)
     for late, events in ((False, scene.events), (True, scene.late)):
         for event in events:
             text = event if isinstance(event, str) else json.dumps(event)
-            list(hearing(OutputLine(text.encode(), late=late)))
-    return hearing
+            list(monitor(OutputLine(text.encode(), late=late)))
+    return monitor
 
 
 def judged(name: str, scene: Scene) -> tuple[SessionOutcome, OutcomeRule]:
-    hearing, end = heard(name, scene), ended(scene)
-    facts = hearing.build_facts(end)
+    monitor, end = monitor_scene(name, scene), ended(scene)
+    facts = monitor.build_facts(end)
     table = read_profile(name).outcome
-    return judge_session(table, facts, hearing.build_report(end, Usage())), find_rule(table, facts)
+    return judge_session(table, facts, monitor.build_report(end, Usage())), find_rule(table, facts)
 
 
 TABLES = {
@@ -141,20 +141,20 @@ def test_nothing_is_accepted_without_an_end_and_a_text(facts: SessionFacts, name
 def test_hostile_streams_never_fail_and_are_never_accepted(
     name: str, chunks: list[bytes], cut: bool
 ) -> None:
-    hearing = SessionMonitor(read_profile(name), NOW, zones)
+    monitor = SessionMonitor(read_profile(name), NOW, zones)
     lines = LineSplitter(30 if cut else 1_000)
     for chunk in chunks:
         for line in lines.feed(chunk + b"\n"):
-            list(hearing(line))
+            list(monitor(line))
     end = ended(Scene(events=[], code=1))
-    facts = hearing.build_facts(end)
-    outcome = judge_session(read_profile(name).outcome, facts, hearing.build_report(end, Usage()))
+    facts = monitor.build_facts(end)
+    outcome = judge_session(read_profile(name).outcome, facts, monitor.build_report(end, Usage()))
     assert outcome.failure
 
 
 def test_events_after_our_signal_change_nothing() -> None:
-    before = heard("claude", Scene(events=[I, C.result(GOOD)]))
-    after = heard(
+    before = monitor_scene("claude", Scene(events=[I, C.result(GOOD)]))
+    after = monitor_scene(
         "claude",
         Scene(
             events=[I, C.result(GOOD)],
@@ -168,10 +168,10 @@ def test_events_after_our_signal_change_nothing() -> None:
 
 
 def test_a_line_too_long_is_noted_and_skipped() -> None:
-    hearing = heard("claude", Scene(events=[I]))
-    list(hearing(OutputLine(b'{"type":"result"', cut=True)))
-    list(hearing(OutputLine(json.dumps(C.result(GOOD)).encode())))
-    found = hearing.build_report(ended(Scene(events=[])), Usage())
+    monitor = monitor_scene("claude", Scene(events=[I]))
+    list(monitor(OutputLine(b'{"type":"result"', cut=True)))
+    list(monitor(OutputLine(json.dumps(C.result(GOOD)).encode())))
+    found = monitor.build_report(ended(Scene(events=[])), Usage())
     assert found.notes == ("a line was longer than the limit and is lost",)
     assert found.final == GOOD
 
@@ -219,5 +219,5 @@ BILLS: dict[str, tuple[str, list[Event], tuple[int, float, bool]]] = {
 
 @pytest.mark.parametrize(("name", "events", "bill"), BILLS.values(), ids=BILLS)
 def test_what_it_cost(name: str, events: list[Event], bill: tuple[int, float, bool]) -> None:
-    spent = heard(name, Scene(events=events)).usage
+    spent = monitor_scene(name, Scene(events=events)).usage
     assert (spent.tokens, spent.money, spent.of_session) == bill

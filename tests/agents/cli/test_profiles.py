@@ -95,10 +95,10 @@ def test_no_template_is_left_in_a_command(known: Profile) -> None:
 @given(st.sampled_from(PROFILE_NAMES), st.text(alphabet="/@!# \n\tabü", max_size=12))
 def test_a_prompt_is_kept_whole_and_never_starts_a_command(name: str, prompt: str) -> None:
     known = read_profile(name)
-    told = guard_prompt(known, prompt)
-    assert prompt in told
+    output = guard_prompt(known, prompt)
+    assert prompt in output
     if known.guard:
-        assert not told.lstrip().startswith(known.guard)
+        assert not output.lstrip().startswith(known.guard)
 
 
 @given(st.text(max_size=30), st.booleans())

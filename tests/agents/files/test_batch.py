@@ -21,13 +21,15 @@ from interlock.system.folder_watch import Mode
 class Batches(Bench):
     """A batch carrier below a workspace."""
 
+    carrier: BatchCarrier
+
     def __init__(
         self, workspace: Path, mode: Mode = "inotify", size: int = 4, tokens: int = 0
     ) -> None:
         clock = FakeClock()
         self.gauge = ProgressGauge()
         self.folder = workspace / ".interlock" / "runs" / "1"
-        self.desk = BatchCarrier(
+        self.carrier = BatchCarrier(
             FileCarrier(self.folder.parent, clock, mode=mode),
             clock,
             self.gauge,
@@ -37,7 +39,7 @@ class Batches(Bench):
             tokens=tokens,
             phase_of=phase_of,
         )
-        super().__init__(self.desk, clock)
+        super().__init__(self.carrier, clock)
 
     def manifest(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "batch-manifest.json").read_bytes())
@@ -158,8 +160,8 @@ async def test_artifacts_count_whether_or_not_they_are_claimed(
         await batches.answer(1, 7)
         assert [each.dispatch_id for each in batches.replies] == [1]
         batches.carrier.settle(1)
-        begun = "in_progress" if claims else "pending"
-        assert batches.statuses() == (begun, ["done", "pending"])
+        started = "in_progress" if claims else "pending"
+        assert batches.statuses() == (started, ["done", "pending"])
         await batches.answer(2, 8)
         batches.carrier.settle(2)
         assert batches.statuses() == ("done", ["done", "done"])
@@ -180,13 +182,13 @@ async def test_how_a_batch_ends(tmp_path: Path, errors: tuple[str, str], end: st
 
 async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
     async with Batches(tmp_path, size=3) as batches:
-        assert batches.desk.free_capacity() == 3
+        assert batches.carrier.free_capacity() == 3
         batches.carrier.send([ask_for(1), ask_for(2, case_no=8)])
-        assert batches.desk.free_capacity() == 0
+        assert batches.carrier.free_capacity() == 0
         batches.carrier.settle(1)
-        assert batches.desk.free_capacity() == 0
+        assert batches.carrier.free_capacity() == 0
         batches.carrier.settle(2, "late")
-        assert batches.desk.free_capacity() == 3
+        assert batches.carrier.free_capacity() == 3
         batches.carrier.send([ask_for(3, case_no=8, attempt=2)])
         assert batches.manifest()["batch_id"] == 2
 
@@ -195,7 +197,7 @@ async def test_one_batch_at_a_time_and_its_ids_rise(tmp_path: Path) -> None:
 async def test_the_budget_makes_batches_small(tmp_path: Path, used: int, room: int) -> None:
     async with Batches(tmp_path, tokens=100) as batches:
         batches.gauge.read_progress = lambda: RunProgress(tokens=used)
-        assert batches.desk.free_capacity() == room
+        assert batches.carrier.free_capacity() == room
         batches.carrier.send([ask_for(1)])
         budget = json.loads((batches.folder / "budget-status.json").read_bytes())
         assert budget == {
@@ -295,7 +297,7 @@ async def test_a_manifest_of_a_dead_process_is_archived(tmp_path: Path) -> None:
 
 async def test_a_root_outside_the_workspace_is_shown_whole(tmp_path: Path) -> None:
     async with Batches(tmp_path) as batches:
-        batches.desk._workspace = tmp_path / "elsewhere"
+        batches.carrier._workspace = tmp_path / "elsewhere"
         batches.carrier.send([ask_for(1)])
         assert batches.manifest()["briefing_path"] == str(batches.folder / "briefing.md")
 
@@ -307,7 +309,7 @@ async def test_a_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> 
         batches.carrier.send([ask_for(1)])
         assert [each.failure for each in batches.replies] == ["crash"]
         batches.carrier.settle(1, "crash")
-        assert batches.desk.free_capacity() == 4
+        assert batches.carrier.free_capacity() == 4
 
 
 async def test_what_a_killed_process_was_about_to_rename_is_removed(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ async def test_the_signal_is_the_seeds_to_the_byte(tmp_path: Path) -> None:
 }}
 """
         )
-        told = (place / "prompt-work.md").read_text()
-        assert told.startswith("Do it.\n\n## Where to write\n")
-        assert f"    {place / 'work-result.json'}\n" in told
-        assert told.endswith('    {"dispatch_id": 1, "data": ANSWER}\n')
+        output = (place / "prompt-work.md").read_text()
+        assert output.startswith("Do it.\n\n## Where to write\n")
+        assert f"    {place / 'work-result.json'}\n" in output
+        assert output.endswith('    {"dispatch_id": 1, "data": ANSWER}\n')
         files = sorted(path.name for path in place.iterdir())
         assert files == ["prompt-work.md", "signal.json"]
         assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
@@ -54,7 +54,7 @@ async def test_from_waiting_to_done(tmp_path: Path, mode: Mode) -> None:
         bench.carrier.send([ask_for(1)])
         bench.answer(wrapped(1, {"match": True, "confidence": 0.950}))
         await bench.passes(0.25)
-        assert bench.told() == ['{"match": true, "confidence": 0.95}']
+        assert bench.describe_replies() == ['{"match": true, "confidence": 0.95}']
         assert bench.status() == "processing"
         bench.carrier.settle(1)
         assert bench.signal() | {"status": "done", "error": ""} == bench.signal()
@@ -146,11 +146,11 @@ async def test_what_is_invalid_twice_fails(
         bench.carrier.send([ask_for(1)])
         make(bench.place() / ARTIFACT)
         await bench.passes(0.25)
-        assert bench.told() == []
+        assert bench.describe_replies() == []
         await bench.passes(3)
-        (told,) = bench.told()
-        assert told.startswith("failed unreadable: ")
-        assert why in told
+        (output,) = bench.describe_replies()
+        assert output.startswith("failed unreadable: ")
+        assert why in output
         bench.carrier.settle(1, bench.replies[0].reason)
         assert bench.signal()["error"] == bench.replies[0].reason
 
@@ -184,13 +184,13 @@ async def test_what_is_not_ours_is_journaled_once_and_ignored(
         bench.carrier.send([ask_for(1)])
         make(bench.place() / ARTIFACT)
         await bench.passes(60)
-        assert bench.told() == [f"refused {reason}"]
+        assert bench.describe_replies() == [f"refused {reason}"]
         assert why in bench.replies[0].reason
         assert bench.status() == "waiting"
         (bench.place() / ARTIFACT).rename(bench.place() / "moved")
         bench.answer(wrapped(1))
         await bench.passes(3)
-        assert bench.told()[1:] == ['{"n": 1}']
+        assert bench.describe_replies()[1:] == ['{"n": 1}']
 
 
 async def test_each_content_is_journaled_but_not_without_end(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_each_content_is_journaled_but_not_without_end(tmp_path: Path) -> 
         for number in (2, 3, 2, 3):
             bench.answer(wrapped(number))
             await bench.passes(1)
-        assert bench.told() == ["refused Stale"] * 2
+        assert bench.describe_replies() == ["refused Stale"] * 2
         for number in range(4, 104):
             bench.answer(wrapped(number))
             await bench.passes(1)
@@ -227,10 +227,10 @@ async def test_an_artifact_that_appears_and_vanishes(tmp_path: Path) -> None:
         await bench.passes(0.5)
         path.unlink()
         await bench.passes(5)
-        assert bench.told() == ["refused Missing"]
+        assert bench.describe_replies() == ["refused Missing"]
         bench.answer(wrapped(1))
         await bench.passes(1)
-        assert bench.told() == ["refused Missing", '{"n": 1}']
+        assert bench.describe_replies() == ["refused Missing", '{"n": 1}']
 
 
 async def test_an_artifact_nobody_may_read() -> None:
@@ -246,11 +246,11 @@ async def test_an_artifact_nobody_may_read() -> None:
                 path = bench.answer(wrapped(1))
                 path.chmod(0)
                 await bench.passes(5)
-                assert bench.told() == ["refused Malformed"]
+                assert bench.describe_replies() == ["refused Malformed"]
                 assert "cannot be opened: Permission denied" in bench.replies[0].reason
                 path.chmod(0o600)
                 await bench.passes(5)
-                assert bench.told()[1:] == ['{"n": 1}']
+                assert bench.describe_replies()[1:] == ['{"n": 1}']
         finally:
             os.seteuid(me)
 
@@ -261,7 +261,7 @@ async def test_a_responder_that_gives_up(tmp_path: Path, mode: Mode) -> None:
         bench.carrier.send([ask_for(1)])
         bench.answer(bench.signal() | {"status": "error", "error": "no quota"}, name="signal.json")
         await bench.passes(1.2)
-        assert bench.told() == ["failed crash: no quota"]
+        assert bench.describe_replies() == ["failed crash: no quota"]
         bench.carrier.settle(1, "no quota")
         assert bench.signal()["error"] == "no quota"
 
@@ -271,7 +271,7 @@ async def test_a_responder_that_gives_up_in_few_words(tmp_path: Path) -> None:
         bench.carrier.send([ask_for(1)])
         bench.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
         await bench.passes(1.2)
-        assert bench.told() == ["failed crash: the responder gave no reason"]
+        assert bench.describe_replies() == ["failed crash: the responder gave no reason"]
 
 
 async def test_an_artifact_counts_more_than_a_later_error(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ async def test_an_artifact_counts_more_than_a_later_error(tmp_path: Path) -> Non
         bench.answer(wrapped(1))
         bench.answer({"status": "error", "dispatch_id": 1}, name="signal.json")
         await bench.passes(3)
-        assert bench.told() == ['{"n": 1}']
+        assert bench.describe_replies() == ['{"n": 1}']
 
 
 async def test_a_responder_may_note_that_it_works(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ async def test_a_responder_may_note_that_it_works(tmp_path: Path) -> None:
         bench.carrier.send([ask_for(1)])
         bench.answer(bench.signal() | {"status": "processing"}, name="signal.json")
         await bench.passes(5)
-        assert (bench.told(), bench.status()) == ([], "processing")
+        assert (bench.describe_replies(), bench.status()) == ([], "processing")
 
 
 NONSENSE = [
@@ -316,7 +316,7 @@ async def test_a_signal_replaced_by_nonsense_is_written_again(
         (bench.place() / "signal.json").unlink()
         make(bench.place() / "signal.json")
         await bench.passes(5)
-        assert bench.told() == ["refused Malformed"]
+        assert bench.describe_replies() == ["refused Malformed"]
         assert bench.signal() == before
         assert not (bench.place() / "signal.json").is_symlink()
 
@@ -354,7 +354,7 @@ async def test_an_artifact_written_meanwhile_is_taken_on_start(tmp_path: Path, m
     bench.answer(wrapped(1))
     async with FileBench(tmp_path, mode) as bench:
         bench.carrier.send([ask_for(1)])
-        assert bench.told() == ['{"n": 1}']
+        assert bench.describe_replies() == ['{"n": 1}']
     async with FileBench(tmp_path, mode) as bench:
         bench.answer(wrapped(9))
         bench.carrier.send([ask_for(1)])
@@ -377,7 +377,7 @@ async def test_an_error_written_meanwhile_is_heard_on_start(tmp_path: Path) -> N
     bench.answer(bench.signal() | {"status": "error", "error": "tired"}, name="signal.json")
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])
-        assert bench.told() == ["failed crash: tired"]
+        assert bench.describe_replies() == ["failed crash: tired"]
 
 
 async def test_a_lost_signal_does_not_lose_the_answer(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ async def test_a_lost_signal_does_not_lose_the_answer(tmp_path: Path) -> None:
     (bench.place() / "signal.json").write_text("oops")
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])
-        assert bench.told() == ['{"n": 1}']
+        assert bench.describe_replies() == ['{"n": 1}']
 
 
 async def test_signals_of_dispatches_that_are_over_do_not_look_alive(tmp_path: Path) -> None:
@@ -409,9 +409,9 @@ async def test_links_that_lead_out_of_the_root_are_refused(tmp_path: Path, above
     (tmp_path / "root" / above).symlink_to(outside)
     async with FileBench(tmp_path / "root") as bench:
         bench.carrier.send([ask_for(1)])
-        (told,) = bench.told()
-        assert told.startswith("failed crash: the dispatch cannot be written")
-        assert "symbolic links are refused" in told
+        (output,) = bench.describe_replies()
+        assert output.startswith("failed crash: the dispatch cannot be written")
+        assert "symbolic links are refused" in output
         assert [*outside.iterdir()] == []
 
 
@@ -423,7 +423,7 @@ async def test_a_folder_swapped_for_a_link_is_not_followed(tmp_path: Path) -> No
         (outside / ARTIFACT).write_text(json.dumps(wrapped(1)))
         bench.place().symlink_to(outside)
         await bench.passes(5)
-        assert set(bench.told()) == {"refused Malformed"}
+        assert set(bench.describe_replies()) == {"refused Malformed"}
         bench.carrier.settle(1)
         assert json.loads((outside / "signal.json").read_bytes())["status"] == "waiting"
 
@@ -437,7 +437,7 @@ async def test_names_that_could_lead_elsewhere_are_refused(tmp_path: Path, name:
         bench.carrier = FileCarrier(tmp_path, bench.clock, names=names)
         bench.carrier.start(bench.replies.append)
         bench.carrier.send([ask_for(1)])
-        assert "is not a safe file name" in bench.told()[0]
+        assert "is not a safe file name" in bench.describe_replies()[0]
 
 
 async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
@@ -451,11 +451,13 @@ async def test_applications_bring_their_own_names(tmp_path: Path) -> None:
         assert bench.signal()["prompt_path"].endswith("/1/7/prompt-f3-loop-2.md")
         bench.answer(wrapped(1), name="artifact.json")
         await bench.passes(0.25)
-        assert bench.told() == ['{"n": 1}']
+        assert bench.describe_replies() == ['{"n": 1}']
 
 
 async def test_a_root_that_cannot_be_written_fails_the_ask(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("in the way")
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])
-        assert bench.told()[0].startswith("failed crash: the dispatch cannot be written")
+        assert bench.describe_replies()[0].startswith(
+            "failed crash: the dispatch cannot be written"
+        )

@@ -125,7 +125,7 @@ async def test_papers_left_by_hand_are_found(tmp_path: Path) -> None:
     assert left == bench.place() / "work-result.json"
     async with FileBench(tmp_path) as bench:
         bench.carrier.send([ask_for(1)])
-        assert [json.loads(each) for each in bench.told()] == [{"n": 5}]
+        assert [json.loads(each) for each in bench.describe_replies()] == [{"n": 5}]
 
 
 def test_a_wrapper_is_known_by_both_its_fields(tmp_path: Path) -> None:

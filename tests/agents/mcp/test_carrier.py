@@ -43,31 +43,31 @@ class WorkerBench:
         self.delivered: list[Reply] = []
         queries = QueryBroker(folder / "queries")
         nonce = lambda: f"{next(numbers):x}"  # noqa: E731
-        self.desk = McpCarrier(folder / "pull", queries, self.clock, ProgressGauge(), nonce)
-        self.desk.steps = STEPS
+        self.carrier = McpCarrier(folder / "pull", queries, self.clock, ProgressGauge(), nonce)
+        self.carrier.steps = STEPS
 
     async def take(self, worker: str, **more: Any) -> dict[str, Any]:
-        return await self.desk.answer_call(worker, messages.NextCall(**more))
+        return await self.carrier.answer_call(worker, messages.NextCall(**more))
 
     async def submit(self, worker: str, work: dict[str, Any], **answer: Any) -> dict[str, Any]:
         call = messages.SubmitCall(work["dispatch_id"], work["lease"], answer)
-        return await self.desk.answer_call(worker, call)
+        return await self.carrier.answer_call(worker, call)
 
 
 @asynccontextmanager
 async def room(folder: Path) -> AsyncIterator[WorkerBench]:
     found = WorkerBench(folder)
-    found.desk.start(found.delivered.append)
+    found.carrier.start(found.delivered.append)
     try:
         yield found
     finally:
-        await found.desk.close()
+        await found.carrier.close()
 
 
 async def test_the_oldest_goes_first_and_each_to_one(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(3), ask(1), ask(2, "free")])
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(3), ask(1), ask(2, "free")])
+        here.carrier.send([ask(1)])
         got = [await here.take(worker, wait=0) for worker in "abcd"]
         assert [each.get("dispatch_id") for each in got] == [1, 2, 3, None]
         assert got[3]["reason"] == "other workers have all that is open; ask again"
@@ -77,10 +77,10 @@ async def test_whoever_waits_gets_what_comes(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
         waiting = asyncio.create_task(here.take("a", roles=("cook",)))
         await asyncio.sleep(0)
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         await asyncio.sleep(0)
         assert not waiting.done()
-        here.desk.send([ask(2, "free")])
+        here.carrier.send([ask(2, "free")])
         assert (await waiting)["dispatch_id"] == 2
         late = asyncio.create_task(here.take("b", wait=5, roles=("cook",)))
         await asyncio.sleep(0)
@@ -91,7 +91,7 @@ async def test_whoever_waits_gets_what_comes(tmp_path: Path) -> None:
 
 async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         here.clock.time += 10_000
         work = await here.take("a", ttl=20)
         here.clock.advance()
@@ -101,7 +101,7 @@ async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> No
         here.clock.advance()
         assert here.clock.time == 1_010_060.0
         assert [(each.failure, each.dispatch_id) for each in here.delivered] == [("timeout", 1)]
-        here.desk.settle(1, "no answer in time")
+        here.carrier.settle(1, "no answer in time")
         late = await here.submit("b", again)
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
         assert here.delivered[-1].refused == "Stale"
@@ -109,7 +109,7 @@ async def test_the_steps_time_runs_from_the_first_hand_out(tmp_path: Path) -> No
 
 async def test_a_worker_that_lost_its_work_is_handed_it_again(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1), ask(2, "free")])
+        here.carrier.send([ask(1), ask(2, "free")])
         first, second = await here.take("a", wait=0), await here.take("a", wait=0)
         here.clock.time += 10
         assert await here.take("a", wait=0) == first
@@ -119,16 +119,16 @@ async def test_a_worker_that_lost_its_work_is_handed_it_again(tmp_path: Path) ->
         answered = asyncio.create_task(here.submit("a", first))
         await asyncio.sleep(0)
         assert await here.take("a", wait=0) == second
-        here.desk.settle(1)
+        here.carrier.settle(1)
         assert (await answered)["accepted"]
 
 
 async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1, "free"), ask(2, "free")])
+        here.carrier.send([ask(1, "free"), ask(2, "free")])
         one, two = await here.take("a", ttl=20), await here.take("a", ttl=20)
         here.clock.time += 15
-        await here.desk.answer_call("a", messages.StatusCall(one["lease"]))
+        await here.carrier.answer_call("a", messages.StatusCall(one["lease"]))
         here.clock.advance()
         free = await here.take("b", wait=0)
         assert free["dispatch_id"] == two["dispatch_id"]
@@ -137,7 +137,7 @@ async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:
 
 async def test_an_answer_is_taken_when_it_is_settled_and_not_before(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         work = await here.take("a")
         first = asyncio.create_task(here.submit("a", work))
         await asyncio.sleep(0)
@@ -145,49 +145,49 @@ async def test_an_answer_is_taken_when_it_is_settled_and_not_before(tmp_path: Pa
         second = await here.submit("a", work)
         assert (second["accepted"], second["refusal"]) == (False, "Stale")
         assert not first.done()
-        here.desk.settle(1)
+        here.carrier.settle(1)
         assert (await first)["accepted"]
 
 
 async def test_an_answer_that_nobody_settles_is_to_be_brought_again(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         work = await here.take("a")
         waiting = asyncio.create_task(here.submit("a", work))
         await asyncio.sleep(0)
     lost = await waiting
     assert (lost["accepted"], lost["refusal"], lost["open"]) == (False, "Unsettled", True)
     async with room(tmp_path) as again:
-        again.desk.worker_joined("a")
-        again.desk.send([ask(1)])
+        again.carrier.worker_joined("a")
+        again.carrier.send([ask(1)])
         assert not (await again.take("b", wait=0))["available"]
         brought = asyncio.create_task(again.submit("a", work))
         await asyncio.sleep(0)
-        again.desk.settle(1)
+        again.carrier.settle(1)
         assert (await brought)["accepted"]
 
 
 async def test_what_the_judge_refuses_is_journaled_and_stays(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.judge_answer = lambda _ask, _reply: RefusedAnswer("Malformed", "Say more.")
-        here.desk.send([ask(1)])
+        here.carrier.judge_answer = lambda _ask, _reply: RefusedAnswer("Malformed", "Say more.")
+        here.carrier.send([ask(1)])
         work = await here.take("a")
-        told = [await here.submit("a", work) for _ in range(10)]
-        assert [each["open"] for each in told] == [True] * 9 + [False]
-        assert {each["sentence"] for each in told} == {"Say more."}
+        output = [await here.submit("a", work) for _ in range(10)]
+        assert [each["open"] for each in output] == [True] * 9 + [False]
+        assert {each["sentence"] for each in output} == {"Say more."}
         assert [each.refused for each in here.delivered] == ["Malformed"] * 10 + [""]
         assert here.delivered[-1].failure == "unreadable"
 
 
 async def test_a_worker_with_two_lines_is_gone_when_both_are(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
-        here.desk.worker_joined("a")
-        here.desk.worker_joined("a")
+        here.carrier.send([ask(1)])
+        here.carrier.worker_joined("a")
+        here.carrier.worker_joined("a")
         await here.take("a")
-        here.desk.worker_left("a")
+        here.carrier.worker_left("a")
         assert not (await here.take("b", wait=0))["available"]
-        here.desk.worker_left("a")
+        here.carrier.worker_left("a")
         assert (await here.take("b", wait=0))["fence"] == 2
 
 
@@ -196,17 +196,17 @@ async def test_work_of_a_silent_worker_is_offered_and_the_first_answer_counts(
 ) -> None:
     """Nobody knows whether it died or thinks."""
     async with room(tmp_path) as here:
-        here.desk.send([ask(1, "free"), ask(2, "free")])
+        here.carrier.send([ask(1, "free"), ask(2, "free")])
         mine = await here.take("a")
-        assert await here.desk.answer_call("a", messages.SilenceCall()) == {"seconds_left": 900}
-        assert here.desk.keeps_answers()
+        assert await here.carrier.answer_call("a", messages.SilenceCall()) == {"seconds_left": 900}
+        assert here.carrier.keeps_answers()
         assert [(await here.take("b", wait=0))["dispatch_id"] for _ in range(2)] == [2, 1]
         assert not (await here.take("c", wait=0))["available"]
         stolen = await here.submit("c", mine)
         assert (stolen["accepted"], stolen["refusal"]) == (False, "Stale")
         answered = asyncio.create_task(here.submit("a", mine, mind="slow"))
         await asyncio.sleep(0)
-        here.desk.settle(1)
+        here.carrier.settle(1)
         assert (await answered)["accepted"]
         late = await here.submit("b", {**mine, "lease": "1.2.3"})
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
@@ -215,14 +215,14 @@ async def test_work_of_a_silent_worker_is_offered_and_the_first_answer_counts(
 
 async def test_a_silent_worker_that_is_heard_of_again_keeps_its_work(tmp_path: Path) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1, "free")])
+        here.carrier.send([ask(1, "free")])
         mine = await here.take("a", ttl=50)
-        await here.desk.answer_call("a", messages.SilenceCall())
-        here.desk.worker_joined("a")  # whoever carries its calls is back, not the worker
-        await here.desk.answer_call("a", messages.StatusCall(mine["lease"]))
+        await here.carrier.answer_call("a", messages.SilenceCall())
+        here.carrier.worker_joined("a")  # whoever carries its calls is back, not the worker
+        await here.carrier.answer_call("a", messages.StatusCall(mine["lease"]))
         assert not (await here.take("b", wait=0))["available"]
-        await here.desk.answer_call("a", messages.SilenceCall())
-        here.desk.worker_joined("a")
+        await here.carrier.answer_call("a", messages.SilenceCall())
+        here.carrier.worker_joined("a")
         assert (await here.take("b", wait=0, ttl=900))["fence"] == 2
         here.clock.time += 51
         here.clock.advance()
@@ -259,7 +259,7 @@ async def test_visitors_who_do_not_behave_are_sent_away(
     tmp_path: Path, line: bytes, error: str
 ) -> None:
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         async with visit(tmp_path) as (reader, writer):
             writer.write(line)
             assert error in json.loads(await reader.readline())["error"]
@@ -286,19 +286,19 @@ async def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
 async def test_a_place_that_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "pull").symlink_to(tmp_path)
     with pytest.raises(SourceError, match="not a folder of this user"):
-        WorkerSocket(tmp_path / "pull", WorkerBench(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "pull", WorkerBench(tmp_path).carrier).open()
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be used"):
-        WorkerSocket(tmp_path / "file" / "pull", WorkerBench(tmp_path).desk).open()
+        WorkerSocket(tmp_path / "file" / "pull", WorkerBench(tmp_path).carrier).open()
 
 
 async def test_tokens_are_reckoned_as_for_files(tmp_path: Path) -> None:
     """Nobody at work knows its bill; a budget of tokens holds for pulled work all the same."""
     async with room(tmp_path) as here:
-        here.desk.send([ask(1)])
+        here.carrier.send([ask(1)])
         work = await here.take("a")
         answered = asyncio.create_task(here.submit("a", work, n=12345))
         await asyncio.sleep(0)
-        here.desk.settle(1)
+        here.carrier.settle(1)
         assert (await answered)["accepted"]
         assert here.delivered[-1].usage == Usage(len("Look at 1.") // 4 + len('{"n":12345}') // 4)

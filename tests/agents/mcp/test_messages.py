@@ -35,8 +35,8 @@ def test_only_looks_are_called_looks() -> None:
 async def test_a_client_sees_the_table(tmp_path: Path, mode: str) -> None:
     async with worker(World(tmp_path), mode) as client:
         tools = (await client.list_tools()).tools
-        shown = [each.model_dump(by_alias=True, exclude_none=True) for each in tools]
-        assert shown == list_tool_specs()
+        visible = [each.model_dump(by_alias=True, exclude_none=True) for each in tools]
+        assert visible == list_tool_specs()
         templates = (await client.list_resource_templates()).resource_templates
         assert [each.uri_template for each in templates] == [
             one["uriTemplate"] for one in RESOURCE_TEMPLATES

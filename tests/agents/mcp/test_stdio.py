@@ -79,8 +79,8 @@ async def said_by_the_sdk(lines: list[str], folder: Path) -> list[Any]:
 
     server = build_server(Worker(CoordinatorClient(folder, "me"), QueryBroker(folder), _Nothing()))
     given = cast("anyio.AsyncFile[str]", source())
-    async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (heard, result):
-        await server.run(heard, result, server.create_initialization_options())
+    async with stdio_server(given, cast("anyio.AsyncFile[str]", paper)) as (received, result):
+        await server.run(received, result, server.create_initialization_options())
     return sorted(map(json.loads, paper.text.splitlines()), key=lambda each: each["id"])
 
 
@@ -240,7 +240,7 @@ def test_wrong_arguments_are_told(tmp_path: Path) -> None:
     result = initialize("2025-11-25") + "".join(calls)
     answers, err, code = talk(tmp_path, result.encode(), len(WRONG) + 1)
     assert (err, code) == ("", 0)
-    told = {each["id"]: each["result"] for each in answers}
+    output = {each["id"]: each["result"] for each in answers}
     for number, (_, _, sentence) in enumerate(WRONG, 1):
-        assert told[number]["isError"]
-        assert sentence in told[number]["content"][0]["text"]
+        assert output[number]["isError"]
+        assert sentence in output[number]["content"][0]["text"]

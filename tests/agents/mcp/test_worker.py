@@ -99,8 +99,8 @@ async def test_what_is_handed_out_tells_all(world: World) -> None:
         assert (await submit(one, work, SURE))["accepted"]
         over = await use(one, "next")
         assert (over["available"], over["done"]) == (False, True)
-        told = await use(one, "report")
-        assert (told["status"], told["ends"]) == ("done", {"kept": 1})
+        output = await use(one, "report")
+        assert (output["status"], output["ends"]) == ("done", {"kept": 1})
         assert not (await use(one, "status"))["coordinator"]
     assert ended(run).code == 0
 
@@ -272,8 +272,8 @@ async def test_a_question_to_a_human(world: World) -> None:
         number = asked["question_id"]
         assert number == f"{work['dispatch_id']}.1"
         assert not (await use(one, "ask", question_id=number))["answered"]
-        shown = world.say("inbox", "--json").json["questions"]
-        asked_now = [(each["question_id"], each["prompt"]) for each in shown]
+        visible = world.say("inbox", "--json").json["questions"]
+        asked_now = [(each["question_id"], each["prompt"]) for each in visible]
         assert asked_now == [(number, "Which door?")]
         assert "Which door? (left, right)" in world.say("inbox").out
         assert world.say("answer", number, "up").code == 2

@@ -256,17 +256,17 @@ async def test_a_nul_in_a_command_is_refused_without_a_process(tmp_path: Path) -
 async def test_no_more_than_so_many_at_once_and_results_in_order(tmp_path: Path) -> None:
     text = "mkdir live.$0; set -- live.*; echo $#; sleep 0.05; rmdir live.$0"
     cells = [CheckCell(Check(str(n), ("sh", "-c", text, str(n))), NATIVE) for n in range(8)]
-    heard: list[str] = []
+    received: list[str] = []
     where = site(tmp_path)
     results = await run_checks(
         cells,
         where,
         SystemClock(),
         limits=CheckLimits(at_once=2),
-        on_result=lambda cell, result: heard.append(result.check),
+        on_result=lambda cell, result: received.append(result.check),
     )
     assert [each.check for each in results] == [str(n) for n in range(8)]
-    assert sorted(heard) == [str(n) for n in range(8)]
+    assert sorted(received) == [str(n) for n in range(8)]
     assert max(int(each.output_tail) for each in results) <= 2
     with pytest.raises(SourceError, match="write 1 or more"):
         await run_checks(cells, where, SystemClock(), limits=CheckLimits(at_once=0))

@@ -82,9 +82,11 @@ def test_order_and_cycles_tell_the_whole_graph(given_plan: Plan) -> None:
         assert min(map(int, path)) == int(path[0])
     reach = {name: _reached(name, waits) for name in waits}
     assert set(found.caught) == {name for name in waits if name in reach[name]}
-    shown = {pair for path in found.paths for pair in zip(path, (*path[1:], path[0]), strict=True)}
+    visible = {
+        pair for path in found.paths for pair in zip(path, (*path[1:], path[0]), strict=True)
+    }
     tied = {(a, b) for a in waits for b in waits[a] if b in waits and a in reach[b] | {b}}
-    assert shown == tied
+    assert visible == tied
 
 
 @given(GRAPHS)

@@ -13,15 +13,15 @@ class Editor:
     """A developer during whose first piece of work the plan's file is written anew."""
 
     def __init__(self, delivery: DeliveryWorld, text: str) -> None:
-        self.yard = delivery
+        self.world = delivery
         self.text = text
         self.done = False
 
     def __call__(self, ask: Ask, folder: Path) -> str:
         if not self.done:
             self.done = True
-            self.yard.plan.write_text(self.text)
-            self.yard.clock.ahead += 5
+            self.world.plan.write_text(self.text)
+            self.world.clock.ahead += 5
         return develop(ask, folder)
 
 

@@ -98,13 +98,13 @@ def test_who_plays_a_role() -> None:
 def test_the_last_sign_of_life_is_read_from_the_reasons_of_a_standing() -> None:
     facts = HealthFacts(state="S", age=90.0, stream_age=12.0, has_spoken=True, silence=600.0)
     seen = assess_health(facts)
-    told = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", seen.word, seen.reasons, 1, 100.0)
-    assert read_last_sign(told) == LastSign(88.0, "working")
+    output = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", seen.word, seen.reasons, 1, 100.0)
+    assert read_last_sign(output) == LastSign(88.0, "working")
     mute = assess_health(
         HealthFacts(state="S", age=9.0, stream_age=9.0, has_spoken=False, silence=600.0)
     )
-    told = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", mute.word, mute.reasons, 1, 100.0)
-    assert read_last_sign(told) == LastSign(0.0, mute.word)
+    output = AgentStatus(7, 1, "c", "IMPLEMENT", "claude", mute.word, mute.reasons, 1, 100.0)
+    assert read_last_sign(output) == LastSign(0.0, mute.word)
 
 
 def stand(

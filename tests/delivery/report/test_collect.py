@@ -53,10 +53,10 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> TaskReport:
     project = DeliveryWorld(tmp_path_factory.mktemp("done"), plan(task("sub")))
     project.begin()
     assert project.work({"developer": babbles}) == "done"
-    told = tell(project)
-    assert (told.outcome, told.title, told.notes) == ("COMPLETE", "Calc", ("a note",))
-    assert told.base == git(project.repo, "rev-parse", "main")
-    (found,) = told.tasks
+    output = tell(project)
+    assert (output.outcome, output.title, output.notes) == ("COMPLETE", "Calc", ("a note",))
+    assert output.base == git(project.repo, "rev-parse", "main")
+    (found,) = output.tasks
     assert found.commit == git(project.repo, "rev-parse", "interlock/calc")
     return found
 
@@ -111,12 +111,12 @@ def test_a_question_is_told_in_the_words_of_who_asked_and_with_its_commands(tmp_
     project = DeliveryWorld(tmp_path, plan(task("sub"), task("late", "sub")))
     project.begin()
     assert project.work({"developer": asks}) == "waiting"
-    told = tell(project)
-    sub, late = told.tasks
-    assert (told.outcome, sub.word, sub.question) == ("PAUSED", "asks", "Which one?")
+    output = tell(project)
+    sub, late = output.tasks
+    assert (output.outcome, sub.word, sub.question) == ("PAUSED", "asks", "Which one?")
     assert (late.word, late.why, late.tree) == ("waits", "comes after sub", "")
-    assert told.needs[0].commands == list_answer_commands(circuit(), "CLARIFY", sub.question_id)
-    assert told.needs[0].commands[0] == f'interlock answer {sub.question_id} answer -m "…"'
+    assert output.needs[0].commands == list_answer_commands(circuit(), "CLARIFY", sub.question_id)
+    assert output.needs[0].commands[0] == f'interlock answer {sub.question_id} answer -m "…"'
     board = look(project)
     assert [(row.task_id, row.word, row.title) for row in board.rows] == [
         ("sub", "asks", "Add sub"),
@@ -132,13 +132,13 @@ def test_a_repair_that_a_human_must_settle_holds_all(tmp_path: Path) -> None:
     project = DeliveryWorld(tmp_path, plan(task("sub"), task("add")))
     project.begin()
     project.work({"developer": blocked}, thresholds={"max_remediation": 0}, parallel=1)
-    told, board = tell(project), look(project)
-    assert told.repairing == board.repairing
-    assert told.repairing in ("sub", "add")
+    output, board = tell(project), look(project)
+    assert output.repairing == board.repairing
+    assert output.repairing in ("sub", "add")
     assert board.outcome == "REMEDIATING"
-    (asks,) = [each for each in told.tasks if each.word == "asks"]
+    (asks,) = [each for each in output.tasks if each.word == "asks"]
     assert asks.step == "INFRA_GATE"
-    assert [each.split()[-1] for each in told.needs[0].commands] == ["retry", "override", "halt"]
+    assert [each.split()[-1] for each in output.needs[0].commands] == ["retry", "override", "halt"]
 
 
 def test_a_task_that_broke_rules_and_failed(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_a_task_that_broke_rules_and_failed(tmp_path: Path) -> None:
     project = DeliveryWorld(tmp_path, plan(task("sub")))
     project.begin()
     assert project.work({"developer": rewrites}, thresholds={"max_violations": 0}) == "unhealthy"
-    told = tell(project)
-    (found,) = told.tasks
-    assert (told.outcome, found.end, found.commit) == ("FAILED", "FAILED", "")
+    output = tell(project)
+    (found,) = output.tasks
+    assert (output.outcome, found.end, found.commit) == ("FAILED", "FAILED", "")
     assert len(found.violations) == 1
-    assert told.needs[0].sentence.startswith("FAILED at CHECK: Rules of the work were broken")
+    assert output.needs[0].sentence.startswith("FAILED at CHECK: Rules of the work were broken")
     assert Path(found.tree).is_dir()

@@ -457,11 +457,11 @@ def test_killed_between_the_branch_and_the_ledger_it_is_still_ours(bench: Workbe
         work(workspace, "one")
         workspace.merge_branch.publish()
         second = work(workspace, "two")
-    told: list[str] = []
+    output: list[str] = []
 
     def on_step(step: str) -> None:
-        told.append(step)
-        if told[-2:] == ["git update-ref", "ledger"]:
+        output.append(step)
+        if output[-2:] == ["git update-ref", "ledger"]:
             raise KeyboardInterrupt
 
     with bench.open_workspace(on_step) as workspace, pytest.raises(KeyboardInterrupt):

@@ -25,21 +25,23 @@ def github() -> Iterator[Github]:
 
 
 class ApprovalBench(Bench):
-    """A desk before a GitHub, and a clock that is moved look by look."""
+    """A carrier before a GitHub, and a clock that is moved look by look."""
+
+    carrier: IssueCarrier
 
     def __init__(self, github: Github, allowed: tuple[str, ...] = (), token: str = "") -> None:
         address = github.address
         if token:
             address = GithubAddress(address.url, address.repo, token)
         self.github = github
-        self.desk = IssueCarrier(
+        self.carrier = IssueCarrier(
             Issues(GithubRest(address, timeout_s=5)), FakeClock(), "w", allowed=allowed
         )
-        super().__init__(self.desk, self.desk._clock)  # type: ignore[arg-type]
+        super().__init__(self.carrier, self.carrier._clock)  # type: ignore[arg-type]
 
     async def rests(self) -> None:
         """Until the look under way is over."""
-        tasks = [each.task for each in self.desk._open.values() if each.task is not None]
+        tasks = [each.task for each in self.carrier._open.values() if each.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=120)
 
@@ -49,7 +51,7 @@ class ApprovalBench(Bench):
 
     async def looks(self, times: int = 1) -> None:
         for _ in range(times):
-            if self.replies and not self.desk._open:
+            if self.replies and not self.carrier._open:
                 return
             assert self.clock.advance()
             await self.rests()
@@ -130,8 +132,8 @@ async def test_in_steady_state_a_look_is_one_conditional_request(github: Github)
 async def test_a_day_of_silence_is_looked_at_ever_less_often(github: Github) -> None:
     async with ApprovalBench(github) as session:
         await session.asks()
-        begun, before = session.clock.time, len(github.log)
-        while session.clock.time < begun + 24 * 3600:
+        started, before = session.clock.time, len(github.log)
+        while session.clock.time < started + 24 * 3600:
             await session.looks()
         assert len(github.log) - before < 400
         last = session.clock.time
@@ -479,12 +481,12 @@ async def test_a_question_cannot_carry_our_marker(github: Github) -> None:
 async def test_woken_it_looks_at_once_and_at_everything(github: Github) -> None:
     async with ApprovalBench(github) as session:
         await session.asks()
-        assert session.desk.is_watching(REPO.upper(), 1)
-        assert not session.desk.is_watching(REPO, 2)
-        assert not session.desk.is_watching("harbour/other", 1)
+        assert session.carrier.is_watching(REPO.upper(), 1)
+        assert not session.carrier.is_watching(REPO, 2)
+        assert not session.carrier.is_watching("harbour/other", 1)
         github.label(1, "approved", "bob")
-        session.desk.wake(2)
-        assert session.desk._open[1].task is None
-        session.desk.wake(1)
+        session.carrier.wake(2)
+        assert session.carrier._open[1].task is None
+        session.carrier.wake(1)
         await session.rests()
         assert session.answers == [("approve", "", "bob")]

@@ -51,8 +51,8 @@ def test_corpus() -> None:
         found = read_comment(each.comment)
         if found.decision is not each.want:
             fault = _fault(each.want, found.decision)
-            shown = f"{each.comment!r:.100}: {found.decision}, {found.why}; wanted {each.want}"
-            report.append(f"{fault}: {shown}")
+            visible = f"{each.comment!r:.100}: {found.decision}, {found.why}; wanted {each.want}"
+            report.append(f"{fault}: {visible}")
     right = len(NOTED) - len(report)
     assert not report, "\n".join([f"{right} of {len(NOTED)} right", *sorted(report)])
 

@@ -36,13 +36,13 @@ class Door:
     ) -> int:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         right = hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()
-        told = {
+        output = {
             "X-Hub-Signature-256": f"sha256={right}",
             "X-GitHub-Event": event,
             "X-GitHub-Delivery": delivery,
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
-        answer = await self.client.post(PATH, content=raw, headers=told)
+        answer = await self.client.post(PATH, content=raw, headers=output)
         return answer.status_code
 
 

@@ -24,11 +24,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def talk(folder: Path, speak: Callable[[Channel], Any]) -> tuple[Any, list[tuple[str, str]]]:
     """What somebody in another thread got back, and what was heard."""
-    heard: list[tuple[str, str]] = []
-    channel = Channel(folder, TOKEN, lambda kind, payload: heard.append((kind, payload)))
+    received: list[tuple[str, str]] = []
+    channel = Channel(folder, TOKEN, lambda kind, payload: received.append((kind, payload)))
     await channel.start()
     try:
-        return await asyncio.to_thread(speak, channel), heard
+        return await asyncio.to_thread(speak, channel), received
     finally:
         await channel.close()
 
@@ -44,11 +44,11 @@ def raw(channel: Channel, line: bytes) -> dict[str, Any]:
 
 
 async def test_a_signal_with_the_token_is_heard(folder: Path) -> None:
-    answer, heard = await talk(
+    answer, received = await talk(
         folder, lambda c: send_signal(str(c.path), TOKEN, "STORY_STARTED", "3-1")
     )
     assert answer == ""
-    assert heard == [("STORY_STARTED", "3-1")]
+    assert received == [("STORY_STARTED", "3-1")]
 
 
 async def test_its_place_is_for_its_owner_alone(folder: Path) -> None:
@@ -84,19 +84,19 @@ async def test_its_place_is_for_its_owner_alone(folder: Path) -> None:
     ],
 )
 async def test_nothing_else_is_heard(folder: Path, line: bytes, error: str) -> None:
-    answer, heard = await talk(folder, lambda c: raw(c, line))
+    answer, received = await talk(folder, lambda c: raw(c, line))
     assert answer["ok"] is False
     assert error in answer["error"]
-    assert heard == []
+    assert received == []
 
 
 async def test_many_speak_one_after_the_other(folder: Path) -> None:
     def speak(channel: Channel) -> list[str]:
         return [send_signal(str(channel.path), TOKEN, "STORY_STARTED", str(n)) for n in range(50)]
 
-    answers, heard = await talk(folder, speak)
+    answers, received = await talk(folder, speak)
     assert set(answers) == {""}
-    assert heard == [("STORY_STARTED", str(n)) for n in range(50)]
+    assert received == [("STORY_STARTED", str(n)) for n in range(50)]
 
 
 def test_a_socket_left_by_a_dead_run_is_replaced(folder: Path) -> None:
@@ -128,8 +128,8 @@ def test_a_coordinator_that_hangs_up_or_keeps_silent(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(path)
         mute.listen()
-        told = send_signal(path, TOKEN, "EPIC_STARTED", "e", patience=0.05)
-    assert told == "the coordinator does not answer"
+        output = send_signal(path, TOKEN, "EPIC_STARTED", "e", patience=0.05)
+    assert output == "the coordinator does not answer"
 
 
 def test_a_channel_without_a_token_is_none(tmp_path: Path) -> None:

@@ -180,10 +180,10 @@ def test_it_broke_where_the_stack_is_innermost_unless_a_check_failed() -> None:
     nameless = investigate(lead(0.9), spots=(StackLocation("hull/keel.py", 9, "", False),))
     assert "It shows at hull/keel.py:9." in nameless["rca_message"]
     check = msgspec.structs.replace(FAILURE, type="AssertionError")
-    told = build_investigate_answer(
+    output = build_investigate_answer(
         *(check, "boat", (lead(0.9),), (outer, helper), kind()), looked_at=1, urls={}, sizes={}
     )
-    assert "in weigh at hull/keel.py:9." in told["rca_message"]
+    assert "in weigh at hull/keel.py:9." in output["rca_message"]
 
 
 def test_a_weak_lead_is_named_as_one_and_not_called_the_suspect() -> None:

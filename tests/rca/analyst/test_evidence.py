@@ -194,24 +194,24 @@ def test_chosen_lines_are_lines_of_the_log_in_order(lines: list[str], good: list
 @given(LINES, st.integers(0, 300))
 def test_an_excerpt_fits_and_says_what_it_left_out(lines: list[str], most: int) -> None:
     text = "\n".join(lines)
-    shown, cut = make_excerpt(text, most)
+    visible, cut = make_excerpt(text, most)
     assert cut == (len(text) > most)
     if not cut:
-        assert shown == text
+        assert visible == text
         return
-    kept = [line for line in shown.split("\n") if not line.startswith("[… ")]
-    gaps = [int(line.split()[1]) for line in shown.split("\n") if line.startswith("[… ")]
+    kept = [line for line in visible.split("\n") if not line.startswith("[… ")]
+    gaps = [int(line.split()[1]) for line in visible.split("\n") if line.startswith("[… ")]
     assert len(kept) + sum(gaps) == len(lines)
-    assert len(shown) <= max(most, 40)
+    assert len(visible) <= max(most, 40)
 
 
 def test_an_excerpt_keeps_the_error_and_cuts_long_lines() -> None:
     text = "\n".join(["fine"] * 1_000 + ["ERROR: lid " + "x" * 5_000] + ["fine"] * 1_000)
-    shown, cut = make_excerpt(text, 2_000)
+    visible, cut = make_excerpt(text, 2_000)
     assert cut
-    assert "ERROR: lid xxx" in shown
-    assert "[… 1000 lines left out …]" in shown
-    assert len(shown) <= 2_000
+    assert "ERROR: lid xxx" in visible
+    assert "[… 1000 lines left out …]" in visible
+    assert len(visible) <= 2_000
 
 
 def test_giant_and_binary_lines() -> None:

@@ -104,7 +104,7 @@ def test_giant_lines_are_only_long(piece: str) -> None:
 
 
 def failed(**parts: Any) -> Failure:
-    told: dict[str, Any] = {
+    output: dict[str, Any] = {
         "id": "1",
         "test_name": "test_open",
         "class_name": "box.LidTest",
@@ -112,7 +112,7 @@ def failed(**parts: Any) -> Failure:
         "message": "the lid is shut",
         "stack": "\tat box.Lid.open(Lid.java:12)\n\tat java.util.List.of(List.java:9)",
     }
-    return Failure(**{**told, **parts})
+    return Failure(**{**output, **parts})
 
 
 @given(

@@ -128,7 +128,7 @@ def lead(score: float, *paths: str) -> CulpritLead:
 
 
 @pytest.mark.parametrize(
-    ("found", "category", "told"),
+    ("found", "category", "output"),
     [
         (lead(0.9, "tests/test_keel.py", "README.md"), "product", "automation"),
         (lead(0.9, "tests/test_keel.py"), "unknown", "automation"),
@@ -143,10 +143,10 @@ def lead(score: float, *paths: str) -> CulpritLead:
     ],
 )
 def test_a_sure_suspect_says_something_of_the_kind(
-    found: CulpritLead | None, category: str, told: str
+    found: CulpritLead | None, category: str, output: str
 ) -> None:
     kind = FaultKind(category=category, code="x", confidence=0.5, why="")
-    assert judge_by_lead(kind, found).category == told
+    assert judge_by_lead(kind, found).category == output
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def scenario() -> dict[str, Any]:
     """All of it, as plain values."""
     return {
         "name": "clock-lab",
-        "rcas": [{"id": name, "title": f"cause {name}", **told} for name, told in CAUSES.items()],
+        "rcas": [
+            {"id": name, "title": f"cause {name}", **output} for name, output in CAUSES.items()
+        ],
         "symptoms": [
             {"id": name, "name": name, "error_pattern": text, "maps_to_rca": ""}
             for name, text in ERRORS.items()
@@ -95,18 +97,18 @@ def _case(name: str, symptom: str, cause: str, path: list[str], **more: Any) -> 
 
 
 def _invest(cause: str) -> dict[str, Any]:
-    told: Any = CAUSES[cause]
+    output: Any = CAUSES[cause]
     return {
-        "rca_message": f"{told['component']}: {' '.join(told['required_keywords'])}",
-        "defect_type": told["defect_type"],
-        "component": told["component"],
+        "rca_message": f"{output['component']}: {' '.join(output['required_keywords'])}",
+        "defect_type": output["defect_type"],
+        "component": output["component"],
         "convergence_score": 0.9,
-        "evidence_refs": [f"{told['component']}:main.c:run"],
+        "evidence_refs": [f"{output['component']}:main.c:run"],
     }
 
 
 def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str, Any]:
-    told: Any = CAUSES[cause]
+    output: Any = CAUSES[cause]
     both = len(repos) > 1
     path = ["F0", "F1", *(["F2"] if both else []), "F3", "F4", "F5", "F6"]
     resolve = {"selected_repos": [{"name": repos[0]}]}
@@ -114,9 +116,9 @@ def discovery(name: str, symptom: str, cause: str, repos: list[str]) -> dict[str
         *(name, symptom, cause, path),
         expected_recall={"match": False, "confidence": 0.1},
         expected_triage={
-            "symptom_category": told["category"],
+            "symptom_category": output["category"],
             "severity": "high",
-            "defect_type_hypothesis": told["defect_type"],
+            "defect_type_hypothesis": output["defect_type"],
             "candidate_repos": repos,
         },
         expected_invest=_invest(cause),
@@ -150,13 +152,13 @@ def skip(name: str, symptom: str, cause: str, category: str, code: str) -> dict[
 def duplicate(
     name: str, symptom: str, cause: str, confidence: float, *, cascade: bool = False
 ) -> dict[str, Any]:
-    told: Any = CAUSES[cause]
+    output: Any = CAUSES[cause]
     return _case(
         *(name, symptom, cause, ["F0", "F1", "F3", "F4"]),
         expected_recall={"match": False, "confidence": 0.3},
         expected_triage={
-            "symptom_category": told["category"],
-            "defect_type_hypothesis": told["defect_type"],
+            "symptom_category": output["category"],
+            "defect_type_hypothesis": output["defect_type"],
             "candidate_repos": ["clockd"],
             "cascade_suspected": cascade,
         },

@@ -44,13 +44,13 @@ def test_the_last_commit_is_blamed_where_there_is_one() -> None:
 
 def test_the_newest_is_by_time_and_not_by_its_text() -> None:
     plain = small()
-    begun = {
+    started = {
         **plain["worlds"]["core"][0],
         "tags": [],
         "date": "2026-01-01T23:30:00Z",
         "message": "Later",
     }
-    plain["worlds"]["web"] = [begun]
+    plain["worlds"]["web"] = [started]
     assert make_baselines(built(plain))["last commit"][0].actual_rca_message == "Later"
 
 

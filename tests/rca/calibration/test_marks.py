@@ -34,15 +34,15 @@ def scenario(*cases: Fields, **causes: Fields) -> Scenario:
         for name, each in causes.items()
     ]
     repos = [{"name": "herring", "is_red_herring": True}, {"name": "core"}]
-    told = [{"id": f"C{number}", **case} for number, case in enumerate(cases, 1)]
+    output = [{"id": f"C{number}", **case} for number, case in enumerate(cases, 1)]
     return msgspec.convert(
-        {"name": "s", "rcas": rcas, "cases": told, "workspace": {"repos": repos}}, Scenario
+        {"name": "s", "rcas": rcas, "cases": output, "workspace": {"repos": repos}}, Scenario
     )
 
 
 def results(*fields: Fields) -> list[RcaCaseResult]:
-    told = [{"case_id": f"C{number}", **each} for number, each in enumerate(fields, 1)]
-    return [msgspec.convert(each, RcaCaseResult) for each in told]
+    output = [{"case_id": f"C{number}", **each} for number, each in enumerate(fields, 1)]
+    return [msgspec.convert(each, RcaCaseResult) for each in output]
 
 
 def tally(world: Scenario, given: list[RcaCaseResult], rules: ScoringRules) -> Marks:

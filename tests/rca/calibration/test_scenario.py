@@ -72,10 +72,10 @@ def test_fields_that_nobody_reads_are_named_and_run_time_ones_are_known() -> Non
     ids=range(18),
 )
 def test_what_is_no_scenario_is_told_in_one_sentence(content: bytes, says: str) -> None:
-    with pytest.raises(SourceError, match=says) as told:
+    with pytest.raises(SourceError, match=says) as output:
         read_scenario(content, "file")
-    assert "\n" not in str(told.value)
-    assert len(str(told.value)) < 300
+    assert "\n" not in str(output.value)
+    assert len(str(output.value)) < 300
 
 
 def test_shipped_ones_are_found_by_name_and_others_by_path(tmp_path: Path) -> None:

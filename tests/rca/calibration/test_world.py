@@ -13,18 +13,18 @@ from interlock.system.git import SEED, Git
 
 
 def test_a_world_is_its_history(tmp_path: Path) -> None:
-    told = plant_worlds(built(small()), tmp_path)
+    output = plant_worlds(built(small()), tmp_path)
     repo = tmp_path / "core"
     assert Git(repo, SEED).read_line("log", "--format=%an|%ae|%aI|%s").splitlines() == [
         "B|b@x|2026-01-02T00:00:00+02:00|Break it",
         "A|a@x|2026-01-01T00:00:00+00:00|Begin",
     ]
     assert (
-        told["core"]["break"]
-        == told["core"]["HEAD"]
+        output["core"]["break"]
+        == output["core"]["HEAD"]
         == Git(repo, SEED).read_line("rev-parse", "main").strip()
     )
-    assert told["core"]["green"] == Git(repo, SEED).read_line("rev-parse", "green").strip()
+    assert output["core"]["green"] == Git(repo, SEED).read_line("rev-parse", "green").strip()
     assert sorted(str(each.relative_to(repo)) for each in repo.rglob("*.py")) == [
         "a.py",
         "d/ü b.py",
@@ -45,12 +45,12 @@ def test_planting_twice_gives_the_same_hashes_and_never_writes_over_anything(
 @pytest.mark.parametrize("name", ["web-shop", "network-daemon"])
 def test_shipped_worlds_can_be_planted_and_hold_their_culprits(name: str, tmp_path: Path) -> None:
     scenario = find_scenario(name).scenario
-    told = plant_worlds(scenario, tmp_path)
+    output = plant_worlds(scenario, tmp_path)
     for cause in scenario.rcas:
         if cause.culprit:
             repo, _, commit = cause.culprit.partition("@")
             assert Git(tmp_path / repo, SEED).read_line(
-                "show", "--stat", "--format=", told[repo][commit]
+                "show", "--stat", "--format=", output[repo][commit]
             )
 
 

@@ -76,8 +76,8 @@ def test_trouble_with_gitlab_is_one_sentence(
 def test_names_are_no_commands_to_azure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its agent looks for ##vso[ anywhere in a line."""
     found = on_merge_request(tmp_path / "d", {"a": "F", "b": "P"})
-    shown = published(found, tmp_path / "out", annotations=(HOSTILE,))
-    assert publish(shown, {}, print, provider="azure", comment="off") == []
+    visible = published(found, tmp_path / "out", annotations=(HOSTILE,))
+    assert publish(visible, {}, print, provider="azure", comment="off") == []
     issue, summary = capsys.readouterr().out.splitlines()
     start = "##vso[task.logissue type=error;sourcepath=src/a%3Bb%5Dc.py;linenumber=3]x "
     assert issue.startswith(start)
@@ -88,17 +88,17 @@ def test_names_are_no_commands_to_azure(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_buildkite_gets_one_annotation_or_says_why_not(tmp_path: Path) -> None:
     found = on_merge_request(tmp_path / "d", {"a": "F", "b": "P"})
-    shown = published(found, tmp_path / "out")
+    visible = published(found, tmp_path / "out")
     agent = tmp_path / "buildkite-agent"
     agent.write_text(f'#!/bin/sh\necho "$@" > "{tmp_path}/words"\ncat > "{tmp_path}/text"\n')
     agent.chmod(0o755)
     environ = {"PATH": f"{tmp_path}{os.pathsep}{os.defpath}"}
-    assert publish(shown, environ, print, provider="buildkite", comment="off") == []
+    assert publish(visible, environ, print, provider="buildkite", comment="off") == []
     words = (tmp_path / "words").read_text()
     assert words == "annotate --context interlock --style error\n"
-    assert (tmp_path / "text").read_text() == shown.summary
+    assert (tmp_path / "text").read_text() == visible.summary
     agent.write_text("#!/bin/sh\ncat > /dev/null\necho 'no access token' >&2\nexit 1\n")
-    (refused,) = publish(shown, environ, print, provider="buildkite", comment="off")
+    (refused,) = publish(visible, environ, print, provider="buildkite", comment="off")
     assert "no access token" in refused
-    (absent,) = publish(shown, {"PATH": "/nowhere"}, print, provider="buildkite", comment="off")
+    (absent,) = publish(visible, {"PATH": "/nowhere"}, print, provider="buildkite", comment="off")
     assert "not on the PATH" in absent

@@ -79,10 +79,10 @@ def test_causes_are_shown_with_their_suspects_within_the_limits(tmp_path: Path) 
     many = msgspec.structs.replace(found, causes=found.causes * 200)
     comment = render_comment(many, title="Tests", links=Links())
     assert COMMENT_LIMIT // 2 < len(comment) <= COMMENT_LIMIT
-    shown = comment.count("\n#### ")
+    visible = comment.count("\n#### ")
     left = re.search(r"\*([0-9,]+) more sections left out here", comment)
     assert left
-    assert shown + int(left[1].replace(",", "")) == len(many.causes)
+    assert visible + int(left[1].replace(",", "")) == len(many.causes)
     assert len(render_summary(many, title="Tests", links=Links()).encode()) <= SUMMARY_LIMIT
 
 

@@ -34,6 +34,6 @@ def _result(case: ElementTree.Element) -> Result:
     for tag in ("failure", "error"):
         found = case.find(tag)
         if found is not None:
-            told = found.attrib
-            return Result(name, tag, told["type"], told["message"], found.text or "", log)
+            output = found.attrib
+            return Result(name, tag, output["type"], output["message"], found.text or "", log)
     return Result(name, "passed", "", "", "", log)

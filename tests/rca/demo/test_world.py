@@ -161,10 +161,10 @@ def test_a_run_says_when_and_what_it_ran(world: DemoWorld) -> None:
         for path in folder.glob("*.xml"):
             root = ElementTree.parse(path).getroot()
             assert root.attrib["timestamp"].startswith(day)
-            told = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
-            assert told["build"] == folder.name
+            output = {each.attrib["name"]: each.attrib["value"] for each in root.iter("property")}
+            assert output["build"] == folder.name
             repo = world.folder / "repos" / "shop"
-            assert Git(repo, SEED).read_line("cat-file", "-t", told["shop.commit"]) == "commit"
+            assert Git(repo, SEED).read_line("cat-file", "-t", output["shop.commit"]) == "commit"
 
 
 def test_every_machine_makes_the_same_commits(world: DemoWorld, tmp_path: Path) -> None:

@@ -170,15 +170,15 @@ def test_what_cannot_be_read_is_named_and_the_rest_counts(tmp_path: Path) -> Non
     (tmp_path / "results" / "notes.txt").write_text("mine")
     memory = History(FolderStore(tmp_path), SETTINGS)
     assert [len(memory.list_columns(lane)) for lane in memory.index.list_lanes()] == [1]
-    told = "\n".join(memory.problems)
+    output = "\n".join(memory.problems)
     for path, why in (
         (cut, "is cut short"),
         (newer, "was written by a newer Interlock (format 9, this one reads 1): upgrade"),
         (foreign, "is no history of Interlock's"),
         (tmp_path / "results" / "notes.txt", "is no results file of ours"),
     ):
-        assert f"{path} {why}" in told
-    assert "it was renamed" in told
+        assert f"{path} {why}" in output
+    assert "it was renamed" in output
     assert good.stem == memory.list_columns(memory.index.list_lanes()[0])[0].segments[0]
     (tmp_path / "names" / next((tmp_path / "names").iterdir()).name).unlink()
     bare = History(FolderStore(tmp_path, is_new_ok=False), HistorySettings())

@@ -36,7 +36,7 @@ def test_two_writers_at_once_and_one_that_is_killed(tmp_path: Path) -> None:
     for _ in range(3):
         victim.stdout.readline()
     victim.send_signal(signal.SIGKILL)
-    told = sum(1 for _ in victim.stdout) + 3
+    output = sum(1 for _ in victim.stdout) + 3
     victim.wait()
     assert (first.wait(), second.wait()) == (0, 0)
     for each in (first, second, victim):
@@ -50,7 +50,7 @@ def test_two_writers_at_once_and_one_that_is_killed(tmp_path: Path) -> None:
         row = rows[f"part{who}::test_7"]
         assert row[:12] == b"\x01" * 12
     # Everything that it said it had written is there.
-    assert rows["part3::test_7"].count(1) >= told
+    assert rows["part3::test_7"].count(1) >= output
     # What it had staged is removed by whoever writes next.
     start(tmp_path, "4", 1).communicate()
     assert not list(tmp_path.rglob("*.new"))

@@ -372,9 +372,9 @@ def test_a_launch_and_the_others_of_it_are_told(room: AnalysisWorld) -> None:
     )
     found = facts(room, 3, "C3")
     assert found["git"]["branch"] == "main"
-    shown = found["siblings"]
-    assert (shown["total"], shown["shown"], shown["left_out"]) == (24, 20, 4)
-    assert "C3" not in [each["id"] for each in shown["list"]]
+    visible = found["siblings"]
+    assert (visible["total"], visible["shown"], visible["left_out"]) == (24, 20, 4)
+    assert "C3" not in [each["id"] for each in visible["list"]]
 
 
 def test_what_siblings_have_become_is_read_anew(room: AnalysisWorld) -> None:

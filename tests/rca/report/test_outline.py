@@ -18,8 +18,8 @@ from interlock.rca.report.words import KINDS, STATES
 
 
 def test_families_by_importance() -> None:
-    told = build_outline(example())
-    assert [(cause.kind, cause.size) for cause in told.causes] == [
+    output = build_outline(example())
+    assert [(cause.kind, cause.size) for cause in output.causes] == [
         ("product", 14),
         ("product", 5),
         ("automation", 7),
@@ -27,19 +27,19 @@ def test_families_by_importance() -> None:
         ("unknown", 3),
         ("flake", 3),
     ]
-    assert [cause.number for cause in told.causes] == [1, 2, 3, 4, 5, 6]
+    assert [cause.number for cause in output.causes] == [1, 2, 3, 4, 5, 6]
 
 
 @given(findings_of_any_kind())
 def test_everything_adds_up(findings: Findings) -> None:
-    told = build_outline(findings)
-    shown = sorted(id(case) for cause in told.causes for case in cause.cases)
-    assert shown == sorted(map(id, findings.cases))
-    assert sum(told.kinds.values()) == sum(told.states.values()) == told.total
-    assert all(sum(cause.states.values()) == cause.size > 0 for cause in told.causes)
-    assert told.kinds.keys() <= KINDS.keys()
-    assert told.states.keys() <= STATES.keys()
-    assert not any(cause.loose for cause in told.causes[:-1])
+    output = build_outline(findings)
+    visible = sorted(id(case) for cause in output.causes for case in cause.cases)
+    assert visible == sorted(map(id, findings.cases))
+    assert sum(output.kinds.values()) == sum(output.states.values()) == output.total
+    assert all(sum(cause.states.values()) == cause.size > 0 for cause in output.causes)
+    assert output.kinds.keys() <= KINDS.keys()
+    assert output.states.keys() <= STATES.keys()
+    assert not any(cause.loose for cause in output.causes[:-1])
 
 
 def test_a_family_is_summed_up_over_its_cases() -> None:
@@ -55,10 +55,10 @@ def test_a_family_is_summed_up_over_its_cases() -> None:
         score=0.4,
     )
     family = FindingFamily(family_id="f", title="", members=("a", "b", "nobody"))
-    told = build_outline(
+    output = build_outline(
         Findings(suite_id=1, name="s", made_at="", families=(family,), cases=(first, second))
     )
-    (cause,) = told.causes
+    (cause,) = output.causes
     assert (cause.lead, cause.kind, cause.severity) == (first, "infra", "high")
     assert (cause.message, cause.score, cause.versions) == ("the disk is full", 0.4, ("1", "2"))
     assert cause.title == "a"
@@ -66,11 +66,11 @@ def test_a_family_is_summed_up_over_its_cases() -> None:
 
 def test_cases_without_a_family_are_no_cause() -> None:
     findings = msgspec.structs.replace(example(), families=example().families[:2])
-    told = build_outline(findings)
-    assert len(told.families) == 2
-    assert told.causes[-1].loose
-    assert told.causes[-1].size == 21
-    assert told.causes[-1].message == ""
+    output = build_outline(findings)
+    assert len(output.families) == 2
+    assert output.causes[-1].loose
+    assert output.causes[-1].size == 21
+    assert output.causes[-1].message == ""
 
 
 def test_many_times_in_one_suite_is_not_before() -> None:
@@ -83,8 +83,8 @@ def test_many_times_in_one_suite_is_not_before() -> None:
 
 
 def test_known_since_the_earliest_time() -> None:
-    told = build_outline(example())
-    assert [cause.since[:10] for cause in told.causes if cause.known] == [
+    output = build_outline(example())
+    assert [cause.since[:10] for cause in output.causes if cause.known] == [
         "2030-09-14",
         "2030-12-19",
         "2031-01-11",
@@ -136,22 +136,22 @@ def test_an_unsure_cause_keeps_what_it_was_taken_for(
 
 @given(findings_of_any_kind())
 def test_all_differ_and_are_plain(findings: Findings) -> None:
-    told = build_outline(findings)
-    found = build_anchors(told)
+    output = build_outline(findings)
+    found = build_anchors(output)
     names = [*found.causes, *found.cases]
-    assert len(names) == len(set(names)) == len(told.causes) + told.total
+    assert len(names) == len(set(names)) == len(output.causes) + output.total
     assert all(re.fullmatch(r"[a-z]+[A-Za-z0-9-]*", name) for name in names)
 
 
 def test_a_link_to_a_case_holds_when_the_report_is_written_anew() -> None:
-    before, told = example(), build_outline(example())
+    before, output = example(), build_outline(example())
     place = {case.case_id: n for n, case in enumerate(_in_order(before), 1)}
     after = msgspec.structs.replace(before, cases=before.cases[5:])
     later = {case.case_id: n for n, case in enumerate(_in_order(after), 1)}
     moved = [name for name in later if later[name] != place[name]]
     assert moved
     for name in moved:
-        assert build_anchors(build_outline(after)).case(later[name]) == build_anchors(told).case(
+        assert build_anchors(build_outline(after)).case(later[name]) == build_anchors(output).case(
             place[name]
         )
 
@@ -167,6 +167,6 @@ def test_odd_and_doubled_ids_get_a_number() -> None:
         msgspec.structs.replace(case, case_id=name)
         for case, name in zip((first, second, third), ids, strict=True)
     ]
-    told = build_outline(msgspec.structs.replace(example(), cases=tuple(cases), families=()))
-    assert build_anchors(told).cases == ("c1", "c2", "c3")
-    assert build_anchors(told).causes == ("f1",)
+    output = build_outline(msgspec.structs.replace(example(), cases=tuple(cases), families=()))
+    assert build_anchors(output).cases == ("c1", "c2", "c3")
+    assert build_anchors(output).causes == ("f1",)

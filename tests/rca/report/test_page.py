@@ -95,7 +95,7 @@ def _options(html: str) -> str:
 
 
 def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
-    shown = " ".join(Page(render_page(build_outline(example()))).text.split())
+    visible = " ".join(Page(render_page(build_outline(example()))).text.split())
     for result in (
         "40 failures, 6 causes: 1 product regression (14 failures)",
         "4be1c07d92 Round discounts per line instead of per basket",
@@ -116,7 +116,7 @@ def test_the_reader_sees_verdict_suspect_evidence_and_trail() -> None:
         "nightly-e2e #412 1,860 tests: 40 failed, 12 skipped",
         "version 5.2.0-rc1 main at 77aa0e4f1b",
     ):
-        assert result in shown, result
+        assert result in visible, result
 
 
 def test_the_first_screen_says_what_is_new_who_should_look_and_what_waits() -> None:
@@ -147,10 +147,10 @@ def test_a_case_is_told_with_its_id_its_class_and_its_stack() -> None:
         example().cases[0], class_name="shop.Basket", stack="Traceback:\n  at basket.py:7"
     )
     findings = msgspec.structs.replace(example(), cases=(lead, *example().cases[1:]))
-    shown = " ".join(Page(render_page(build_outline(findings))).text.split())
-    assert f"{lead.test_name} shop.Basket" in shown
-    assert "Stack Traceback: at basket.py:7" in shown
-    assert f"interlock explain {lead.case_id} --run 7 shows" in shown
+    visible = " ".join(Page(render_page(build_outline(findings))).text.split())
+    assert f"{lead.test_name} shop.Basket" in visible
+    assert "Stack Traceback: at basket.py:7" in visible
+    assert f"interlock explain {lead.case_id} --run 7 shows" in visible
 
 
 def test_what_a_reviewer_types_is_there_while_somebody_is_asked() -> None:
@@ -260,9 +260,9 @@ def test_commits_and_launches_are_linked() -> None:
 
 
 def test_hostile_texts_are_shown_as_text() -> None:
-    shown = Page(render_page(build_outline(hostile()))).text
+    visible = Page(render_page(build_outline(hostile()))).text
     for text in HOSTILE[:6]:
-        assert text in shown
+        assert text in visible
 
 
 @pytest.mark.parametrize(("families", "cards"), [(1, 1), (6, 6), (10_000, MAX_CARDS)])
@@ -331,10 +331,10 @@ def test_members_that_were_called_something_else_are_told() -> None:
         msgspec.structs.replace(case, category="infra") if case.case_no == 2 else case
         for case in example().cases
     ]
-    shown = Page(
+    visible = Page(
         render_page(build_outline(msgspec.structs.replace(example(), cases=tuple(cases))))
     ).text
-    assert "1 as infrastructure" in shown
+    assert "1 as infrastructure" in visible
 
 
 def test_a_suite_without_failures_says_so() -> None:

@@ -37,12 +37,12 @@ def test_the_whole_sentence() -> None:
 
 @given(findings_of_any_kind())
 def test_numbers_in_brackets_and_the_loose_ones_make_the_total(findings: Findings) -> None:
-    told = build_outline(findings)
-    first = format_verdict(told).partition(". ")[0]
+    output = build_outline(findings)
+    first = format_verdict(output).partition(". ")[0]
     sizes = [int(number) for number in re.findall(r"\((\d+) failure", first)]
     loose = re.search(r"; (\d+) not grouped yet", first)
-    if told.families:
-        assert sum(sizes) + (int(loose[1]) if loose else 0) == told.total
+    if output.families:
+        assert sum(sizes) + (int(loose[1]) if loose else 0) == output.total
 
 
 def _suite(**fields: str) -> Findings:
@@ -216,7 +216,7 @@ def test_a_suspect_of_an_earlier_night_is_called_so() -> None:
 
 
 def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
-    def told(why: str) -> list[str]:
+    def list_reasons(why: str) -> list[str]:
         def with_why(case: CaseFinding) -> CaseFinding:
             suspects = tuple(msgspec.structs.replace(each, why=why) for each in case.suspects)
             return msgspec.structs.replace(case, suspects=suspects)
@@ -225,9 +225,9 @@ def test_reasons_against_a_suspect_are_whole_or_say_that_they_are_cut() -> None:
         lines = format_summary(msgspec.structs.replace(example(), cases=cases), (), 80)
         return [line.text.strip() for line in lines if line.text.startswith("      ")][:2]
 
-    many = told("it changed the lid; " + "; ".join(["it is named like the test"] * 9))
+    many = list_reasons("it changed the lid; " + "; ".join(["it is named like the test"] * 9))
     assert many[-1].endswith("it is named like the test")
-    assert told("word " * 60)[-1].endswith("…")
+    assert list_reasons("word " * 60)[-1].endswith("…")
 
 
 def test_who_named_no_repository_is_told_how() -> None:

@@ -26,8 +26,13 @@ def test_the_usual_names_are_known_however_they_are_written(name: str, field: st
 
 
 def test_better_names_come_first_and_what_is_known_stays() -> None:
-    told = {"build_number": "77", "version": "1.2", "java.version": "17", "branch": "refs/heads/x"}
-    found = add_build_facts(Launch(launch_id="1", commit="known"), told | {"commit": "new"})
+    output = {
+        "build_number": "77",
+        "version": "1.2",
+        "java.version": "17",
+        "branch": "refs/heads/x",
+    }
+    found = add_build_facts(Launch(launch_id="1", commit="known"), output | {"commit": "new"})
     assert (found.version, found.branch, found.commit) == ("1.2", "x", "known")
 
 

@@ -162,10 +162,10 @@ def test_no_line_is_lost_and_none_is_taken_from_another(lines: list[str], names:
     log = "\n".join(f"{line} {at}x" for at, line in enumerate(lines))
     failures = [*map(failure, names), failure("test_z")]
     parts = LogParts(io.BytesIO(log.encode()), failures)
-    told = {each.test_name: parts.get_part(each)[0] for each in failures}
-    kept = {line for text in told.values() for line in text.splitlines()}
+    output = {each.test_name: parts.get_part(each)[0] for each in failures}
+    kept = {line for text in output.values() for line in text.splitlines()}
     assert kept == {line for line in log.splitlines() if line}
-    for name, text in told.items():
+    for name, text in output.items():
         others = [other for other in names if other != name]
         own = [line for line in text.splitlines() if any(other in line for other in others)]
         assert all(name in line for line in own)

@@ -40,8 +40,12 @@ class Messages:
             events += _block(index, block)
         delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
         usage = {"output_tokens": result.tokens[1]}
-        told = {"type": "message_delta", "delta": delta, "usage": usage}
-        return [*events, sse("message_delta", told), sse("message_stop", {"type": "message_stop"})]
+        output = {"type": "message_delta", "delta": delta, "usage": usage}
+        return [
+            *events,
+            sse("message_delta", output),
+            sse("message_stop", {"type": "message_stop"}),
+        ]
 
     def whole(self, asked: Asked, result: Says) -> dict[str, Any]:
         return {
@@ -104,10 +108,10 @@ _EMPTY = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
 
 def _block(index: int, block: dict[str, Any]) -> Iterator[bytes]:
     kind = block["type"]
-    begun = {**block, **_EMPTY.get(kind, {"input": {}})}
+    started = {**block, **_EMPTY.get(kind, {"input": {}})}
     yield sse(
         "content_block_start",
-        {"type": "content_block_start", "index": index, "content_block": begun},
+        {"type": "content_block_start", "index": index, "content_block": started},
     )
     for delta in _deltas(kind, block):
         yield sse(

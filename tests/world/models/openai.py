@@ -33,7 +33,7 @@ class Responses:
 
     def stream(self, asked: Asked, result: Says) -> list[bytes]:
         whole = self.whole(asked, result)
-        begun = {"type": "response.created", "response": {"id": whole["id"]}}
+        started = {"type": "response.created", "response": {"id": whole["id"]}}
         items = [
             sse(
                 "response.output_item.done",
@@ -42,7 +42,7 @@ class Responses:
             for index, item in enumerate(whole["output"])
         ]
         ended = {"type": "response.completed", "response": whole}
-        return [sse("response.created", begun), *items, sse("response.completed", ended)]
+        return [sse("response.created", started), *items, sse("response.completed", ended)]
 
     def whole(self, asked: Asked, result: Says) -> dict[str, Any]:
         took, gave = result.tokens

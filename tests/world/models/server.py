@@ -117,14 +117,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, events: list[bytes], headers: dict[str, str]) -> None:
         raw = b"".join(events)
-        told = {"Content-Type": "text/event-stream", "Content-Length": str(len(raw))}
-        self._head(200, told | headers)
+        output = {"Content-Type": "text/event-stream", "Content-Length": str(len(raw))}
+        self._head(200, output | headers)
         self.wfile.write(raw)
 
     def _json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(body).encode()
-        told = {"Content-Type": "application/json", "Content-Length": str(len(raw))}
-        self._head(status, told | (headers or {}))
+        output = {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+        self._head(status, output | (headers or {}))
         if self.command != "HEAD":
             self.wfile.write(raw)
 

@@ -234,9 +234,9 @@ def test_pages_of_the_server_are_not_its_address(url: str) -> None:
 
 @pytest.mark.parametrize("missing", sorted(FULL))
 def test_what_is_missing_is_named(missing: str, tmp_path: Path) -> None:
-    told = {name: value for name, value in FULL.items() if name != missing}
+    output = {name: value for name, value in FULL.items() if name != missing}
     with pytest.raises(SourceError, match=missing):
-        find_address(told, key_file=None)
+        find_address(output, key_file=None)
 
 
 def test_the_token_is_not_sent_to_another_server() -> None:
@@ -260,8 +260,8 @@ def test_a_key_file_gives_its_first_line(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("  from-file \nsecond\n")
     key.chmod(0o600)
-    told = {**FULL, "ASTERISK_RP_TOKEN": ""}
-    assert find_address(told, key_file=key).token == "from-file"
+    output = {**FULL, "ASTERISK_RP_TOKEN": ""}
+    assert find_address(output, key_file=key).token == "from-file"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
@@ -277,14 +277,14 @@ def test_a_key_file_that_others_can_read_is_refused_with_the_command(
 
 
 def test_key_files_that_give_nothing(tmp_path: Path) -> None:
-    told = {**FULL, "ASTERISK_RP_TOKEN": ""}
+    output = {**FULL, "ASTERISK_RP_TOKEN": ""}
     with pytest.raises(SourceError, match="is not there"):
-        find_address(told, key_file=tmp_path / "none")
+        find_address(output, key_file=tmp_path / "none")
     with pytest.raises(SourceError, match="is no regular file"):
-        find_address(told, key_file=tmp_path)
+        find_address(output, key_file=tmp_path)
     key = tmp_path / "key"
     for content, result in ((b"", "is empty"), (b"\x80\xff\n", "odd signs")):
         key.write_bytes(content)
         key.chmod(0o600)
         with pytest.raises(SourceError, match=result):
-            find_address(told, key_file=key)
+            find_address(output, key_file=key)

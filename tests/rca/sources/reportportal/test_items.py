@@ -16,8 +16,8 @@ from interlock.rca.sources.reportportal.items import (
 
 def holder(item_id: int, total: int, failed: int, **news: Any) -> dict[str, Any]:
     counts = {"executions": {"total": total, "failed": failed}}
-    told: dict[str, Any] = {"type": "TEST", "hasChildren": True, "issue": None}
-    return an_item(item_id, f"holder {item_id}", statistics=counts, **(told | news))
+    output: dict[str, Any] = {"type": "TEST", "hasChildren": True, "issue": None}
+    return an_item(item_id, f"holder {item_id}", statistics=counts, **(output | news))
 
 
 def counted(*rows: dict[str, Any]) -> list[int]:

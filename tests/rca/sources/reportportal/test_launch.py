@@ -111,8 +111,8 @@ def test_many_logs_are_asked_for_at_once_and_each_comes_to_its_own_test(portal: 
         portal.add(an_item(number, f"t{number}"), ("ERROR", f"dark {number}"))
     with ReportPortal(portal.address) as client:
         _, failures, notes = read_launch(client, str(LAUNCH_ID))
-    told = [(each.item_id, each.message) for each in failures]
-    assert told == [(number, f"dark {number}") for number in range(1, 121)]
+    output = [(each.item_id, each.message) for each in failures]
+    assert output == [(number, f"dark {number}") for number in range(1, 121)]
     assert notes == []
     portal.fault("403", "/log", times=999)
     with ReportPortal(portal.address) as client:
