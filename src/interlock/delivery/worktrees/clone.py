@@ -283,12 +283,23 @@ def _write_settings(git: Git, home: Path, found: SourceRepo, keep_hooks: bool) -
         "user.name": name if name and mail else NAME,
         "user.email": mail if name and mail else MAIL,
     }
-    for key, value in settings.items():
-        git.read_line("config", key, value)
     git.run("config", "--remove-section", "remote.origin")
+    # One write instead of a command for each; a later line goes before an earlier one.
+    with (git.folder / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
+        for key, value in settings.items():
+            section, _, name = key.rpartition(".")
+            head, _, part = section.partition(".")
+            title = f'[{head} "{part}"]' if part else f"[{head}]"
+            file.write(f"{title}\n\t{name} = {_quote(value)}\n")
     remove_tree(git.folder / "FETCH_HEAD")
     (git.folder / "info").mkdir(exist_ok=True)
     (git.folder / "worktrees").mkdir(exist_ok=True)
+
+
+def _quote(value: str) -> str:
+    """A value as git's configuration has it."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + escaped.replace("\n", "\\n").replace("\t", "\\t") + '"'
 
 
 def _rename_branches(git: Git, slug: str) -> None:

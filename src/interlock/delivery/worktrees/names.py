@@ -43,6 +43,11 @@ def task_branch(slug: str, task_id: str) -> str:
     return f"refs/heads/interlock/{slug}/{folder_name(task_id)}"
 
 
+def is_kept_ref(ref: str) -> bool:
+    """Whether it only keeps git from throwing a commit away."""
+    return ref.startswith("refs/interlock/") and "/kept/" in ref
+
+
 def merge_ref(slug: str) -> str:
     """The merge branch in our clone. Not under refs/heads: tasks' branches have its name above."""
     return f"refs/interlock/{slug}/line"

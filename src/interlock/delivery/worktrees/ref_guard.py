@@ -13,7 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from interlock.delivery.worktrees.names import Violation, kept_ref, merge_ref, read_refs
+from interlock.delivery.worktrees.names import (
+    Violation,
+    is_kept_ref,
+    kept_ref,
+    merge_ref,
+    read_refs,
+)
 from interlock.system.errors import SourceError, StateError
 from interlock.system.files import save_file
 from interlock.system.git import Git, OnStep, ignore_step
@@ -132,7 +138,11 @@ class RefLedger:
 
 
 def _apply_moves(record: RefRecord) -> RefRecord:
-    refs = {name: at for name, at in {**record.refs, **record.moving}.items() if at != GONE}
+    refs = {
+        name: at
+        for name, at in {**record.refs, **record.moving}.items()
+        if at != GONE and not is_kept_ref(name)
+    }
     return msgspec.structs.replace(record, refs=refs, moving={})
 
 
@@ -270,7 +280,7 @@ class RefGuard:
         return found
 
     def _is_descendant(self, tip: str, from_: str) -> bool:
-        return self.git.is_true("merge-base", "--is-ancestor", from_, tip)
+        return tip == from_ or self.git.is_true("merge-base", "--is-ancestor", from_, tip)
 
     def _keep_commit(self, commit: str) -> None:
         if commit != GONE and self.git.is_true("cat-file", "-e", commit):

@@ -36,9 +36,11 @@ def check_out_commit(git: Git, index: Path, root: Path, commit: str) -> None:
     reset_index(git, index, commit)
     git.run("clean", "-ffdq")
     git.read_line("read-tree", "--reset", "-u", commit)
-    git.run("clean", "-ffdq")
-    for path in list_untracked(git):
-        remove_tree(root / path.decode(errors="surrogateescape"))
+    # What the files of before ignored, those of this commit may not.
+    if list_untracked(git):
+        git.run("clean", "-ffdq")
+        for path in list_untracked(git):
+            remove_tree(root / path.decode(errors="surrogateescape"))
 
 
 def list_untracked(git: Git) -> list[bytes]:

@@ -303,8 +303,8 @@ class TaskTree:
 
     def move_to(self, commit: str) -> None:
         """The branch leads to that commit, and git never throws it away."""
-        self.workspace.git.read_line("update-ref", kept_ref(self.workspace.slug, commit), commit)
-        self.workspace.ledger.move(self.workspace.git, {self.branch: commit})
+        kept = kept_ref(self.workspace.slug, commit)
+        self.workspace.ledger.move(self.workspace.git, {self.branch: commit, kept: commit})
 
     def check_out(self, commit: str) -> list[str]:
         """The files of that commit, and no others but ignored ones. Notes on submodules."""
