@@ -21,6 +21,7 @@ from interlock.engine.case import ModelCall
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
 from interlock.journal.address import DatabaseAddress
+from interlock.journal.browse import count_places
 from interlock.journal.database import find_writers, open_reader
 from interlock.journal.history import (
     CaseSummary,
@@ -309,19 +310,57 @@ def replay_run(
 ) -> list[ReplayedCase]:
     """Decide a recorded run again with other thresholds; only one case, if it is named."""
     run = find_run(connection, run_id)
+    only = find_case(connection, case_id, run.run_id).case_no if case_id else None
+    return [again for _, again in _iterate_replay(connection, run, thresholds, only)]
+
+
+def _iterate_replay(
+    connection: Connection, run: Run, thresholds: Mapping[str, Any], only: int | None = None
+) -> Iterator[tuple[int, ReplayedCase]]:
     before = load_circuit(run)
     after = before.with_thresholds(check_thresholds(before, thresholds))
-    only = find_case(connection, case_id, run.run_id).case_no if case_id else None
-    return [
-        replay(
-            after,
-            open_case(after, loaded.case.case_id, loaded.case.input),
-            list(load_decisions(connection, loaded.case_no)),
-            describe_position(loaded.case),
-        )
-        for loaded in load_cases(connection, before, run.run_id, whole=True)
-        if only is None or loaded.case_no == only
-    ]
+    for loaded in load_cases(connection, before, run.run_id, whole=True):
+        if only is None or loaded.case_no == only:
+            yield (
+                loaded.case_no,
+                replay(
+                    after,
+                    open_case(after, loaded.case.case_id, loaded.case.input),
+                    list(load_decisions(connection, loaded.case_no)),
+                    describe_position(loaded.case),
+                ),
+            )
+
+
+class ReplaySample(msgspec.Struct, frozen=True):
+    """What other thresholds would change, as far as it was looked at."""
+
+    changed: tuple[tuple[int, ReplayedCase], ...]
+    """The cases that would go another way, each with its number."""
+    looked_at: int
+    cases: int
+    dispatches_before: int
+    dispatches_after: int
+
+
+def replay_some(
+    connection: Connection, run_id: int, thresholds: Mapping[str, Any], *, seconds: float
+) -> ReplaySample:
+    """Decide a recorded run again with other thresholds, for at most so long."""
+    run = find_run(connection, run_id)
+    cases = sum(each.cases for each in count_places(connection, run_id))
+    changed: list[tuple[int, ReplayedCase]] = []
+    looked_at = before = after = 0
+    give_up = time.monotonic() + seconds
+    for case_no, again in _iterate_replay(connection, run, thresholds):
+        looked_at += 1
+        before += again.dispatches_before
+        after += again.dispatches_after
+        if again.turn is not None:
+            changed.append((case_no, again))
+        if time.monotonic() > give_up:
+            break
+    return ReplaySample(tuple(changed), looked_at, cases, before, after)
 
 
 def report_run(connection: Connection, run: Run) -> str:

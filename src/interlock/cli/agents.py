@@ -3,6 +3,7 @@ are known; and which model endpoints can be asked.
 """
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -16,23 +17,10 @@ if TYPE_CHECKING:
     from interlock.agents.cli.probe import ProbeResult
     from interlock.agents.cli.profiles import Profile
     from interlock.agents.model import Endpoint
+    from interlock.api.agents import AgentListing
 
 agents = typer.Typer(help="List agent CLIs: installed or not, version known or not.")
 app.add_typer(agents, name="agents")
-
-
-class AgentListing(msgspec.Struct, frozen=True):
-    """An agent CLI on this machine."""
-
-    name: str
-    title: str
-    program: str
-    version: str
-    login: str
-    permission_mode: str
-    means: str
-    skips_permissions: bool
-    resumes: bool
 
 
 class EndpointListing(msgspec.Struct, frozen=True):
@@ -52,7 +40,9 @@ def list_agents(ctx: typer.Context, json: Json = False) -> None:
     endpoints there are."""
     if ctx.invoked_subcommand is not None:
         return
-    found, endpoints = _find_agents(), _list_endpoints()
+    from interlock.api.agents import list_agent_clis
+
+    found, endpoints = list_agent_clis(Path(), versions=True), _list_endpoints()
     if json:
         listed = {"agents": msgspec.to_builtins(found)}
         echo_json(listed | {"endpoints": msgspec.to_builtins(endpoints)})
@@ -121,8 +111,6 @@ def _echo_probe(known: "Profile", program: str, checks: "list[ProbeResult]", *, 
 
 
 def _find_endpoints() -> "list[Endpoint]":
-    from pathlib import Path
-
     from interlock.agents.model import find_endpoint
     from interlock.agents.registry import list_endpoints
     from interlock.runtime.settings import read_settings
@@ -168,57 +156,13 @@ def _probe_endpoint(endpoint: "Endpoint", *, json: bool) -> None:
         raise typer.Exit(ExitCode.FINDINGS)
 
 
-def _find_agents() -> list[AgentListing]:
-    import asyncio
-    from pathlib import Path
-
-    from interlock.agents.cli.probe import find_login, find_version
-    from interlock.agents.cli.profiles import list_profiles, may_skip_permissions
-    from interlock.agents.registry import cli_settings, find_program
-    from interlock.runtime.settings import read_settings
-
-    tables = read_settings(Path()).agent
-    known = [(each, cli_settings(each, tables)) for each in list_profiles()]
-    programs = [find_program(*each) for each in known]
-
-    async def versions() -> list[str]:
-        asked = [
-            find_version(program, each, os.environ) if program else _find_no_version()
-            for (each, _), program in zip(known, programs, strict=True)
-        ]
-        return list(await asyncio.gather(*asked))
-
-    return [
-        AgentListing(
-            name=each.name,
-            title=each.title,
-            program=program,
-            version=version,
-            login=find_login(each, {**os.environ, **settings.env}),
-            permission_mode=settings.permission_mode or each.mode,
-            means=each.modes[settings.permission_mode or each.mode].means,
-            skips_permissions=may_skip_permissions(each, settings),
-            resumes=each.can_resume,
-        )
-        for (each, settings), program, version in zip(
-            known, programs, asyncio.run(versions()), strict=True
-        )
-    ]
-
-
-async def _find_no_version() -> str:
-    return ""
-
-
-def _format_login(each: AgentListing) -> str:
+def _format_login(each: "AgentListing") -> str:
     if each.login:
         return each.login
     return "not seen" if each.program else "-"
 
 
 def _find_program(known: "Profile") -> str:
-    from pathlib import Path
-
     from interlock.agents.registry import cli_settings, find_program
     from interlock.runtime.settings import read_settings
 

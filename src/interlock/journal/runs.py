@@ -239,8 +239,8 @@ def list_runs(connection: Connection) -> list[Run]:
     return [_read_run(connection, row) for row in rows]
 
 
-def find_run(connection: Connection, run_id: int | None = None) -> Run:
-    """That run, or the newest."""
+def find_run(connection: Connection, run_id: int | None = None, *, brief: bool = False) -> Run:
+    """That run, or the newest; in `brief`, nobody adds up what it has spent."""
     query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
     if run_id is not None:
         query = query.where(schema.runs.c.run_id == run_id)
@@ -248,7 +248,7 @@ def find_run(connection: Connection, run_id: int | None = None) -> Run:
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise NotFoundError(f"{what}; 'interlock runs' lists them")
-    return _read_run(connection, row)
+    return _read_run(connection, row, brief=brief)
 
 
 def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
@@ -368,7 +368,7 @@ def load_decisions(
         yield decode_decision(decision), msgspec.json.decode(body)
 
 
-def _read_run(connection: Connection, row: Any) -> Run:
+def _read_run(connection: Connection, row: Any, *, brief: bool = False) -> Run:
     return Run(
         run_id=row.run_id,
         circuit=row.circuit,
@@ -377,7 +377,9 @@ def _read_run(connection: Connection, row: Any) -> Run:
         text=read_blob(raw_connection(connection), row.text).decode(),
         options=msgspec.json.decode(row.options),
         status=row.status,
-        spent=sum_run_usage(connection, row.run_id, row.seconds),
+        spent=Spent(seconds=row.seconds)
+        if brief
+        else sum_run_usage(connection, row.run_id, row.seconds),
         created_at=row.created_at,
         changed_at=row.changed_at,
     )

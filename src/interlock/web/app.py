@@ -7,8 +7,9 @@ and `doctor` says why.
 """
 
 import time
+import traceback
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from importlib import metadata
 from typing import Any, Final
 
@@ -19,7 +20,9 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.types import ControllerRouterHandler
 
+from interlock.api.browse import count_open_questions
 from interlock.api.project import Project
+from interlock.api.records import make_absolute
 from interlock.system.errors import (
     InterlockError,
     NoDatabaseError,
@@ -33,6 +36,8 @@ from interlock.system.html import load_templates
 from interlock.web import assets, filters
 from interlock.web.access import App, Message, Receive, Send
 from interlock.web.callers import require_scope
+from interlock.web.forms import COOKIE, FormMarks
+from interlock.web.live import LiveFeed
 from interlock.web.server import MountedApp
 
 GROUP: Final = "interlock.pages"
@@ -49,6 +54,7 @@ _HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_COUNTED_FOR: Final = 1.0
 _STATUS: Final[tuple[tuple[type[InterlockError], int], ...]] = (
     (NoDatabaseError, 404),
     (NotFoundError, 404),
@@ -99,6 +105,9 @@ class Window:
         self.project = project
         self.sections = sections
         self.assets = assets.load_assets()
+        self.feed = LiveFeed(make_absolute(project.db))
+        self.forms = FormMarks()
+        self._waiting = (0.0, 0)
         self._templates = load_templates("web/templates")
         own = {name: each.templates for name, each in sections.items() if each.templates}
         loaders = [each for each in (self._templates.loader, PrefixLoader(own)) if each]
@@ -110,10 +119,23 @@ class Window:
         self, template: str, /, *, title: str, path: str = "", status: int = 200, **values: Any
     ) -> Response[str]:
         """A page. `path` is the entry of the navigation that it belongs to."""
-        now = self.now()
         page = self._templates.get_template(template)
-        text = page.render(title=title, path=path, now=now, waiting=0, **values)
-        return Response(text, media_type=HTML, status_code=status)
+        if "waiting" not in values:
+            values["waiting"] = self._count_waiting()
+        text = page.render(title=title, path=path, now=self.now(), **values)
+        headers = {"cache-control": "no-store"}
+        return Response(text, media_type=HTML, status_code=status, headers=headers)
+
+    def _count_waiting(self) -> int:
+        """How many questions wait, a moment old at most. A page is shown all the same if nobody
+        knows."""
+        at, found = self._waiting
+        if time.monotonic() - at > _COUNTED_FOR:
+            found = 0
+            with suppress(InterlockError), self.project.read() as connection:
+                found = count_open_questions(self.project.db, connection)
+            self._waiting = (time.monotonic(), found)
+        return found
 
     def now(self) -> float:
         return self.project.clock.now() if self.project.clock else time.time()
@@ -126,8 +148,8 @@ class Window:
             status=status,
             sentence=sentence,
             retry=status == 503,
+            waiting=0,
         )
-        found.headers["cache-control"] = "no-store"
         if status == 503:
             found.headers["refresh"] = "5"
         return found
@@ -148,15 +170,26 @@ def build_window(project: Project, sections: Mapping[str, Section] | None = None
         known = _SENTENCES.get(error.status_code, "")
         return window.render_problem(error.status_code, known or error.detail)
 
+    def show_fault(_request: Request[Any, Any, Any], error: Exception) -> Response[str]:
+        # Ours to mend: whoever runs the server sees where, the reader only that it happened.
+        traceback.print_exception(error)
+        return window.render_problem(
+            500, "Something is broken in Interlock; the server's terminal shows where."
+        )
+
     app = Litestar(
         [each for section in window.sections.values() for each in section.handlers],
         dependencies={"window": Provide(lambda: window, sync_to_thread=False)},
         guards=[require_scope],
-        exception_handlers={InterlockError: show_error, HTTPException: show_refusal},
+        exception_handlers={
+            InterlockError: show_error,
+            HTTPException: show_refusal,
+            Exception: show_fault,
+        },
         openapi_config=None,
         logging_config=None,
     )
-    return MountedApp("/", _add_headers(app))
+    return MountedApp("/", _add_headers(app), window.feed.run)
 
 
 def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
@@ -178,13 +211,16 @@ def _add_headers(app: Any) -> App:
     """The application with headers that keep foreign script, style and frames out."""
 
     async def handle(scope: Message, receive: Receive, send: Send) -> None:
+        # The server leaves the body of an answer to HEAD out.
+        inner = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
+
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                cookie = f"{COOKIE}={inner.get(COOKIE)}; Path=/; HttpOnly; SameSite=Strict"
+                given = [(b"set-cookie", cookie.encode())] if COOKIE in inner else []
+                message["headers"] = [*message.get("headers", ()), *_HEADERS, *given]
             await send(message)
 
-        if scope["method"] == "HEAD":  # the server leaves the body out
-            scope = {**scope, "method": "GET"}
-        await app(scope, receive, send_guarded)
+        await app(inner, receive, send_guarded)
 
     return handle

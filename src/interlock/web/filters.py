@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup, escape
 
+from interlock.api.browse import CaseLine
 from interlock.system.text import clean_text, plural
 from interlock.system.time import format_clock_time, format_duration, format_time, format_timestamp
 
@@ -30,7 +31,10 @@ _TONES: Final = {
     "working": "active",
     "idle": "quiet",
     "dead": "bad",
+    "silent": "bad",
+    "waiting-for-permission": "wait",
 }
+_CASE_TONES: Final = {**_TONES, "human": "wait", "asked": "active"}
 
 
 def write_name(text: str, limit: int = _LONGEST_NAME) -> Markup:
@@ -89,6 +93,15 @@ def find_tone(word: str, default: str = "quiet") -> str:
     return _TONES.get(word, default)
 
 
+def find_case_tone(line: CaseLine) -> str:
+    """The colour of how a case stands."""
+    if line.row.status == "stuck":
+        return "bad"
+    if line.row.status == "ended":
+        return "good" if line.healthy else "bad"
+    return _CASE_TONES.get(line.word, "quiet")
+
+
 def write_badge(word: str, tone: str = "", label: str = "") -> Markup:
     return Markup('<span class="badge" data-tone="{}">{}</span>').format(
         tone or find_tone(word), label or word
@@ -116,6 +129,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "money": format_money,
     "count": format_count,
     "badge": write_badge,
+    "case_tone": find_case_tone,
     "tone": find_tone,
     "pretty": write_json,
     "plain": write_text,

@@ -4,13 +4,35 @@ from typing import Final
 
 from interlock.web.app import NavLink, Section
 from interlock.web.assets import send_asset
-from interlock.web.pages import home, login
+from interlock.web.pages import cases, circuits, home, inbox, login, runs, stream
 
 OWN_SECTIONS: Final = {
     "window": Section(
         "",
-        (NavLink("/", "Home", "h"),),
-        (home.show_home, home.show_icon, login.ask_token, login.take_token, send_asset),
+        (
+            NavLink("/", "Home", "h"),
+            NavLink("/inbox", "Inbox", "i"),
+            NavLink("/runs", "Runs", "r"),
+            NavLink("/circuits", "Circuits", "c"),
+            NavLink("/agents", "Agents", "a"),
+        ),
+        (
+            home.show_home,
+            home.show_runs,
+            home.show_icon,
+            runs.show_run,
+            cases.show_case,
+            inbox.show_inbox,
+            inbox.show_question,
+            inbox.take_answer,
+            circuits.show_circuits,
+            circuits.show_circuit,
+            circuits.show_agents,
+            stream.send_changes,
+            login.ask_token,
+            login.take_token,
+            send_asset,
+        ),
     ),
 }
 """They come first in the navigation."""

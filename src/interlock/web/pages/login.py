@@ -46,7 +46,13 @@ async def take_token(
 def _show_form(window: Window, target: str, *, wrong: bool) -> Response[str]:
     status = 401 if wrong else 200
     return window.render(
-        "login.html", title="Sign in", status=status, next=_keep_here(target), wrong=wrong
+        "login.html",
+        title="Sign in",
+        status=status,
+        next=_keep_here(target),
+        wrong=wrong,
+        bare=True,
+        waiting=0,
     )
 
 

@@ -1,1 +1,310 @@
-document.documentElement.classList.add("js");
+// The window's script: live rows, keys, confirmation, sliders. Pages can be read without it.
+// Texts from outside go into pages by textContent only.
+
+const root = document.documentElement;
+const body = document.body;
+root.classList.add("js");
+const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+const one = (selector, from = document) => from.querySelector(selector);
+
+// Ages go on by themselves.
+function formatAge(seconds) {
+  seconds = Math.max(0, Math.round(seconds));
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+  }
+  return `${seconds} s`;
+}
+let skew = 0; // between this clock and the server's
+function tickAges() {
+  const now = Date.now() / 1000 - skew;
+  for (const each of all("time[data-age]")) {
+    const text = formatAge(now - Number(each.dataset.age));
+    if (each.textContent !== text) each.textContent = text;
+  }
+}
+setInterval(() => { if (!document.hidden) tickAges(); }, 1000);
+
+// What a person is in the middle of is not replaced under their hands.
+function isBusyIn(element) {
+  const active = document.activeElement;
+  return Boolean(one("dialog[open]")) || (element.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName));
+}
+
+// Parts of the page that are read anew, as the server renders them.
+async function refresh(only) {
+  let text;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return;
+    text = await answer.text();
+  } catch { return; }
+  const fresh = new DOMParser().parseFromString(text, "text/html");
+  for (const old of all("[data-refresh]")) {
+    if (only && !only.includes(old.dataset.refresh)) continue;
+    const now = fresh.getElementById(old.id);
+    if (!now || now.innerHTML === old.dataset.seen || isBusyIn(old)) continue;
+    const open = new Map(all("details[data-keep]", old).map((each) => [each.dataset.keep, each.open]));
+    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const seen = now.innerHTML;
+    old.replaceChildren(...now.childNodes);
+    old.dataset.seen = seen;
+    for (const each of all("details[data-keep]", old)) {
+      if (open.has(each.dataset.keep)) each.open = open.get(each.dataset.keep);
+    }
+    if (focused) all("a[href]", old).find((each) => each.getAttribute("href") === focused)?.focus();
+  }
+  tickAges();
+}
+let refreshTimer = 0, lastRefresh = 0;
+function refreshSoon(gap, only) {
+  if (refreshTimer) return;
+  // A little chance keeps many browsers from asking all at once.
+  const wait = Math.max(0, lastRefresh + gap - Date.now()) + (lastRefresh ? Math.random() * gap * 0.5 : 0);
+  refreshTimer = setTimeout(() => {
+    refreshTimer = 0;
+    lastRefresh = Date.now();
+    if (document.hidden) { missed = true; return; }
+    refresh(only);
+  }, wait);
+}
+
+// Counts on the circuit change; the circuit does not move.
+function showPlaces(places) {
+  const graph = one("[data-graph]");
+  if (!graph) return;
+  for (const node of all("[data-place]", graph)) {
+    const [there, asked, stuck] = places[node.dataset.place] ?? [0, 0, 0];
+    const count = one(".count", node), label = one(".count text", node);
+    const number = there + stuck;
+    count.classList.toggle("some", number > 0);
+    node.classList.toggle("stuck", stuck > 0);
+    const text = number > 9999 ? `${Math.round(number / 1000)}k` : String(number);
+    if (label.textContent !== text) label.textContent = text;
+    const title = one("title", node);
+    title.dataset.name ??= title.textContent;
+    title.textContent = number ? `${title.dataset.name}: ${number}${asked ? `, ${asked} asked` : ""}${stuck ? `, ${stuck} stuck` : ""}` : title.dataset.name;
+  }
+}
+const counts = one("#place-counts");
+if (counts) showPlaces(JSON.parse(counts.textContent));
+for (const graph of all("[data-graph]")) {
+  graph.addEventListener("pointerover", (event) => {
+    const node = event.target.closest?.("[data-place]");
+    for (const edge of all(".edge", graph)) {
+      edge.classList.toggle("lit", Boolean(node) && (edge.dataset.from === node.dataset.place || edge.dataset.to === node.dataset.place));
+    }
+  });
+  graph.addEventListener("click", (event) => {
+    const node = event.target.closest?.("[data-place]");
+    const select = one("#step");
+    if (!node || !select) return;
+    const option = [...select.options].find((each) => each.value === node.dataset.place);
+    const target = option ? select : one("#state");
+    if ([...target.options].some((each) => each.value === node.dataset.place)) {
+      target.value = node.dataset.place;
+      target.form.requestSubmit();
+    }
+  });
+}
+
+function setCell(row, name, text) {
+  const cell = one(`[data-cell="${name}"]`, row);
+  if (cell && cell.textContent !== text) cell.textContent = text;
+  return cell;
+}
+function showCase(row, line) {
+  setCell(row, "step", line.step);
+  setCell(row, "attempt", String(line.attempt));
+  setCell(row, "agent", line.agent);
+  setCell(row, "reason", line.reason);
+  setCell(row, "cost", line.cost);
+  const word = setCell(row, "word", line.word === "human" ? "waits for you" : line.word);
+  if (word) word.dataset.tone = line.tone;
+  const since = one('[data-cell="since"] time', row);
+  if (since && line.since) since.dataset.age = line.since;
+  row.classList.remove("changed");
+  void row.offsetWidth;
+  row.classList.add("changed");
+}
+const formatNumber = (number) => number.toLocaleString("en-US");
+function showRun(run) {
+  const ends = Object.entries(run.ends).sort((a, b) => b[1] - a[1]).map(([name, number]) => `${formatNumber(number)} ${name}`).join(", ");
+  const scopes = body.dataset.runPage === String(run.run) && body.dataset.page === "run" ? [document] : all(`tr[data-run="${run.run}"]`);
+  for (const scope of scopes) {
+    const badge = one("[data-run-status] .badge", scope);
+    if (badge && badge.textContent !== run.status) { badge.textContent = run.status; badge.dataset.tone = run.tone; }
+    for (const [name, text] of [["ends", ends], ["cost", run.cost]]) {
+      const cell = one(`[data-run-${name}]`, scope);
+      if (cell && cell.textContent.trim() !== text) cell.textContent = text;
+    }
+  }
+  return scopes.length > 0;
+}
+
+let waiting = null, missed = false;
+function take(data) {
+  if (document.hidden) { missed = true; return; }
+  const page = body.dataset.page ?? "";
+  setState(data.problem ? "off" : "on", data.problem || "live");
+  if (data.waiting !== undefined && data.waiting !== waiting) {
+    const before = waiting;
+    waiting = data.waiting;
+    for (const each of all('[data-live="waiting"]')) {
+      each.hidden = !waiting;
+      each.firstChild.nodeValue = String(waiting);
+    }
+    for (const each of all('[data-live="waiting-tile"]')) each.textContent = formatNumber(waiting);
+    if (page === "inbox" && before !== null) for (const each of all("[data-stale]")) each.hidden = false;
+    if (page === "" && before !== null) refreshSoon(1500);
+  }
+  if (data.fresh) { refreshSoon(500); return; }
+  let elsewhere = false;
+  for (const run of data.runs) {
+    const shown = showRun(run);
+    if (page === "run" && body.dataset.runPage === String(run.run)) {
+      showPlaces(run.places);
+      for (const line of run.cases) {
+        const row = one(`tr[data-case="${line.no}"]`);
+        if (row) showCase(row, line); else elsewhere = true;
+      }
+      elsewhere ||= run.many;
+    } else if (page === "case" && body.dataset.runPage === String(run.run)) {
+      if (run.many || run.cases.some((line) => String(line.no) === body.dataset.casePage)) refreshSoon(800);
+    } else if (page === "" && !shown) refreshSoon(1500);
+    else if (page === "") refreshSoon(5000);
+  }
+  if (elsewhere && !one('#pager a[rel="prev"]')) refreshSoon(4000, ["rows", "pager"]);
+  tickAges();
+}
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && missed) { missed = false; refresh(); }
+});
+
+function setState(state, text) {
+  const place = one('[data-live="state"]');
+  if (!place) return;
+  if (place.dataset.state !== state) place.dataset.state = state;
+  if (place.textContent !== text) place.textContent = text;
+}
+
+// One stream per browser: the tab that holds the lock listens, and tells the others.
+function live() {
+  if (!one('[data-live="state"]') || !("EventSource" in window)) return;
+  const channel = "BroadcastChannel" in window ? new BroadcastChannel("interlock-live") : null;
+  channel?.addEventListener("message", (event) => take(event.data));
+  const listen = () => new Promise((done) => {
+    const source = new EventSource("/live");
+    source.onmessage = (event) => {
+      const data = JSON.parse(event.data);
+      take(data);
+      channel?.postMessage(data);
+    };
+    source.onerror = () => setState("off", source.readyState === EventSource.CLOSED ? "connection lost; reload the page" : "connection lost, trying again");
+    window.addEventListener("pagehide", () => { source.close(); done(); }, { once: true });
+  });
+  if (channel && navigator.locks) navigator.locks.request("interlock-live", listen);
+  else listen();
+  setState("on", "live");
+}
+live();
+window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+
+// Answers: a button is pressed, or a key chooses one; then a second key or press confirms.
+const confirmDialog = one("#confirm");
+let chosen = null;
+function ask(button) {
+  const form = button.form, question = button.closest("[data-question]");
+  const family = one('select[name="family"]', form);
+  const scope = family ? ` It is for ${family.selectedOptions[0].textContent}.` : "";
+  const title = one("h2", question).textContent.trim();
+  const note = one('textarea[name="note"]', form)?.value.trim();
+  one("#confirm-title").textContent = `Answer “${button.value}”?`;
+  one("[data-confirm-text]").textContent = `Question ${question.dataset.question}: ${title.slice(0, 200)}.${scope}${note ? ` Comment: ${note.slice(0, 200)}` : ""}`;
+  const yes = one("[data-confirm-yes]");
+  yes.textContent = `Answer ${button.value}`;
+  chosen = button;
+  confirmDialog.returnValue = "";
+  confirmDialog.showModal();
+  yes.focus();
+}
+if (confirmDialog) {
+  for (const form of all("form[data-answer]")) {
+    form.addEventListener("submit", (event) => {
+      const button = event.submitter;
+      if (!button || button.dataset.confirmed || button.name !== "decision") return;
+      event.preventDefault();
+      ask(button);
+    });
+  }
+  confirmDialog.addEventListener("close", () => {
+    const button = chosen;
+    chosen = null;
+    if (!button) return;
+    if (confirmDialog.returnValue !== "yes") { button.closest("[data-question]").focus(); return; }
+    button.dataset.confirmed = "1";
+    button.form.requestSubmit(button);
+    for (const each of all("button", button.form)) setTimeout(() => { each.disabled = true; });
+  });
+}
+
+// Keys
+const items = () => (body.dataset.page === "inbox" ? all("[data-question]") : all("tr[data-case], tr[data-run], .list > li"));
+let selected = -1;
+function select(step) {
+  const list = items();
+  if (!list.length) return;
+  selected = Math.min(list.length - 1, Math.max(0, selected + step));
+  for (const each of list) each.classList.toggle("chosen", each === list[selected]);
+  const target = list[selected].matches("[data-question]") ? list[selected] : one("a", list[selected]);
+  target?.focus({ preventScroll: true });
+  list[selected].scrollIntoView({ block: "nearest" });
+}
+let going = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !"jk".includes(event.key)) return;
+  if (one("dialog[open]") || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+  const key = event.key;
+  if (going) {
+    going = false;
+    const link = all("nav a[data-key]").find((each) => each.dataset.key === key);
+    if (link) { event.preventDefault(); location.href = link.href; }
+    return;
+  }
+  if (key === "g") { going = true; setTimeout(() => { going = false; }, 1500); }
+  else if (key === "j") select(1);
+  else if (key === "k") select(-1);
+  else if (key === "/") { const search = one("[data-search]"); if (search) { event.preventDefault(); search.focus(); search.select(); } }
+  else if (key === "?") one("#keys")?.showModal();
+  else if (body.dataset.page === "inbox" && confirmDialog) {
+    const list = items();
+    const question = list[selected] ?? (list.length === 1 ? list[0] : null);
+    const button = question && all("button[data-key]", question).find((each) => each.dataset.key === key);
+    if (button) { event.preventDefault(); ask(button); }
+  }
+});
+
+// Sliders replay in place.
+const whatIf = one("form[data-whatif]");
+if (whatIf) {
+  let timer = 0, running = null;
+  const replay = async () => {
+    running?.abort();
+    running = new AbortController();
+    const address = `${location.pathname}?${new URLSearchParams(new FormData(whatIf))}`;
+    try {
+      const answer = await fetch(address, { signal: running.signal });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("whatif");
+      if (fresh) one("#whatif").replaceChildren(...fresh.childNodes);
+      history.replaceState(null, "", address);
+    } catch { /* another slide came first, or the server is away */ }
+  };
+  for (const range of all("[data-range]", whatIf)) {
+    const number = one("[data-number]", range.parentElement);
+    range.hidden = false;
+    range.addEventListener("input", () => { number.value = range.value; number.dispatchEvent(new Event("input", { bubbles: true })); });
+    number.addEventListener("input", () => { range.value = number.value; });
+  }
+  whatIf.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(replay, 180); });
+  whatIf.addEventListener("submit", (event) => { event.preventDefault(); replay(); });
+}

@@ -1,0 +1,248 @@
+"""What pages show: runs at a glance, a run with its cases, what it costs.
+
+Answers come from a few statements each, also for runs of ten thousand cases. `inspect` tells a
+case's whole life, `inbox` what waits for people, `changes` what is new.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.agents.queries import list_open_queries
+from interlock.agents.registry import agents_folder
+from interlock.agents.status import AgentStatus, read_agent_status
+from interlock.api.inspect import list_low_limits, list_paused_dispatches, list_rate_limits
+from interlock.engine.case import OPEN
+from interlock.engine.circuit import HUMAN, Circuit
+from interlock.engine.draw_svg import render_svg
+from interlock.engine.layout import Picture, lay_out
+from interlock.engine.schedule import Spent
+from interlock.journal.address import DatabaseAddress
+from interlock.journal.browse import (
+    CaseFilter,
+    CaseRow,
+    PlaceCount,
+    RunGlance,
+    SortKey,
+    count_places,
+    count_waiting,
+    find_case_id,
+    list_case_rows,
+    list_glances,
+    sum_between,
+)
+from interlock.journal.database import find_writers
+from interlock.journal.history import list_open_dispatch_ids
+from interlock.journal.journal import Pause
+from interlock.journal.ownership import Writer, Writers
+from interlock.journal.runs import FINISHED, Run, find_run
+from interlock.journal.usage import sum_role_usage
+from interlock.runtime.circuits import Bundle
+from interlock.runtime.settings import RunConfig, open_queries
+from interlock.system.time import find_local_day, format_clock_time
+
+__all__ = [
+    "CaseFilter",
+    "CaseLine",
+    "CaseRow",
+    "PlaceCount",
+    "RunGlance",
+    "RunView",
+    "SortKey",
+    "find_case_id",
+    "list_case_lines",
+    "list_run_glances",
+    "read_run_view",
+    "read_today",
+]
+_MOST_DRAWINGS: Final = 32
+
+
+class CaseLine(msgspec.Struct, frozen=True):
+    """A case, who works on it, how that one stands, and why."""
+
+    row: CaseRow
+    agent: str
+    word: str
+    """`working`, `idle`, `human`, `rate-limited`, `queued`, `resting`, …; its end once it is
+    over."""
+    reason: str
+    healthy: bool = True
+    """Whether the end that it came to is a good one."""
+
+
+class RunView(msgspec.Struct, frozen=True):
+    """A run and where its cases are."""
+
+    run: Run
+    glance: RunGlance
+    status: str
+    """The run's status, or `interrupted` if the process that worked on it has died."""
+    writer: Writer | None
+    circuit: Circuit
+    config: RunConfig
+    places: tuple[PlaceCount, ...]
+    low_limits: tuple[str, ...]
+    rate_limits: Mapping[str, float]
+    roles: Mapping[str, Spent]
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in FINISHED
+
+
+def read_status(status: str, run_id: int, writers: Writers) -> str:
+    """The status of a run. The journal cannot know that the process at work has died."""
+    return "interrupted" if status == "running" and writers.find(run_id) is None else status
+
+
+def list_run_glances(
+    db: DatabaseAddress, connection: Connection, *, limit: int, before: int = 0
+) -> list[RunGlance]:
+    """The newest runs, each with the status it has now."""
+    writers = find_writers(db)
+    return [
+        msgspec.structs.replace(each, status=read_status(each.status, each.run_id, writers))
+        for each in list_glances(connection, limit=limit, before=before)
+    ]
+
+
+def read_run_view(db: DatabaseAddress, connection: Connection, run_id: int, at: float) -> RunView:
+    """A run as its page shows it."""
+    run = find_run(connection, run_id)
+    writers = find_writers(db)
+    (glance,) = list_glances(connection, limit=1, only=[run_id])
+    return RunView(
+        run=run,
+        glance=glance,
+        status=read_status(run.status, run_id, writers),
+        writer=writers.find(run_id) if run.status not in FINISHED else None,
+        circuit=open_circuit(run),
+        config=msgspec.convert(run.options, RunConfig),
+        places=tuple(count_places(connection, run_id)),
+        low_limits=tuple(list_low_limits(connection, run, at)),
+        rate_limits=list_rate_limits(connection, run_id, at),
+        roles=sum_role_usage(connection, run_id),
+    )
+
+
+def open_circuit(run: Run) -> Circuit:
+    """The circuit of a run; kept, since reading one takes longer than all the rest."""
+    thresholds = msgspec.json.encode(run.options.get("thresholds", {}))
+    return _open_circuit(run.text, thresholds)
+
+
+@lru_cache(maxsize=32)
+def _open_circuit(text: str, thresholds: bytes) -> Circuit:
+    bundle = msgspec.json.decode(text, type=Bundle)
+    return bundle.open().circuit.with_thresholds(msgspec.json.decode(thresholds))
+
+
+def draw_circuit(circuit: Circuit) -> tuple[str, Picture]:
+    """The circuit as SVG for a page, and its layout. Thresholds do not change it: the drawing is
+    kept by what leads where."""
+    key = msgspec.json.encode(
+        [
+            circuit.name,
+            circuit.start,
+            [[step.name, step.role, step.writes] for step in circuit.steps.values()],
+            [[rule.id, rule.at, rule.on, rule.to, rule.detour] for rule in circuit.rules],
+            list(circuit.ends.items()),
+            circuit.otherwise.to if circuit.otherwise else None,
+        ]
+    )
+    found = _DRAWINGS.get(key)
+    if found is None:
+        picture = lay_out(circuit)
+        found = (render_svg(picture, circuit.name, styled=False), picture)
+        while len(_DRAWINGS) >= _MOST_DRAWINGS:
+            _DRAWINGS.pop(next(iter(_DRAWINGS)))
+        _DRAWINGS[key] = found
+    return found
+
+
+_DRAWINGS: dict[bytes, tuple[str, Picture]] = {}
+
+
+def list_case_lines(
+    db: DatabaseAddress,
+    connection: Connection,
+    view: RunView,
+    wanted: CaseFilter,
+    *,
+    limit: int,
+    offset: int = 0,
+    at: float,
+) -> tuple[list[CaseLine], int]:
+    """Some cases of a run, and how many there are in all."""
+    run_id = view.run.run_id
+    rows, total = list_case_rows(connection, run_id, wanted, limit=limit, offset=offset)
+    agents = read_agent_status(agents_folder(db)) if view.status == "running" else []
+    pauses = list_paused_dispatches(connection, run_id, at)
+    ends = view.circuit.ends
+    return describe_cases(view.status, view.config, ends, rows, agents, pauses, at), total
+
+
+def describe_cases(
+    status: str,
+    config: RunConfig,
+    ends: Mapping[str, bool],
+    rows: Iterable[CaseRow],
+    agents: Sequence[AgentStatus],
+    pauses: Mapping[int, Pause],
+    at: float,
+) -> list[CaseLine]:
+    """Each case with how it stands, and why."""
+    alive = {each.dispatch_id: each for each in agents}
+    return [
+        _describe_end(row, ends)
+        if row.status != OPEN
+        else _describe_case(status, config, row, alive, pauses, at)
+        for row in rows
+    ]
+
+
+def _describe_end(row: CaseRow, ends: Mapping[str, bool]) -> CaseLine:
+    return CaseLine(row, "", row.end or row.status, row.reason, healthy=bool(ends.get(row.end)))
+
+
+def _describe_case(
+    status: str,
+    config: RunConfig,
+    row: CaseRow,
+    alive: Mapping[int, AgentStatus],
+    pauses: Mapping[int, Pause],
+    at: float,
+) -> CaseLine:
+    agent = config.agents.get(row.role) or config.agents.get("", "") if row.role else ""
+    if row.dispatch_id is None:
+        if status != "running":
+            return CaseLine(row, agent, "resting", f"nobody works on the run ({status})")
+        after = f"comes after {', '.join(row.needs[:3])}" if row.needs else "waits for its turn"
+        return CaseLine(row, agent, "queued", after)
+    if row.dispatch_id in pauses:
+        until = format_clock_time(pauses[row.dispatch_id].until, at)
+        return CaseLine(row, agent, "rate-limited", f"until {until}")
+    if row.role == HUMAN and not agent:
+        return CaseLine(row, "", "human", f"question {row.dispatch_id} waits for an answer")
+    if status != "running":
+        return CaseLine(row, agent, "resting", f"nobody works on the run ({status})")
+    seen = alive.get(row.dispatch_id)
+    if seen is not None:
+        return CaseLine(row, seen.agent, seen.word, "; ".join(seen.reasons))
+    return CaseLine(row, agent or row.role, "asked", f"waits for the {row.role}")
+
+
+def read_today(connection: Connection, at: float) -> Spent:
+    """What all runs together have cost today."""
+    day = find_local_day(at)
+    return sum_between(connection, day.begins, day.ends)
+
+
+def count_open_questions(db: DatabaseAddress, connection: Connection) -> int:
+    """How many questions wait for people, those of agents too."""
+    queries = list_open_queries(open_queries(db), list_open_dispatch_ids(connection))
+    return count_waiting(connection) + len(queries)

@@ -1,0 +1,509 @@
+# ruff: noqa: S608 - statements are put together from words and marks of ours alone
+"""What pages ask of the journal: runs at a glance, counts by place, some cases, what changed.
+
+Each is a few statements over indexed rows, however large the run: cases are not decoded or folded,
+and texts stay where they are. `history` reads the same in full.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from sqlalchemy import Connection
+
+from interlock.engine.case import Usage
+from interlock.engine.circuit import FAILURES, HUMAN
+from interlock.engine.schedule import Spent
+from interlock.journal.connection import RawConnection, find_server, is_row_id, raw_connection
+from interlock.journal.journal import read_blob
+from interlock.system.errors import NotFoundError
+
+_MOST_NAMED: Final = 500
+"""Numbers in one statement; databases have a limit."""
+_LOOK_BACK: Final = 512
+"""How far back changes are looked for again where several processes write: numbers are taken before
+they are committed."""
+_COSTS: Final = (
+    "select c.case_no, coalesce(sum(j.tokens), 0), coalesce(sum(j.money), 0.0), max(j.at)"
+    " from cases c join journal j on j.case_no = c.case_no where c.case_no in (%s) group by 1"
+)
+_PAUSE_COSTS: Final = (
+    "select d.case_no, sum(p.tokens) as tokens, sum(p.money) as money from pauses p"
+    " join dispatches d on d.dispatch_id = p.dispatch_id where p.run_id = ? group by 1"
+)
+_JOURNAL_MONEY: Final = (
+    "(select coalesce(sum(j.money), 0.0) from journal j where j.case_no = c.case_no)"
+    " + coalesce(w.money, 0.0)"
+)
+
+NOTHING: Final = Usage()
+SortKey = Literal["case", "name", "step", "state", "age", "cost"]
+
+
+class RunGlance(msgspec.Struct, frozen=True):
+    """A run as a list shows it."""
+
+    run_id: int
+    circuit: str
+    source: str
+    status: str
+    """As the journal has it; only who looks for its process knows whether it was interrupted."""
+    created_at: float
+    changed_at: float
+    options: Mapping[str, Any]
+    ends: Counter[str]
+    """The number of cases by their end, or by their status while they are open."""
+    cost: Usage
+
+    @property
+    def cases(self) -> int:
+        return sum(self.ends.values())
+
+
+class PlaceCount(msgspec.Struct, frozen=True):
+    """How many cases stand at a step, are stuck there, or came from it to an end."""
+
+    step: str
+    status: str
+    end: str
+    asked: int
+    """Those for which an answer is awaited."""
+    cases: int
+
+
+class CaseFilter(msgspec.Struct, frozen=True):
+    """Which cases of a run, and in what order."""
+
+    text: str = ""
+    """In its name, whatever the case of letters."""
+    state: str = ""
+    """`open`, `asked`, `human`, `stuck`, or the name of an end."""
+    step: str = ""
+    sort: SortKey = "case"
+    descending: bool = False
+
+
+class CaseRow(msgspec.Struct, frozen=True):
+    """A case as a table shows it."""
+
+    case_no: int
+    case_id: str
+    run_id: int
+    status: str
+    step: str
+    attempt: int
+    end: str
+    reason: str
+    dispatch_id: int | None
+    role: str
+    """Who is asked, if anybody is."""
+    since: float
+    """When they were asked; 0 if nobody is."""
+    needs: tuple[str, ...]
+    tokens: int
+    money: float
+    moved_at: float
+    """When it was last decided about; 0 if never."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """How far the journal has come: a mark that differs when anything was written."""
+
+    seq: int
+    dispatch_id: int
+    refusal_id: int
+    case_no: int
+    mark: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.dispatch_id}.{self.refusal_id}"
+
+
+def list_glances(
+    connection: Connection,
+    *,
+    limit: int,
+    before: int = 0,
+    only: Sequence[int] = (),
+    brief: bool = False,
+) -> list[RunGlance]:
+    """The newest runs, newest first; those before that number, or `only` those, if some are named.
+    In `brief`, without their cases and costs."""
+    raw = raw_connection(connection)
+    query = "select run_id, circuit, source, status, created_at, changed_at, options from runs"
+    given: list[Any] = []
+    if only:
+        given = [each for each in only if is_row_id(each)][:_MOST_NAMED]
+        query += f" where run_id in ({_marks(given)})"
+    elif before:
+        query, given = f"{query} where run_id < ?", [before]
+    rows = raw.execute(f"{query} order by run_id desc limit ?", (*given, limit)).fetchall()
+    numbers = [] if brief else [row[0] for row in rows]
+    ends, costs = _count_ends(raw, numbers), _sum_runs(raw, numbers)
+    return [
+        RunGlance(
+            run_id=run_id,
+            circuit=circuit,
+            source=source,
+            status=status,
+            created_at=created_at,
+            changed_at=changed_at,
+            options=msgspec.json.decode(options),
+            ends=ends.get(run_id, Counter()),
+            cost=costs.get(run_id, NOTHING),
+        )
+        for run_id, circuit, source, status, created_at, changed_at, options in rows
+    ]
+
+
+def _count_ends(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Counter[str]]:
+    found: dict[int, Counter[str]] = {}
+    if numbers:
+        query = (
+            f"select c.run_id, c.status, {_end(raw)}, count(*) from cases c"
+            f" where c.run_id in ({_marks(numbers)}) group by 1, 2, 3"
+        )
+        for run_id, status, end, count in raw.execute(query, list(numbers)):
+            found.setdefault(run_id, Counter())[end or status] += count
+    return found
+
+
+def _sum_runs(raw: RawConnection, numbers: Sequence[int]) -> dict[int, Usage]:
+    """Tokens and money of runs."""
+    found: dict[int, Usage] = {}
+    if numbers:
+        marks = _marks(numbers)
+        query = (
+            "select run_id, sum(tokens), sum(money) from"
+            " (select c.run_id, j.tokens, j.money from cases c"
+            f" join journal j on j.case_no = c.case_no where c.run_id in ({marks})"
+            " union all"
+            f" select run_id, tokens, money from pauses where run_id in ({marks})) as used"
+            " group by 1"
+        )
+        for run_id, tokens, money in raw.execute(query, [*numbers, *numbers]):
+            found[run_id] = Usage(int(tokens or 0), float(money or 0.0))
+    return found
+
+
+def count_places(connection: Connection, run_id: int) -> list[PlaceCount]:
+    """Where the cases of a run are."""
+    raw = raw_connection(connection)
+    rows = raw.execute(
+        f"select c.step, c.status, {_end(raw)}, count(c.dispatch_id), count(*) from cases c"
+        " where c.run_id = ? group by 1, 2, 3",
+        (run_id,),
+    )
+    return [PlaceCount(step, status, end or "", *counts) for step, status, end, *counts in rows]
+
+
+def list_case_rows(
+    connection: Connection, run_id: int, wanted: CaseFilter, *, limit: int, offset: int = 0
+) -> tuple[list[CaseRow], int]:
+    """Some cases of a run in order, and how many there are in all."""
+    raw = raw_connection(connection)
+    where, given = _build_where(raw, wanted)
+    tables = "cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
+    condition = f"where c.run_id = ?{where}"
+    (total,) = raw.execute(
+        f"select count(*) from {tables} {condition}", (run_id, *given)
+    ).fetchone()
+    order, more = _build_order(raw, wanted, run_id)
+    costs = f" left join ({_PAUSE_COSTS}) w on w.case_no = c.case_no" if more else ""
+    rows = raw.execute(
+        f"select c.case_no from {tables}{costs} {condition} order by {order} limit ? offset ?",
+        (*more, run_id, *given, limit, offset),
+    ).fetchall()
+    numbers = [number for (number,) in rows]
+    found = {each.case_no: each for each in find_case_rows(connection, numbers)}
+    return [found[number] for number in numbers], int(total)
+
+
+def _build_where(raw: RawConnection, wanted: CaseFilter) -> tuple[str, list[Any]]:
+    where, given = "", list[Any]()
+    if wanted.text:
+        pattern = wanted.text.lower()
+        for sign in "\\%_":
+            pattern = pattern.replace(sign, f"\\{sign}")
+        where, given = " and lower(c.case_id) like ? escape '\\'", [f"%{pattern}%"]
+    if wanted.step:
+        where, given = f"{where} and c.step = ?", [*given, wanted.step]
+    if wanted.state in ("open", "stuck"):
+        where, given = f"{where} and c.status = ?", [*given, wanted.state]
+    elif wanted.state == "asked":
+        where += " and c.dispatch_id is not null"
+    elif wanted.state == HUMAN:
+        where, given = f"{where} and d.role = ?", [*given, HUMAN]
+    elif wanted.state:
+        where, given = f"{where} and {_end(raw)} = ?", [*given, wanted.state]
+    return where, given
+
+
+def _build_order(raw: RawConnection, wanted: CaseFilter, run_id: int) -> tuple[str, list[Any]]:
+    """By what they are sorted, and what the table of costs needs if it is that."""
+    way = "desc" if wanted.descending else "asc"
+    if wanted.sort == "cost":
+        return f"{_JOURNAL_MONEY} {way}, c.case_no", [run_id]
+    columns = {
+        "case": f"c.case_no {way}",
+        "name": f"c.case_id {way}",
+        "step": f"c.step {way}, c.case_no",
+        "state": f"c.status {way}, {_end(raw)} {way}, c.case_no",
+        # The longest wait first; those for whom nobody waits come last either way.
+        "age": f"case when d.at is null then 1 else 0 end, d.at {way}, c.case_no",
+    }
+    return columns[wanted.sort], []
+
+
+def find_case_rows(connection: Connection, numbers: Sequence[int]) -> list[CaseRow]:
+    """These cases, in no particular order."""
+    raw = raw_connection(connection)
+    return [
+        row
+        for start in range(0, len(numbers), _MOST_NAMED)
+        for row in _read_rows(raw, numbers[start : start + _MOST_NAMED])
+    ]
+
+
+def _read_rows(raw: RawConnection, numbers: Sequence[int]) -> Iterator[CaseRow]:
+    marks = _marks(numbers)
+    costs = {row[0]: row[1:] for row in raw.execute(_COSTS % marks, list(numbers))}
+    rows = raw.execute(
+        "select c.case_no, c.case_id, c.run_id, c.status, c.step, c.dispatch_id, c.needs,"
+        f" {_field(raw, 'end')}, {_field(raw, 'reason')}, {_field(raw, 'visits')},"
+        " coalesce(d.role, ''), coalesce(d.at, 0.0)"
+        " from cases c left join dispatches d on d.dispatch_id = c.dispatch_id"
+        f" where c.case_no in ({marks})",
+        list(numbers),
+    ).fetchall()
+    pauses: dict[int, tuple[int, float]] = {}
+    for run_id in {row[2] for row in rows}:
+        for case_no, tokens, money in raw.execute(_PAUSE_COSTS, (run_id,)):
+            pauses[case_no] = (tokens, money)
+    for case_no, case_id, run_id, status, step, dispatch_id, needs, end, reason, *rest in rows:
+        visits, role, since = rest
+        tokens, money, moved_at = costs.get(case_no, (0, 0.0, 0.0))
+        more_tokens, more_money = pauses.get(case_no, (0, 0.0))
+        yield CaseRow(
+            case_no=case_no,
+            case_id=case_id,
+            run_id=run_id,
+            status=status,
+            step=step,
+            attempt=msgspec.json.decode(visits).get(step, 0) if visits else 0,
+            end=end or "",
+            reason=reason or "",
+            dispatch_id=dispatch_id,
+            role=role,
+            since=since,
+            needs=tuple(msgspec.json.decode(needs)),
+            tokens=int(tokens + more_tokens),
+            money=money + more_money,
+            moved_at=moved_at or 0.0,
+        )
+
+
+def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
+    """The name of a case by its number; NotFoundError if the run has none of that number."""
+    query = "select case_id from cases where run_id = ? and case_no = ?"
+    known = is_row_id(run_id) and is_row_id(case_no)
+    row = raw_connection(connection).execute(query, (run_id, case_no)).fetchone() if known else None
+    if row is None:
+        raise NotFoundError(f"there is no case with the number {case_no} in run {run_id}")
+    return str(row[0])
+
+
+def count_waiting(connection: Connection) -> int:
+    """How many questions wait for a person in the database; those of agents lie elsewhere."""
+    raw = raw_connection(connection)
+    (gates,) = raw.execute(
+        "select count(*) from questions q join cases c on c.dispatch_id = q.question_id"
+        " where q.answered_at is null"
+    ).fetchone()
+    (inquiries,) = raw.execute(
+        "select count(*) from inquiries where answered_at is null"
+    ).fetchone()
+    return int(gates + inquiries)
+
+
+def list_needs(connection: Connection) -> list[tuple[int, str, tuple[str, ...]]]:
+    """The open cases that come after others: run, name, and whom they need."""
+    rows = raw_connection(connection).execute(
+        "select run_id, case_id, needs from cases where status = 'open' and needs != '[]'"
+    )
+    return [(run_id, case_id, tuple(msgspec.json.decode(needs))) for run_id, case_id, needs in rows]
+
+
+def list_families(connection: Connection) -> dict[int, str]:
+    """The family of each case with an open question, by question, where its input names one."""
+    raw = raw_connection(connection)
+    rows = raw.execute(
+        "select q.question_id, c.input from questions q"
+        " join cases c on c.dispatch_id = q.question_id where q.answered_at is null"
+    ).fetchall()
+    found = {
+        number: msgspec.json.decode(read_blob(raw, blob)).get("family") for number, blob in rows
+    }
+    return {number: str(family) for number, family in found.items() if family is not None}
+
+
+def read_position(connection: Connection) -> Position:
+    """How far the journal has come. Cheap enough to be asked many times a second."""
+    raw = raw_connection(connection)
+    newest = (
+        "select (select max(seq) from journal), (select max(dispatch_id) from dispatches),"
+        " (select max(refusal_id) from refusals), (select max(case_no) from cases),"
+        " (select max(changed_at) from runs), (select max(pause_id) from pauses),"
+        " (select count(*) from inquiries where answered_at is null),"
+        " (select max(run_id) from runs)"
+    )
+    if find_server(raw):
+        # Whoever commits late does not raise the largest number; the snapshot differs all the same.
+        newest += ", pg_current_snapshot()::text"
+    found = raw.execute(newest).fetchone()
+    seq, dispatch_id, refusal_id, case_no = (each or 0 for each in found[:4])
+    return Position(seq, dispatch_id, refusal_id, case_no, tuple(found))
+
+
+def list_statuses(connection: Connection, finished: Sequence[str]) -> dict[int, str]:
+    """How the runs stand that are not over, as the journal has it."""
+    marks = ", ".join("?" * len(finished))
+    query = f"select run_id, status from runs where status not in ({marks})"
+    return dict(raw_connection(connection).execute(query, list(finished)).fetchall())
+
+
+def sum_costs_of_runs(connection: Connection, runs: Sequence[int]) -> dict[int, Usage]:
+    """Tokens and money of these runs."""
+    return _sum_runs(raw_connection(connection), runs)
+
+
+def sum_between(connection: Connection, begins: float, ends: float) -> Spent:
+    """Dispatches, tokens and money of all runs from then to then; no time, and no role apart."""
+    raw = raw_connection(connection)
+    times = (begins, ends)
+    (asked,) = raw.execute(
+        "select count(*) from dispatches where at >= ? and at < ? and role != ?", (*times, HUMAN)
+    ).fetchone()
+    used = [
+        raw.execute(
+            f"select coalesce(sum(tokens), 0), coalesce(sum(money), 0.0) from {table}"
+            " where at >= ? and at < ?",
+            times,
+        ).fetchone()
+        for table in ("journal", "pauses")
+    ]
+    return Spent(int(asked), int(sum(row[0] for row in used)), float(sum(row[1] for row in used)))
+
+
+def find_case_numbers(
+    connection: Connection, cases: Sequence[tuple[int, str]]
+) -> list[tuple[int, int]]:
+    """The runs and numbers of cases that are known by run and name."""
+    raw = raw_connection(connection)
+    query = "select run_id, case_no from cases where run_id = ? and case_id = ?"
+    rows = (raw.execute(query, each).fetchone() for each in cases)
+    return [(row[0], row[1]) for row in rows if row is not None]
+
+
+def list_changed_cases(connection: Connection, since: Position) -> list[tuple[str, int, int]]:
+    """The cases of all runs that were written to since then: a mark of the row that says so, the
+    run and the case's number. Where several processes write, some are named again."""
+    raw = raw_connection(connection)
+    back = _LOOK_BACK if find_server(raw) else 0
+    rows = raw.execute(
+        "select 'j' || j.seq, c.run_id, c.case_no from journal j"
+        " join cases c on c.case_no = j.case_no where j.seq > ?"
+        " union select 'd' || d.dispatch_id, c.run_id, c.case_no from dispatches d"
+        " join cases c on c.case_no = d.case_no where d.dispatch_id > ?"
+        " union select 'r' || r.refusal_id, c.run_id, c.case_no from refusals r"
+        " join cases c on c.case_no = r.case_no where r.refusal_id > ?"
+        " union select 'c' || c.case_no, c.run_id, c.case_no from cases c where c.case_no > ?",
+        (since.seq - back, since.dispatch_id - back, since.refusal_id - back, since.case_no - back),
+    )
+    return [(str(mark), run_id, case_no) for mark, run_id, case_no in rows]
+
+
+def _marks(numbers: Sequence[int]) -> str:
+    return ", ".join("?" * len(numbers)) or "null"
+
+
+def _end(raw: RawConnection) -> str:
+    return _field(raw, "end")
+
+
+def _field(raw: RawConnection, name: str) -> str:
+    """A field of a case's state, in the database's own words."""
+    if find_server(raw):
+        return f"c.state::json->>'{name}'"
+    return f"json_extract(c.state, '$.{name}')"
+
+
+class RoleRecord(msgspec.Struct, frozen=True):
+    """What became of the dispatches of a role in a run."""
+
+    run_id: int
+    role: str
+    options: Mapping[str, Any]
+    answers: int
+    failed: int
+    refused: int
+    cost: Usage
+    seconds: float
+
+
+def list_role_records(connection: Connection, *, runs: int) -> list[RoleRecord]:
+    """What became of the dispatches of each role, but people, in the newest runs."""
+    raw = raw_connection(connection)
+    newest = raw.execute(
+        "select run_id, options from runs order by run_id desc limit ?", (runs,)
+    ).fetchall()
+    options = {run_id: msgspec.json.decode(text) for run_id, text in newest}
+    if not options:
+        return []
+    numbers = list(options)
+    marks = _marks(numbers)
+    failures = ", ".join(f"'{each}'" for each in FAILURES)
+    signal = (
+        "j.decision::json->>'signal'"
+        if find_server(raw)
+        else "json_extract(j.decision, '$.signal')"
+    )
+    answered = raw.execute(
+        f"select c.run_id, d.role, sum(case when {signal} in ({failures}) then 0 else 1 end),"
+        f" sum(case when {signal} in ({failures}) then 1 else 0 end), sum(j.tokens), sum(j.money)"
+        " from cases c join journal j on j.case_no = c.case_no"
+        " join dispatches d on d.dispatch_id = j.dispatch_id"
+        f" where c.run_id in ({marks}) and d.role != ? group by 1, 2",
+        [*numbers, HUMAN],
+    ).fetchall()
+    refused = {
+        (run_id, role): count
+        for run_id, role, count in raw.execute(
+            "select r.run_id, d.role, count(*) from refusals r"
+            " join dispatches d on d.dispatch_id = r.dispatch_id"
+            f" where r.run_id in ({marks}) group by 1, 2",
+            numbers,
+        )
+    }
+    seconds = {
+        (run_id, role): total
+        for run_id, role, total in raw.execute(
+            "select run_id, role, sum(seconds) from worked"
+            f" where run_id in ({marks}) group by 1, 2",
+            numbers,
+        )
+    }
+    return [
+        RoleRecord(
+            run_id=run_id,
+            role=role,
+            options=options[run_id],
+            answers=int(good),
+            failed=int(bad),
+            refused=refused.get((run_id, role), 0),
+            cost=Usage(int(tokens or 0), float(money or 0.0)),
+            seconds=seconds.get((run_id, role), 0.0),
+        )
+        for run_id, role, good, bad, tokens, money in answered
+    ]
