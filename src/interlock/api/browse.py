@@ -217,7 +217,9 @@ def _describe_case(
     pauses: Mapping[int, Pause],
     at: float,
 ) -> CaseLine:
-    agent = config.agents.get(row.role) or config.agents.get("", "") if row.role else ""
+    agent = config.agents.get(row.role, "")
+    if row.role not in ("", HUMAN):
+        agent = agent or config.agents.get("", "")
     if row.dispatch_id is None:
         if status != "running":
             return CaseLine(row, agent, "resting", f"nobody works on the run ({status})")

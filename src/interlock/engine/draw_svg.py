@@ -43,8 +43,7 @@ def render_svg(picture: Picture, name: str, *, styled: bool) -> str:
     notes = picture.notes if styled else ()
     height = picture.height + _LINE * len(notes) + (_LINE / 2 if notes else 0)
     size = f'viewBox="0 0 {picture.width:g} {height:g}"'
-    if styled:
-        size += f' width="{picture.width:g}" height="{height:g}"'
+    size += f' width="{picture.width:g}" height="{height:g}"'
     label = f"Circuit {name}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="circuit" {size} {_describe(label)}>',
