@@ -1,181 +1,397 @@
-"""What the analysis adds to the server: uploads of results, and pages of causes and reports."""
+"""The window's pages of analyses: causes over all suites, reports, and what tests did over time."""
 
+import asyncio
+import sys
+from collections import OrderedDict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from jinja2 import PackageLoader
-from litestar import Request, Response
-from litestar.exceptions import HTTPException
-from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
-from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
+from litestar import Response, get
 from litestar.params import Parameter
+from litestar.response import Redirect
 
 from interlock.api.project import Project
-from interlock.rca.uploads import MAX_UPLOAD, TooLargeError, Upload, UploadQueue, UploadStore
-from interlock.web.api.app import API_PATH
-from interlock.web.api.routes import Problem, reading, writing
-from interlock.web.app import Section
-from interlock.web.callers import find_caller
-
-_NAME: Final = "rca"
-_UPLOADS: Final = "/reports"
-_KINDS: Final = (
-    "application/xml",
-    "text/xml",
-    "application/zip",
-    "application/x-zip-compressed",
-    "application/octet-stream",
+from interlock.journal.address import identify
+from interlock.journal.connection import raw_connection
+from interlock.rca import analyze as analysis
+from interlock.rca import upload_api
+from interlock.rca.findings import mark_suspects, read_investigated_suspects
+from interlock.rca.knowledge.overview import (
+    CauseOverview,
+    SuiteOverview,
+    list_cause_overviews,
+    list_failed_tests,
+    list_suite_overviews,
 )
-_MAY_SEE: Final = ("read", "upload")
+from interlock.rca.records import Suspect
+from interlock.rca.report.outline import build_outline
+from interlock.rca.report.page import render_page
+from interlock.rca.uploads import UploadQueue, UploadStore
+from interlock.system.errors import InterlockError, NotFoundError
+from interlock.web.api.routes import reading
+from interlock.web.app import NavLink, Section, Window
+from interlock.web.documents import send_document
+
+_FEW: Final = 300
+"""Failures whose report is rendered at once; that of more, in a process of its own."""
+_PATIENCE: Final = 0.3
+"""Seconds for which a reader waits before a page says that the report is being written."""
+_KEPT: Final = 12
+_MOST_TESTS: Final = 300
+_NUMBER: Final = 2**63 - 1
+_State = Annotated[str, Parameter(query="state", max_length=40)]
 
 
-class UploadRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Results that were sent, and what became of them."""
-
-    id: str
-    state: str
-    """queued, analysing, done or failed."""
-    address: str
-    """The report's page."""
-    suite: str
-    run: str
-    by: str
-    at: float
-    finished_at: float
-    size: int
-    sentence: str
-    """What went wrong, if anything did."""
-    suite_id: int
-    status: str
-    """How the analysis ended: done, unhealthy, waiting, budget; empty before."""
-    verdict: str
-    failures: int
-    causes: int
-    summary: tuple[str, ...]
-    """What `interlock analyze` prints, line by line."""
-
-
-class UploadList(msgspec.Struct, frozen=True):
-    reports: list[UploadRecord]
-
-
-@dataclass
-class _UploadOperation(Operation):
-    """Litestar does not know of bodies that are read as they come."""
-
-    def __post_init__(self) -> None:
-        body = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY, min_length=1)
-        content = {kind: OpenAPIMediaType(schema=body) for kind in _KINDS}
-        self.request_body = RequestBody(
-            content, description="A JUnit file, or a zip of them.", required=True
-        )
-
-
-@writing(
-    _UPLOADS,
-    "Send results",
-    scopes=("upload",),
-    status=201,
-    content=_KINDS,
-    operation_class=_UploadOperation,
-)
-async def take_upload(
-    request: Request[Any, Any, Any],
-    project: Project,
-    suite: Annotated[
-        str, Parameter(max_length=200, description="What the results are of, such as nightly.")
-    ] = "",
-    run: Annotated[
-        str, Parameter(max_length=200, description="The CI run: the same is kept once.")
-    ] = "",
-) -> Response[UploadRecord]:
-    """Send a JUnit file or a zip of them; they are analysed in the background. The report's address
-    is returned at once. The same results of the same run are the same report."""
-    queue: UploadQueue = request.app.state[_NAME]
-    incoming = queue.store.begin()
-    try:
-        async for part in request.stream():
-            incoming.write(part)
-        if not incoming.size:
-            raise HTTPException("nothing was sent: send a JUnit file or a zip", status_code=400)
-        by = find_caller(request).name
-        upload, is_new = queue.store.keep(
-            incoming, suite=suite, run=run, by=by, at=_read_clock(project)
-        )
-    except TooLargeError as error:
-        problem = msgspec.json.encode(Problem(str(error)))
-        return Response(problem, status_code=413, media_type="application/json")  # type: ignore[arg-type]
-    finally:
-        incoming.discard()
-    if is_new:
-        queue.add(upload)
-    found = _describe(request, upload)
-    return Response(found, status_code=201 if is_new else 200, headers={"location": found.address})
-
-
-@reading(_UPLOADS, "Results that were sent", sync_to_thread=True)
-def list_uploads(
-    request: Request[Any, Any, Any],
-    project: Project,
-    limit: Annotated[int, Parameter(ge=1, le=500)] = 50,
-) -> UploadList:
-    """The newest first."""
-    found = UploadStore(project.db).list()[:limit]
-    return UploadList([_describe(request, each) for each in found])
-
-
-@reading(_UPLOADS + "/{upload_id:str}", "One report", scopes=_MAY_SEE, sync_to_thread=True)
-def show_upload(
-    request: Request[Any, Any, Any],
-    project: Project,
-    upload_id: Annotated[str, Parameter(max_length=40)],
-) -> UploadRecord:
-    """How far the analysis is, and its summary when it is done."""
-    return _describe(request, UploadStore(project.db).find(upload_id))
-
-
-def _describe(request: Request[Any, Any, Any], upload: Upload) -> UploadRecord:
-    return UploadRecord(
-        id=upload.upload_id,
-        state=upload.state,
-        address=f"{str(request.base_url).rstrip('/')}/reports/{upload.upload_id}",
-        suite=upload.suite,
-        run=upload.run,
-        by=upload.by,
-        at=upload.at,
-        finished_at=upload.finished_at,
-        size=upload.size,
-        sentence=upload.sentence,
-        suite_id=upload.suite_id,
-        status=upload.status,
-        verdict=upload.verdict,
-        failures=upload.failures,
-        causes=upload.causes,
-        summary=upload.summary,
+@get("/causes", sync_to_thread=True)
+def show_causes(window: Window, wanted: _State = "", text: str = "") -> Response[str]:
+    causes = _read_causes(window.project, archived=wanted == "archived")
+    counts = {word: sum(each.state == word for each in causes) for word in _STATES}
+    fit = [each for each in causes if wanted in ("", each.state) and _has_text(each, text)]
+    return window.render(
+        "rca/causes.html",
+        title="Causes",
+        path="/causes",
+        causes=fit[:500],
+        total=len(fit),
+        counts=counts,
+        state=wanted,
+        text=text,
     )
 
 
-def _read_clock(project: Project) -> float:
-    import time
+_STATES: Final = ("regressed", "open", "fixed")
 
-    return project.clock.now() if project.clock else time.time()
+
+def _has_text(cause: CauseOverview, text: str) -> bool:
+    rca = cause.known.rca
+    words = (rca.title, rca.description, rca.component, rca.jira_ticket_id)
+    return text.lower() in " ".join(words).lower()
+
+
+@get("/causes/{rca_id:int}", sync_to_thread=True)
+def show_cause(window: Window, rca_id: int) -> Response[str]:
+    cause, suspects, tests = _read_cause(window.project, rca_id)
+    return window.render(
+        "rca/cause.html",
+        title=cause.known.rca.title or f"Cause {rca_id}",
+        path="/causes",
+        cause=cause,
+        suspects=suspects,
+        tests=tests,
+    )
+
+
+@get("/reports", sync_to_thread=True)
+def show_reports(window: Window) -> Response[str]:
+    project = window.project
+    suites = _read_suites(project)
+    uploads = [each for each in UploadStore(project.db).list() if not each.suite_id][:50]
+    return window.render(
+        "rca/reports.html", title="Reports", path="/reports", suites=suites, uploads=uploads
+    )
+
+
+@get("/reports/{upload_id:str}", sync_to_thread=True)
+def show_upload(window: Window, upload_id: str) -> Response[Any]:
+    """The report of results that were sent, or how far it is."""
+    upload = UploadStore(window.project.db).find(upload_id)
+    if upload.suite_id:
+        return Redirect(f"/suites/{upload.suite_id}")
+    page = window.render("rca/upload.html", title=upload.suite, path="/reports", upload=upload)
+    if not upload.is_over:
+        page.headers["refresh"] = "2"
+    return page
+
+
+@get("/suites/{suite_id:int}")
+async def show_suite(window: Window, suite_id: int) -> Response[Any]:
+    """The report of a suite, as `interlock analyze` writes it."""
+    rendering = asyncio.ensure_future(_REPORTS.render(window.project, suite_id))
+    done, _ = await asyncio.wait({rendering}, timeout=_PATIENCE)
+    if done:
+        return send_document(rendering.result())
+    page = window.render("rca/writing.html", title="Report", path="/reports", suite_id=suite_id)
+    page.headers["refresh"] = "1"
+    return page
+
+
+@get("/tests", sync_to_thread=True)
+def show_tests(window: Window, project: str = "", wanted: _State = "") -> Response[str]:
+    """What the memory of results says about the tests of a project."""
+    from interlock.rca.history.memory import History
+    from interlock.rca.history.settings import read_history_settings
+    from interlock.rca.history.store import open_store
+
+    settings = read_history_settings(window.project.path)
+    place = settings.store
+    if "://" not in place:
+        place = str(window.project.path / place)
+    history = History(open_store(place), settings)
+    chosen = project if project in history.projects else (history.projects or [""])[0]
+    lanes = history.list_lanes(chosen)
+    now = history.find_now(lanes)
+    found = [each for lane in lanes for each in history.summarize_lane(lane, now)]
+    found = [each for each in found if wanted in ("", each.state)]
+    found.sort(key=lambda each: (-each.failures, -each.flips.count, each.test))
+    return window.render(
+        "rca/tests.html",
+        title="Tests",
+        path="/tests",
+        projects=history.projects,
+        project=chosen,
+        tests=found[:_MOST_TESTS],
+        total=len(found),
+        state=wanted,
+        lanes=len(lanes),
+    )
+
+
+class ReportPages:
+    """Reports as pages, kept while nothing changes them. A large one is written by a process of its
+    own, so that nobody else waits for it."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
+        self._writing: dict[tuple[Any, ...], asyncio.Task[bytes]] = {}
+
+    async def render(self, project: Project, suite_id: int) -> bytes:
+        key, cases = await asyncio.to_thread(self._find_key, project, suite_id)
+        if key in self._pages:
+            self._pages.move_to_end(key)
+            return self._pages[key]
+        if key not in self._writing:
+            task = asyncio.create_task(_write_page(project, suite_id, cases))
+            self._writing[key] = task
+            task.add_done_callback(lambda done: self._keep(key, done))
+        return await asyncio.shield(self._writing[key])
+
+    def _keep(self, key: tuple[Any, ...], done: "asyncio.Task[bytes]") -> None:
+        del self._writing[key]
+        if not done.cancelled() and done.exception() is None:
+            self._pages[key] = done.result()
+            while len(self._pages) > _KEPT:
+                self._pages.popitem(last=False)
+
+    def _find_key(self, project: Project, suite_id: int) -> tuple[tuple[Any, ...], int]:
+        """What a report depends on, and how many failures it has."""
+        with project.read() as connection:
+            raw = raw_connection(connection)
+            row = raw.execute(
+                "select s.run_id, count(r.case_no), max(r.updated_at), s.status from suites s"
+                " join circuits c on c.suite_id = s.suite_id"
+                " join launches l on l.circuit_id = c.circuit_id"
+                " join rca_cases r on r.launch_id = l.launch_id"
+                " where s.suite_id = ? group by s.run_id, s.status",
+                (min(suite_id, _NUMBER),),
+            ).fetchone()
+            if row is None:
+                raise NotFoundError(f"there is no suite {suite_id}")
+            newest = raw.execute(
+                "select max(j.seq) from journal j join cases c on c.case_no = j.case_no"
+                " where c.run_id = ?",
+                (row[0],),
+            ).fetchone()[0]
+            causes = raw.execute(
+                "select count(*), max(resolved_at), max(verified_at), max(archived_at) from rcas"
+            ).fetchone()
+        return (identify(project.db), suite_id, *row, newest, *causes), int(row[1])
+
+
+_REPORTS: Final = ReportPages()
+
+
+async def _write_page(project: Project, suite_id: int, cases: int) -> bytes:
+    if cases <= _FEW:
+        return await asyncio.to_thread(render_suite, project, suite_id)
+    from interlock.rca.uploads import name_database
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "interlock.rca.pages", str(suite_id)),
+        cwd=project.path,
+        env=name_database(project),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        out, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        raise
+    if process.returncode:
+        raise InterlockError(
+            f"the report of suite {suite_id} cannot be written; see 'interlock report'"
+        )
+    return out
+
+
+def render_suite(project: Project, suite_id: int) -> bytes:
+    """The report of a suite as one page."""
+    with project.read() as connection:
+        suite = analysis.get_suite(connection, suite_id)
+        findings = analysis.collect_findings(connection, suite)
+    return render_page(build_outline(findings)).encode()
+
+
+def _read_causes(project: Project, *, archived: bool = False) -> list[CauseOverview]:
+    if not project.has_database:
+        return []
+    with project.read() as connection:
+        return list_cause_overviews(connection, archived=archived)
+
+
+def _read_cause(project: Project, rca_id: int) -> tuple[CauseOverview, list[Suspect], list[Any]]:
+    with project.read() as connection:
+        causes = list_cause_overviews(connection, archived=True)
+        found = next((each for each in causes if each.known.rca.rca_id == rca_id), None)
+        if found is None:
+            raise NotFoundError(f"there is no root cause {rca_id}")
+        suspects = list(read_investigated_suspects(connection, found.known.rca.case_no))
+        if found.proof is not None:
+            suspects = list(mark_suspects(suspects, found.proof))
+        return found, suspects, list_failed_tests(connection, rca_id)
+
+
+class CauseRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A root cause, and what is remembered of it."""
+
+    id: int
+    title: str
+    description: str
+    state: Literal["regressed", "open", "fixed", "archived"]
+    defect_type: str
+    category: str
+    component: str
+    ticket: str
+    first_seen: float
+    last_seen: float
+    failures: int
+    reviewed: int
+    suites: tuple[int, ...]
+    trend: tuple[int, ...]
+    proof: str
+    """What running its test told, in a sentence; empty if it was not run."""
+
+
+class CauseList(msgspec.Struct, frozen=True):
+    causes: list[CauseRecord]
+
+
+class SuspectRecord(msgspec.Struct, frozen=True, kw_only=True):
+    repo: str
+    commit: str
+    subject: str
+    author: str
+    score: float
+    why: str
+    proof: str
+    """`proven`, `cleared`, or empty if no test was run."""
+
+
+class CauseDetail(msgspec.Struct, frozen=True, kw_only=True):
+    cause: CauseRecord
+    suspects: list[SuspectRecord]
+
+
+@reading("/causes", "Known causes", sync_to_thread=True)
+def list_causes(
+    project: Project, limit: Annotated[int, Parameter(ge=1, le=1000)] = 200
+) -> CauseList:
+    """Root causes over all suites: those that came back first, then the open ones."""
+    return CauseList([_describe(each) for each in _read_causes(project)[:limit]])
+
+
+@reading("/causes/{cause_id:int}", "One cause", sync_to_thread=True)
+def find_cause(
+    project: Project, cause_id: Annotated[int, Parameter(ge=1, le=_NUMBER)]
+) -> CauseDetail:
+    """A root cause with its suspects and their proof."""
+    cause, suspects, _ = _read_cause(project, cause_id)
+    named = ("repo", "commit", "subject", "author", "score", "why", "proof")
+    records = [SuspectRecord(**{name: getattr(each, name) for name in named}) for each in suspects]
+    return CauseDetail(cause=_describe(cause), suspects=records)
+
+
+def _describe(cause: CauseOverview) -> CauseRecord:
+    rca = cause.known.rca
+    return CauseRecord(
+        id=rca.rca_id,
+        title=rca.title,
+        description=rca.description,
+        state=cause.state,
+        defect_type=rca.defect_type,
+        category=rca.category,
+        component=rca.component,
+        ticket=rca.jira_ticket_id,
+        first_seen=cause.first_seen,
+        last_seen=cause.last_seen,
+        failures=cause.known.cases,
+        reviewed=cause.known.reviewed,
+        suites=tuple(each.suite_id for each in cause.suites),
+        trend=cause.trend,
+        proof=cause.proof.sentence if cause.proof else "",
+    )
 
 
 @asynccontextmanager
-async def _work_on_uploads(project: Project) -> AsyncIterator[UploadQueue]:
-    async with UploadQueue(project).run() as queue:
-        yield queue
+async def _open(project: Project) -> AsyncIterator[UploadQueue]:
+    """Uploads are analysed, and a large report is at hand before anybody asks for it."""
+    writing: set[asyncio.Task[None]] = set()
+
+    def prepare(suite_id: int) -> None:
+        task = asyncio.create_task(_prepare(project, suite_id))
+        writing.add(task)
+        task.add_done_callback(writing.discard)
+
+    prepare(0)
+    try:
+        async with UploadQueue(project, lambda upload: prepare(upload.suite_id)).run() as queue:
+            yield queue
+    finally:
+        for task in writing:
+            task.cancel()
+
+
+async def _prepare(project: Project, suite_id: int) -> None:
+    """Write the report of a suite, or of the newest, if it is a large one."""
+    with suppress(InterlockError):  # whoever asks for it is told
+        for suite in await asyncio.to_thread(_read_suites, project):
+            if suite_id in (0, suite.suite_id) and suite.failures > _FEW:
+                await _REPORTS.render(project, suite.suite_id)
+                return
+
+
+def _read_suites(project: Project) -> list[SuiteOverview]:
+    if not project.has_database:
+        return []
+    with project.read() as connection:
+        return list_suite_overviews(connection)
 
 
 SECTION: Final = Section(
     "Results",
-    (),
-    (),
+    (
+        NavLink("/causes", "Causes", "c"),
+        NavLink("/reports", "Reports", "e"),
+        NavLink("/tests", "Tests", "t"),
+    ),
+    (show_causes, show_cause, show_reports, show_upload, show_suite, show_tests),
     PackageLoader("interlock", "rca/templates"),
-    api=(take_upload, list_uploads, show_upload),
-    background=_work_on_uploads,
-    body_limits={API_PATH + _UPLOADS: MAX_UPLOAD},
+    api=(*upload_api.HANDLERS, list_causes, find_cause),
+    background=_open,
+    body_limits=upload_api.BODY_LIMITS,
 )
+
+
+def main() -> None:
+    """`python -m interlock.rca.pages SUITE`: the report of a suite on stdout."""
+    sys.stdout.buffer.write(render_suite(Project(Path()), int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

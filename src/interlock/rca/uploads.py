@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
@@ -213,12 +213,23 @@ def check_archive(path: Path) -> None:
             raise TooLargeError(f"{name} unpacks to more than {MAX_RATIO} times its size")
 
 
+def name_database(project: Project) -> dict[str, str]:
+    """The environment of a process that is to work on the same database. In the environment and not
+    among its words: an address may hold a password."""
+    db = make_absolute(project.db)
+    return {**os.environ, "INTERLOCK_DB": db.url if isinstance(db, PostgresAddress) else str(db)}
+
+
 class UploadQueue:
     """Analyses uploads in the background, one after the other."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(
+        self, project: Project, is_done: Callable[[Upload], None] = lambda _upload: None
+    ) -> None:
+        """`is_done` is told of each upload that was analysed."""
         self.store = UploadStore(project.db)
         self._project = project
+        self._is_done = is_done
         self._waiting: asyncio.Queue[str] = asyncio.Queue()
 
     @contextlib.asynccontextmanager
@@ -253,16 +264,15 @@ class UploadQueue:
                 failed = {"state": "failed", "sentence": sentence, "finished_at": time.time()}
                 self.store.write(msgspec.structs.replace(found, **failed))
             self.store.find_results(upload).unlink(missing_ok=True)
+            self._is_done(found)
 
     async def _analyze(self, upload: Upload) -> int:
         """In a process of its own: a page must not wait for it, nor the server die of it."""
-        db, own = self._project.db, dict(os.environ)
-        own["INTERLOCK_DB"] = db.url if isinstance(db, PostgresAddress) else str(db.absolute())
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "interlock.rca.uploads", str(self.store.folder / upload.upload_id)),
             cwd=self._project.path,
-            env=own,
+            env=name_database(self._project),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

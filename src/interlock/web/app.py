@@ -218,7 +218,9 @@ def _add_headers(app: Any) -> App:
             if message["type"] == "http.response.start":
                 cookie = f"{COOKIE}={inner.get(COOKIE)}; Path=/; HttpOnly; SameSite=Strict"
                 given = [(b"set-cookie", cookie.encode())] if COOKIE in inner else []
-                message["headers"] = [*message.get("headers", ()), *_HEADERS, *given]
+                own = [*message.get("headers", ()), *given]
+                named = {name for name, _ in own}
+                message["headers"] = [*own, *(each for each in _HEADERS if each[0] not in named)]
             await send(message)
 
         await app(inner, receive, send_guarded)

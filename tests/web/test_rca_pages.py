@@ -1,0 +1,86 @@
+"""Pages of analyses on a real server: causes, reports that keep to themselves, tests over time."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.cli.reds import KEY, TYPE, junit, red
+from tests.cli.world import LIMIT, World
+from tests.web.serving import Served, served
+from tests.web.test_uploads import XML, send, wait
+
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(scope="module")
+def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    world = World(tmp_path_factory.mktemp("near"))
+    with served(world) as server:
+        body = junit(KEY, TYPE, red(EVIL, f"ValueError: {EVIL}"), name=EVIL)
+        found = wait(server, send(server, body.encode(), XML, suite=EVIL, run="1"))
+        assert found["state"] == "done", found
+        yield server
+
+
+def show(server: Served, path: str) -> httpx.Response:
+    found = httpx.get(f"{server.url}{path}", timeout=LIMIT, follow_redirects=True)
+    assert found.status_code == 200, found.text
+    assert EVIL not in found.text
+    return found
+
+
+def show_report(server: Served, path: str) -> httpx.Response:
+    """A report, when it is written."""
+    page = show(server, path)
+    while "is being written" in page.text:
+        assert page.headers["refresh"] == "1"
+        page = show(server, path)
+    return page
+
+
+def test_causes_lead_to_their_suites(near: Served) -> None:
+    page = show(near, "/causes").text
+    first = re.search(r'href="(/causes/\d+)"', page)
+    assert first is not None
+    cause = show(near, first[1]).text
+    assert "Seen in" in cause
+    assert 'href="/suites/1"' in cause
+    assert "No cause is like that" in show(near, "/causes?text=nothing-like-it").text
+    listed = httpx.get(f"{near.url}/api/v1/causes").json()["causes"]
+    assert sum(each["failures"] for each in listed) == 3
+    detail = httpx.get(f"{near.url}/api/v1{first[1]}").json()
+    assert detail["cause"]["suites"] == [1]
+    assert httpx.get(f"{near.url}/causes/999").status_code == 404
+    assert httpx.get(f"{near.url}/api/v1/causes/999").status_code == 404
+
+
+def test_a_report_is_shown_in_a_sandbox_with_its_own_policy(near: Served) -> None:
+    listed = httpx.get(f"{near.url}/api/v1/reports").json()["reports"][0]
+    report = show_report(near, f"/reports/{listed['id']}")
+    assert report.url.path == "/suites/1"
+    policies = report.headers.get_list("content-security-policy")
+    assert len(policies) == 1
+    assert re.search(r"script-src 'sha256-[^']+'; style-src 'sha256-[^']+'", policies[0])
+    assert "sandbox allow-scripts" in policies[0]
+    assert "frame-ancestors 'none'" in policies[0]
+    assert "&lt;script&gt;" in report.text
+    assert "/suites/1" in show(near, "/reports").text
+    assert httpx.get(f"{near.url}/suites/999").status_code == 404
+
+
+def test_a_large_report_is_written_aside(near: Served) -> None:
+    many = junit(*(red(f"case {number}", f"IndexError: row {number}") for number in range(400)))
+    found = wait(near, send(near, many.encode(), XML, run="2"))
+    assert "400 failures" in show_report(near, f"/suites/{found['suite_id']}").text
+
+
+def test_an_upload_says_how_far_it_is(near: Served) -> None:
+    broken = wait(near, send(near, b"<html/>", XML, run="3"))
+    assert "not a JUnit report" in show(near, f"/reports/{broken['id']}").text
+    assert httpx.get(f"{near.url}/reports/{'0' * 20}").status_code == 404
+    assert httpx.get(f"{near.url}/reports/..%2f..%2fetc").status_code == 404
+
+
+def test_without_a_memory_of_results(near: Served) -> None:
+    assert "interlock ingest results/" in show(near, "/tests").text
