@@ -139,6 +139,14 @@ class KeepsAnswers(Protocol):
 
 
 @runtime_checkable
+class ForgetsPrompts(Protocol):
+    """A carrier that needs no prompts, because whoever answers reads them in the journal."""
+
+    def forgets_prompts(self) -> bool:
+        """Whether nobody needs to keep the prompts of what is out."""
+
+
+@runtime_checkable
 class HoldsTime(Protocol):
     """A clock of tests: its time does not pass while somebody works."""
 

@@ -25,6 +25,7 @@ from interlock.agents.carrier import (
     Ask,
     Carrier,
     Deliver,
+    ForgetsPrompts,
     HasCapacity,
     HoldsTime,
     KeepsAnswers,
@@ -236,6 +237,9 @@ class Handler:
 
     def account_of(self, role: str) -> str:
         return self.fallback.account_of(role) if isinstance(self.fallback, SharesAccount) else ""
+
+    def forgets_prompts(self) -> bool:
+        return isinstance(self.fallback, ForgetsPrompts) and self.fallback.forgets_prompts()
 
     def keeps_answers(self) -> bool:
         return self.fallback is None or (

@@ -107,7 +107,8 @@ class HumanCarrier:
         self._mail = as_mailbox(place)
         self._clock = clock
         self._policy = policy
-        self._open: dict[int, Ask] = {}
+        self._open: dict[int, str] = {}
+        """Of each open question its step: the question itself is in the journal."""
         self._runs: set[int] = set()
         self._seen_foreign: set[MessageName] = set()
         self._asked_at = 0.0
@@ -118,10 +119,13 @@ class HumanCarrier:
         self._deliver = deliver
 
     def send(self, asks: Sequence[Ask]) -> None:
-        self._open |= {ask.dispatch_id: ask for ask in asks}
+        self._open |= {ask.dispatch_id: ask.step for ask in asks}
         self._runs |= {ask.run_id for ask in asks}
         self._asked_at = self._clock.now()
         self._check_mail()
+
+    def forgets_prompts(self) -> bool:
+        return True
 
     def settle(self, dispatch_id: int, error: str = "") -> None:
         self._open.pop(dispatch_id, None)
@@ -159,11 +163,11 @@ class HumanCarrier:
 
     def _read_message(self, message: MessageName, question_id: int) -> None:
         """What a message says to one of our questions; those of others are left alone."""
-        ask = self._open.get(question_id)
-        if ask is None and message in self._seen_foreign:
+        step = self._open.get(question_id)
+        if step is None and message in self._seen_foreign:
             return
         found = _read_answer(self._mail, message.name, question_id)
-        if ask is None:
+        if step is None:
             self._seen_foreign.add(message)
             if isinstance(found, HumanAnswer) and found.run_id in self._runs:
                 self._deliver_answer(found)
@@ -174,7 +178,7 @@ class HumanCarrier:
             self._deliver(found)
             return
         owner = self._mail.find_owner(message.name)
-        problem = self._policy.find_problem(ask.step, found.by or _SOMEBODY, owner)
+        problem = self._policy.find_problem(step, found.by or _SOMEBODY, owner)
         if problem:
             content = msgspec.json.encode(found.data)
             reason = f"{problem[:1].upper()}{problem[1:]}."

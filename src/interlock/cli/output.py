@@ -64,7 +64,12 @@ def echo_json(fields: Any) -> None:
     """The one JSON object a verb prints with --json."""
     body = fields if isinstance(fields, dict) else msgspec.to_builtins(fields)
     text = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **body})
-    _write(sys.stdout, escape_json(msgspec.json.format(text, indent=2).decode()))
+    echo_json_text(msgspec.json.format(text, indent=2))
+
+
+def echo_json_text(text: bytes) -> None:
+    """The same, as it is written already."""
+    _write(sys.stdout, escape_json(text.decode()))
 
 
 def echo(text: str = "") -> None:

@@ -1,5 +1,6 @@
 """Verbs of root-cause analysis: analyze, report, push, causes, cause."""
 
+import gc
 import os
 import shutil
 import time
@@ -35,6 +36,7 @@ from interlock.cli.output import (
     Sets,
     echo,
     echo_json,
+    echo_json_text,
     echo_note,
     echo_table,
     open_project,
@@ -347,7 +349,7 @@ def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: b
     if json:
         nothing = analysis.build_empty_findings(name, intakes)
         fields = {"suite_id": None, "tests": tests, "failures": 0}
-        echo_json(fields | _encode_report(nothing))
+        _echo_report(fields, nothing)
     elif tests:
         ran = plural(tests, "test", "tests")
         echo(f"nothing failed: {ran} and no failure, so nothing to analyse")
@@ -356,12 +358,16 @@ def _report_no_failures(name: str, intakes: "Sequence[SourceLaunch]", *, json: b
     return True
 
 
-def _encode_report(findings: "Findings") -> dict[str, Any]:
-    """What report.json holds, and report.schema.json describes."""
-    from interlock.rca.report.document import build_document, encode_document
+def _echo_report(
+    fields: dict[str, Any], findings: "Findings", more: dict[str, Any] | None = None
+) -> None:
+    """What report.json holds, and report.schema.json describes, between other fields."""
+    from interlock.rca.report.document import encode_document, insert_cases
     from interlock.rca.report.outline import build_outline
 
-    return encode_document(build_document(build_outline(findings)))
+    outline = build_outline(findings)
+    whole = {"schema_version": 1, **fields, **encode_document(outline), **(more or {})}
+    echo_json_text(insert_cases(whole, outline))
 
 
 def _show_suite(
@@ -374,13 +380,14 @@ def _show_suite(
 ) -> None:
     from interlock.rca.report.summary import format_summary
 
+    gc.collect()  # what worked on the run refers to itself, and is much to hold beside a report
     findings = analysis.collect_findings(connection, suite)
     files = analysis.write_report(findings, folder)
     if json:
         status = result.status if result else analysis.read_status(connection, suite)
         fields = {"suite_id": suite.suite_id, "run_id": suite.run_id, "status": status}
         names = {"files": [str(path) for path in files]}
-        echo_json(fields | _encode_report(findings) | names)
+        _echo_report(fields, findings, names)
         return
     width = shutil.get_terminal_size().columns
     for line in format_summary(findings, [str(path) for path in files], width):

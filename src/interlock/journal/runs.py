@@ -4,7 +4,7 @@ A run keeps the text of the circuit it was started with: editing the file later 
 it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
@@ -287,6 +287,37 @@ def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
         yield NewCase(case_id, msgspec.json.decode(read_blob(raw, blob)), priority, names)
 
 
+class StoredInput(Mapping[str, Any]):
+    """The input of a case, read whenever it is asked for: that of many cases is much to hold."""
+
+    __slots__ = ("_blob", "_raw")
+
+    def __init__(self, raw: RawConnection, blob: int) -> None:
+        self._raw = raw
+        self._blob = blob
+
+    def __getitem__(self, name: str) -> Any:
+        return self.read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def items(self) -> ItemsView[str, Any]:
+        return self.read().items()
+
+    def read(self) -> dict[str, Any]:
+        """All of it, as a dictionary of the caller's own."""
+        found: dict[str, Any] = msgspec.json.decode(read_blob(self._raw, self._blob))
+        return found
+
+
+_LONG_INPUT = 1_000
+"""Bytes from which an input is left in the database."""
+
+
 def load_cases(
     connection: Connection, circuit: Circuit, run_id: int, *, whole: bool = False
 ) -> Iterator[LoadedCase]:
@@ -300,7 +331,10 @@ def load_cases(
     )
     for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
         if status == OPEN or whole:
-            start = open_case(circuit, case_id, msgspec.json.decode(read_blob(raw, blob)))
+            body = read_blob(raw, blob)
+            is_left = len(body) > _LONG_INPUT and not whole
+            given = StoredInput(raw, blob) if is_left else msgspec.json.decode(body)
+            start = open_case(circuit, case_id, given)
             case = fold_case(circuit, start, load_decisions(connection, case_no))
         else:
             end = decode_state(state).end

@@ -24,7 +24,7 @@ from interlock.rca.application import BASIC
 from interlock.rca.config import AUTO, RcaConfig
 from interlock.rca.findings import read_findings
 from interlock.rca.hooks import RcaHooks
-from interlock.rca.intake import KnownFailures, hash_failure, make_arrivals
+from interlock.rca.intake import KnownFailures, count_cases, hash_failure, make_arrivals
 from interlock.rca.knowledge.causes import sweep_dormant
 from interlock.rca.knowledge.intake import begin_suite, extend_suite
 from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
@@ -190,7 +190,7 @@ def add_launches(
             options=msgspec.to_builtins(options),
             at=at,
         )
-        return get_suite(connection, opened.suite_id), sum(len(list(each.cases)) for each in new)
+        return get_suite(connection, opened.suite_id), count_cases(new)
     known = [
         KnownFailures(str(view.input["content"]), view.features, str(view.input["family"]))
         for view in iterate_case_views(connection, suite.suite_id)

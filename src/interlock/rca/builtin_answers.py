@@ -17,7 +17,7 @@ from interlock.engine.case import Case
 from interlock.rca.analyst import answers
 from interlock.rca.analyst.answers import SuiteCause
 from interlock.rca.analyst.repo_choice import judge_by_lead
-from interlock.rca.analyst.similarity import Traits, compare_failures, decode_traits
+from interlock.rca.analyst.similarity import Traits, decode_traits, score_similarity
 from interlock.rca.check_answer import list_selected_repos
 from interlock.rca.clues import FailureClues
 from interlock.rca.findings import limit_confidence, read_investigated_suspects, read_suspects
@@ -125,6 +125,7 @@ class BuiltinAnalyst:
         self._sure = float(thresholds["convergence_sufficient"])
         self._clues = FailureClues(hooks)
         self._known_causes = KnownCauses(hooks.connection)
+        self._traits: dict[int, Traits | None] = {}
         self._steps: dict[str, Callable[[Ask, Case, Failure], dict[str, Any]]] = {
             F0: self._answer_recall,
             F1: self._answer_triage,
@@ -308,11 +309,16 @@ class BuiltinAnalyst:
             if each.status != "archived" and own.rca_id and each.rca_id < own.rca_id
         ]
 
+    def _read_traits(self, case_no: int) -> Traits | None:
+        """Of a case that stands for a cause: such are compared with all others."""
+        if case_no not in self._traits:
+            place = find_position(self._hooks.connection, case_no)
+            self._traits[case_no] = decode_traits(place.features) if place else None
+        return self._traits[case_no]
+
     def _build_suite_cause(self, cause: Rca, own: CasePosition) -> SuiteCause:
-        other = find_position(self._hooks.connection, cause.case_no)
-        mine = decode_traits(own.features)
-        theirs = decode_traits(other.features) if other else None
-        alike = compare_failures(mine, theirs).score if theirs else 0.0
+        mine, theirs = self._read_traits(own.case_no), self._read_traits(cause.case_no)
+        alike = score_similarity(mine, theirs) if mine and theirs else 0.0
         return SuiteCause(
             rca_id=cause.rca_id,
             title=cause.title,
@@ -320,7 +326,7 @@ class BuiltinAnalyst:
             suspects=self._clues.list_suspects(cause),
             score=cause.convergence_score or 0.0,
             versions=cause.affected_versions,
-            is_same_kind=theirs is not None and _is_same_kind(mine, theirs),
+            is_same_kind=bool(mine and theirs and _is_same_kind(mine, theirs)),
         )
 
     def _answer_report(self, ask: Ask, case: Case, failure: Failure) -> dict[str, Any]:

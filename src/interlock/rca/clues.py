@@ -35,6 +35,9 @@ from interlock.rca.learning import Judge, load_judge
 from interlock.rca.records import Failure, Repo, Suspect, TestRange
 from interlock.rca.sources.git.history import Commit
 
+_ENOUGH = 40
+"""So many members of a family are judged by their words before all others are taken for alike."""
+
 
 class MajorityVote:
     """What kind each failure is by its words, and what its family says: an odd one out among
@@ -44,23 +47,31 @@ class MajorityVote:
         self._kinds: dict[int, TriageResult] = {}
         self._family_of: dict[int, str] = {}
         self._votes: dict[str, Counter[str]] = {}
+        judged: Counter[str] = Counter()
         for view in views:
-            kind = judge(decode_failure(view.case_id, view.input))
             family = str(view.input.get("family") or view.case_id)
-            self._kinds[view.case_no] = kind
             self._family_of[view.case_no] = family
+            judged[family] += 1
+            if judged[family] > _ENOUGH and self._agree(family):
+                continue
+            kind = judge(decode_failure(view.case_id, view.input))
+            self._kinds[view.case_no] = kind
             self._votes.setdefault(family, Counter())[kind.category] += round(100 * kind.confidence)
 
     def find_kind(self, case_no: int) -> TriageResult | None:
         own = self._kinds.get(case_no)
-        if own is None:
+        if case_no not in self._family_of:
             return None
         votes = self._votes[self._family_of[case_no]]
         category, most = min(votes.items(), key=lambda vote: (-vote[1], vote[0]))
-        if category == own.category or 2 * most < votes.total():
+        if own is not None and (category == own.category or 2 * most < votes.total()):
             return own
         share = most / votes.total()
         return TriageResult(category, round(share, 4), (f"most of its family are {category}",))
+
+    def _agree(self, family: str) -> bool:
+        """Whether those of a large family that were judged are of one kind: so are the others."""
+        return len(self._votes[family]) == 1
 
 
 _UNSURE = "ti001"
@@ -129,7 +140,7 @@ class FailureClues:
 
     @cached_property
     def _majority(self) -> MajorityVote:
-        return MajorityVote(self._hooks.list_views(), self._judge)
+        return MajorityVote(self._hooks.iterate_views(), self._judge)
 
     @cached_property
     def _judge(self) -> Judge:
@@ -220,7 +231,7 @@ class FailureClues:
         """The first case of each of the largest families whose cause may be a commit."""
         views: dict[str, CaseView] = {}
         sizes: Counter[str] = Counter()
-        for view in self._hooks.list_views():
+        for view in self._hooks.iterate_views():
             family = str(view.input.get("family") or view.case_id)
             sizes[family] += 1
             kind = self._majority.find_kind(view.case_no)

@@ -24,8 +24,8 @@ from interlock.rca.knowledge.suites import (
     SuiteCase,
     find_open_questions,
     iterate_case_views,
+    iterate_suite_cases,
     list_launches,
-    list_suite_cases,
 )
 from interlock.rca.records import (
     CaseFinding,
@@ -55,11 +55,15 @@ def read_findings(
 ) -> Findings:
     """A suite as it stands at that time."""
     run = find_run(connection, suite.run_id)
-    cases = list_suite_cases(connection, suite.suite_id)
-    inputs = {
-        view.case_id: _read_input(view) for view in iterate_case_views(connection, suite.suite_id)
-    }
-    trails = _build_trails(iterate_lines(connection, suite.run_id), circuit)
+    inputs, brief = _read_inputs(connection, suite)
+    cases = [
+        _shorten_case(case) if case.case_id in brief else case
+        for case in iterate_suite_cases(connection, suite.suite_id)
+    ]
+    owners = {case.rca.case_no for case in cases if case.rca}
+    brief -= {case.case_id for case in cases if case.case_no in owners}
+    lines = iterate_lines(connection, suite.run_id)
+    trails = _build_trails((line for line in lines if line.case_id not in brief), circuit)
     suspects = _read_suspects(connection, cases, trails)
     before = _find_seen_before(connection, cases)
     asked = find_open_questions(connection, suite.run_id)
@@ -74,6 +78,7 @@ def read_findings(
         repos=tuple(map(_hide_path, config.repos)),
         thresholds=dict(circuit.thresholds),
         families=tuple(_group_families(cases, inputs)),
+        brief_cases=len(brief),
         cases=tuple(
             msgspec.structs.replace(
                 _add_proof(
@@ -91,6 +96,37 @@ def read_findings(
         tokens=run.spent.tokens,
         money=run.spent.money,
     )
+
+
+_MANY = 20_000
+"""Cases from which on a report tells of most of them only what they are."""
+_FULL_MEMBERS = 25
+"""Of each family, so many are told in full all the same."""
+_BRIEF_ERROR = 300
+
+
+def _read_inputs(connection: Connection, suite: Suite) -> tuple[dict[str, "_CaseInput"], set[str]]:
+    """What a report tells of the inputs; and, of a very red night, the cases that say what many of
+    their family say already: their stacks are not kept."""
+    members: Counter[str] = Counter()
+    inputs: dict[str, _CaseInput] = {}
+    brief: set[str] = set()
+    for view in iterate_case_views(connection, suite.suite_id):
+        found = _read_input(view)
+        members[found.family] += 1
+        if members[found.family] > _FULL_MEMBERS:
+            brief.add(view.case_id)
+            found = found._replace(stack="") if len(inputs) > _MANY else found
+        inputs[view.case_id] = found
+    if len(inputs) <= _MANY:
+        return inputs, set()
+    inputs |= {case_id: inputs[case_id]._replace(stack="") for case_id in brief}
+    return inputs, brief
+
+
+def _shorten_case(case: SuiteCase) -> SuiteCase:
+    error = case.error_message[:_BRIEF_ERROR]
+    return msgspec.structs.replace(case, excerpt="", error_message=error, draft={})
 
 
 def _build_finding(
@@ -176,7 +212,7 @@ class _CaseInput(NamedTuple):
 def _read_input(view: CaseView) -> _CaseInput:
     stack = view.input.get("stack", "")
     return _CaseInput(
-        family=str(view.input.get("family", "")),
+        family=intern(str(view.input.get("family", ""))),
         url=str(view.input.get("url", "")),
         stack=_shorten_stack(stack) if isinstance(stack, str) else "",
     )

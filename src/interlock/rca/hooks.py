@@ -70,15 +70,18 @@ class RcaHooks(DefaultHooks):
         self.taxonomy = TAXONOMY.with_codes(config.codes)
         self.prompt_data = PromptDataReader(connection, self.workspace, self.taxonomy)
         self._run_id = run_id
-        views = self.list_views()
+        self._family_of: dict[str, str] = {}
+        self._test_of: dict[str, str] = {}
+        views: list[CaseView] = []
+        for view in self.iterate_views():
+            self._family_of[view.case_id] = str(view.input.get("family", ""))
+            if config.ranges:
+                failure = decode_failure(view.case_id, view.input)
+                self._test_of[view.case_id] = name_failed_test(failure)
+            views.append(msgspec.structs.replace(view, input={}, features=""))
         self.number_of = {view.case_id: view.case_no for view in views}
-        self._family_of = {view.case_id: str(view.input.get("family", "")) for view in views}
         self._shares_families = families
         self._sizes = Counter(self._family_of.values())
-        self._test_of = {
-            view.case_id: name_failed_test(decode_failure(view.case_id, view.input))
-            for view in (views if config.ranges else ())
-        }
         active = [
             view
             for view in views
@@ -123,10 +126,10 @@ class RcaHooks(DefaultHooks):
         tests = {self._test_of[name] for name, its in self._family_of.items() if its == family}
         return unite_ranges([ranges[test] for test in sorted(tests) if test in ranges]) or own
 
-    def list_views(self) -> list[CaseView]:
-        """All cases of the suite, as they came."""
+    def iterate_views(self) -> Iterable[CaseView]:
+        """All cases of the suite, as they came, one at a time."""
         suite = find_suite(self.connection, run_id=self._run_id)
-        return list(iterate_case_views(self.connection, suite.suite_id)) if suite else []
+        return iterate_case_views(self.connection, suite.suite_id) if suite else ()
 
     def count_family(self, case_id: str) -> int:
         """How many cases its family has, itself included."""

@@ -57,15 +57,38 @@ def make_arrivals(
     number = len(known)
     found: list[Arrival] = []
     for intake, some in zip(intakes, fresh, strict=True):
-        cases = [
-            _make_case(f"C{number + index}", new, family_of[new.content])
-            for index, new in enumerate(some, 1)
-        ]
+        cases = _NewCases(some, number, family_of)
         number += len(some)
         found.append(
             Arrival(launch=intake.launch, cases=cases, rp_launch_id=_read_rp_id(intake.launch))
         )
     return found
+
+
+def count_cases(arrivals: Iterable[Arrival]) -> int:
+    """How many cases they bring, without making them."""
+    return sum(len(each.cases) for each in arrivals if isinstance(each.cases, Collection))
+
+
+class _NewCases(Collection[FailedCase]):
+    """Cases that are made one by one when they are written: all at once are much to hold."""
+
+    def __init__(
+        self, some: Sequence[_NewFailure], number: int, family_of: Mapping[str, str]
+    ) -> None:
+        self._some = some
+        self._number = number
+        self._family_of = family_of
+
+    def __len__(self) -> int:
+        return len(self._some)
+
+    def __iter__(self) -> Iterator[FailedCase]:
+        for number, new in enumerate(self._some, self._number + 1):
+            yield _make_case(f"C{number}", new, self._family_of[new.content])
+
+    def __contains__(self, item: object) -> bool:
+        return any(item == each for each in self)
 
 
 def hash_failure(failure: Failure) -> str:

@@ -298,6 +298,9 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: Mapping[str, float] = {}
     families: tuple[FindingFamily, ...] = ()
     cases: tuple[CaseFinding, ...] = ()
+    brief_cases: int = 0
+    """Of more than 20,000 cases: how many are told without stack, log and decisions, because many
+    of their family are told in full."""
     dispatches: int = 0
     tokens: int = 0
     money: float = 0.0

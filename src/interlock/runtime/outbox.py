@@ -12,11 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
 
+import msgspec
+
 from interlock.agents.background import CarrierGuard
 from interlock.agents.carrier import (
     Ask,
     Carrier,
     Deliver,
+    ForgetsPrompts,
     HasCapacity,
     HasRoleCapacity,
     KeepsAnswers,
@@ -209,6 +212,15 @@ class Outbox:
         self._to_send = {}
         for carrier, asks in batches.items():
             self._guards[carrier].send(asks)
+            self._drop_prompts(asks)
+
+    def _drop_prompts(self, asks: Iterable[Ask]) -> None:
+        """Questions to people may be many, and may stay open for days."""
+        for ask in asks:
+            carrier = self._carriers[ask.role]
+            is_kept = not (isinstance(carrier, ForgetsPrompts) and carrier.forgets_prompts())
+            if ask.dispatch_id in self._open and not is_kept:
+                self._open[ask.dispatch_id] = msgspec.structs.replace(ask, prompt="")
 
     def _recall(self, ask: Ask, error: str) -> None:
         """Nobody needs to work on it any more, and no time runs."""

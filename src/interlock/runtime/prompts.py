@@ -45,7 +45,7 @@ def render_prompt(
         "case_id": case.case_id,
         "step": case.step,
         "attempt": case.attempt,
-        "case": case.input,
+        "case": case.input if isinstance(case.input, dict) else dict(case.input.items()),
         "answers": case.answers,
         "context": case.context,
         "loops": case.loops,

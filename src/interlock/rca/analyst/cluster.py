@@ -55,10 +55,34 @@ def find_families(known: Sequence[Traits]) -> list[tuple[int, ...]]:
         ),
     )
     ranked = [known[at] for at in order]
+    twin_of = _find_twins(ranked)
+    kept = [at for at in range(len(ranked)) if at not in twin_of]
+    heads = _join_links([ranked[at] for at in kept])
     groups: dict[int, list[int]] = defaultdict(list)
-    for at, head in enumerate(_join_links(ranked)):
-        groups[head].append(order[at])
+    head_of = dict(zip(kept, heads, strict=True))
+    for at in range(len(ranked)):
+        groups[head_of[twin_of.get(at, at)]].append(order[at])
     return sorted(tuple(sorted(members)) for members in groups.values())
+
+
+def _find_twins(known: Sequence[Traits]) -> dict[int, int]:
+    """Of each failure beyond the first few with one message at one place, one of these few. What
+    broke hundreds of times in the same way is one family; comparing all of it is much work."""
+    twin_of: dict[int, int] = {}
+    begin = 0
+    while begin < len(known):
+        end = begin + 1
+        while end < len(known) and _are_twins(known[begin], known[end]):
+            end += 1
+        if end - begin > MAX_SMALL_BLOCK and len(known[begin].places) > 1:
+            for at in range(begin + MAX_LEADERS, end):
+                twin_of[at] = begin + at % MAX_LEADERS
+        begin = end
+    return twin_of
+
+
+def _are_twins(one: Traits, other: Traits) -> bool:
+    return (one.text, one.places) == (other.text, other.places)
 
 
 def _join_links(known: Sequence[Traits]) -> list[int]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from typing import TypeVar
 
 import msgspec
 from rapidfuzz.distance import Indel
@@ -52,6 +53,9 @@ its that this with from as expected actual got equal equals same null none nil t
 assert assertion error exception failed failure fail should value values"""
 _PLAIN = frozenset(_PLAIN_TEXT.split())
 """Words any message may use: they make it no one's own."""
+
+
+Shared = TypeVar("Shared", str, tuple[str, ...], frozenset[str])
 
 
 class Traits(msgspec.Struct, frozen=True):
@@ -105,14 +109,14 @@ def extract_traits(failure: Failure) -> Traits:
     masked_text = " ".join(mask_text(message[: 4 * MAX_MESSAGE_LENGTH]).split())[
         :MAX_MESSAGE_LENGTH
     ]
-    places = tuple(dict.fromkeys(frame.place for frame in own))
+    places = _share(tuple(dict.fromkeys(frame.place for frame in own)))
     kind = failure.type[:MAX_NAME_LENGTH].strip()
     text = " ".join((kind, masked_text, *places[:MAX_FRAMES])).strip()
     return Traits(
         type=kind,
         message=message[: 4 * MAX_MESSAGE_LENGTH].strip(),
-        masked=masked_text,
-        text=text,
+        masked=_share(masked_text),
+        text=_share(text),
         names=frozenset(split_name(class_name) | split_name(test_name)),
         places=places,
         lined=tuple(dict.fromkeys(map(_format_lined_frame, own))),
@@ -121,8 +125,15 @@ def extract_traits(failure: Failure) -> Traits:
         ),
         class_name=class_name,
         test_name=test_name,
-        own_words=frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN,
+        own_words=_share(frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN),
     )
+
+
+@lru_cache(maxsize=16_384)
+def _share(value: Shared) -> Shared:
+    """The same value, and the same object each time: failures of one family have much in common,
+    and there may be very many of them."""
+    return value
 
 
 def encode_traits(known: Traits) -> str:

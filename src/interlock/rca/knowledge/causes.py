@@ -35,9 +35,9 @@ _RCAS_OF_SYMPTOM = (
     " where l.symptom_id = ? and a.status != 'archived' order by a.rca_id desc"
 )
 _IN_SUITE = (
-    " from rcas a where a.rca_id in (select r.rca_id from circuits c"
-    " join launches l on l.circuit_id = c.circuit_id join rca_cases r on r.launch_id = l.launch_id"
-    " where c.suite_id = ?) order by a.rca_id"
+    " from rcas a where exists (select 1 from rca_cases r"
+    " join launches l on l.launch_id = r.launch_id join circuits c on c.circuit_id = l.circuit_id"
+    " where r.rca_id = a.rca_id and c.suite_id = ?) order by a.rca_id"
 )
 _RCAS_OF_SUITE = _RCA + _IN_SUITE
 _COUNTED = (

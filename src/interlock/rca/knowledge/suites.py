@@ -207,8 +207,13 @@ def list_launches(connection: Connection, suite_id: int) -> list[StoredLaunch]:
 def list_suite_cases(connection: Connection, suite_id: int) -> list[SuiteCase]:
     """The cases of a suite in their order, each with its triage, its root cause and how often its
     symptom was seen."""
+    return list(iterate_suite_cases(connection, suite_id))
+
+
+def iterate_suite_cases(connection: Connection, suite_id: int) -> Iterator[SuiteCase]:
+    """The same, one at a time."""
     query = _CASES + " where c.suite_id = ? order by r.case_no"
-    return list(_read_suite_cases(raw_connection(connection).execute(query, (suite_id,))))
+    return _read_suite_cases(raw_connection(connection).execute(query, (suite_id,)))
 
 
 def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:

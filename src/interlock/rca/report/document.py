@@ -1,7 +1,7 @@
 """`report.json`, with its JSON Schema, and the list of all documents of a suite.
 
-Nothing is cut in the JSON: what other documents leave out is in this one. The same findings give
-the same documents, byte for byte.
+Nothing of the findings is cut in the JSON: what other documents leave out is in this one. The same
+findings give the same documents, byte for byte.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.rca.records import Findings
+from interlock.rca.records import CaseFinding, Findings
 from interlock.rca.report.jira import render_drafts
 from interlock.rca.report.markdown import render_markdown, render_regressions
 from interlock.rca.report.outline import Outline, build_outline
@@ -64,26 +64,46 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_json(outline: Outline) -> bytes:
     """`report.json`."""
-    made = build_document(outline)
-    try:
-        raw = msgspec.json.encode(made, order="deterministic")
-    except UnicodeEncodeError:
-        raw = msgspec.json.encode(encode_document(made))
-    return msgspec.json.format(raw, indent=2) + b"\n"
+    return insert_cases(encode_document(outline), outline) + b"\n"
 
 
-def build_document(outline: Outline) -> Document:
-    return Document(
-        schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=outline.findings
+def encode_document(outline: Outline) -> dict[str, Any]:
+    """The document as plain values without its cases, with only text that UTF-8 can hold."""
+    findings = msgspec.structs.replace(outline.findings, cases=())
+    document = Document(
+        schema_version=SCHEMA_VERSION, summary=build_summary(outline), findings=findings
     )
-
-
-def encode_document(document: Document) -> dict[str, Any]:
-    """The document as plain values, with only text that UTF-8 can hold."""
-    plain: dict[str, Any] = _make_writable(
-        msgspec.to_builtins(document, order="deterministic", str_keys=True)
-    )
+    plain: dict[str, Any] = _make_plain(document)
     return plain
+
+
+_NO_CASES = b'\n    "cases": []'
+
+
+def insert_cases(fields: Mapping[str, Any], outline: Outline) -> bytes:
+    """The text of an object that holds a document, with its cases. These are written one by one: as
+    plain values, all cases of a very red night would fill much memory."""
+    text = msgspec.json.format(msgspec.json.encode(fields), indent=2)
+    if not outline.findings.cases:
+        return text
+    before, _, after = text.partition(_NO_CASES)
+    written = bytearray(before + b'\n    "cases": [')
+    for case in outline.findings.cases:
+        body = msgspec.json.format(_encode_case(case), indent=2).replace(b"\n", b"\n      ")
+        written += b"\n      " + body + b","
+    written[-1:] = b"\n    ]" + after
+    return bytes(written)
+
+
+def _encode_case(case: CaseFinding) -> bytes:
+    try:
+        return msgspec.json.encode(case, order="deterministic")
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_make_plain(case))
+
+
+def _make_plain(value: Any) -> Any:
+    return _make_writable(msgspec.to_builtins(value, order="deterministic", str_keys=True))
 
 
 def build_summary(outline: Outline) -> Summary:
