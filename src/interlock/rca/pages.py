@@ -20,6 +20,7 @@ from interlock.journal.connection import raw_connection
 from interlock.rca import analyze as analysis
 from interlock.rca import upload_api
 from interlock.rca.findings import mark_suspects, read_investigated_suspects
+from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
 from interlock.rca.knowledge.overview import (
     CauseOverview,
     SuiteOverview,
@@ -382,7 +383,7 @@ SECTION: Final = Section(
     ),
     (show_causes, show_cause, show_reports, show_upload, show_suite, show_tests),
     PackageLoader("interlock", "rca/templates"),
-    api=(*upload_api.HANDLERS, list_causes, find_cause),
+    api=(*upload_api.HANDLERS, list_causes, find_cause, *HISTORY_HANDLERS),
     background=_open,
     body_limits=upload_api.BODY_LIMITS,
 )

@@ -15,10 +15,11 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from interlock.system.errors import SourceError
+from interlock.system.errors import InterlockError, SourceError
 from interlock.system.retry import TransientError
 
 Params = Mapping[str, str | int]
+BYTES: Final = "application/octet-stream"
 
 
 class HttpClient:
@@ -33,7 +34,7 @@ class HttpClient:
         setting: str,
         timeout_s: float,
         largest: int,
-        error: Callable[[str], SourceError] = SourceError,
+        error: Callable[[str], InterlockError] = SourceError,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
@@ -62,11 +63,13 @@ class HttpClient:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[httpx.Response, bytes]:
-        """One request with `body` as JSON: the response, whatever its status, and its content."""
+        """One request with `body` as JSON, or as it is if it is bytes: the response, whatever its
+        status, and its content."""
         headers = dict(headers or {})
-        content = None if body is None else msgspec.json.encode(body)
+        is_raw = isinstance(body, bytes)
+        content = body if body is None or is_raw else msgspec.json.encode(body)
         if content is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = BYTES if is_raw else "application/json"
         try:
             with self._client.stream(
                 method, path, params=params, content=content, headers=headers

@@ -32,7 +32,9 @@ class PostgresStore(HistoryStore):
     def __init__(self, word: str, project: Path = Path()) -> None:
         address = parse_address(word, project)
         if not isinstance(address, PostgresAddress):
-            raise UsageError(f"{word} is neither a folder nor postgresql://USER@HOST/NAME")
+            raise UsageError(
+                f"{word} is neither a folder, postgresql://USER@HOST/NAME nor https://…"
+            )
         super().__init__(str(address), beside(address, "history"))
         self._address = address
         self._server: PostgresConnection | None = None

@@ -90,7 +90,7 @@ class HistoryStore(ABC):
             raw = packing.write_segment(segment, table, places)
             is_new = self._create_blob("results", segment.id, raw)
             if not is_new:
-                self._keep_earlier(segment, raw)
+                self._keep_earlier(segment.id, segment.run.at, raw)
             if table not in self._list_keys("names"):  # pruned meanwhile, as nobody used it
                 self._write_names(self._tables[table] or [])
         except OSError as error:
@@ -159,6 +159,42 @@ class HistoryStore(ABC):
                 self._add_problem(str(error))
         return unite_statements(found)
 
+    def list_blobs(self, kind: BlobKind) -> list[str]:
+        """For another store that mirrors this one: all of a kind, the oldest first."""
+        return self._list_keys(kind)
+
+    def read_blob(self, kind: BlobKind, key: str) -> bytes | None:
+        return self._read_blob(kind, key) if _KEY.fullmatch(key) else None
+
+    def put_blob(self, kind: BlobKind, key: str, raw: bytes) -> bool:
+        """Keep what another store sends; whether it was new. SourceError if it is not what its key
+        says: whoever may upload must not be able to put anything under a name that others trust."""
+        if not _KEY.fullmatch(key):
+            raise SourceError(f"{key[:40]!r} is no key: 32 hex digits are")
+        name = f"{kind} {key}"
+        if kind == "names":
+            real = packing.write_names(packing.read_names(raw, name))[0]
+        elif kind == "statements":
+            real = read_statement(raw, name).key
+        else:
+            real = self._identify_segment(raw, name)
+        if real != key:
+            raise SourceError(f"{name} is {real} by its content")
+        is_new = self._create_blob(kind, key, raw)
+        if kind == "results" and not is_new:
+            self._keep_earlier(key, packing.read_segment(raw, name).run.at, raw)
+        return is_new
+
+    def _identify_segment(self, raw: bytes, name: str) -> str:
+        """The id of a segment by its content; its names must be here."""
+        packed = packing.read_segment(raw, name)
+        names = self.read_names(packed.table)
+        if names is None:
+            raise SourceError(f"{name} needs the names {packed.table}: send these first")
+        found = packed.unpack(names)
+        rows = zip(found.tests, zip(found.bits, found.durations, strict=True), strict=True)
+        return packing.make_segment(found.run, dict(rows), found.failures).id
+
     def read_derived(self, name: str) -> bytes | None:
         """What was worked out from the segments and kept, or None."""
         raw = read_file(self.folder / "index" / name, _LARGEST)
@@ -186,11 +222,11 @@ class HistoryStore(ABC):
             self._add_problem(str(error))
             return None
 
-    def _keep_earlier(self, segment: Segment, raw: bytes) -> None:
+    def _keep_earlier(self, segment_id: str, at: float, raw: bytes) -> None:
         """Of two uploads of the same results the earlier time counts, whichever came first."""
-        kept = self.read(segment.id)
-        if kept is None or kept.run.at > segment.run.at:
-            self._replace_blob("results", segment.id, raw)
+        kept = self.read(segment_id)
+        if kept is None or kept.run.at > at:
+            self._replace_blob("results", segment_id, raw)
             remove_tree(self.folder / "index")  # it knows the other time
 
     def _choose_table(self, tests: Sequence[str]) -> tuple[str, Mapping[str, int]]:
@@ -272,14 +308,31 @@ class FolderStore(HistoryStore):
     def _describe(self, kind: BlobKind, key: str) -> str:
         return str(self._path(kind, key))
 
+    def find_blob(self, kind: BlobKind, key: str) -> bytes | None:
+        """Its bytes, if they are here."""
+        path = self._path(kind, key)
+        return self._read_blob(kind, key) if path.exists() else None
+
+    def drop_blob(self, kind: BlobKind, key: str) -> None:
+        self._path(kind, key).unlink(missing_ok=True)
+
+    def keep_blob(self, kind: BlobKind, key: str, data: bytes) -> None:
+        """Keep it whatever is there."""
+        make_own_folder(self.folder / kind)
+        write_file(self._path(kind, key), data, sync=False)
+
     def _path(self, kind: BlobKind, key: str) -> Path:
         return self.folder / kind / f"{key}.{kind}"
 
 
 def open_store(word: str) -> HistoryStore:
-    """The memory that a word names: a folder, or a PostgreSQL database."""
+    """The memory that a word names: a folder, a PostgreSQL database, or a server of ours."""
     if "://" not in word:
         return FolderStore(Path(word))
+    if word.startswith(("http://", "https://")):
+        from interlock.rca.history.http_store import HttpStore
+
+        return HttpStore(word)
     from interlock.rca.history.postgres_store import PostgresStore
 
     return PostgresStore(word)

@@ -1,0 +1,184 @@
+"""One contract for every store: a folder, PostgreSQL, and a server of ours, all of them real."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import msgspec
+import pytest
+from tests.cli.world import World
+from tests.rca.history.test_memory import SETTINGS, describe
+from tests.rca.history.uploads import DAY, Upload, judge_naively
+from tests.web.serving import served
+
+from interlock.api.project import Project
+from interlock.api.tokens import create_token
+from interlock.journal.address import PostgresAddress
+from interlock.rca.history.export import find_old_segments
+from interlock.rca.history.http_store import HttpStore
+from interlock.rca.history.identity import CiRun
+from interlock.rca.history.memory import History
+from interlock.rca.history.postgres_store import PostgresStore
+from interlock.rca.history.segment import write_names, write_segment
+from interlock.rca.history.statements import Statement, write_statement
+from interlock.rca.history.store import FolderStore, HistoryStore, merge_stores
+from interlock.system.errors import StoreError, UsageError
+
+Open = Callable[[str], HistoryStore]
+"""Opens the same memory as another machine would, which has that name."""
+SECRET = "a-secret-of-the-tests"
+SAID = Statement(action="flaky", by="ann", at=5.0, comment="1", fingerprints=("f" * 16,))
+
+
+class HistoryServer(NamedTuple):
+    url: str
+    tokens: dict[str, str]
+    """By their scopes."""
+
+    def open(self, folder: Path, scopes: str = "read,upload,answer") -> HttpStore:
+        return HttpStore(self.url, {"INTERLOCK_STORE_TOKEN": self.tokens[scopes]}, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryServer]:
+    folder = tmp_path_factory.mktemp("served")
+    project = Project(folder)
+    scopes = ("read", "upload", "answer", "read,upload,answer")
+    tokens = {
+        each: create_token(project, f"t{each[:3]}{len(each)}", each.split(","))[1]
+        for each in scopes
+    }
+    with served(World(folder), "--host", "0.0.0.0") as it:
+        yield HistoryServer(it.url.replace("0.0.0.0", "127.0.0.1"), tokens)
+
+
+@pytest.fixture(params=["folder", "postgres", "server"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    if request.param == "folder":
+        yield lambda _name: FolderStore(tmp_path / "memory")
+    elif request.param == "postgres":
+        postgres: PostgresAddress = request.getfixturevalue("postgres")
+        yield lambda name: PostgresStore(postgres.url, tmp_path / name)
+    else:
+        server: HistoryServer = request.getfixturevalue("server")
+        yield lambda name: server.open(tmp_path / name)
+
+
+def make_uploads() -> list[Upload]:
+    marks = {"a": "PPPFPPF", "b": "PFPPPPP", "c": "FFFFFFF"}
+    return [
+        Upload(
+            CiRun(run=str(at), commit=f"{at}" * 40, attempt=attempt, at=at * DAY),
+            {f"t::{name}": row[at] if attempt == 1 else "P" for name, row in marks.items()},
+        )
+        for at in range(7)
+        for attempt in (1, 2)
+        if attempt == 1 or at == 3
+    ]
+
+
+def test_every_store_says_the_same(open_store: Open, tmp_path: Path) -> None:
+    uploads = make_uploads()
+    expected = judge_naively(uploads, SETTINGS)
+    store = open_store("one")
+    for upload in (*uploads[:5], *uploads[2:]):
+        store.add(upload.to_segment())
+    assert describe(History(store, SETTINGS)) == expected
+    # Another machine, with no index of its own, and another writer.
+    other = open_store("two")
+    assert [other.add(upload.to_segment()) for upload in uploads] == [False] * len(uploads)
+    assert describe(History(other, SETTINGS)) == expected
+    assert [other.add_statement(SAID), store.add_statement(SAID)] == [True, False]
+    folder = FolderStore(tmp_path / "folder")
+    done = merge_stores(other, folder, with_statements=True)
+    assert (done.added, done.refused) == (len(uploads), ())
+    assert describe(History(folder, SETTINGS)) == expected
+    assert folder.read_statements().every == (SAID,)
+    assert merge_stores(folder, store).added == 0
+    early = uploads[6].run
+    kept = store.add(Upload(msgspec.structs.replace(early, at=1.0), uploads[6].tries).to_segment())
+    assert not kept
+    for each in (store, open_store("three")):
+        found = each.read(uploads[6].to_segment().id)
+        assert found is not None
+        assert found.run.at == 1.0
+    old = find_old_segments(store, 3.5 * DAY)
+    if isinstance(store, HttpStore):
+        with pytest.raises(UsageError, match="on the server itself"):
+            store.remove(old)
+        return
+    store.remove(old)
+    memory = History(open_store("four"), SETTINGS)
+    assert sum(len(memory.list_columns(lane)) for lane in memory.index.list_lanes()) == 3
+    assert not memory.problems
+
+
+def test_a_database_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"127\.0\.0\.1:1/x") as caught:
+        PostgresStore("postgresql://u:hunter2@127.0.0.1:1/x", tmp_path)
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(UsageError, match="is not known"):
+        PostgresStore("mysql://u@h/x", tmp_path)
+
+
+def test_a_server_takes_only_what_its_key_says_from_those_who_may(
+    server: HistoryServer,
+) -> None:
+    run = CiRun(project="other/one", run="1", commit="9" * 40, at=DAY)
+    segment = Upload(run, {"x": "P", "y": "F"}).to_segment()
+    table, names = write_names(segment.tests)
+    places = {name: at for at, name in enumerate(segment.tests)}
+    results = write_segment(segment, table, places)
+    forged = write_segment(msgspec.structs.replace(segment, bits=b"\1\1"), table, places)
+    said = msgspec.structs.replace(SAID, comment="2")
+    url = f"{server.url}/api/v1/history"
+
+    def put(path: str, raw: bytes, scopes: str = "read,upload,answer") -> tuple[int, str]:
+        headers = {"Authorization": f"Bearer {server.tokens[scopes]}"}
+        headers |= {"Content-Type": "application/octet-stream"}
+        found = httpx.post(f"{url}/{path}", content=raw, headers=headers)
+        return found.status_code, found.text
+
+    assert put(f"results/{segment.id}", results)[0] == 409, "its names are not there"
+    assert put(f"names/{table}", names, "read")[0] == 403
+    assert put(f"names/{'0' * 32}", names)[0] == 409
+    assert put(f"names/{table}", names, "upload") == (200, '{"new":true}')
+    status, why = put(f"results/{segment.id}", forged)
+    assert (status, "by its content" in why) == (409, True)
+    assert put(f"results/{segment.id}", results[:-1])[0] == 409
+    assert put("results/..%2F..%2Fx", results)[0] in (400, 404, 409)
+    assert put(f"results/{segment.id}", results, "upload") == (200, '{"new":true}')
+    assert put(f"results/{segment.id}", results, "upload") == (200, '{"new":false}')
+    raw = write_statement(said)
+    assert put(f"statements/{said.key}", raw, "upload")[0] == 403, "no job speaks for people"
+    assert put(f"statements/{said.key}", raw, "answer")[0] == 200
+    assert httpx.get(f"{url}/results").status_code == 401
+    reader = {"Authorization": f"Bearer {server.tokens['read']}"}
+    assert httpx.get(f"{url}/secrets", headers=reader).status_code == 404
+    assert segment.id in httpx.get(f"{url}/results", headers=reader).json()["keys"]
+    assert httpx.get(f"{url}/results/{segment.id}", headers=reader).content == results
+
+
+def test_trouble_with_a_server_is_a_sentence_without_the_token(
+    tmp_path: Path, server: HistoryServer
+) -> None:
+    slept: list[float] = []
+
+    def open_at(url: str) -> HttpStore:
+        environ = {"INTERLOCK_TOKEN": SECRET}
+        return HttpStore(url, environ, folder=tmp_path, sleep=slept.append)
+
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        open_at("http://127.0.0.1:1").list_segments()
+    assert slept == [0.5, 2.0, 5.0]
+    assert SECRET not in str(caught.value)
+    with pytest.raises(UsageError, match="https://"):
+        open_at("http://server.example")
+    with pytest.raises(UsageError, match="name only the server") as named:
+        open_at("https://me:hunter2@server.example/")
+    assert "hunter2" not in str(named.value)
+    with pytest.raises(StoreError, match="set INTERLOCK_STORE_TOKEN"):
+        open_at(server.url).list_segments()
+    with pytest.raises(StoreError, match="scope upload"):
+        server.open(tmp_path / "reader", "read").add(make_uploads()[0].to_segment())
