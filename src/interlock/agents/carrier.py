@@ -18,6 +18,33 @@ MAX_ANSWER = 1024 * 1024
 """Bytes of one answer. A longer one is refused without being read to its end."""
 
 
+class Checkout(msgspec.Struct, frozen=True, gc=False):
+    """Files of a commit that an agent needs where it works, if that is another host."""
+
+    remote: str
+    """A git remote that both hosts reach."""
+    commit: str
+    ref: str = ""
+    """What names the commit there; empty if it is fetched by its own name."""
+    folder: str = ""
+    """Where the files lie on the coordinator's host; what names that folder, in the prompt and in
+    variables, then names this one."""
+    inside: str = ""
+    """The folder in it where the agent works; for the one that it works in."""
+    branch: str = ""
+    """The branch that is checked out; empty for files that are only read."""
+    push: str = ""
+    """The beginning of the ref to which the agent's work goes, followed by the fence; empty if
+    nothing is to be kept."""
+
+
+class PushedWork(msgspec.Struct, frozen=True, gc=False):
+    """The work of an agent on another host."""
+
+    ref: str
+    commit: str
+
+
 class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """Where the agent of an ask works, and what its answer must name, where an application says."""
 
@@ -31,6 +58,8 @@ class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """Whether it is to change files in its folder: a CLI is then started so that it may."""
     request_id: str = ""
     """What an expert's answer names."""
+    checkouts: tuple[Checkout, ...] = ()
+    """For agents on other hosts; the one with a branch is where the agent works."""
 
 
 NO_CONTEXT = ExecutionContext()
@@ -79,6 +108,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     stops_run: bool = False
     call: ModelCall | None = None
     """The request that this came from, if a model's endpoint has answered it."""
+    pushed: PushedWork | None = None
+    """Where the agent's work is, if it worked on another host."""
 
 
 Deliver = Callable[[Reply], None]

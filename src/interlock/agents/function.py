@@ -277,11 +277,13 @@ class Handler:
 
 
 def find_last_carrier(carrier: Carrier) -> Carrier | None:
-    """Who is asked in the end, behind handlers; None where they answer everything."""
-    found: Carrier | None = carrier
-    while isinstance(found, Handler):
+    """Who is asked in the end, behind handlers and others that have a fallback; None where they
+    answer everything."""
+    found: Any = carrier
+    while hasattr(found, "fallback"):
         found = found.fallback
-    return found
+    last: Carrier | None = found
+    return last
 
 
 class PromptlessHandler(Handler):

@@ -26,6 +26,7 @@ from interlock.agents.registry import (
     is_label,
 )
 from interlock.agents.status import read_agent_status
+from interlock.agents.worker.checkout import CheckoutStore
 from interlock.agents.worker.host import HeldDetails, WorkerHost
 from interlock.api.base import ProjectBase
 from interlock.engine.circuit import HUMAN
@@ -111,6 +112,7 @@ class Worker:
             self.identity,
             agents,
             report,
+            checkouts=CheckoutStore(beside(self._address, "checkouts").resolve()),
             grace=grace,
             read_liveness=self._read_liveness,
         )

@@ -15,6 +15,7 @@ from interlock.delivery.inspection import TaskEnvironment
 from interlock.delivery.parameters import NAMES
 from interlock.delivery.plan.watch import PlanWatch, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
+from interlock.delivery.worktrees.remote import connect_workers
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
 from interlock.journal.runs import Run, load_inputs
@@ -58,8 +59,9 @@ class Delivery(Application):
         handlers: dict[str, Carrier] = dict.fromkeys(
             PROGRAMS, AsyncHandler(hooks.handlers, workspace.close)
         )
+        agents = connect_workers(carriers, config.work.remote, config.workspace, hooks.find_tree_of)
         timed = _set_timeouts(circuit, config.timeouts)
-        return RunSetup(timed, {**carriers, **handlers}, hooks, unplaced=PROGRAMS)
+        return RunSetup(timed, {**agents, **handlers}, hooks, unplaced=PROGRAMS)
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.delivery.report.collect import load_report

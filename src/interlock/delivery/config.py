@@ -37,6 +37,8 @@ class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the repository's own git hooks run in our clone."""
     let_in: tuple[str, ...] = ()
     """Environment variables that checks may see, such as DATABASE_*."""
+    remote: str = ""
+    """The git remote over which workers on other hosts get their trees and hand in their work."""
 
 
 class DeliveryTables(msgspec.Struct, frozen=True):

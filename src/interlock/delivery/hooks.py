@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import NO_CONTEXT, ExecutionContext
+from interlock.agents.carrier import NO_CONTEXT, Ask, ExecutionContext
 from interlock.delivery import steps
 from interlock.delivery.file_conflicts import (
     CONFLICT,
@@ -48,6 +48,7 @@ from interlock.engine.circuit import HUMAN, UNREADABLE, Circuit
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, load_decisions, load_holds
 from interlock.system.clock import Clock
+from interlock.system.errors import SourceError
 
 _CATEGORY: Final = re.compile(r"^Category:[ \t]*([A-Za-z_ -]+?)[ \t]*$", re.MULTILINE)
 _CATEGORIES: Final = ("missing_info", "out_of_scope", "infrastructure", "blocked_by_dependency")
@@ -127,6 +128,12 @@ class DeliveryHooks:
         """The tree of the step; experts and those who make them see that of whoever asked."""
         is_expert = case.step in (steps.CONSULT, steps.RECRUIT) and case.stack
         return self.environment.tree_of(case.case_id, case.stack[-1] if is_expert else case.step)
+
+    def find_tree_of(self, ask: Ask) -> TaskTree:
+        """The tree in which the agent of an open dispatch works."""
+        if ask.case is None:
+            raise SourceError(f"step {ask.step} of {ask.case_id} has no case")
+        return self._find_tree(ask.case)
 
     def _hand_over(self, case_no: int, case: Case, tree: TaskTree, dispatch_id: int) -> None:
         """A developer goes on from the work as it was judged: what was done to it since is undone.

@@ -169,11 +169,13 @@ def begin_delivery(
     """A new run with a case for each task; SourceError if the plan or repository is unusable."""
     from interlock.delivery.plan.watch import build_cases, load_usable_plan
     from interlock.delivery.worktrees.clone import inspect_repository
+    from interlock.delivery.worktrees.remote import check_workers
     from interlock.journal.runs import begin_run, find_run
 
     plan = load_usable_plan(config)
     # A run keeps its configuration for good, so none begins with a repository that cannot be used.
     inspect_repository(Path(config.source), config.base)
+    check_workers(run_config.agents, config.work.remote)
     run_config = msgspec.structs.replace(run_config, terms=msgspec.to_builtins(config))
     run_id = begin_run(
         connection,

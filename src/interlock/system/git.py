@@ -1,8 +1,9 @@
 """Running git: a list of words, no shell, a time limit, and a limit on its output.
 
-What git may do depends on whose repository it is, and that is a table of four policies: READ a
-stranger's, change our OWN_CLONE, work in the USER_TREE, SEED a new one. None runs hooks, pagers or
-editors, asks at the terminal, or follows variables of the caller's shell to another repository.
+What git may do depends on whose repository it is, and that is a table of five policies: READ a
+stranger's, change our OWN_CLONE, work in the USER_TREE, SEED a new one, talk to a REMOTE. None runs
+hooks, pagers or editors, asks at the terminal, or follows variables of the caller's shell to
+another repository.
 """
 
 import os
@@ -140,6 +141,23 @@ SEED: Final = GitPolicy(
 )
 """A new repository: the same history gives the same hashes on every machine."""
 
+REMOTE: Final = GitPolicy(
+    settings={
+        **_QUIET,
+        "protocol.allow": "never",
+        **{f"protocol.{name}.allow": "always" for name in ("file", "git", "http", "https", "ssh")},
+        # What others have pushed may be made to harm: it is looked at before it is taken.
+        "transfer.fsckObjects": "true",
+        "maintenance.auto": "false",
+        "push.followTags": "false",
+    },
+    environment={**_NO_PROMPTS_PLAIN, "GIT_SSH_COMMAND": "ssh -oBatchMode=yes"},
+    as_user=True,
+    timeout=600.0,
+    max_output=8_000_000,
+)
+"""From a clone of ours to a remote that the user has named, with the user's own credentials."""
+
 _USER_CONFIG: Final = GitPolicy(
     settings={}, environment=_NO_PROMPTS, as_user=True, timeout=30.0, max_output=1_000_000
 )
@@ -185,10 +203,11 @@ class GitResult(msgspec.Struct, frozen=True):
 class Git:
     """git in one folder, under one policy.
 
-    `safe` are the folders of others that the user has declared safe. With OWN_CLONE the folder is
-    the git directory, named outright, with or without a work `tree`, with an `index` of its own and
-    the directory it is `shared` with: the file that leads from a work tree to its clone is in an
-    agent's hands. A git that outlives us keeps the `lock`: who comes next waits until it has ended.
+    `safe` are the folders of others that the user has declared safe. With OWN_CLONE and REMOTE the
+    folder is the git directory, named outright, with or without a work `tree`, with an `index` of
+    its own and the directory it is `shared` with: the file that leads from a work tree to its clone
+    is in an agent's hands. A git that outlives us keeps the `lock`: who comes next waits until it
+    has ended.
     """
 
     def __init__(
@@ -212,7 +231,7 @@ class Git:
         settings = [*policy.settings.items(), *(("safe.directory", each) for each in safe)]
         self._settings = [word for item in settings for word in ("-c", "=".join(item))]
         places = {"GIT_WORK_TREE": tree, "GIT_INDEX_FILE": index, "GIT_COMMON_DIR": shared}
-        places["GIT_DIR"] = folder if policy is OWN_CLONE else None
+        places["GIT_DIR"] = folder if policy in (OWN_CLONE, REMOTE) else None
         self._places = {name: str(place) for name, place in places.items() if place is not None}
 
     def run(

@@ -16,9 +16,10 @@ import msgspec
 
 from interlock.agents.background import report_failure
 from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, SharesAccount
+from interlock.agents.worker.checkout import CheckoutStore, WorkTree
 from interlock.agents.worker.database import DatabaseThread
 from interlock.agents.worker.jobs import JobPuller
-from interlock.engine.circuit import RATE_LIMIT, UNREADABLE
+from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
 from interlock.journal.postgres import PostgresConnection, read_server_revision
@@ -67,6 +68,7 @@ class WorkerHost:
         agents: Mapping[str, Carrier],
         report: Report,
         *,
+        checkouts: CheckoutStore,
         grace: float,
         read_liveness: Callable[[], Mapping[int, str]] = dict,
     ) -> None:
@@ -76,6 +78,7 @@ class WorkerHost:
         self._identity = identity
         self._agents = agents
         self._report = report
+        self._checkouts = checkouts
         self._grace = grace
         self._read_liveness = read_liveness
         self._held: dict[int, HeldDispatch] = {}
@@ -187,19 +190,35 @@ class WorkerHost:
 
     async def _answer(self, held: HeldDispatch) -> None:
         """Have the agent answer, and hand its reply in; it is ours until that is written."""
-        ask = held.ask
+        number = held.ask.dispatch_id
         try:
-            self._report(f"dispatch {ask.dispatch_id}: {ask.case_id} {ask.step}, taken")
-            self._agents[ask.role].send([ask])
-            reply = await held.answered
-            self._agents[ask.role].settle(ask.dispatch_id)
-            await self._hand_in(held, reply)
+            self._report(f"dispatch {number}: {held.ask.case_id} {held.ask.step}, taken")
+            await self._hand_in(held, await self._ask_agent(held))
         except asyncio.CancelledError:
             self._stop_agent(held)
         finally:
-            if self._held.get(ask.dispatch_id) is held:
-                del self._held[ask.dispatch_id]
+            if self._held.get(number) is held:
+                del self._held[number]
             self._changed.set()
+
+    async def _ask_agent(self, held: HeldDispatch) -> Reply:
+        """The agent's reply, with its work pushed if it works on files of a repository."""
+        tree: WorkTree | None = None
+        carrier, store = self._agents[held.ask.role], self._checkouts
+        try:
+            ask, tree = await asyncio.to_thread(store.prepare, held.ask, held.fence)
+            if not held.answered.done():
+                carrier.send([ask])
+            reply = await held.answered
+            carrier.settle(ask.dispatch_id)
+            if tree is not None:
+                reply = await asyncio.to_thread(store.record, tree, ask, reply)
+        except (InterlockError, OSError) as error:
+            return Reply(held.ask.dispatch_id, failure=CRASH, reason=str(error))
+        finally:
+            if tree is not None:
+                tree.release()
+        return reply
 
     def _stop_agent(self, held: HeldDispatch) -> None:
         self._agents[held.ask.role].settle(held.ask.dispatch_id, "it is no longer this worker's")

@@ -1,0 +1,97 @@
+"""Exchange commits with a git remote: new refs are made, never moved, and fetched by their names.
+
+A ref that is made once and never moved can be given to one writer: whoever comes late finds it, or
+has another. Credentials are the user's own (ssh keys, credential helpers), never part of an
+address.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from interlock.system.errors import SourceError, UsageError
+from interlock.system.git import REMOTE, Git
+
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?", re.ASCII)
+_REF = re.compile(r"refs(/[A-Za-z0-9][A-Za-z0-9_#-]*)+(\.[A-Za-z0-9]+)?", re.ASCII)
+_SCHEMES = ("", "file", "git", "http", "https", "ssh")
+
+
+def check_remote(address: str) -> str:
+    """The address; UsageError if git should not be given it."""
+    parts = urlsplit(address)
+    if parts.password:
+        raise UsageError(
+            "the address of a git remote must not hold a password: it is kept with the run; use "
+            "an ssh key or git's credential helper"
+        )
+    helper = "::" in address.partition("/")[0]
+    if not address or address.startswith("-") or helper or parts.scheme not in _SCHEMES:
+        raise UsageError(
+            f"{address[:100]!r} is no git remote: write https://…, ssh://…, git@HOST:PATH or a path"
+        )
+    return address
+
+
+def is_commit(text: str) -> bool:
+    """Whether it is the full name of a commit."""
+    return _COMMIT.fullmatch(text) is not None
+
+
+def is_safe_ref(text: str) -> bool:
+    """Whether it is a ref's plain full name."""
+    return _REF.fullmatch(text) is not None
+
+
+def push_new_ref(repository: Path, remote: str, commit: str, ref: str) -> None:
+    """Let `ref` name the commit on the remote. It is made; one that is there already and names
+    another commit is left alone, and is an error."""
+    git = Git(repository, REMOTE)
+    # Expecting that there is none: whatever is there is not replaced.
+    lease = f"--force-with-lease={ref}:"
+    words = ("push", "--quiet", "--no-verify", lease, "--", check_remote(remote))
+    ran = git.run(*words, f"{commit}:{ref}")
+    if ran.is_ok:
+        return
+    if find_remote_ref(repository, remote, ref) != commit:
+        raise SourceError(f"{remote}: {ref} could not be made: {ran.reason}")
+
+
+def find_remote_ref(repository: Path, remote: str, ref: str) -> str:
+    """The commit that a ref of the remote names; empty if there is no such ref."""
+    git = Git(repository, REMOTE)
+    ran = git.run("ls-remote", "--quiet", "--", check_remote(remote), ref)
+    if not ran.is_ok:
+        raise SourceError(f"{remote} cannot be read: {ran.reason}")
+    rows = (line.split("\t") for line in ran.text.splitlines())
+    return next((row[0] for row in rows if row[1:] == [ref]), "")
+
+
+def fetch_commit(repository: Path, remote: str, commit: str, ref: str, keep: str) -> None:
+    """Bring the commit here that `ref` names on the remote, under the name `keep`; without a ref,
+    by its own name. SourceError if it is another."""
+    if not is_commit(commit) or (ref and not is_safe_ref(ref)):
+        raise SourceError(f"{commit[:80]!r} at {ref[:80]!r} is no commit that could be fetched")
+    git = Git(repository, REMOTE)
+    words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    where = (*words, "--", check_remote(remote))
+    ran = git.run(*where, f"+{ref or commit}:{keep}")
+    if not ran.is_ok and not ref:
+        # Not every server gives out a commit by its name: perhaps a branch has it.
+        ran = git.run(*where, "+refs/heads/*:refs/interlock/branches/*")
+        if ran.is_ok:
+            ran = git.run("update-ref", keep, commit)
+    if not ran.is_ok:
+        raise SourceError(f"{remote}: {ref or commit} could not be fetched: {ran.reason}")
+    found = git.run("rev-parse", "--verify", "--quiet", f"{keep}^{{commit}}").text.strip()
+    if found != commit:
+        raise SourceError(f"{remote}: {ref} is {found[:12]}, not {commit[:12]} as it was announced")
+
+
+def delete_remote_refs(repository: Path, remote: str, pattern: str) -> None:
+    """Remove the refs of the remote that the pattern matches, as far as that is allowed."""
+    git = Git(repository, REMOTE)
+    ran = git.run("ls-remote", "--quiet", "--", check_remote(remote), pattern)
+    refs = [line.split("\t")[1] for line in ran.text.splitlines() if "\t" in line]
+    if ran.is_ok and refs:
+        git.run("push", "--quiet", "--no-verify", "--", remote, *(f":{ref}" for ref in refs))
