@@ -58,6 +58,8 @@ class ExecutionContext(msgspec.Struct, frozen=True, gc=False):
     """Whether it is to change files in its folder: a CLI is then started so that it may."""
     request_id: str = ""
     """What an expert's answer names."""
+    folders: tuple[str, ...] = ()
+    """More folders that the agent may read."""
     checkouts: tuple[Checkout, ...] = ()
     """For agents on other hosts; the one with a branch is where the agent works."""
 

@@ -13,6 +13,7 @@ from interlock.agents.files.case_folder import NameFiles
 from interlock.agents.function import Handler, PromptlessHandler
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.registry import AgentContext, AgentSpec
+from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.runs import Run
@@ -128,6 +129,9 @@ class Rca(Application):
             phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
             only=only,
             prompted=lambda step: circuit.steps[step].role not in promptless,
+            elsewhere=lambda step: isinstance(
+                carriers.get(circuit.steps[step].role), WorkerCarrier
+            ),
         )
         analysis = BuiltinAnalyst(hooks, circuit.thresholds)
 

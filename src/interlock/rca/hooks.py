@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.agents.carrier import ExecutionContext
+from interlock.agents.carrier import NO_CONTEXT, Checkout, ExecutionContext
 from interlock.api.manual import REVIEWED_BY
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
@@ -61,8 +61,10 @@ class RcaHooks(DefaultHooks):
         phases: bool = False,
         only: Collection[int] | None = None,
         prompted: Callable[[str], bool] = lambda _step: True,
+        elsewhere: Callable[[str], bool] = lambda _step: False,
         fence: Callable[[], str] = lambda: secrets.token_hex(6),
     ) -> None:
+        """`prompted` says whether a step's prompt is read, `elsewhere` whether on another host."""
         check_effects(circuit)
         self.config = config
         self.connection = connection
@@ -97,9 +99,24 @@ class RcaHooks(DefaultHooks):
         self._circuit = circuit
         self._only = only
         self._prompted = prompted
+        self._elsewhere = elsewhere
         self._fence = fence
         self._proven: Collection[str] | None = None
         self._to_prove: set[str] = set()
+
+    def context_for(self, case_no: int, case: Case, dispatch_id: int) -> ExecutionContext:
+        """An agent on another host finds the repositories there that have a remote, as they were
+        tested; the prompt then names those."""
+        if not self._elsewhere(case.step):
+            return NO_CONTEXT
+        found = self.workspace.list_checkouts(self.find_launch(case_no))
+        return ExecutionContext(
+            checkouts=tuple(
+                Checkout(remote=each.remote, commit=each.commit, folder=each.path)
+                for each in found
+                if each.remote and each.commit
+            )
+        )
 
     def hold_unproven(self) -> None:
         """Hold what comes to its review back until its test was run: somebody does that when

@@ -109,6 +109,8 @@ class Repo(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     url: str = ""
     """Where it can be browsed: commit links are made from it."""
+    remote: str = ""
+    """The git remote from which workers on other hosts fetch it."""
 
 
 class Checkout(Repo, frozen=True, kw_only=True):

@@ -77,6 +77,7 @@ class CheckoutSet:
             purpose=repo.purpose,
             branch=repo.branch,
             url=page.home if page else repo.url,
+            remote=repo.remote,
             commit=repository.resolve_or_tip(self.find_tested(repository.name, launch)),
             last_green=repository.resolve_revision(green),
         )

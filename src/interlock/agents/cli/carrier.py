@@ -143,6 +143,7 @@ class ProcessAgent(TaskCarrier):
         directories = settings.directories
         if directories is None:
             directories = (str(self._home.project),) if own and not ask.execution.folder else ()
+        directories = (*directories, *ask.execution.folders)
         command = build_command_line(
             self._profile,
             settings,

@@ -7,6 +7,7 @@ are only read are checked out once per commit, without the right to write.
 """
 
 import os
+import re
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -193,12 +194,16 @@ def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
     """The ask with the folders of this host in place of the coordinator's."""
 
     def move(text: str) -> str:
-        for there, here in places.items():
-            if there:
-                text = text.replace(there, here)
+        # The longest first: one repository may lie in another.
+        for there in sorted(places, key=len, reverse=True):
+            if "/" in there:
+                whole = rf"(?<![\w./-]){re.escape(there)}(?![\w-])"
+                text = re.sub(whole, places[there].replace("\\", r"\\"), text)
         return text
 
     before = ask.execution
+    work = str(tree.folder) if tree is not None else ""
+    sources = tuple(dict.fromkeys(here for here in places.values() if here != work))
     variables = {name: move(value) for name, value in before.variables.items()}
     folder = ""
     if tree is not None:
@@ -206,7 +211,7 @@ def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
         if "GIT_CEILING_DIRECTORIES" in variables:
             variables["GIT_CEILING_DIRECTORIES"] = str(tree.folder.parent)
     context: ExecutionContext = msgspec.structs.replace(
-        before, folder=folder, variables=variables, checkouts=()
+        before, folder=folder, variables=variables, folders=sources, checkouts=()
     )
     return msgspec.structs.replace(ask, prompt=move(ask.prompt), execution=context)
 

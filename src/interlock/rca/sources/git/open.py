@@ -16,6 +16,7 @@ from interlock.rca.records import Repo
 from interlock.rca.sources.git.roles import ROLES
 from interlock.system.errors import CircuitError, SourceError
 from interlock.system.git import Git, read_safe_folders
+from interlock.system.git_remote import check_remote
 from interlock.system.yaml_text import read_yaml
 
 _REVISION = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_./+@#-]{0,250})(?:[~^][0-9]{0,6}){0,8}")
@@ -235,7 +236,7 @@ _MOST_BYTES = 1_000_000
 _MOST_TEXT = 2_000
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*|[\w.-]+@[\w.-]+\.[\w.-]+:.*")
-_KEYS = ("name", "path", "purpose", "role", "branch", "url")
+_KEYS = ("name", "path", "purpose", "role", "branch", "url", "remote")
 _FORM = "NAME=PATH or NAME=PATH:PURPOSE, or the path of a folder that is there"
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
@@ -352,6 +353,7 @@ def _read_repo(table: Any, origin: str, folder: Path) -> Repo:
     texts["role"] = _check_role(texts, origin)
     if not texts["path"] and not texts["url"]:
         raise SourceError(f"{origin}: {texts['name']} has no path; give the folder of its clone")
+    texts["remote"] = texts["remote"] and check_remote(texts["remote"])
     if texts["path"]:
         texts["path"] = str(folder / _expand_home(texts["path"]))
     return Repo(**texts)
