@@ -17,7 +17,7 @@ import msgspec
 
 from interlock.agents.background import report_failure, tell_user
 from interlock.agents.carrier import Ask, Deliver, Reply
-from interlock.agents.worker.database import DatabaseThread, ReplyListener
+from interlock.agents.worker.database import DatabaseThreads, ReplyListener
 from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Step
 from interlock.journal import queue
@@ -115,7 +115,7 @@ class WorkerCarrier:
     def start(self, deliver: Deliver) -> None:
         self._deliver = deliver
         self._closing = False
-        self._database = DatabaseThread(self._address, "interlock-offers")
+        self._database = DatabaseThreads(self._address, "interlock-offers")
         self._awake = asyncio.Event()
         self._stop_listening = ReplyListener.add(self._address, self._awake.set)
         self._task = asyncio.get_running_loop().create_task(self._run())

@@ -1,4 +1,4 @@
-"""The queue's database from an event loop: a thread that has the connection, and one that listens.
+"""The queue's database from an event loop: threads that have a connection, and one that listens.
 
 A server that hangs keeps only the thread waiting, never the clocks of agents.
 """
@@ -20,43 +20,49 @@ _LISTEN_SECONDS = 5.0
 T = TypeVar("T")
 
 
-class DatabaseThread:
-    """Calls functions with a connection, one after the other. A connection that broke is made anew
-    for the next call; whoever called is told by a StoreError, and may call again."""
+class DatabaseThreads:
+    """Calls functions with a connection: one after the other or, with more threads, some at once.
+    A connection that broke is made anew for the next call; whoever called is told by a StoreError,
+    and may call again."""
 
-    def __init__(self, address: PostgresAddress, name: str) -> None:
+    def __init__(self, address: PostgresAddress, name: str, threads: int = 1) -> None:
         self._address = address
         self._name = name
+        self._threads = threads
         self._executor: ThreadPoolExecutor | None = None
-        self._server: PostgresConnection | None = None
+        self._own = threading.local()
+        self._opened: list[PostgresConnection] = []
 
     async def call(self, do: Callable[[PostgresConnection], T]) -> T:
         """What the function returns; one that begins a transaction has it rolled back if it
         fails."""
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._call, do)
 
     def _call(self, do: Callable[[PostgresConnection], T]) -> T:
         with explain_errors(self._address):
-            if self._server is None or self._server.driver.closed:
-                self._server = open_driver(self._address)
+            server: PostgresConnection | None = getattr(self._own, "server", None)
+            if server is None or server.driver.closed:
+                self._own.server = server = open_driver(self._address)
+                self._opened.append(server)
             try:
-                return do(self._server)
+                return do(server)
             except BaseException:
-                if self._server.in_transaction:
-                    self._server.rollback()
-                if self._server.driver.broken:
-                    self._server.close()
+                if server.in_transaction:
+                    server.rollback()
+                if server.driver.broken:
+                    server.close()
                 raise
 
     async def close(self) -> None:
         if self._executor is not None:
             executor, self._executor = self._executor, None
             await asyncio.get_running_loop().run_in_executor(None, executor.shutdown)
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._opened:
+            server.close()
+        self._opened.clear()
+        self._own = threading.local()
 
 
 class ReplyListener:

@@ -17,7 +17,7 @@ import msgspec
 from interlock.agents.background import report_failure
 from interlock.agents.carrier import MAX_ANSWER, Ask, Carrier, Reply, SharesAccount
 from interlock.agents.worker.checkout import CheckoutStore, WorkTree
-from interlock.agents.worker.database import DatabaseThread
+from interlock.agents.worker.database import DatabaseThreads
 from interlock.agents.worker.jobs import JobPuller
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.journal import queue
@@ -31,6 +31,8 @@ BEATS = 5
 _LAST_WORDS = 1.0
 """Seconds for an answer that is on its way when its dispatch is lost: it is refused, but known."""
 _RETRY = 1.0
+_CONNECTIONS = 4
+"""At most, to take and to reply: the server's disk is waited for, and takes several at once."""
 _MAX_REASON = 10_000
 
 Report = Callable[[str], None]
@@ -98,8 +100,8 @@ class WorkerHost:
 
     async def run(self) -> None:
         """Work until stopped; StoreError if the queue cannot be used."""
-        self._database = DatabaseThread(self._address, "interlock-work")
-        self._beats = DatabaseThread(self._address, "interlock-beat")
+        self._database = DatabaseThreads(self._address, "interlock-work", _CONNECTIONS)
+        self._beats = DatabaseThreads(self._address, "interlock-beat")
         try:
             schema = await self._database.call(self._join)
             await self._work(schema)
@@ -110,7 +112,8 @@ class WorkerHost:
         carriers = {id(each): each for each in self._agents.values()}.values()
         for carrier in carriers:
             carrier.start(self._receive)
-        self._puller = JobPuller(self._address, schema, self._take)
+        self._slots = asyncio.Semaphore(self._identity.slots)
+        self._puller = JobPuller(self._address, schema, self._slots, self._take)
         self._puller.set_queues([*self._identity.queues])
         beating = asyncio.create_task(self._beat_on())
         pulling = asyncio.create_task(self._puller.run(partial(self._note_problem, "jobs")))
@@ -168,25 +171,30 @@ class WorkerHost:
 
     # One dispatch, from its offer to its reply.
 
-    async def _take(self, dispatch_id: int, fence: int) -> None:
-        """Take it, if nobody has; return when there is room for another."""
+    async def _take(self, dispatch_id: int, fence: int) -> bool:
+        """Take it, if nobody has. It gives its slot back when it is over."""
         taken = await self._database.call(
-            lambda server: queue.take_offer(server, self._identity.worker_id, dispatch_id, fence)
+            partial(
+                queue.take_offer,
+                worker_id=self._identity.worker_id,
+                dispatch_id=dispatch_id,
+                fence=fence,
+            )
         )
-        if taken is not None:
-            ask = msgspec.json.decode(taken.ask, type=Ask)
-            answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            held = HeldDispatch(ask, fence, taken.token, time.monotonic(), answered)
-            before = self._held.get(dispatch_id)
-            if before is not None:
-                self._stop_agent(before)  # it was lost, and is ours again under another fence
-            self._held[dispatch_id] = held
-            task = asyncio.create_task(self._answer(held))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            task.add_done_callback(report_failure)
-        while len(self._held) >= self._identity.slots and not self._stops:
-            await self._wait_for_change()
+        if taken is None:
+            return False
+        ask = msgspec.json.decode(taken.ask, type=Ask)
+        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        held = HeldDispatch(ask, fence, taken.token, time.monotonic(), answered)
+        before = self._held.get(dispatch_id)
+        if before is not None:
+            self._stop_agent(before)  # it was lost, and is ours again under another fence
+        self._held[dispatch_id] = held
+        task = asyncio.create_task(self._answer(held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(report_failure)
+        return True
 
     async def _answer(self, held: HeldDispatch) -> None:
         """Have the agent answer, and hand its reply in; it is ours until that is written."""
@@ -199,6 +207,7 @@ class WorkerHost:
         finally:
             if self._held.get(number) is held:
                 del self._held[number]
+            self._slots.release()
             self._changed.set()
 
     async def _ask_agent(self, held: HeldDispatch) -> Reply:

@@ -1,8 +1,8 @@
-"""procrastinate, as far as workers need it: it wakes them up and brings dispatches, one at a time.
+"""procrastinate, as far as workers need it: it wakes them up and brings dispatches.
 
-A job is over as soon as its dispatch is taken and there is room for another. So procrastinate holds
-no job while an agent works, and none of its own rules matters for that: a worker of it that fails,
-as it does whenever its connection breaks, is made anew at once.
+A job is over as soon as its dispatch is taken and there is a slot for another. So procrastinate
+holds no job while an agent works, and none of its own rules matters for that: a worker of it that
+fails, as it does whenever its connection breaks, is made anew at once.
 """
 
 import asyncio
@@ -24,20 +24,28 @@ POLL = 0.5
 _AFTER_FAILURE = 1.0
 _OPEN_SECONDS = 10.0
 
-TakeJob = Callable[[int, int], Awaitable[None]]
-"""Takes a dispatch under a fence, and returns when another may come."""
+_AT_ONCE = 4
+"""Jobs that are brought at the same time."""
+
+TakeJob = Callable[[int, int], Awaitable[bool]]
+"""Takes a dispatch under a fence; False if another has it. Its slot is free when it is over."""
 
 
 class JobPuller:
     """Pulls jobs of some queues until it is stopped."""
 
-    def __init__(self, address: PostgresAddress, schema: str, take: TakeJob) -> None:
+    def __init__(
+        self, address: PostgresAddress, schema: str, slots: asyncio.Semaphore, take: TakeJob
+    ) -> None:
         for name in ("procrastinate", "psycopg.pool"):
             # What goes wrong there is seen here, and said in our own words.
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._address = address
         self._schema = schema
+        self._slots = slots
         self._take = take
+        self._spare = 0
+        """Slots that are held for jobs to come."""
         self._queues: tuple[str, ...] = ()
         self._worker: Worker | None = None
         self._changed = asyncio.Event()
@@ -79,36 +87,66 @@ class JobPuller:
         from procrastinate.worker import Worker
 
         app = self._make_app()
-        async with app.open_async():
-            self._worker = worker = Worker(
-                app,
-                queues=list(self._queues),
-                concurrency=1,
-                fetch_job_polling_interval=POLL,
-                delete_jobs="always",
-                install_signal_handlers=False,
-            )
-            try:
-                report("")
-                if not self._changed.is_set():
-                    await worker.run()  # type: ignore[no-untyped-call]
-            finally:
-                self._worker = None
+        if not await self._hold_slot():
+            return
+        while self._spare < _AT_ONCE and not self._slots.locked():
+            await self._hold_slot()
+        try:
+            async with app.open_async():
+                await self._run_worker(Worker, app, report)
+        finally:
+            for _ in range(self._spare):
+                self._slots.release()
+            self._spare = 0
+
+    async def _hold_slot(self) -> bool:
+        """Hold a slot for the next job, when one is free; False if we are to stop or begin anew."""
+        taking = asyncio.ensure_future(self._slots.acquire())
+        changing = asyncio.ensure_future(self._changed.wait())
+        await asyncio.wait({taking, changing}, return_when=asyncio.FIRST_COMPLETED)
+        changing.cancel()
+        if not taking.done():
+            taking.cancel()
+            return False
+        self._spare += 1
+        return True
+
+    async def _run_worker(
+        self, make: "type[Worker]", app: "App", report: Callable[[str], None]
+    ) -> None:
+        self._worker = worker = make(
+            app,
+            queues=list(self._queues),
+            concurrency=self._spare,
+            fetch_job_polling_interval=POLL,
+            delete_jobs="always",
+            install_signal_handlers=False,
+        )
+        try:
+            report("")
+            if not self._changed.is_set():
+                await worker.run()  # type: ignore[no-untyped-call]
+        finally:
+            self._worker = None
 
     def _make_app(self) -> "App":
         from procrastinate import App, PsycopgConnector
 
+        # A job that a crash of the server brings back, or takes away, does no harm: whether its
+        # dispatch is still to be had, our own rows say. So nobody waits for its disk.
+        options = f"-c search_path={self._schema} -c synchronous_commit=off"
         connector = PsycopgConnector(
-            conninfo=build_conninfo(self._address, f"-c search_path={self._schema}"),
+            conninfo=build_conninfo(self._address, options),
             min_size=1,
-            max_size=2,
+            max_size=_AT_ONCE,
             timeout=_OPEN_SECONDS,
         )
         app = App(connector=connector)
-        take = self._take
 
         @app.task(name=TASK)
         async def work_on(dispatch_id: int, fence: int) -> None:
-            await take(dispatch_id, fence)
+            if await self._take(dispatch_id, fence):
+                self._spare -= 1
+                await self._hold_slot()
 
         return app
