@@ -237,3 +237,19 @@ def test_a_reviewer_refuses_the_suspect_and_it_stays_refused(pipeline: Pipeline)
     assert "runs a pull request's code" in told.stderr
     shown = pipeline.type("history", "test", "adds", "--scope", "pull-request")
     assert f"ann refused {suspect}" in shown.stdout
+
+
+def test_flags_say_which_run_it_is_to_the_search_for_causes_too(pipeline: Pipeline) -> None:
+    """Outside of any CI system, on another branch than the default one."""
+    for name in [name for name in pipeline.environ if name.startswith("GITHUB")]:
+        del pipeline.environ[name]
+    words = ["--project", "shop/web", "--job", "unit", "--branch", "release"]
+    pipeline.set_results(adds="", other="")
+    assert pipeline.type("ingest", "r.xml", "--run", "20", *words).returncode == 0
+    pipeline.change("shop/cart.py", "def total():\n    return 3\n", "Round totals")
+    pipeline.set_results(adds=BROKEN, other="")
+    pipeline.repo.git("checkout", "-q", "--detach")
+    done = pipeline.type("ci", "r.xml", "--run", "21", *words)
+    assert done.returncode == 0, done.stderr
+    assert "1 compared with the last pass of the same test" in done.stderr
+    assert "Round totals" in done.stdout

@@ -32,7 +32,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="DIR|URL",
-        help="A folder, postgresql://USER@HOST/NAME or https://SERVER/; default .interlock/history.",
+        help="A folder, postgresql://… or https://SERVER/; default .interlock/history.",
     ),
 ]
 ProjectName = Annotated[

@@ -26,9 +26,11 @@ def resolve_last_green(
     settings: HistorySettings,
     environ: Mapping[str, str],
     note: Callable[[str], None],
+    known: CiRun | None = None,
 ) -> RcaConfig:
     """The configuration with a range for every failing test, in each repository that has the tested
-    commit and whose last green revision is `auto`."""
+    commit and whose last green revision is `auto`. `known` is the run, where somebody has said
+    which it is; else the environment and the reports tell."""
     greens = config.last_green
     wanted = [repo for repo in config.repos if greens.get(repo.name, greens.get("", "")) == AUTO]
     plain = {name: green for name, green in greens.items() if green != AUTO}
@@ -42,8 +44,8 @@ def resolve_last_green(
     commits = [intake.launch.commit for intake in launches if intake.launch.commit]
     ranges: dict[str, dict[str, TestRange]] = {}
     for repo in wanted:
-        run = _find_run(repo, commits, memory, settings, environ)
-        if run.provider == "local" and not commits:
+        run = known or _find_run(repo, commits, memory, settings, environ)
+        if not known and run.provider == "local" and not commits:
             run = _find_remembered_run(repo, run, failures, memory, note)
         finder = RangeFinder(memory, run, Path(repo.path), may_deepen=run.provider != "local")
         found = find_test_ranges(finder, failures)

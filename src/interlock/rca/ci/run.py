@@ -171,7 +171,7 @@ class Reporter:
                 repos, greens = list(request.repos), list(request.last_green)
                 config = change_config(analysis.read_config(before), repos, None, greens)
                 config = resolve_last_green(
-                    config, intakes, store, self._settings, os.environ, self._note
+                    config, intakes, store, self._settings, os.environ, self._note, run
                 )
                 options = analysis.assign_reviewer(before, config)
                 pool = project.build_pool(circuit.source.circuit, options)
