@@ -1,6 +1,7 @@
 """Logs of jobs in the formats of many tools, and how each job ended: see `job_logs.txt`."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 CORPUS = Path(__file__).with_name("job_logs.txt")
 
@@ -24,3 +25,22 @@ def read_corpus() -> tuple[dict[str, str], list[tuple[str, str, str, str]]]:
 
 
 GREEN_TESTS, JOBS = read_corpus()
+
+
+class FailedBuild(NamedTuple):
+    """The log of a build that failed, and the numbers of the lines that say why."""
+
+    name: str
+    lines: list[str]
+    evidence: set[int]
+
+
+def read_failed_builds() -> list[FailedBuild]:
+    """Of many tools: see `failed_builds.txt`, in which a mark begins each line of evidence."""
+    builds = []
+    text = CORPUS.with_name("failed_builds.txt").read_text(encoding="utf-8")
+    for part in f"\n{text}".split("\n@@ ")[1:]:
+        name, *lines = part.rstrip("\n").split("\n")
+        marked = {at for at, line in enumerate(lines, 1) if line.startswith("\u00bb")}
+        builds.append(FailedBuild(name, [line.removeprefix("\u00bb") for line in lines], marked))
+    return builds

@@ -67,9 +67,18 @@ def echo_json(fields: Any) -> None:
     echo_json_text(msgspec.json.format(text, indent=2))
 
 
+_PIECE = 1 << 20
+
+
 def echo_json_text(text: bytes) -> None:
     """The same, as it is written already."""
-    _write(sys.stdout, escape_json(text.decode()))
+    # In pieces, each of whole lines: the report of a very red night is long.
+    begin = 0
+    while begin < len(text):
+        end = text.find(b"\n", begin + _PIECE) + 1 or len(text)
+        piece = text[begin:end].decode()
+        _write(sys.stdout, escape_json(piece.removesuffix("\n")))
+        begin = end
 
 
 def echo(text: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.world.job_logs import read_failed_builds
 
 from interlock.rca.analyst.evidence import choose_evidence, make_excerpt
 
@@ -142,6 +143,18 @@ def test_without_a_good_log_the_block_that_decided_it_is_chosen() -> None:
     assert missed == []
     assert right / found > 0.85, "too much is chosen"
     assert right / marked > 0.75, "too little is chosen"
+
+
+def test_of_failed_builds_the_best_lines_say_why() -> None:
+    builds = read_failed_builds()
+    first, third = [], []
+    for build in builds:
+        ranked = sorted(choose_evidence(build.lines), key=lambda line: (-line.score, line.line))
+        best = [line.line in build.evidence for line in ranked[:3]]
+        first += [] if best[:1] == [True] else [build.name]
+        third += [] if any(best) else [build.name]
+    assert len(first) <= 0.13 * len(builds), f"first: {first}"
+    assert len(third) <= 0.03 * len(builds), f"top three: {third}"
 
 
 @pytest.mark.parametrize(

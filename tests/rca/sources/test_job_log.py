@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.world.job_logs import GREEN_TESTS, JOBS
+from tests.world.job_logs import GREEN_TESTS, JOBS, read_failed_builds
 
 from interlock.rca.sources.job_log import (
     FAILED,
@@ -32,6 +32,36 @@ def test_corpus() -> None:
             by = verdict.decisive.text if verdict.decisive else "nothing"
             wrong.append(f"{name}: {verdict.status} {found}, not {status} {kind}: by {by}")
     assert not wrong, f"{len(wrong)} of {len(JOBS)}:\n" + "\n".join(wrong)
+
+
+def test_failed_builds_of_many_tools_are_called_failed() -> None:
+    builds = read_failed_builds()
+    wrong = [
+        f"{build.name}: {verdict.status}"
+        for build in builds
+        if (verdict := judge_job(build.lines)).status != FAILED or not verdict.cause
+    ]
+    assert not wrong, f"{len(wrong)} of {len(builds)}: {wrong}"
+
+
+def test_an_error_in_the_middle_leaves_open_how_the_job_ended() -> None:
+    error = ["KeyError: 'version'"]
+    assert judge_job(["reading", *error]).status == FAILED
+    assert judge_job(["reading", *error, *["going on"] * 20]).status == UNKNOWN
+    assert judge_job([*error, "3 passed in 0.2s"]).status == UNKNOWN
+
+
+def test_who_stopped_a_job_is_no_crash() -> None:
+    cause = judge("+ make soak\nAborted by Ana\nFinished: ABORTED\n").cause
+    assert cause is not None
+    assert cause.kind == "cancelled"
+
+
+def test_green_tests_do_not_hide_what_their_tool_complains_of() -> None:
+    log = "FAIL Required test coverage of 80% not reached. Total coverage: 50%\n21 passed in 3.3s\n"
+    cause = judge(log + "Error: Process completed with exit code 1.\n").cause
+    assert cause is not None
+    assert cause.kind == "coverage"
 
 
 def test_the_corpus_is_balanced() -> None:

@@ -270,7 +270,7 @@ sphinx build (?:Warning, treated as error:|build finished with problems)
 curl install curl: \([1-9]\d*\)\s
 rsync deploy rsync error:\s
 shell build (?:\S+: )?(?:line \d+: )?\S+: (?:command not found|not found|Permission denied)$
-shell build (?:\S+: )*(?:line \d+: +\d+ )?(?:Segmentation fault|Killed|Aborted
+shell build (?:\S+: )*(?:line \d+: +\d+ )?(?:Segmentation fault|Killed|Aborted(?! by)
     |Bus error)\b(?:.*core dumped.*)?
 git install fatal: (?:unable to access|could not read|repository .* not found
     |Authentication failed)
@@ -283,6 +283,24 @@ tests test \W{0,4}[1-9]\d* (?:tests?|specs?|scenarios?|examples?|checks?) (?:hav
     |ures?)?\b
     """,
 )
+_LAST_WORDS = _Table(
+    Weight.COMPLAINT,
+    r"""
+exception build (?:[\w$]+[.:]{1,2})*[A-Z]\w*(?:Error|Exception|Panic)(?:: \S.*)?$
+tool build (?:[\w./-]+(?:\[\d+\])?: |\[[\w-]+\] |\W{1,4}){0,2}(?:[Ff]atal [Ee]rror|[Ee]rror|ERROR
+    |[Ff]atal|FATAL|FAILED|Failed)\b ?[:!\]] ?\S.*
+tool build .*\b(?:[Aa]n error occurred|[Ff]ailed (?:because|with (?:\w+ )?errors?))\b.*
+tool build \W{0,6}(?!.*\b0 errors?\b)(?:[Ff]ound )?[1-9]\d* (?:errors?|problems?|failures?
+    |violations?|vulnerabilit(?:y|ies))\b.*
+tool build \W{1,16}[1-9]\d*/\d+ (?:failed|errored)\b.*
+ended build (?:\S+: )?(?:Terminated|Hangup|Out of memory|Quit)(?: .*)?$
+    """,
+)
+"""Complaints of any tool, by their form. They may stand in the middle of a log that ends well: only
+the last lines of a log are believed, where nothing else says how it ended."""
+_NEAR_END = 12
+_LABELLED = re.compile(r"\s*[\w@+./:-]{1,60} \| ?")
+"""The part of a build that a line comes from, before the line itself."""
 _JOB_SUCCEEDED = _Table(
     Weight.JOB,
     r"""
@@ -341,6 +359,11 @@ _STEMS = (
         "unstable",
         "unsuccess",
         "vet: ",
+        "terminated",
+        "hangup",
+        "out of memory",
+        "violation",
+        "vulnerabil",
         "e: /",
         "e: file",
         "***",
@@ -386,16 +409,24 @@ _BEGINNINGS = (_GREEN, _RUNNER_START, _RUNNER_END)
 def is_idle(raw: str) -> bool:
     """Whether a line means nothing where nobody is listening, by the tables themselves."""
     line = strip_console(strip_colours(raw[:_LINE]).rstrip().rpartition("\r")[2])
-    tables = (*_FAILED_TABLES, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
-    return bool(line.strip()) and not any(
-        pattern.match(line) for pattern in (*(table.pattern for table in tables), *_BEGINNINGS)
-    )
+    if not line.strip() or _match_failure(line, 0):
+        return False
+    label = _LABELLED.match(line)
+    if label and _match_failure(line[label.end() :], 0):
+        return False
+    tables = (_LAST_WORDS, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
+    patterns = (*(table.pattern for table in tables), *_BEGINNINGS)
+    return not any(pattern.match(line) for pattern in patterns)
 
 
 def list_patterns() -> list[str]:
     """All that `is_idle` goes by."""
-    tables = (*_FAILED_TABLES, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
+    tables = (*_FAILED_TABLES, _LAST_WORDS, _JOB_SUCCEEDED, _TOOL_SUCCEEDED)
     return [*(table.pattern.pattern for table in tables), *(each.pattern for each in _BEGINNINGS)]
+
+
+def _match_failure(line: str, number: int) -> Statement | None:
+    return next((found for table in _FAILED_TABLES if (found := table.match(line, number))), None)
 
 
 class JobReader:
@@ -409,6 +440,8 @@ class JobReader:
         """Those before a green test run: the job went on, or a test printed them."""
         self._succeeded: Statement | None = None
         """The last line of the log, blank lines and afterwords aside, if it says so."""
+        self._last_words: Statement | None = None
+        """The last complaint in the form that complaints have anywhere."""
         self._has_runner = False
         self._idle_shapes: set[bytes] = set()
         """Lines, whatever their numbers, that say nothing about how anything ended."""
@@ -440,6 +473,8 @@ class JobReader:
             if len(self._failed) < _MOST_STATEMENTS or failed.weight >= Weight.STEP:
                 self._failed.append(failed)
             return failed
+        if is_worth_reading and (words := _LAST_WORDS.match(line, self._number)):
+            self._last_words = words
         if not self._note_success(raw, line) and not is_worth_reading:
             if len(self._idle_shapes) >= MOST_SHAPES:
                 self._idle_shapes.clear()
@@ -463,6 +498,7 @@ class JobReader:
         elif _GREEN.match(line):
             self._doubtful += [one for one in self._failed if one.weight <= Weight.TOOL]
             self._failed = [one for one in self._failed if one.weight > Weight.TOOL]
+            self._last_words = None
         elif not _AFTERWORD.match(raw):
             return is_start or is_end
         elif before and before.weight == Weight.TOOL:
@@ -470,9 +506,10 @@ class JobReader:
         return True
 
     def _find_failure(self, line: str) -> Statement | None:
-        return next(
-            (found for table in _FAILED_TABLES if (found := table.match(line, self._number))), None
-        )
+        found = _match_failure(line, self._number)
+        if found is None and (label := _LABELLED.match(line)):
+            found = _match_failure(line[label.end() :], self._number)
+        return found
 
     def finish(self) -> JobVerdict:
         gravest = max((one.weight for one in self._failed), default=0)
@@ -492,6 +529,9 @@ class JobReader:
             return JobVerdict(FAILED, decisive, self._find_cause(decisive), failed_step=step)
         if self._succeeded and not any(one.weight == Weight.TOOL for one in open_statements):
             return JobVerdict(SUCCEEDED, self._succeeded, overruled=open_statements)
+        last = self._last_words
+        if last and self._number - last.line <= _NEAR_END and not self._succeeded:
+            return JobVerdict(FAILED, last, last)
         return JobVerdict(UNKNOWN, overruled=open_statements)
 
     def _find_cause(self, decisive: Statement) -> Statement:
@@ -502,6 +542,9 @@ class JobReader:
         is_system = end.weight >= Weight.STEP
         before = [one for one in self._failed if one.line <= end.line or not is_system]
         telling = [one for one in before if one.kind != "job"]
+        # Tests may be green and their tool not content all the same: too little was covered, say.
+        if not telling:
+            telling = [one for one in self._doubtful if one.weight == Weight.TOOL]
         near = [one for one in telling if end.line - one.line <= _REACH] or telling[-1:] or before
         return min(near, key=lambda one: (one.weight, one.kind == "build"))
 

@@ -35,9 +35,9 @@ _WORD = re.compile(
     r"|problem|reform|segm|skip|succe|test|thresh|unable|unauth|unde|unexpected|uns|rspec|stdout"
     rf"|feature|\[section|\*\*\*|<<<|==>|----|\"action\"|[{MARKS}\u25cf\u25b6\u2139]|[\w)\]]::"
     r"|^\W*(?:agent|ambiguous|bus|cleaning|complet\w+|congrat\w+|counts?|current|diff|done|examples?"
-    r"|executed|finish\w*|flak\w+|following|found|gate|issues?|line|long|matching|met|non-zero|not"
+    r"|executed|finish\w*|flak\w+|following|found|gate|hangup|memory|quit|violations?|vulnerabilit\w+|issues?|line|long|matching|met|non-zero|not"
     r"|ok|orphan|pending|ran|received|require\w+|results?|run|runner|running|runs|scenarios?"
-    r"|solution|specs?|stop\w*|terminate|there|todo|total|warning|x)\W*$"
+    r"|solution|specs?|stop\w*|terminated?|there|todo|total|warning|x)\W*$"
     r"|^(?:!|\?|\}|\)|---|===+|___+|==+|#|e:|go:|.*ld:|vet:|state:|\[!\])$"
 )
 """In small letters and without digits: a word without this means nothing to any reader."""
