@@ -41,7 +41,7 @@ def test_work_of_a_worker_that_comes_late_never_reaches_the_merge_branch(
     remote = tmp_path / "remote.git"
     git(tmp_path, "init", "-q", "--bare", str(remote))
     (tmp_path / "project").mkdir()
-    world = lay_out(tmp_path / "project", "adds", "waits")
+    world = lay_out(tmp_path / "project", "adds", "waits>adds")
     said = world.say("deliver", "plan.md", "--agent", "worker")
     assert (said.code, 'set remote = "ADDRESS" in [delivery]' in said.err) == (2, True), said
     world.write("interlock.toml", f'[delivery]\nremote = "{remote}"\n')
@@ -55,9 +55,11 @@ def test_work_of_a_worker_that_comes_late_never_reaches_the_merge_branch(
                 hear(second, "waits IMPLEMENT, taken")
                 (one.folder / "go").touch()
                 first.send_signal(signal.SIGCONT)
-                hear(first, "stale")
+                number = hear(first, "stale").split()[1].removesuffix(":")
                 pushed = git(remote, "for-each-ref", "--format=%(refname) %(objectname)")
-                (late,) = [line.split()[1] for line in pushed.splitlines() if "-1 " in line]
+                (late,) = [
+                    line.split()[1] for line in pushed.splitlines() if f"/{number}-1 " in line
+                ]
                 (two.folder / "go").touch()
                 assert delivery.wait(timeout=120) == 0, delivery.communicate()
     files = git(world.folder, "ls-tree", "--name-only", "-r", "interlock/plan").splitlines()
