@@ -91,7 +91,7 @@ def test_a_worker_over_plain_http(tmp_path: Path) -> None:
         nobody = call(server, "/work/next", {"wait": 0}).json()
         assert (nobody["available"], nobody["reason"].partition(":")[0]) == (False, "no run yet")
         run = start(world)
-        first = call(server, "/work/next", {"wait": 30}).json()
+        first = call(server, "/work/next", {"wait": 5}).json()
         assert (first["available"], first["role"]) == (True, "scout")
         held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
         alive = call(server, "/work/heartbeat", {"lease": first["lease"]}).json()
@@ -103,13 +103,13 @@ def test_a_worker_over_plain_http(tmp_path: Path) -> None:
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
         forged = call(server, "/work/submit", {**held, "lease": "x", "answer": SURE}).json()
         assert not forged["accepted"]
-        other = call(server, "/work/next", {"wait": 30}).json()
+        other = call(server, "/work/next", {"wait": 5}).json()
         held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
         assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
-        other = call(server, "/work/next", {"wait": 30}).json()
+        other = call(server, "/work/next", {"wait": 5}).json()
         held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
         assert call(server, "/work/submit", {**held, "answer": SURE}).json()["accepted"]
-        assert call(server, "/work/next", {"wait": 30}).json()["done"]
+        assert call(server, "/work/next", {"wait": 5}).json()["done"]
     assert ended(run).json["ends"] == {"kept": 2}
 
 
@@ -118,12 +118,12 @@ def test_a_worker_that_hangs_up_while_it_waits_is_given_nothing(tmp_path: Path) 
     world.cases("A")
     with served(world) as server:
         run = start(world)
-        first = call(server, "/work/next", {"wait": 30, "ttl": 600}).json()
+        first = call(server, "/work/next", {"wait": 5, "ttl": 600}).json()
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{server.url}/api/v1/work/next", json={"wait": 30, "ttl": 600}, timeout=0.5)
+            httpx.post(f"{server.url}/api/v1/work/next", json={"wait": 5, "ttl": 600}, timeout=0.5)
         held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
         assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
-        again = call(server, "/work/next", {"wait": 30}).json()
+        again = call(server, "/work/next", {"wait": 5}).json()
         assert again["dispatch_id"] == first["dispatch_id"]
     run.send_signal(signal.SIGKILL)
     run.communicate(timeout=LIMIT)
@@ -169,7 +169,6 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (b"[]", "application/json", 400),
         (b'{"decision": 1, "version": ""}', "application/json", 400),
         (b'{"decision": "approve"}', "application/json", 400),
-        (b'{"decision": "approve", "version": "", "x": 1}', "application/json", 400),
         (b'{"decision": "approve", "version": ""}', "text/plain", 415),
         (b"decision=approve&version=", "application/x-www-form-urlencoded", 415),
         (b'{"decision": "approve", "version": ""}', "", 415),

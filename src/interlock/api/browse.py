@@ -52,6 +52,7 @@ __all__ = [
     "RunGlance",
     "RunView",
     "SortKey",
+    "count_places",
     "find_case_id",
     "list_case_lines",
     "list_run_glances",

@@ -1,6 +1,7 @@
 """Circuits as a project uses them: loaded, with thresholds changed, proven sound."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,18 @@ def list_circuits(project: Path) -> list[CircuitInfo]:
     ]
     installed = list_installed_circuits().items()
     return [*own, *(CircuitInfo(name, "built-in", file) for name, file in installed)]
+
+
+def verify_once(circuit: Circuit) -> VerifyReport:
+    """The proof of a circuit, kept by its text: a large one takes a while, and a page that shows it
+    may be asked for often."""
+    return _verify_text(msgspec.json.encode(circuit.bundle))
+
+
+@lru_cache(maxsize=32)
+def _verify_text(bundle: bytes) -> VerifyReport:
+    found = msgspec.json.decode(bundle, type=Bundle)
+    return Circuit(found, found.open()).verify()
 
 
 def verify_source(source: CircuitSource) -> VerifyReport:

@@ -86,13 +86,13 @@ def serve(
         project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()), sections
     )
     listening = open_socket(host, port)
-    server = _build_server(project, sections, rate)
+    server = _build_server(project, sections, rate, needs_token=rules.needs_token)
     say_ready = partial(_say_ready, format_address(listening), json=json)
     raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
 
 
 def _build_server(
-    project: "Project", sections: "Mapping[str, Section]", rate: float
+    project: "Project", sections: "Mapping[str, Section]", rate: float, *, needs_token: bool
 ) -> "WebServer":
     from interlock.web.api.app import build_api
     from interlock.web.app import build_window
@@ -103,7 +103,7 @@ def _build_server(
     return WebServer(
         [
             build_window(project, sections),
-            build_api(project, make_worker, sections, rate),
+            build_api(project, make_worker, sections, rate, needs_token=needs_token),
             build_mcp_app(make_worker),
         ]
     )

@@ -43,7 +43,7 @@ _PATIENCE: Final = 0.3
 """Seconds for which a reader waits before a page says that the report is being written."""
 _KEPT: Final = 12
 _MOST_TESTS: Final = 300
-_NUMBER: Final = 2**63 - 1
+_NUMBER: Final = 2**53 - 1
 _State = Annotated[str, Parameter(query="state", max_length=40)]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 from litestar.params import Parameter
@@ -78,6 +79,7 @@ class _UploadOperation(Operation):
     status=201,
     content=_KINDS,
     operation_class=_UploadOperation,
+    responses={200: ResponseSpec(UploadRecord, description="It was sent before.")},
 )
 async def take_upload(
     request: Request[Any, Any, Any],

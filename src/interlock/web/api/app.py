@@ -22,6 +22,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from interlock.agents.mcp.worker import MakeWorker, WorkerRegistry
 from interlock.api.project import Project
+from interlock.api.records import make_absolute
 from interlock.system.errors import (
     CircuitError,
     InterlockError,
@@ -34,10 +35,11 @@ from interlock.system.errors import (
 )
 from interlock.version import __version__
 from interlock.web.access import HttpRefusal, Message, Receive, Send, send_refusal
-from interlock.web.api import inbox, routes, work
+from interlock.web.api import catalog, inbox, routes, runs, work
 from interlock.web.api.limits import RateLimiter
 from interlock.web.app import Section
 from interlock.web.callers import CALLER_KEY, EVERYBODY, require_scope
+from interlock.web.live import LiveFeed
 from interlock.web.server import MountedApp
 
 API_PATH: Final = "/api/v1"
@@ -65,13 +67,18 @@ def build_api(
     make_worker: MakeWorker,
     sections: Mapping[str, Section],
     rate: float = DEFAULT_RATE,
+    *,
+    needs_token: bool = True,
 ) -> MountedApp:
-    """The API of a project, with what installed packages add."""
-    workers = WorkerRegistry(make_worker)
+    """The API of a project, with what installed packages add. Its description says whether a token
+    is needed at all."""
+    workers, feed = WorkerRegistry(make_worker), LiveFeed(make_absolute(project.db))
     app = Litestar(
         [
             routes.show_caller,
+            *runs.HANDLERS,
             *inbox.HANDLERS,
+            *catalog.HANDLERS,
             *work.HANDLERS,
             *(each for section in sections.values() for each in section.api),
         ],
@@ -97,7 +104,7 @@ def build_api(
             components=Components(
                 security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}
             ),
-            security=[{"token": []}],
+            security=[{"token": []}] if needs_token else [{}, {"token": []}],
             use_handler_docstrings=True,
         ),
         logging_config=None,
@@ -109,6 +116,8 @@ def build_api(
         async with AsyncExitStack() as stack:
             stack.push_async_callback(workers.close)
             await stack.enter_async_context(app.lifespan())
+            await stack.enter_async_context(feed.run())
+            app.state["feed"] = feed
             for name, section in sections.items():
                 if section.background is not None:
                     app.state[name] = await stack.enter_async_context(section.background(project))
@@ -129,8 +138,10 @@ def _limit(app: Litestar, limiter: RateLimiter) -> Any:
             refusal = HttpRefusal(429, f"too many requests: wait {seconds} s")
             await send_refusal(refusal, send, ((b"retry-after", str(seconds).encode()),))
             return
-        if scope["method"] == "HEAD":  # the server leaves the body out
-            scope = {**scope, "method": "GET"}
+        # The server leaves the body of an answer to HEAD out. Litestar's own answer to OPTIONS
+        # names the methods of one handler alone; its refusal names all of a path.
+        method = {"HEAD": "GET", "OPTIONS": "TRACE"}.get(scope["method"], scope["method"])
+        scope = {**scope, "method": method}
         await app(scope, receive, send)  # type: ignore[arg-type]
 
     return handle

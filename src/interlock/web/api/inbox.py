@@ -45,7 +45,7 @@ class Inbox(msgspec.Struct, frozen=True):
     questions: list[QuestionRecord]
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says."""
 
     decision: str
@@ -77,7 +77,7 @@ class AnswerReceipt(msgspec.Struct, frozen=True, kw_only=True):
 @reading("/inbox", "What waits for a person", sync_to_thread=True)
 def list_inbox(
     project: Project,
-    run: Annotated[int, Parameter(ge=0, le=2**63 - 1, description="Only of this run.")] = 0,
+    run: Annotated[int, Parameter(ge=0, le=2**53 - 1, description="Only of this run.")] = 0,
 ) -> Inbox:
     """The questions that are open, oldest first."""
     found = _read_questions(project)

@@ -1,6 +1,6 @@
 """How handlers of the API are declared: what they need, and what they may answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -50,11 +50,13 @@ def writing(
     scopes: Sequence[str],
     status: int = 200,
     content: Sequence[str] = (JSON,),
+    responses: Mapping[int, ResponseSpec] | None = None,
     **more: Any,
 ) -> post:
     """A handler for POST. Bodies of another content type are refused before it is called."""
     opt = {"scopes": tuple(scopes), "content": tuple(content)}
-    return post(path, summary=summary, opt=opt, status_code=status, responses=_RESPONSES, **more)
+    every = {**_RESPONSES, **(responses or {})}
+    return post(path, summary=summary, opt=opt, status_code=status, responses=every, **more)
 
 
 class Me(msgspec.Struct, frozen=True):

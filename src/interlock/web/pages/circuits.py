@@ -1,6 +1,5 @@
 """Circuits: drawn, with what verify finds and the worst case. Agents: installed, alive, spent."""
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -10,10 +9,8 @@ from markupsafe import Markup
 
 from interlock.api.agents import list_agent_clis, list_alive, list_records
 from interlock.api.browse import draw_circuit
-from interlock.api.circuits import Circuit, CircuitInfo, list_circuits
+from interlock.api.circuits import Circuit, CircuitInfo, list_circuits, verify_once
 from interlock.engine.draw import draw_text
-from interlock.engine.verify.finding import VerifyReport
-from interlock.runtime.circuits import Bundle
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.app import Window
 
@@ -61,16 +58,9 @@ def show_circuit(window: Window, name: str) -> Response[str]:
         svg=Markup(svg),  # noqa: S704 - drawn by us, and every name in it is escaped
         wide=picture.width > 1400,
         notes=picture.notes,
-        report=_verify(msgspec.json.encode(circuit.bundle)),
+        report=verify_once(circuit),
         table=draw_text(circuit.source.circuit),
     )
-
-
-@lru_cache(maxsize=32)
-def _verify(bundle: bytes) -> VerifyReport:
-    """The proof of a circuit, kept by its text: a large one takes a while."""
-    found = msgspec.json.decode(bundle, type=Bundle)
-    return Circuit(found, found.open()).verify()
 
 
 @get("/agents", sync_to_thread=True)
