@@ -48,7 +48,7 @@ def top(
     db: Db = None,
     json: Json = False,
 ) -> None:
-    """Show runs, agents, costs and what waits for you, live in the terminal.
+    """Show runs, agents, costs and questions in the terminal, live.
 
     Tab moves between tables, a or r and then y answers the question under the cursor, q ends.
     Without a terminal it is printed once.

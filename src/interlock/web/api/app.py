@@ -95,18 +95,7 @@ def build_api(
             RecursionError: _show_unreadable,
             Exception: _show_failure,
         },
-        openapi_config=OpenAPIConfig(
-            title="Interlock",
-            version=__version__,
-            description="Runs, cases, questions, results and an agent's work, over HTTP.",
-            path="/openapi.json",
-            render_plugins=[JsonRenderPlugin(path="/")],
-            components=Components(
-                security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}
-            ),
-            security=[{"token": []}] if needs_token else [{}, {"token": []}],
-            use_handler_docstrings=True,
-        ),
+        openapi_config=_describe_api(needs_token=needs_token),
         logging_config=None,
         request_max_body_size=None,  # the door counts bytes, and knows which path takes how many
     )
@@ -124,6 +113,21 @@ def build_api(
             yield
 
     return MountedApp(API_PATH, _limit(app, RateLimiter(rate)), lifespan)
+
+
+def _describe_api(*, needs_token: bool) -> OpenAPIConfig:
+    return OpenAPIConfig(
+        title="Interlock",
+        version=__version__,
+        description="Runs, cases, questions, results and an agent's work, over HTTP.",
+        path="/openapi.json",
+        render_plugins=[JsonRenderPlugin(path="/")],
+        components=Components(
+            security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}
+        ),
+        security=[{"token": []}] if needs_token else [{}, {"token": []}],
+        use_handler_docstrings=True,
+    )
 
 
 def _limit(app: Litestar, limiter: RateLimiter) -> Any:
