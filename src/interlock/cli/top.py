@@ -133,7 +133,7 @@ INBOX_HEAD = ("ID", "RUN", "CASE", "STEP", "WAITS", "QUESTION", "ANSWERS")
 
 def list_step_cells(found: TopSnapshot) -> list[tuple[str, ...]]:
     """Where the cases of the open runs are."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for run_id, places in found.places.items():
         steps: dict[str, list[int]] = {}
         for place in places:
@@ -156,7 +156,7 @@ def list_agent_cells(found: TopSnapshot) -> list[tuple[str, ...]]:
 def list_inbox_cells(found: TopSnapshot) -> list[tuple[str, ...]]:
     """A row per question, the most blocking first; a group that one answer settles shares its
     row."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for entry in found.inbox:
         question = entry.question
         more = f" +{entry.count - 1}" if entry.count > 1 else ""
