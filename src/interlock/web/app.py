@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import ContextVar
 from importlib import metadata
 from typing import Any, Final
 
@@ -55,6 +56,9 @@ _HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _COUNTED_FOR: Final = 1.0
+_POSITION: ContextVar[str] = ContextVar("position", default="")
+"""How far the journal was read before a page read anything: a stream that goes on from there misses
+nothing."""
 _STATUS: Final[tuple[tuple[type[InterlockError], int], ...]] = (
     (NoDatabaseError, 404),
     (NotFoundError, 404),
@@ -122,6 +126,7 @@ class Window:
         page = self._templates.get_template(template)
         if "waiting" not in values:
             values["waiting"] = self._count_waiting()
+        values["position"] = _POSITION.get()
         text = page.render(title=title, path=path, now=self.now(), **values)
         headers = {"cache-control": "no-store"}
         return Response(text, media_type=HTML, status_code=status, headers=headers)
@@ -189,7 +194,7 @@ def build_window(project: Project, sections: Mapping[str, Section] | None = None
         openapi_config=None,
         logging_config=None,
     )
-    return MountedApp("/", _add_headers(app), window.feed.run)
+    return MountedApp("/", _prepare_requests(app, window.feed), window.feed.run)
 
 
 def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
@@ -207,7 +212,7 @@ def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
     return found, broken
 
 
-def _add_headers(app: Any) -> App:
+def _prepare_requests(app: Any, feed: LiveFeed) -> App:
     """The application with headers that keep foreign script, style and frames out."""
 
     async def handle(scope: Message, receive: Receive, send: Send) -> None:
@@ -223,6 +228,7 @@ def _add_headers(app: Any) -> App:
                 message["headers"] = [*own, *(each for each in _HEADERS if each[0] not in named)]
             await send(message)
 
+        _POSITION.set(feed.position)
         await app(inner, receive, send_guarded)
 
     return handle

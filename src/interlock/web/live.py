@@ -44,6 +44,11 @@ class LiveFeed:
         self._position = ""
         self._problem = ""
 
+    @property
+    def position(self) -> str:
+        """How far the journal was read for the streams; empty if nobody watches."""
+        return self._position if self._queues else ""
+
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from interlock.api.waiting import InboxEntry, list_entries
 from interlock.system.errors import NotFoundError, SourceError, StateError
 from interlock.system.strict_json import Problem, read_json
 from interlock.web.app import Window
-from interlock.web.callers import find_caller, require_scope
+from interlock.web.callers import find_caller
 
 _PER_PAGE: Final = 25
 _LONGEST_NAME: Final = 80
@@ -75,7 +75,7 @@ def show_question(request: Request[Any, Any, Any], window: Window, question: str
     )
 
 
-@post("/inbox/{question:str}", sync_to_thread=True, guards=[require_scope])
+@post("/inbox/{question:str}/answer", sync_to_thread=True)
 def take_answer(
     request: Request[Any, Any, Any],
     window: Window,

@@ -194,7 +194,7 @@ function live() {
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("interlock-live") : null;
   channel?.addEventListener("message", (event) => take(event.data));
   const listen = () => new Promise((done) => {
-    const source = new EventSource("/live");
+    const source = new EventSource(`/live?from=${encodeURIComponent(body.dataset.position ?? "")}`);
     source.onmessage = (event) => {
       const data = JSON.parse(event.data);
       take(data);
