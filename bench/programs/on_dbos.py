@@ -20,10 +20,11 @@ session: Session
 
 
 @sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
-def on_connect(connection: sqlite3.Connection, _record: object) -> None:
+def on_connect(connection: Any, _record: object) -> None:
     """SQLAlchemy's documented place for pragmas; DBOS has no setting of its own for them."""
-    make_durable(connection)
-    connections.append(connection)
+    if isinstance(connection, sqlite3.Connection):
+        make_durable(connection)
+        connections.append(connection)
 
 
 @DBOS.step()
@@ -67,10 +68,13 @@ def wait_for_all() -> None:
 
 def main() -> None:
     global session  # noqa: PLW0603 - DBOS finds workflows and steps at module level
-    session = Session(job_parser().parse_args(), steps_sql="SELECT count(*) FROM operation_outputs")
+    parser = job_parser()
+    parser.add_argument("--url", default="", help="a PostgreSQL instead of a file")
+    arguments = parser.parse_args()
+    session = Session(arguments, steps_sql="SELECT count(*) FROM operation_outputs")
     config: DBOSConfig = {
         "name": "bench",
-        "system_database_url": f"sqlite:///{session.database}",
+        "system_database_url": arguments.url or f"sqlite:///{session.database}",
         "log_level": "ERROR",
         "max_executor_threads": max(session.inflight, 2),
     }
