@@ -36,8 +36,9 @@ e2e: $(READY)  ## real Claude Code and Codex, offline, with models of ours; skip
 cluster: $(READY)  ## hosts as network namespaces, PostgreSQL, coordinators, workers and faults; needs root
 	$(BIN)/python -m tests.cluster $(FLAGS)
 
-bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md
+bench: $(READY)  ## measure beside peers; rewrites docs/benchmarks.md and docs/benchmarks-postgres.md
 	PYTHON=$(PYTHON) $(BIN)/python -m bench
+	PYTHON=$(PYTHON) $(BIN)/python -m bench --postgres
 
 eval: $(READY)  ## measure the analyst on worlds whose culprits are known; rewrites docs/analyst-eval.md
 	$(BIN)/python -m bench.evaluate

@@ -5,16 +5,19 @@ Exit 0: all counted. Exit 1: a result was rejected, or the peers could not be in
 """
 
 import argparse
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 
+from bench import postgres
 from bench.contest import Contest
 from bench.environment import ROOT, SetupError, machine, peers_python
 from bench.plot import draw
-from bench.report import Report, analysis_page, write
+from bench.report import Report, analysis_page, postgres_page, write
 from bench.results import Results
 from bench.roster import FULL, PROGRAMS, QUICK, Program, Scale, one_round, warm_up
 
@@ -32,6 +35,9 @@ def parse() -> argparse.Namespace:
         "--analysis",
         action="store_true",
         help="only analysis and supervision, on a page of its own",
+    )
+    parser.add_argument(
+        "--postgres", action="store_true", help="only PostgreSQL, coordinators and workers"
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these programs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw results")
@@ -87,8 +93,32 @@ def measure_analysis() -> int:
     return 1 if contest.rejections else 0
 
 
+def measure_postgres(rounds: int) -> int:
+    """What many machines cost, on one."""
+    shutil.rmtree(WORKDIR, ignore_errors=True)
+    WORKDIR.mkdir(parents=True)
+    load = os.getloadavg()[0]
+    try:
+        samples = postgres.measure_all(WORKDIR, rounds, say)
+    except (ValueError, OSError, SetupError, subprocess.SubprocessError) as error:
+        say(f"REJECTED: {error}")
+        return 1
+    finally:
+        shutil.rmtree(WORKDIR, ignore_errors=True)
+    about = machine(ROOT) | {
+        "server": f"{postgres.describe_server()}, on the same machine, with fsync",
+        "load": f"{load:.1f} when this began, {os.getloadavg()[0]:.1f} when it ended",
+    }
+    text = postgres_page(Results(samples), about, rounds)
+    print(text)
+    (ROOT / "docs" / "benchmarks-postgres.md").write_text(text)
+    return 0
+
+
 def main() -> int:
     arguments = parse()
+    if arguments.postgres:
+        return measure_postgres(1 if arguments.quick else 3)
     if arguments.analysis:
         return measure_analysis()
     programs, missing = chosen(arguments.only)

@@ -104,12 +104,20 @@ class Database:
         rows = "".join(json.dumps({"id": f"C{number}"}) + "\n" for number in range(cases))
         (self.folder / "cases.jsonl").write_text(rows)
         command = ("run", "ping", "--cases", "cases.jsonl", "--detach", "--new", *words)
-        subprocess.run(self._build_command(*command), **self._options(), check=True)
+        subprocess.run(
+            self._build_command(*command), cwd=self.folder, check=True, capture_output=True
+        )
 
     @contextmanager
     def start(self, *words: str) -> Iterator["psutil.Popen"]:
         """A process of Interlock, ended at the end."""
-        process = psutil.Popen(self._build_command(*words), **self._options())
+        process = psutil.Popen(
+            self._build_command(*words),
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             yield process
         finally:
@@ -118,10 +126,6 @@ class Database:
 
     def _build_command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "interlock", *words, "--db", self.url]
-
-    def _options(self) -> dict[str, object]:
-        silence = subprocess.DEVNULL
-        return {"cwd": self.folder, "stdin": silence, "stdout": silence, "stderr": silence}
 
     def wait_for(self, what: str, count: int) -> None:
         """Until so many of a kind are noted."""
@@ -186,17 +190,33 @@ WORKER = ("worker", "--role")
 
 def measure_round_trip(database: Database) -> dict[str, float]:
     """Dispatches a second that workers answer at once and that are decided: two of them share this
-    machine's processors with the coordinator and the server."""
+    machine's processors with the coordinator and the server. What one dispatch costs each of them
+    says what more machines could do."""
     cases = 1000
     with ExitStack() as held:
-        for number in range(2):
-            words = ("agent=script:at-once.yaml", "--slots", "100", "--name", f"w{number}")
-            held.enter_context(database.start(*WORKER, *words))
-        held.enter_context(database.start("coordinator"))
+        words = ("agent=script:at-once.yaml", "--slots", "100", "--name")
+        workers = [
+            held.enter_context(database.start(*WORKER, *words, f"w{number}")) for number in (1, 2)
+        ]
+        coordinator = held.enter_context(database.start("coordinator"))
         wait_for_workers(database, 2)
         database.begin_run(cases, "--agent", "worker", "--parallel", "1000")
+        database.wait_for("offered", 1)
+        before = read_cpu(coordinator), sum(map(read_cpu, workers))
         database.wait_for("decided", cases)
-    return {"dispatches_per_s": cases / database.read_span("offered", "decided")}
+        coordinating = read_cpu(coordinator) - before[0]
+        working = sum(map(read_cpu, workers)) - before[1]
+    return {
+        "dispatches_per_s": cases / database.read_span("offered", "decided"),
+        "coordinator_ms": coordinating / cases * 1000,
+        "worker_ms": working / cases * 1000,
+    }
+
+
+def read_cpu(process: psutil.Process) -> float:
+    """Seconds of processor time so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def measure_latency(database: Database) -> dict[str, float]:
@@ -244,20 +264,15 @@ def measure_take_over(database: Database) -> dict[str, float]:
 def measure_scaling(database: Database) -> dict[str, float]:
     """The same work by one worker and by four, with agents that take half a second."""
     seconds = {}
-    cases = 160
+    cases = 120
     with ExitStack() as held:
         held.enter_context(database.start("coordinator"))
         for workers in (1, 4):
             with ExitStack() as crew:
                 for number in range(workers):
-                    words = (
-                        "agent=script:half-second.yaml",
-                        "--slots",
-                        "4",
-                        "--name",
-                        f"w{number}",
-                    )
-                    crew.enter_context(database.start(*WORKER, *words, "--lease", "1"))
+                    name = ("--slots", "2", "--lease", "1", "--name", f"w{number}")
+                    words = (*WORKER, "agent=script:half-second.yaml", *name)
+                    crew.enter_context(database.start(*words))
                 wait_for_workers(database, workers)
                 with psycopg.connect(database.url, autocommit=True) as connection:
                     connection.execute("truncate note")
@@ -281,11 +296,10 @@ def measure_waiting(database: Database) -> dict[str, float]:
         offered = database.read_span("offered", "offered")
         database.wait_for("taken", cases)
         taken = database.read_span("offered", "taken")
-        before = coordinator.cpu_times()
+        before = read_cpu(coordinator)
         time.sleep(seconds)
-        after = coordinator.cpu_times()
+        cpu = read_cpu(coordinator) - before
         rss = coordinator.memory_info().rss
-    cpu = after.user + after.system - before.user - before.system
     return {
         "offered_per_s": cases / offered,
         "taken_per_s": cases / taken,

@@ -13,10 +13,18 @@ from bench.files import MODES
 from bench.history import AGAIN, FIRST
 from bench.results import Results, Spread, ratio, spread
 from bench.roster import OPEN_SIZES, PROGRAMS, Scale
-from bench.targets import ANALYSIS_TARGETS, TARGETS, Target, measured, verdict
+from bench.targets import (
+    ANALYSIS_TARGETS,
+    POSTGRES_TARGETS,
+    TARGETS,
+    Target,
+    measured,
+    verdict,
+)
 
 PAGE = Path(__file__).with_name("page.md")
 ANALYSIS_PAGE = Path(__file__).with_name("analysis_page.md")
+POSTGRES_PAGE = Path(__file__).with_name("postgres_page.md")
 MISSING = "-"
 NAMES = {
     "ceiling": "ceiling: plain Python + sqlite3, commits of 64",
@@ -230,6 +238,51 @@ def write(report: Report) -> str:
         rounds=report.scale.rounds,
         resume_rounds=report.scale.resume_rounds,
         resume_cases=report.scale.resume_cases,
+    )
+
+
+CLUSTER = {
+    ("pg-workers", "dispatches_per_s"): ("answered by two workers and decided, all here", "/s"),
+    ("pg-workers", "coordinator_ms"): ("the same: CPU of the coordinator, for each", " ms"),
+    ("pg-workers", "worker_ms"): ("the same: CPU of the workers, for each", " ms"),
+    ("pg-waiting", "offered_per_s"): ("offered to workers by one coordinator", "/s"),
+    ("pg-waiting", "taken_per_s"): ("taken by one worker", "/s"),
+    ("pg-latency", "pick_up_p50_ms"): ("from offer to worker: p50", " ms"),
+    ("pg-latency", "pick_up_p95_ms"): ("the same: p95", " ms"),
+    ("pg-latency", "decide_p50_ms"): ("from reply to decision: p50", " ms"),
+    ("pg-latency", "decide_p95_ms"): ("the same: p95", " ms"),
+    ("pg-take-over", "take_over_s"): ("take-over after SIGKILL", " s"),
+    ("pg-scaling", "one_s"): ("120 dispatches of 0.5 s, one worker with two slots", " s"),
+    ("pg-scaling", "four_s"): ("the same, four workers", " s"),
+    ("pg-waiting", "cpu_percent"): ("5,000 waiting agents: CPU of the coordinator", " %"),
+    ("pg-waiting", "rss_mb"): ("the same: its memory", " MB"),
+}
+
+
+def steps_table(results: Results) -> str:
+    names = {"plain": "plain psycopg, the same rows", "interlock": "**Interlock**", "dbos": "DBOS"}
+    ours = results.series("interlock", "pg-many", "steps_per_s")
+    rows = []
+    for program, words in names.items():
+        series = results.series(program, "pg-many", "steps_per_s")
+        shares = (spread(series), spread(ratio(ours, series)))
+        cpu = results.spread(program, "pg-many", "cpu_ms")
+        rows.append([words, *map(cell, shares), cell(cpu)])
+    return table(["", "steps/s", "Interlock / it", "CPU ms/step"], rows)
+
+
+def postgres_page(results: Results, about: dict[str, str], rounds: int) -> str:
+    """docs/benchmarks-postgres.md from a set of results."""
+    rows = [
+        [words, cell(results.spread("interlock", measure, metric), unit)]
+        for (measure, metric), (words, unit) in CLUSTER.items()
+    ]
+    return POSTGRES_PAGE.read_text().format(
+        machine=bullets(f"{name}: {fact}" for name, fact in about.items()),
+        targets=target_table(results, POSTGRES_TARGETS),
+        steps=steps_table(results),
+        cluster=table(["", "measured"], rows),
+        rounds=rounds,
     )
 
 

@@ -107,6 +107,19 @@ ANALYSIS_TARGETS = (
 )
 """What analysing and supervising may cost: measured apart, no peer is needed."""
 
+POSTGRES_TARGETS = (
+    Target("64 in flight: steps/s, of plain psycopg", "pg-many", RATE, "≥", 0.5, against="plain"),
+    Target("64 in flight: steps/s, of DBOS", "pg-many", RATE, "≥", 5, against="dbos"),
+    Target("dispatches offered to workers", "pg-waiting", "offered_per_s", "≥", 500, "/s"),
+    Target("from offer to worker: p50", "pg-latency", "pick_up_p50_ms", "<", 30, "ms"),
+    Target("from reply to decision: p50", "pg-latency", "decide_p50_ms", "<", 20, "ms"),
+    Target("take-over after SIGKILL", "pg-take-over", "take_over_s", "<", 10, "s"),
+    Target("1 to 4 workers, agents of 0.5 s", "pg-scaling", "speed_up", "≥", 3.6),
+    Target("5,000 waiting agents: CPU, of one core", "pg-waiting", "cpu_percent", "<", 25, "%"),
+    Target("the same: memory of the coordinator", "pg-waiting", "rss_mb", "<", 300, "MB"),
+)
+"""What many machines may cost."""
+
 
 def measured(target: Target, results: Results) -> Spread | None:
     return spread(_series(target, results))

@@ -26,8 +26,12 @@ class TestWorkerCarrier(CarrierContract):
         (tmp_path / "agent.py").write_text(ANSWER)
         roles = {"worker": f"exec:{sys.executable} {tmp_path / 'agent.py'}"}
         heard: list[str] = []
+
+        def hear(text: str, **_fields: object) -> None:
+            heard.append(text)
+
         project = Project(tmp_path, db=postgres.url)
-        worker = Worker(project, roles, heard.append, name="ann", slots=2, lease=30)
+        worker = Worker(project, roles, hear, name="ann", slots=2, lease=30)
         thread = threading.Thread(target=worker.run)
         thread.start()
         yield

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.request import urlopen
 
 import pytest
@@ -174,53 +174,75 @@ def test_a_variable_that_is_nonsense_hurts_no_run(world: World) -> None:
     assert (said.code, said.err) == (4, "")
 
 
-def test_a_coordinator_serves_metrics_and_logs_objects(
+class Daemon:
+    """A coordinator or a worker that serves metrics and writes objects."""
+
+    def __init__(self, world: World, *words: str) -> None:
+        flags = ("--name", "one", "--metrics", "0", "--log", "json")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "interlock", *words, *flags],
+            cwd=world.folder,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[dict[str, Any]] = []
+
+    def hear(self, event: str) -> dict[str, Any]:
+        """The next line about such an event."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self.lines.append(json.loads(line))
+            if self.lines[-1].get("event") == event:
+                return self.lines[-1]
+        raise AssertionError(f"it never said {event!r}: {self.lines}")
+
+    def scrape(self, address: str) -> dict[tuple[str, ...], float]:
+        """Every sample by its name and its labels, in order."""
+        assert address.startswith("http://127.0.0.1:")
+        with urlopen(address, timeout=30) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+            return {
+                (each.name, *sorted(each.labels.values())): each.value
+                for family in families
+                for each in family.samples
+            }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.communicate(timeout=60)
+
+
+def test_coordinator_and_worker_serve_metrics_and_log_objects(
     world: World, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERLOCK_DB", postgres.url)
-    assert world.say(*RUN, "--detach").code == 0
-    words = ("coordinator", "--name", "one", "--metrics", "0", "--log", "json")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "interlock", *words],
-        cwd=world.folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    try:
-        lines = []
-        for line in process.stderr:
-            lines.append(json.loads(line))
-            if lines[-1].get("event") == "waiting" and "trace_id" not in lines[-1]:
-                break
-        (address,) = [each["address"] for each in lines if each.get("event") == "metrics"]
-        assert address.startswith("http://127.0.0.1:")
-        with urlopen(address, timeout=30) as answer:
-            families = {
-                each.name: each for each in text_string_to_metric_families(answer.read().decode())
-            }
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
-    (decided,) = [
-        each for each in lines if each.get("event") == "decision" and each["to"] == "allow"
-    ]
+    assert world.say(*RUN, "--agent", "critic=worker", "--detach").code == 0
+    role = ("--role", "critic=script:crew.yaml", "--slots", "3")
+    with Daemon(world, "coordinator") as one, Daemon(world, "worker", *role) as other:
+        address, place = one.hear("metrics")["address"], other.hear("metrics")["address"]
+        accepted = other.hear("accepted")
+        while "trace_id" in one.hear("waiting"):
+            pass  # the run says so first, then the coordinator
+        samples, working = one.scrape(address), other.scrape(place)
+    (decided,) = [each for each in one.lines if each.get("to") == "allow"]
     assert decided["message"] == "C1: judge #1 artifact -> allow"
     assert (decided["run_id"], decided["case_id"], decided["role"]) == (1, "C1", "critic")
-    assert len({each["trace_id"] for each in lines if "trace_id" in each}) == 1
-    assert {"taken", "refused", "gate", "waiting"} <= {each.get("event") for each in lines}
-    (taken,) = [each for each in lines if each.get("event") == "taken"]
+    assert len({each["trace_id"] for each in one.lines if "trace_id" in each}) == 1
+    assert {"taken", "refused", "gate", "waiting"} <= {each.get("event") for each in one.lines}
+    (taken,) = [each for each in one.lines if each.get("event") == "taken"]
     assert (taken["run_id"], taken["epoch"], taken["level"]) == (1, 1, "info")
-    samples = {
-        (each.name, *sorted(each.labels.values())): each.value
-        for family in families.values()
-        for each in family.samples
-    }
     assert samples["interlock_dispatches_total", "author", "note", "write"] == 2
     assert samples["interlock_refusals_total", "Malformed", "note"] == 1
     assert samples["interlock_tokens_total", "author", "note"] == 70
     assert samples["interlock_dispatch_duration_seconds_count", "critic", "judge", "note"] == 1
     assert samples["interlock_runs_active", "note"] == 0
+    assert (accepted["case_id"], accepted["step"], accepted["fence"]) == ("C1", "judge", 1)
+    assert working["interlock_worker_dispatches_total", "accepted", "critic"] == 1
+    assert working["interlock_worker_duration_seconds_count", "critic"] == 1
+    assert working["interlock_worker_slots",] == 3
 
 
 @pytest.mark.parametrize("place", ["", "x", ":", "9:x", "70000", "-1", "[::1]", "1.2.3.4", "²"])

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -23,8 +22,10 @@ from interlock.api.work import RunResult
 from interlock.journal.address import PostgresAddress
 from interlock.journal.connection import ERRORS, transaction
 from interlock.journal.database import open_writer
+from interlock.journal.events import Report
 from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import CHANNEL, Ownership, StaleEpochError, claim_due_run
+from interlock.runtime.telemetry import show_queue
 from interlock.system.errors import InterlockError, StoreError, UsageError
 
 POLL = 1.0
@@ -36,12 +37,6 @@ _LEFT_BRIEFLY = 3.0
 _LISTEN_SECONDS = 5.0
 _JOURNAL_LATE = 5.0
 """Seconds between looks for replies that came when nobody worked on their run any more."""
-
-
-class Report(Protocol):
-    """Told, in a line each, what the coordinator does; and the same as fields."""
-
-    def __call__(self, text: str, **fields: Any) -> None: ...
 
 
 class Coordinator:
@@ -210,4 +205,5 @@ def journal_late_replies(connection: Connection) -> int:
         Journal(connection, run_id).commit(TurnWrites(time.time(), refusals=rows))
     with transaction(connection):
         queue.tidy_queue(server)
+    show_queue(lambda: queue.count_offers(server))
     return sum(map(len, late.values()))

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit_file import is_valid_name
 from interlock.journal.address import PostgresAddress, beside
 from interlock.journal.database import explain_errors
+from interlock.journal.events import Report
 from interlock.journal.queue import WorkerIdentity, describe_queue
 from interlock.journal.queue import list_workers as read_workers
 from interlock.runtime.settings import open_query_broker
@@ -73,7 +74,7 @@ class Worker:
         self,
         project: ProjectBase,
         roles: Mapping[str, str],
-        report: Callable[[str], None],
+        report: Report,
         *,
         name: str = "",
         slots: int = 1,

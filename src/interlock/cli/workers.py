@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interlock.cli.app import app
-from interlock.cli.output import Db, Json, echo, echo_json, echo_note, echo_table, open_project
+from interlock.cli.output import (
+    Db,
+    Json,
+    Log,
+    LogFormat,
+    Metrics,
+    echo,
+    echo_json,
+    echo_note,
+    echo_table,
+    open_project,
+    start_observing,
+)
 from interlock.system.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +56,8 @@ def worker(
             "--grace", min=0, metavar="SECONDS", help="Time for agents to finish after SIGTERM."
         ),
     ] = 600.0,
+    metrics: Metrics = "",
+    log: Log = LogFormat.TEXT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -54,12 +68,14 @@ def worker(
     new and lets agents finish; a second one gives back at once what is under way.
     """
     from interlock.api.worker import Worker
+    from interlock.runtime.telemetry import observe_worker
 
+    start_observing(log, metrics)
     project = open_project(db)
     made = Worker(
         project,
         _parse_roles(role),
-        echo_note,
+        observe_worker(echo_note, slots),
         name=name,
         slots=slots,
         labels=label or (),

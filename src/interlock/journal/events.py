@@ -1,10 +1,10 @@
-"""Notifications: what people want to hear about a run without looking at it.
+"""Notifications: what people want to hear about a run without looking at it; what daemons say.
 
 Only what one says; how it travels is the business of whoever is given it, and returns at once.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -31,6 +31,12 @@ class Notification(msgspec.Struct, frozen=True):
 
 
 Tell = Callable[[Notification], None]
+
+
+class Report(Protocol):
+    """Told, in a line each, what a coordinator or a worker does; and the same as fields."""
+
+    def __call__(self, text: str, **fields: Any) -> None: ...
 
 
 def ignore_notification(_notice: Notification) -> None:

@@ -402,6 +402,16 @@ def find_missing(server: PostgresConnection, dispatch_ids: Sequence[int]) -> set
     return {*dispatch_ids} - {row[0] for row in rows}
 
 
+def count_offers(server: PostgresConnection) -> dict[tuple[str, str], int]:
+    """How many dispatches of each queue are `offered`, or `taken` by a worker."""
+    query = (
+        "select queue, state, count(*) from {q}.offers where state in ('offered', 'taken')"
+        " group by queue, state"
+    )
+    rows = server.execute(_qualify(server, query))
+    return {(name, state): count for name, state, count in rows}
+
+
 def list_workers(server: PostgresConnection) -> list[WorkerRow]:
     """All workers that are known, the dead ones too."""
     query = (

@@ -52,6 +52,17 @@ METRICS: Mapping[str, Metric] = {
     "interlock.cases.waiting": Metric(
         "gauge", "The queue: cases that wait for their next dispatch.", ("circuit",)
     ),
+    "interlock.queue.offers": Metric(
+        "gauge", "Dispatches that wait for a worker, or are with one.", ("queue", "state")
+    ),
+    "interlock.worker.dispatches": Metric(
+        "counter", "What became of dispatches on this worker.", ("role", "event")
+    ),
+    "interlock.worker.duration": Metric(
+        "histogram", "From taking a dispatch to the end of its reply.", ("role",), "s"
+    ),
+    "interlock.worker.busy": Metric("gauge", "Dispatches under way on this worker.", ()),
+    "interlock.worker.slots": Metric("gauge", "Dispatches that this worker takes at once.", ()),
     "interlock.questions.open": Metric("gauge", "Questions that wait for people.", ("circuit",)),
 }
 """Everything that is measured, by its OpenTelemetry name; Prometheus has `_` for `.`, and the unit
@@ -102,7 +113,8 @@ class PrometheusMeters:
         self.address = f"http://{_bracket(host)}:{self.server.server_port}/metrics"
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        found = self._metrics[name].labels(**labels)
+        found = self._metrics[name]
+        found = found.labels(**labels) if labels else found
         kind = METRICS[name].kind
         if kind == "counter":
             found.inc(value)

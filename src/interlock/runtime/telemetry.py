@@ -17,23 +17,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection
 
-from interlock.engine.case import OPEN
+from interlock.engine.case import OPEN, ModelCall
 from interlock.engine.circuit import FAILURES, HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.events import Notification
+from interlock.journal.events import Notification, Report
 from interlock.journal.history import list_case_starts
 from interlock.journal.journal import JournalEntry, TurnWrites
 from interlock.journal.runs import FINISHED, Run, load_open_dispatches
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.meters import Meters, PrometheusMeters, PushedMeters
+from interlock.runtime.tracing import SpanEvent, SpanIds, Tracer, build_resource
 from interlock.system.errors import UsageError
-from interlock.version import __version__
 
 _SWITCHES = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -61,113 +60,6 @@ Log = Callable[[str, Mapping[str, Any]], None]
 Complain = Callable[[str], None]
 
 
-class SpanIds(NamedTuple):
-    """The ids of a run's trace, and of the spans in it."""
-
-    trace: int
-
-    @classmethod
-    def of_run(cls, run_id: int, created_at: float) -> "SpanIds":
-        return cls(_number(16, "run", run_id, created_at))
-
-    def find(self, kind: str, number: int) -> int:
-        return _number(8, kind, number, self.trace)
-
-
-def _number(size: int, *parts: object) -> int:
-    digest = blake2b("\0".join(map(repr, parts)).encode(), digest_size=size)
-    return int.from_bytes(digest.digest()) or 1  # zero is no id
-
-
-class Tracer:
-    """Sends finished spans, with ids that are given to it."""
-
-    def __init__(self) -> None:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.sdk.trace.id_generator import IdGenerator
-
-        class GivenIds(IdGenerator):
-            """Hands out the ids that were set before."""
-
-            trace = span = 0
-
-            def generate_trace_id(self) -> int:
-                return self.trace
-
-            def generate_span_id(self) -> int:
-                return self.span
-
-        self._ids = GivenIds()
-        self._lock = threading.Lock()
-        self._provider = TracerProvider(
-            id_generator=self._ids, resource=build_resource(), shutdown_on_exit=False
-        )
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        self._tracer = self._provider.get_tracer("interlock", __version__)
-
-    def send(
-        self,
-        name: str,
-        ids: SpanIds,
-        span: int,
-        parent: int,
-        times: tuple[float, float],
-        attributes: Mapping[str, Any],
-        *,
-        error: str = "",
-        client: bool = False,
-        events: "list[SpanEvent] | None" = None,
-    ) -> None:
-        """Send a span from then to then; one without a `parent` is the trace's root."""
-        from opentelemetry import trace
-        from opentelemetry.context import Context
-
-        begun, over = times
-        context = Context()
-        if parent:
-            above = trace.SpanContext(ids.trace, parent, True, trace.TraceFlags(1))
-            context = trace.set_span_in_context(trace.NonRecordingSpan(above), context)
-        with self._lock:
-            self._ids.trace, self._ids.span = ids.trace, span
-            made = self._tracer.start_span(
-                name,
-                context,
-                kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
-                attributes={key: value for key, value in attributes.items() if value != ""},
-                start_time=_nanoseconds(begun),
-            )
-        for each in events or ():
-            made.add_event(each.name, each.attributes, _nanoseconds(each.at))
-        if error:
-            made.set_status(trace.StatusCode.ERROR, error)
-        made.end(_nanoseconds(max(begun, over)))
-
-    def flush(self) -> None:
-        self._provider.force_flush()
-
-
-def _nanoseconds(seconds: float) -> int:
-    return int(seconds * 1e9)
-
-
-def build_resource() -> Any:
-    """Who we are, for whoever receives spans and metrics; OTEL_* variables go before."""
-    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-
-    own = Resource.create({"service.name": "interlock", "service.version": __version__})
-    return own.merge(OTELResourceDetector().detect())
-
-
-class SpanEvent(msgspec.Struct, frozen=True):
-    """Something that happened to a dispatch while it was open."""
-
-    name: str
-    at: float
-    attributes: dict[str, Any] = {}
-
-
 class _OpenDispatch(msgspec.Struct):
     """What a dispatch's span will say when it is answered."""
 
@@ -176,6 +68,7 @@ class _OpenDispatch(msgspec.Struct):
     role: str
     at: float
     events: list[SpanEvent] = []
+    call: ModelCall | None = None
 
 
 class Telemetry:
@@ -314,20 +207,14 @@ class RunObserver:
             self._open[new.dispatch_id] = _OpenDispatch(new.step, new.attempt, new.role, at)
             self._case_starts.setdefault(new.case_no, at)
             add("interlock.dispatches", 1, step=new.step, role=new.role)
-        for refusal in writes.refusals:
-            add("interlock.refusals", 1, reason=refusal.reason)
-            self._add_event(refusal.dispatch_id, "refused", at, {"reason": refusal.reason})
-            self._log(
-                refusal.sentence,
-                "refused",
-                self._find_dispatch_span(refusal.dispatch_id),
-                reason=refusal.reason,
-                dispatch_id=refusal.dispatch_id,
-            )
+        self._record_refusals(writes)
         for pause in writes.pauses:
             add("interlock.rate_limits", 1, account=pause.account)
             self._add_event(pause.dispatch_id, "rate-limited", at, {"account": pause.account})
             self._spend(pause.usage.tokens, pause.usage.money, pause.dispatch_id)
+        for dispatch_id, call in writes.calls:
+            if dispatch_id in self._open:
+                self._open[dispatch_id].call = call
         for entry in writes.entries:
             self._settle(entry, writes)
         for number, row in writes.cases.items():
@@ -337,6 +224,14 @@ class RunObserver:
             self._log(f"run {self._run.run_id}: {writes.status}", writes.status, self._root)
         if writes.status in FINISHED:
             self._send_run(writes.status, at)
+
+    def _record_refusals(self, writes: TurnWrites) -> None:
+        for refusal in writes.refusals:
+            number, reason = refusal.dispatch_id, refusal.reason
+            self._telemetry.add("interlock.refusals", 1, circuit=self._run.circuit, reason=reason)
+            self._add_event(number, "refused", writes.at, {"reason": reason})
+            span = self._find_dispatch_span(number)
+            self._log(refusal.sentence, "refused", span, reason=reason, dispatch_id=number)
 
     def _settle(self, entry: JournalEntry, writes: TurnWrites) -> None:
         """A dispatch is decided: its span is over, and the agent's in it."""
@@ -409,6 +304,7 @@ class RunObserver:
                 "gen_ai.conversation.id": f"{self._run.run_id}/{entry.case_no}",
                 "gen_ai.workflow.name": self._run.circuit,
                 "error.type": failure,
+                **_describe_call(dispatch.call),
                 "interlock.agent": kind,
                 "interlock.usage.tokens": entry.usage.tokens or "",
                 "interlock.usage.money": entry.usage.money or "",
@@ -472,6 +368,21 @@ class RunObserver:
             self._telemetry.log(text, {"event": event, "run_id": self._run.run_id, **fields, **ids})
 
 
+def _describe_call(call: ModelCall | None) -> dict[str, Any]:
+    """What an endpoint said about a request, in OpenTelemetry's words: there, what came from the
+    cache counts as input."""
+    if call is None:
+        return {}
+    return {
+        "gen_ai.response.model": call.model,
+        "gen_ai.response.id": call.request_id,
+        "gen_ai.usage.input_tokens": call.input + call.cached + call.cache_write,
+        "gen_ai.usage.output_tokens": call.output,
+        "gen_ai.usage.cache_read.input_tokens": call.cached,
+        "gen_ai.usage.cache_creation.input_tokens": call.cache_write,
+    }
+
+
 _current: Telemetry | None = None
 _starting = threading.Lock()
 
@@ -499,6 +410,49 @@ def observe_run(connection: Connection, run: Run, complain: Complain) -> RunObse
     except UsageError as error:
         complain(str(error))
         return None
+
+
+def observe_worker(report: Report, slots: int) -> Report:
+    """A worker's report that is counted, too; the same one if telemetry is off."""
+    telemetry = start_telemetry(complain=report)
+    if telemetry is None:
+        return report
+    telemetry.add("interlock.worker.slots", slots)
+
+    def count(text: str, **fields: Any) -> None:
+        report(text, **fields)
+        try:
+            _count_for_worker(telemetry, fields)
+        except Exception as error:  # whatever it is, the worker goes on
+            telemetry.complain_about(error)
+
+    return count
+
+
+def _count_for_worker(telemetry: Telemetry, fields: Mapping[str, Any]) -> None:
+    role = fields.get("role")
+    if role is None:
+        return
+    telemetry.add("interlock.worker.dispatches", 1, role=role, event=fields["event"])
+    telemetry.add("interlock.worker.busy", fields["busy"])
+    if fields["event"] == "accepted":
+        telemetry.add("interlock.worker.duration", fields["seconds"], role=role)
+
+
+_known_queues: set[tuple[str, str]] = set()
+
+
+def show_queue(read: Callable[[], Mapping[tuple[str, str], int]]) -> None:
+    """How many dispatches wait for workers, or are with them, by queue and state; read only if
+    somebody wants to know."""
+    if _current is None or not _current.meters:
+        return
+    counts = read()
+    _known_queues.update(counts)
+    for name, state in _known_queues:
+        _current.add(
+            "interlock.queue.offers", counts.get((name, state), 0), queue=name, state=state
+        )
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:

@@ -22,6 +22,7 @@ from interlock.agents.worker.jobs import JobPuller
 from interlock.engine.circuit import CRASH, RATE_LIMIT, UNREADABLE
 from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
+from interlock.journal.events import Report
 from interlock.journal.postgres import PostgresConnection, read_server_revision
 from interlock.journal.queue import BeatAnswer, WorkerIdentity
 from interlock.system.errors import InterlockError, StoreError
@@ -34,8 +35,6 @@ _RETRY = 1.0
 _CONNECTIONS = 4
 """At most, to take and to reply: the server's disk is waited for, and takes several at once."""
 _MAX_REASON = 10_000
-
-Report = Callable[[str], None]
 
 
 class HeldDispatch(msgspec.Struct):
@@ -165,9 +164,9 @@ class WorkerHost:
         else:
             self._problems.pop(of, None)
         if self._problems and not before:
-            self._report(f"waiting for the work queue: {problem}")
+            self._report(f"waiting for the work queue: {problem}", event="queue-lost")
         elif before and not self._problems:
-            self._report("the work queue is back")
+            self._report("the work queue is back", event="queue-back")
 
     # One dispatch, from its offer to its reply.
 
@@ -200,7 +199,7 @@ class WorkerHost:
         """Have the agent answer, and hand its reply in; it is ours until that is written."""
         number = held.ask.dispatch_id
         try:
-            self._report(f"dispatch {number}: {held.ask.case_id} {held.ask.step}, taken")
+            self._tell(held, f"{held.ask.case_id} {held.ask.step}, taken", "taken")
             await self._hand_in(held, await self._ask_agent(held))
         except asyncio.CancelledError:
             self._stop_agent(held)
@@ -298,7 +297,23 @@ class WorkerHost:
                 self._note_problem("reply", str(error))
                 await asyncio.sleep(_RETRY)
         self.done += said == "accepted"
-        self._report(f"dispatch {number}: {said}")
+        self._tell(held, said, said)
+
+    def _tell(self, held: HeldDispatch, text: str, event: str) -> None:
+        """Report what became of a dispatch."""
+        ask = held.ask
+        self._report(
+            f"dispatch {ask.dispatch_id}: {text}",
+            event=event,
+            dispatch_id=ask.dispatch_id,
+            fence=held.fence,
+            run_id=ask.run_id,
+            case_id=ask.case_id,
+            step=ask.step,
+            role=ask.role,
+            seconds=round(time.monotonic() - held.since, 3),
+            busy=len(self._held),
+        )
 
     def _find_account(self, role: str) -> str:
         carrier = self._agents[role]
@@ -360,7 +375,7 @@ class WorkerHost:
         if not held.answered.done() and self._held.get(held.ask.dispatch_id) is held:
             del self._held[held.ask.dispatch_id]
             held.answered.cancel()
-            self._report(f"dispatch {held.ask.dispatch_id}: no longer this worker's; stopped")
+            self._tell(held, "no longer this worker's; stopped", "lost")
 
     async def _drain(self) -> None:
         """Let agents finish, for a while; give the rest back at once."""
@@ -383,4 +398,5 @@ class WorkerHost:
                     server, self._identity.worker_id, number, held.fence, held.token
                 )
             )
-            self._report(f"dispatch {number}: {'given back' if given else 'was lost before'}")
+            word = "given back" if given else "was lost before"
+            self._tell(held, word, "given-back" if given else "lost")

@@ -1,0 +1,121 @@
+"""Spans with ids that are computed, sent to an OpenTelemetry collector when they are over.
+
+Ids of a trace and of its spans are hashes of the run and of numbers in its journal. Whoever knows
+these knows the ids: nothing has to be kept, or to travel along.
+"""
+
+import threading
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from interlock.version import __version__
+
+
+class SpanIds(NamedTuple):
+    """The ids of a run's trace, and of the spans in it."""
+
+    trace: int
+
+    @classmethod
+    def of_run(cls, run_id: int, created_at: float) -> "SpanIds":
+        return cls(_number(16, "run", run_id, created_at))
+
+    def find(self, kind: str, number: int) -> int:
+        return _number(8, kind, number, self.trace)
+
+
+def _number(size: int, *parts: object) -> int:
+    digest = blake2b("\0".join(map(repr, parts)).encode(), digest_size=size)
+    return int.from_bytes(digest.digest()) or 1  # zero is no id
+
+
+class Tracer:
+    """Sends finished spans, with ids that are given to it."""
+
+    def __init__(self) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+        class GivenIds(IdGenerator):
+            """Hands out the ids that were set before."""
+
+            trace = span = 0
+
+            def generate_trace_id(self) -> int:
+                return self.trace
+
+            def generate_span_id(self) -> int:
+                return self.span
+
+        self._ids = GivenIds()
+        self._lock = threading.Lock()
+        self._provider = TracerProvider(
+            id_generator=self._ids, resource=build_resource(), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("interlock", __version__)
+
+    def send(
+        self,
+        name: str,
+        ids: SpanIds,
+        span: int,
+        parent: int,
+        times: tuple[float, float],
+        attributes: Mapping[str, Any],
+        *,
+        error: str = "",
+        client: bool = False,
+        events: "list[SpanEvent] | None" = None,
+    ) -> None:
+        """Send a span from then to then; one without a `parent` is the trace's root."""
+        from opentelemetry import trace
+        from opentelemetry.context import Context
+
+        begun, over = times
+        context = Context()
+        if parent:
+            above = trace.SpanContext(ids.trace, parent, True, trace.TraceFlags(1))
+            context = trace.set_span_in_context(trace.NonRecordingSpan(above), context)
+        with self._lock:
+            self._ids.trace, self._ids.span = ids.trace, span
+            made = self._tracer.start_span(
+                name,
+                context,
+                kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
+                attributes={key: value for key, value in attributes.items() if value != ""},
+                start_time=_nanoseconds(begun),
+            )
+        for each in events or ():
+            made.add_event(each.name, each.attributes, _nanoseconds(each.at))
+        if error:
+            made.set_status(trace.StatusCode.ERROR, error)
+        made.end(_nanoseconds(max(begun, over)))
+
+    def flush(self) -> None:
+        self._provider.force_flush()
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
+def build_resource() -> Any:
+    """Who we are, for whoever receives spans and metrics; OTEL_* variables go before."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    own = Resource.create({"service.name": "interlock", "service.version": __version__})
+    return own.merge(OTELResourceDetector().detect())
+
+
+class SpanEvent(msgspec.Struct, frozen=True):
+    """Something that happened to a dispatch while it was open."""
+
+    name: str
+    at: float
+    attributes: dict[str, Any] = {}
