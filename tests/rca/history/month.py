@@ -91,7 +91,7 @@ class Month:
             found.append(Regression(test, culprit, first, merges, is_born=True))
         return found
 
-    def _is_there(self, test: str, merge: int) -> bool:
+    def is_there(self, test: str, merge: int) -> bool:
         born = next((each.first for each in self.regressions if each.test == test), 0)
         is_born = any(each.test == test and each.is_born for each in self.regressions)
         return not is_born or merge >= born
@@ -115,6 +115,25 @@ class Month:
                     self._upload(merge, commit, at, scope, attempt, variant, is_red=is_red)
             self.tested.add(merge)
 
+    def draw_pull_request(self, merge: int) -> Upload:
+        """What the pull request says that this merge brought, tested as it would be merged."""
+        tests = [test for test in self.tests if self.is_there(test, merge)]
+        run = CiRun(
+            provider="github",
+            project="shop/web",
+            run=f"pr{merge}",
+            job="unit",
+            variant=(("os", VARIANTS[0]),),
+            commit=self.merges[merge],
+            head=self.brought[merge][-1],
+            branch=f"topic{merge}",
+            target="main",
+            pr=str(merge),
+            scope="pull-request",
+            at=START + merge * DAY / 2 - 60,
+        )
+        return Upload(run, {test: self._try(test, merge) for test in tests})
+
     def _upload(
         self,
         merge: int,
@@ -128,7 +147,7 @@ class Month:
     ) -> None:
         results = {}
         for test in self.tests:
-            if self._is_there(test, merge):
+            if self.is_there(test, merge):
                 tries = "FF" if is_red else self._try(test, merge)
                 results[test] = tries
                 if not is_red:

@@ -1,5 +1,6 @@
 """A month of pipelines against the truth: verdicts, intervals and ranges."""
 
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.rca.history.month import VARIANTS, Month
-from tests.rca.history.uploads import Upload
+from tests.rca.history.uploads import DAY, Upload
 
+from interlock.rca.ci.digest import build_digest
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.index import Lane
 from interlock.rca.history.memory import History
 from interlock.rca.history.ranges import RangeFinder
-from interlock.rca.history.store import FolderStore
+from interlock.rca.history.store import FolderStore, merge_stores
 from interlock.rca.records import TestRange, unite_ranges
 from interlock.system.git import SEED, Git
 
@@ -38,6 +40,9 @@ def check_month(folder: Path, seed: int, merges: int) -> None:
         if known and known[0] <= regression.last:
             then = remember(folder / f"memory-{number}", month, known[0])
             check_range(month, then, regression.test, regression.culprit, known[0])
+        if regression.first in month.tested:
+            before = remember(folder / f"before-{number}", month, regression.first - 1)
+            check_pull_request(folder / f"pull-{number}", month, before, regression.first)
 
 
 def check_flips(month: Month, memory: History) -> None:
@@ -78,8 +83,74 @@ def check_range(month: Month, memory: History, test: str, culprit: str, merge: i
             pytest.fail(f"{name} flipped just before, and {sure.good} is accused")
 
 
+def check_pull_request(folder: Path, month: Month, memory: History, merge: int) -> None:
+    """The words of a pull request's report, as they must be by what is true of its base and of
+    itself; and whom it accuses."""
+    upload = month.draw_pull_request(merge)
+    store = FolderStore(folder)
+    merge_stores(memory.store, store)
+    store.add(upload.to_segment())
+    now = History(store)
+    digest = build_digest([upload.to_segment()], now, now.settings)
+    base = max(place for place in month.tested if place < merge)
+    lane = Lane("shop/web", "default", "", upload.run.label)
+    on_main = {month.merges.index(column.commits[0]) for column in now.list_columns(lane)}
+    finder = RangeFinder(now, upload.run, month.folder)
+    for each in digest.failures:
+        if each.test in month.flaky:
+            is_known = month.flaky[each.test] and each.word == "flaky"
+            assert is_known or "P" not in upload.tries[each.test], each
+            continue
+        failed_before = month.fails_for_sure(each.test, max(on_main & set(range(merge))))
+        is_there = any(month.is_there(each.test, place) for place in on_main if place < merge)
+        want = "still failing" if failed_before and is_there else "new"
+        assert each.word == want, (each, merge)
+        found = finder.find_range(each.test)
+        culprit = next(one for one in month.regressions if one.test == each.test).culprit
+        git = Git(month.folder, SEED)
+        inside = git.read_line("rev-list", found.bad, f"^{found.good}").split()
+        assert culprit in inside, found
+        if want == "new" and not month.fails_for_sure(each.test, base):
+            assert found.good == month.merges[base], found
+    sure = {test for test in upload.tries if month.fails_for_sure(test, merge)}
+    assert sure <= {each.test for each in digest.failures}
+
+
 def test_a_month_of_pipelines_against_the_truth(tmp_path: Path) -> None:
     check_month(tmp_path, seed=3, merges=40)
+
+
+def measure_coverage(folder: Path, seed: int, sources: int = 100) -> float:
+    """Of many tests with known rates, the share whose interval has the true one in it."""
+    chance = random.Random(seed)
+    rates = {f"t::{number}": chance.uniform(0.01, 0.5) for number in range(250)}
+    store = FolderStore(folder)
+    for number in range(sources):
+        tries = {}
+        for test, rate in rates.items():
+            first, second = chance.random() < rate, chance.random() < rate
+            tries[test] = ("FF" if second else "FP") if first else "P"
+        run = CiRun(run=str(number), commit=f"{number:040x}", at=1e9 + number * DAY / 4)
+        store.add(Upload(run, tries).to_segment())
+    memory = History(store)
+    (lane,) = memory.index.list_lanes()
+    within = 0
+    for each in memory.summarize_lane(lane, only_troubled=False):
+        rate = rates[each.test]
+        assert each.flips.of == sources
+        # It flips where it fails first and passes when it is tried again.
+        within += each.flips.low <= rate * (1 - rate) <= each.flips.high
+    return within / len(rates)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
+    assert 0.91 <= measure_coverage(tmp_path, seed=5) <= 0.99
+
+
+@pytest.mark.soak
+def test_intervals_hold_the_truth_over_many_months(tmp_path: Path) -> None:
+    found = [measure_coverage(tmp_path / str(seed), seed) for seed in range(12)]
+    assert 0.94 <= sum(found) / len(found) <= 0.97
 
 
 @pytest.mark.soak
