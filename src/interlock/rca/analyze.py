@@ -31,6 +31,7 @@ from interlock.rca.knowledge.suites import Suite, find_suite, iterate_case_views
 from interlock.rca.learning import fit_if_due
 from interlock.rca.records import Findings
 from interlock.rca.report.document import render_documents
+from interlock.rca.report.page import PARTS_FOLDER
 from interlock.rca.reproduce.prove import prove_suite
 from interlock.rca.sources.read import SourceLaunch, read_sources
 from interlock.rca.sources.reportportal.client import parse_launch_word
@@ -328,13 +329,13 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, raw in render_documents(findings):
+            (folder / name).parent.mkdir(exist_ok=True)
             write_file(folder / name, raw, sync=False, mode=0o666)
             names.append(name)
-            (folder / _DRAFTS).mkdir(exist_ok=True)
     except OSError as error:
         raise SourceError(f"the report cannot be written to {folder}: {error.strerror}") from None
     documents = sorted((name for name in names if "/" not in name), key=_SHOWN.index)
-    drafts = len(names) > len(documents)
+    drafts = any(name.startswith(f"{_DRAFTS}/") for name in names)
     return [folder / name for name in documents] + ([folder / _DRAFTS] if drafts else [])
 
 
@@ -352,5 +353,6 @@ def check_report_folder(folder: Path) -> None:
 
 def _remove_drafts(folder: Path) -> None:
     check_report_folder(folder)
-    if (folder / _DRAFTS).is_dir() and not (folder / _DRAFTS).is_symlink():
-        shutil.rmtree(folder / _DRAFTS)
+    for name in (_DRAFTS, PARTS_FOLDER):
+        if (folder / name).is_dir() and not (folder / name).is_symlink():
+            shutil.rmtree(folder / name)

@@ -19,7 +19,6 @@ from interlock.rca.analyst.repo_choice import (
     choose_by_purpose,
     choose_by_stack,
     find_missing_files,
-    guess_kind,
     judge_by_location,
     judge_by_missing_file,
     judge_by_new_line,
@@ -112,7 +111,7 @@ class FailureClues:
         )
         innermost = self._find_innermost(ask, failure)
         kind = self._judge_new_line(ask, judge_by_location(kind, failure, innermost), innermost)
-        return self._judge_missing_file(ask, failure) or guess_kind(kind)
+        return self._judge_missing_file(ask, failure) or kind
 
     def _judge_missing_file(self, ask: Ask, failure: Failure) -> FaultKind | None:
         """A file that the tested revision has was lost where the tests ran."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from tests.rca.report.strategies import findings_of_any_kind
 from tests.world.findings import example, hostile
 
-from interlock.rca.records import Findings
+from interlock.rca.records import FindingFamily, Findings
 from interlock.rca.report.document import Document, build_schema, render_documents, render_json
 from interlock.rca.report.outline import build_outline
 
@@ -79,3 +79,22 @@ def test_hostile_findings_are_written() -> None:
     for name, raw in render_documents(hostile()):
         name.encode("ascii")
         raw.decode()
+
+
+def test_long_reports_open_page_by_page() -> None:
+    (case,) = example().cases[:1]
+    cases = tuple(
+        msgspec.structs.replace(case, case_id=f"C{number}", case_no=number)
+        for number in range(1, 6_001)
+    )
+    family = FindingFamily(
+        family_id="F", title="one", members=tuple(each.case_id for each in cases)
+    )
+    findings = msgspec.structs.replace(example(), cases=cases, families=(family,))
+    pages = {name: raw.decode() for name, raw in render_documents(findings) if "html" in name}
+    assert list(pages) == ["report.html", "causes/1.html", "causes/1-2.html"]
+    assert len(pages["report.html"]) < 200_000
+    assert 'href="causes/1.html"' in pages["report.html"]
+    assert 'href="1-2.html"' in pages["causes/1.html"]
+    rows = [page.count("<li><span>") for page in pages.values()]
+    assert rows == [0, 5_000, 1_000]

@@ -19,7 +19,6 @@ _MISSING = re.compile(
 )
 _LOOKED_AT = 20_000
 _MOST_MISSING = 5
-_GUESSED = 0.4
 _NOT_THERE = 0.75
 _BROKE_THERE = 0.75
 _SURE_LEAD = 0.7
@@ -52,15 +51,6 @@ def judge_by_location(
         why = f"it breaks inside the tests, at {repo.name}:{spot.path}:{spot.line}"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
     return kind
-
-
-def guess_kind(kind: FaultKind) -> FaultKind:
-    """The kind; where no word and no place says any, the one that failing tests are written for.
-    It is a guess, and said to be one."""
-    if kind.category != "unknown":
-        return kind
-    why = "nothing points at the tests or the environment; a guess"
-    return FaultKind(category="product", code="pb001", confidence=_GUESSED, why=why)
 
 
 def judge_by_new_line(kind: FaultKind, spot: StackLocation, commit: str) -> FaultKind:

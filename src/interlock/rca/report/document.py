@@ -13,7 +13,7 @@ from interlock.rca.records import CaseFinding, Findings
 from interlock.rca.report.jira import render_drafts
 from interlock.rca.report.markdown import render_markdown, render_regressions
 from interlock.rca.report.outline import Outline, build_outline
-from interlock.rca.report.page import render_page
+from interlock.rca.report.page import render_page, render_parts
 from interlock.rca.report.summary import format_verdict
 from interlock.system.text import replace_unencodable
 
@@ -153,13 +153,20 @@ def _make_writable(value: Any) -> Any:
     return [_make_writable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+_LONG = 2_000
+"""Failures from which on causes have pages of their own, so that the first page opens at once."""
+
+
 def render_documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
     """Every file with its path below the report's folder, first the one by which the folder is
     known for a report. The data of a very red night fill much memory: a file is made when asked
     for."""
     overview = build_outline(findings)
     yield "report.json", render_json(overview)
-    yield "report.html", render_page(overview).encode()
+    in_parts = overview.total > _LONG
+    yield "report.html", render_page(overview, in_parts=in_parts).encode()
+    for name, page in render_parts(overview) if in_parts else ():
+        yield name, page.encode()
     yield "report.md", render_markdown(overview).encode()
     yield "regression-report.md", render_regressions(overview).encode()
     for name, text in render_drafts(overview).items():

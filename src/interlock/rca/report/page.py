@@ -6,6 +6,7 @@ but its own style and script.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -38,6 +39,8 @@ MAX_CARDS = 250
 """So many causes get a card; all are in the list."""
 MAX_BYTES = 10_000_000
 """Bytes for cards with the cases they show in full."""
+_PART_BYTES = 1_000_000
+"""The same, where causes have pages of their own."""
 _CASES = 7_000_000
 """Of these, bytes for the cases."""
 MAX_ROWS = 20_000
@@ -56,11 +59,11 @@ class PageRow(msgspec.Struct, frozen=True):
     is_full: bool
 
 
-def render_page(outline: Outline) -> str:
-    """`report.html`."""
+def render_page(outline: Outline, *, in_parts: bool = False) -> str:
+    """`report.html`. `in_parts` it leaves most cases and the list of failures to `render_parts`."""
     colours = assign_shades(outline.causes)
     marks = build_anchors(outline)
-    cards, full = _render_cards(outline, colours, marks)
+    cards, full = _render_cards(outline, colours, marks, in_parts=in_parts)
     style, script = read_template("page.css"), read_template("page.js")
     html = render_template(
         "page.html.j2",
@@ -69,17 +72,60 @@ def render_page(outline: Outline) -> str:
         tiles=_build_tiles(outline),
         marks=marks,
         cards=cards,
-        groups=_group_rows(outline, full),
+        groups=[(cause, []) for cause in outline.causes]
+        if in_parts
+        else _group_rows(outline, full),
+        in_parts=in_parts,
         strip=build_timeline(outline),
         edge=EDGE_PERCENT,
         colours=colours,
         launches=outline.findings.launches[:_LAUNCHES],
-        cuts=_list_cuts(outline, len(cards), len(full)),
+        cuts=[] if in_parts else _list_cuts(outline, len(cards), len(full)),
         style=Markup(style),  # noqa: S704 -- our own file
         script=Markup(script),  # noqa: S704 -- our own file
         policy=build_content_policy(style, script),
     )
     return replace_unencodable(html)
+
+
+PART_CASES = 5
+"""So many cases of a cause are shown in full on its own page."""
+PART_ROWS = 5_000
+"""So many failures are listed on one page; more are on the next."""
+
+
+def render_parts(outline: Outline) -> Iterator[tuple[str, str]]:
+    """The pages of single causes, by name, for reports that are too long for one page: a browser
+    opens the first at once, and the others when they are asked for."""
+    colours, marks = assign_shades(outline.causes), build_anchors(outline)
+    style, script = read_template("page.css"), read_template("page.js")
+    first = 1
+    for cause in outline.causes:
+        pages = range(0, cause.size, PART_ROWS)
+        details = _render_cases(cause, first, _CASES, outline, marks, PART_CASES)
+        for page, begin in enumerate(pages):
+            html = render_template(
+                "cause.html.j2",
+                outline=outline,
+                cause=cause,
+                colour=colours[cause.number],
+                details=() if page else details,
+                rows=[(case, find_state(case)) for case in cause.cases[begin : begin + PART_ROWS]],
+                pages=[name_part(cause.number, other) for other in range(len(pages))],
+                page=page,
+                style=Markup(style),  # noqa: S704 -- our own file
+                script=Markup(script),  # noqa: S704 -- our own file
+                policy=build_content_policy(style, script),
+            )
+            yield f"{PARTS_FOLDER}/{name_part(cause.number, page)}", replace_unencodable(html)
+        first += cause.size
+
+
+PARTS_FOLDER = "causes"
+
+
+def name_part(number: int, page: int = 0) -> str:
+    return f"{number}-{page + 1}.html" if page else f"{number}.html"
 
 
 def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
@@ -98,35 +144,37 @@ def _build_tiles(outline: Outline) -> list[tuple[int, str]]:
 
 
 def _render_cards(
-    outline: Outline, colours: dict[int, int], marks: Anchors
+    outline: Outline, colours: dict[int, int], marks: Anchors, *, in_parts: bool
 ) -> tuple[list[Markup], frozenset[int]]:
     """Cards while they fit, and the numbers of the cases they show in full and list."""
     cards: list[Markup] = []
     full: set[int] = set()
     room, spent, first = _CASES, 0, 1
     for cause in outline.causes[:MAX_CARDS]:
-        if first > MAX_ROWS:
+        if first > MAX_ROWS and not in_parts:
             break
         left = min(_SHARE, len(outline.causes) - len(cards))
-        details = _render_cases(cause, first, room // left, outline, marks)
+        most = 1 if in_parts else MAX_MEMBERS
+        details = _render_cases(cause, first, room // left, outline, marks, most)
         room -= sum(map(_count_bytes, details))
-        card = _render_card(cause, details, colours[cause.number], outline, marks)
+        rest = f"{PARTS_FOLDER}/{name_part(cause.number)}" if in_parts else f"#list-{cause.number}"
+        card = _render_card(cause, details, colours[cause.number], outline, marks, rest)
         full.update(range(first, first + len(details)))
         spent += _count_bytes(card)
         first += cause.size
         cards.append(card)
-        if spent > MAX_BYTES:
+        if spent > (_PART_BYTES if in_parts else MAX_BYTES):
             break
     return cards, frozenset(full)
 
 
 def _render_cases(
-    cause: Cause, first: int, room: int, outline: Outline, marks: Anchors
+    cause: Cause, first: int, room: int, outline: Outline, marks: Anchors, most: int
 ) -> list[Markup]:
     """The first cases of a cause in full. Their numbers are ours: short, and unique in the page."""
     details: list[Markup] = []
     length = 0
-    for number, case in enumerate(cause.cases[:MAX_MEMBERS], first):
+    for number, case in enumerate(cause.cases[:most], first):
         facts = {"case": case, "number": number, "mark": marks.case(number)}
         html = render_template("case.html.j2", cause=cause, outline=outline, **facts)
         length += _count_bytes(html)
@@ -141,7 +189,7 @@ def _count_bytes(html: str) -> int:
 
 
 def _render_card(
-    cause: Cause, details: list[Markup], colour: int, outline: Outline, marks: Anchors
+    cause: Cause, details: list[Markup], colour: int, outline: Outline, marks: Anchors, rest: str
 ) -> Markup:
     html = render_template(
         "card.html.j2",
@@ -152,6 +200,7 @@ def _render_card(
         mark=marks.cause(cause.number),
         jira="" if cause.loose else clip_block(format_plain_text(build_draft(cause)), DRAFT)[0],
         trust=find_trust(cause),
+        rest=rest,
         other_kinds=_format_other_kinds(cause),
     )
     return Markup(html)  # noqa: S704 -- escaped by its template
