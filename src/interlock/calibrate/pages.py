@@ -1,0 +1,121 @@
+"""The window's pages of calibrations: scorecards that were written, and how two of them differ.
+
+A scorecard is a file that `interlock calibrate --out FILE` wrote in the project. Only files that
+are found by looking for them are read, whatever an address says.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from jinja2 import PackageLoader
+from litestar import Response, get
+
+from interlock.calibrate.compare import Comparison, compare
+from interlock.calibrate.page import render_scorecard_html
+from interlock.calibrate.scorecard import Calibration, read_calibration
+from interlock.runtime.application import find_application, list_applications
+from interlock.runtime.benchmark import AnyBenchmark
+from interlock.system.errors import InterlockError, NotFoundError
+from interlock.web.app import NavLink, Section, Window
+from interlock.web.documents import send_document
+
+_FOLDERS: Final = ("*.json", "*/*.json", "*/*/*.json")
+_MOST_FILES: Final = 2_000
+_LARGEST: Final = 50 << 20
+_MARK: Final = b'"kind": "calibration"'
+_HEAD: Final = 400
+
+
+class ScorecardFile(msgspec.Struct, frozen=True):
+    """A scorecard that was found."""
+
+    key: str
+    """What addresses call it."""
+    name: str
+    """Its path in the project."""
+    changed_at: float
+    calibration: Calibration
+    benchmark: AnyBenchmark
+
+
+@get("/scorecards", sync_to_thread=True)
+def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
+    """All scorecards; with two of them, how the second differs from the first."""
+    files = list(_find_scorecards(window.project.path))
+    comparison, problem = _compare(files, a, b)
+    return window.render(
+        "calibrate/scorecards.html",
+        title="Scorecards",
+        path="/scorecards",
+        files=files,
+        comparison=comparison,
+        problem=problem,
+        a=a,
+        b=b,
+    )
+
+
+@get("/scorecards/{key:str}", sync_to_thread=True)
+def show_scorecard(window: Window, key: str) -> Response[bytes]:
+    """One scorecard, as `interlock calibrate --html` writes it."""
+    for found in _find_scorecards(window.project.path):
+        if found.key == key:
+            return send_document(render_scorecard_html(found.calibration, found.benchmark))
+    raise NotFoundError("there is no such scorecard; it may have been moved")
+
+
+def _compare(files: list[ScorecardFile], a: str, b: str) -> tuple[Comparison | None, str]:
+    chosen = {each.key: each for each in files}
+    if a not in chosen or b not in chosen:
+        return None, ""
+    one, other = chosen[a], chosen[b]
+    try:
+        return compare(one.calibration, other.calibration, one.benchmark.metrics), ""
+    except InterlockError as error:
+        return None, str(error)
+
+
+def _find_scorecards(folder: Path) -> Iterator[ScorecardFile]:
+    """The newest first."""
+    paths = [path for pattern in _FOLDERS for path in folder.glob(pattern)][:_MOST_FILES]
+    known = []
+    for path in paths:
+        try:
+            about = path.stat()
+            with path.open("rb") as file:
+                is_ours = _MARK in file.read(_HEAD)
+        except OSError:
+            continue
+        if is_ours and about.st_size <= _LARGEST and path.is_file() and not path.is_symlink():
+            known.append((about.st_mtime, path))
+    for changed_at, path in sorted(known, reverse=True):
+        found = _read(path, changed_at)
+        if found is not None:
+            name = str(path.relative_to(folder))
+            key = blake2b(name.encode(), digest_size=8).hexdigest()
+            yield ScorecardFile(key, name, changed_at, *found)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, _changed_at: float) -> tuple[Calibration, AnyBenchmark] | None:
+    """The calibration in a file, kept until the file changes; None if no benchmark knows it."""
+    for name in list_applications():
+        benchmark = find_application(name).benchmark
+        if benchmark is not None:
+            try:
+                return read_calibration(path, benchmark.result_type), benchmark
+            except InterlockError:
+                continue
+    return None
+
+
+SECTION: Final = Section(
+    "",
+    (NavLink("/scorecards", "Scorecards", "s"),),
+    (show_scorecards, show_scorecard),
+    PackageLoader("interlock", "calibrate/templates"),
+)

@@ -1,0 +1,86 @@
+"""The window's pages of deliveries: the board, branches, checks, and whose word was true."""
+
+from typing import Final
+
+from jinja2 import PackageLoader
+from litestar import Response, get
+
+from interlock.agents.registry import agents_folder
+from interlock.api.browse import RunGlance, list_run_glances
+from interlock.api.project import Project
+from interlock.delivery.report.board import Board, BoardReader
+from interlock.delivery.report.collect import load_report
+from interlock.delivery.report.records import DeliveryReport
+from interlock.delivery.report.render import build_matrix, render_html, sort_tasks
+from interlock.delivery.start import CIRCUIT
+from interlock.journal.runs import find_run
+from interlock.runtime.settings import RunConfig
+from interlock.system.errors import NotFoundError
+from interlock.web.app import NavLink, Section, Window
+from interlock.web.documents import send_document
+
+_LOOKED_AT: Final = 1_000
+_MOST_TASKS: Final = 500
+
+
+@get("/deliveries", sync_to_thread=True)
+def show_deliveries(window: Window) -> Response[str]:
+    return window.render(
+        "delivery/deliveries.html",
+        title="Deliveries",
+        path="/deliveries",
+        runs=_list_deliveries(window.project),
+    )
+
+
+@get("/deliveries/{run_id:int}", sync_to_thread=True)
+def show_delivery(window: Window, run_id: int) -> Response[str]:
+    """How it stands: each task, what was checked, what agents claimed and what was true of it."""
+    report, board = _read_delivery(window.project, run_id)
+    tasks = sort_tasks(report)[:_MOST_TASKS]
+    return window.render(
+        "delivery/delivery.html",
+        title=report.title or f"Delivery {run_id}",
+        path="/deliveries",
+        report=report,
+        board=board,
+        tasks=[(task, build_matrix(task.proofs)) for task in tasks],
+        left_out=len(report.tasks) - len(tasks),
+    )
+
+
+@get("/deliveries/{run_id:int}/report", sync_to_thread=True)
+def show_report(window: Window, run_id: int) -> Response[bytes]:
+    """The whole report, as `interlock deliver` writes it."""
+    return send_document(render_html(_read_delivery(window.project, run_id)[0]))
+
+
+def _list_deliveries(project: Project) -> list[RunGlance]:
+    if not project.has_database:
+        return []
+    with project.read() as connection:
+        found = list_run_glances(project.db, connection, limit=_LOOKED_AT)
+    return [run for run in found if run.circuit == CIRCUIT]
+
+
+def _read_delivery(project: Project, run_id: int) -> tuple[DeliveryReport, Board]:
+    import msgspec
+
+    with project.read() as connection:
+        run = find_run(connection, run_id)
+        if run.circuit != CIRCUIT:
+            raise NotFoundError(f"run {run_id} is no delivery; it went through {run.circuit}")
+        is_active = project.writer() is not None
+        report = load_report(connection, run_id, is_active=is_active)
+        config = msgspec.convert(run.options, RunConfig)
+        reader = BoardReader(connection, run_id, config.agents, agents_folder(project.db))
+        status = run.status if is_active or run.status != "running" else "interrupted"
+        return report, reader.read(run.spent, status)
+
+
+SECTION: Final = Section(
+    "Work",
+    (NavLink("/deliveries", "Deliveries", "d"),),
+    (show_deliveries, show_delivery, show_report),
+    PackageLoader("interlock", "delivery/templates"),
+)

@@ -1,0 +1,66 @@
+"""The window's pages of epics: where each stands, its stories, and its sessions."""
+
+from typing import Any, Final
+
+import msgspec
+from jinja2 import PackageLoader
+from litestar import Response, get
+
+from interlock.api.project import Project
+from interlock.epic.checkpoints.legacy import UnreadableCheckpoint
+from interlock.epic.checkpoints.place import find_state_folder
+from interlock.epic.checkpoints.record import Checkpoint
+from interlock.epic.checkpoints.store import Checkpoints
+from interlock.epic.report import describe_newest_run
+from interlock.system.errors import InterlockError, NotFoundError
+from interlock.web.app import NavLink, Section, Window
+
+
+class EpicView(msgspec.Struct, frozen=True):
+    """An epic, as its checkpoint and its newest run tell it."""
+
+    epic_id: str
+    checkpoint: Checkpoint | None
+    problem: str
+    """Why its checkpoint cannot be read, if it cannot."""
+    run: dict[str, Any]
+
+
+@get("/epics", sync_to_thread=True)
+def show_epics(window: Window) -> Response[str]:
+    project = window.project
+    epics = [_read_epic(project, each) for each in _list_epics(project)]
+    return window.render("epic/epics.html", title="Epics", path="/epics", epics=epics)
+
+
+@get("/epics/{epic_id:str}", sync_to_thread=True)
+def show_epic(window: Window, epic_id: str) -> Response[str]:
+    if epic_id not in _list_epics(window.project):
+        raise NotFoundError(
+            f"there is no epic {epic_id[:80]!r}; 'interlock epic run FILE' begins one"
+        )
+    epic = _read_epic(window.project, epic_id)
+    return window.render("epic/epic.html", title=f"Epic {epic_id}", path="/epics", epic=epic)
+
+
+def _list_epics(project: Project) -> list[str]:
+    try:
+        return Checkpoints(find_state_folder(project.path)).list_epics()
+    except InterlockError:
+        return []
+
+
+def _read_epic(project: Project, epic_id: str) -> EpicView:
+    found = Checkpoints(find_state_folder(project.path)).read(epic_id)
+    newest = describe_newest_run(project, epic_id)
+    if isinstance(found, UnreadableCheckpoint):
+        return EpicView(epic_id, None, found.sentence, newest)
+    return EpicView(epic_id, found.checkpoint, "", newest)
+
+
+SECTION: Final = Section(
+    "",
+    (NavLink("/epics", "Epics", "p"),),
+    (show_epics, show_epic),
+    PackageLoader("interlock", "epic/templates"),
+)

@@ -1,0 +1,61 @@
+"""Pages of deliveries, epics and calibrations on real servers, with what real runs left behind."""
+
+import gzip
+import re
+from pathlib import Path
+
+import httpx
+from tests.cli.epic_project import DONE, Project
+from tests.cli.world import LIMIT, World
+from tests.journal.test_old_databases import DATABASES
+from tests.web.serving import Served, served
+
+from interlock.journal.database import open_writer
+
+
+def show(server: Served, path: str, status: int = 200) -> httpx.Response:
+    found = httpx.get(f"{server.url}{path}", timeout=LIMIT)
+    assert found.status_code == status, found.text
+    return found
+
+
+def test_a_delivery_whose_plan_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.db.parent.mkdir()
+    world.db.write_bytes(gzip.decompress((DATABASES / "delivery.db.gz").read_bytes()))
+    with open_writer(world.db):  # brings it up to date
+        pass
+    with served(world) as server:
+        assert 'href="/deliveries/1"' in show(server, "/deliveries").text
+        page = show(server, "/deliveries/1").text
+        for task in ("adds", "lies", "after", "asks"):
+            assert f"<bdi>{task}</bdi>" in page
+        assert "What agents claimed" in page
+        report = show(server, "/deliveries/1/report")
+        assert "sandbox" in report.headers["content-security-policy"]
+        show(server, "/deliveries/999", 404)
+        assert "No epic has begun yet" in show(server, "/epics").text
+        assert "No scorecard" in show(server, "/scorecards").text
+
+
+def test_an_epic_and_two_scorecards(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert Project(world).run([DONE]).code == 0
+    for name in ("a", "b"):
+        words = ("--scenario", "mobile-backend", "--agent", "stub", "--out", f"{name}.json")
+        assert world.say("calibrate", *words).code == 0
+    with served(world) as server:
+        assert "epic-3" in show(server, "/epics").text
+        page = show(server, "/epics/epic-3").text
+        assert "Stories" in page
+        assert "Session 1" in page
+        assert re.search(r"<bdi>3-1</bdi></td><td><span[^>]*>done<", page)
+        show(server, "/epics/..%2f..%2fetc", 404)
+        listed = show(server, "/scorecards").text
+        keys = re.findall(r'href="/scorecards/([0-9a-f]{16})"', listed)
+        assert len(keys) == 2
+        card = show(server, f"/scorecards/{keys[0]}")
+        assert "sandbox" in card.headers["content-security-policy"]
+        compared = show(server, f"/scorecards?a={keys[0]}&b={keys[1]}").text
+        assert "0 are solved that were not" in compared
+        show(server, "/scorecards/0000000000000000", 404)
