@@ -10,12 +10,16 @@ from tests.world.models.anthropic import messages_api
 from tests.world.models.openai import responses_api
 from tests.world.models.script import always
 
+_WITHOUT_AGENTS = ("test_page.py", "test_window.py")
+"""They need a browser and nothing else."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     offline = [name for _, name in socket.if_nameindex()] == ["lo"]
     ready = offline and (BIN / "claude").exists() and (BIN / "codex").exists()
     for item in items:
-        if not ready and Path(__file__).parent in item.path.parents:
+        needs_agents = item.path.name not in _WITHOUT_AGENTS
+        if not ready and needs_agents and Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.skip(reason="real agents are tried by: make e2e"))
 
 

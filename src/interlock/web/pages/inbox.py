@@ -75,6 +75,7 @@ def show_question(request: Request[Any, Any, Any], window: Window, question: str
     )
 
 
+# A path of its own: Litestar wraps the handlers of one path with two methods twice.
 @post("/inbox/{question:str}/answer", sync_to_thread=True)
 def take_answer(
     request: Request[Any, Any, Any],

@@ -193,14 +193,24 @@ function live() {
   if (!one('[data-live="state"]') || !("EventSource" in window)) return;
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("interlock-live") : null;
   channel?.addEventListener("message", (event) => take(event.data));
+  let seen = body.dataset.position ?? "";
   const listen = () => new Promise((done) => {
-    const source = new EventSource(`/live?from=${encodeURIComponent(body.dataset.position ?? "")}`);
-    source.onmessage = (event) => {
-      const data = JSON.parse(event.data);
-      take(data);
-      channel?.postMessage(data);
+    let source;
+    const connect = () => {
+      source = new EventSource(`/live?from=${encodeURIComponent(seen)}`);
+      source.onmessage = (event) => {
+        seen = event.lastEventId || seen;
+        const data = JSON.parse(event.data);
+        take(data);
+        channel?.postMessage(data);
+      };
+      source.onerror = () => {
+        setState("off", "connection lost, trying again");
+        // After a refusal, such as that of a server which is closing, a browser gives up by itself.
+        if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000 + Math.random() * 2000);
+      };
     };
-    source.onerror = () => setState("off", source.readyState === EventSource.CLOSED ? "connection lost; reload the page" : "connection lost, trying again");
+    connect();
     window.addEventListener("pagehide", () => { source.close(); done(); }, { once: true });
   });
   if (channel && navigator.locks) navigator.locks.request("interlock-live", listen);
