@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.test_run import APPROVED
@@ -13,7 +14,10 @@ from tests.cli.world import World
 from tests.web.serving import Served, served
 from tests.world.agent_cli import BIN
 
-playwright = pytest.importorskip("playwright.sync_api")
+if TYPE_CHECKING:
+    from playwright import sync_api as playwright
+else:
+    playwright = pytest.importorskip("playwright.sync_api")
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 AXE = BIN.parent / "axe-core" / "axe.min.js"
@@ -39,13 +43,13 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installe
 class Browser:
     """Pages of one server in one browser, and everything that they complained about."""
 
-    def __init__(self, browser: object, server: Served) -> None:
+    def __init__(self, browser: "playwright.Browser", server: Served) -> None:
         self._browser = browser
         self._server = server
         self.complaints: list[str] = []
 
     @contextmanager
-    def open(self, path: str, **options: object) -> Iterator["playwright.Page"]:
+    def open(self, path: str, **options: Any) -> Iterator["playwright.Page"]:
         context = self._browser.new_context(base_url=self._server.url, **options)
         page = context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -73,7 +77,7 @@ def world(tmp_path: Path) -> World:
 def browser(world: World) -> Iterator[Browser]:
     with served(world) as server, playwright.sync_playwright() as started:
         chromium = started.chromium.launch(
-            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
         )
         made = Browser(chromium, server)
         yield made
@@ -193,7 +197,7 @@ def test_pages_can_be_read_without_script(browser: Browser) -> None:
 def test_a_lost_connection_is_told_and_found_again(world: World, tmp_path: Path) -> None:
     with playwright.sync_playwright() as started:
         chromium = started.chromium.launch(
-            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=str(BROWSER), args=["--no-sandbox", "--disable-gpu"]
         )
         page = chromium.new_page()
         with served(world) as server:

@@ -3,7 +3,7 @@
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Final
 
 import msgspec
@@ -38,7 +38,7 @@ from interlock.journal.database import find_writers, open_reader
 from interlock.journal.ownership import Writers
 from interlock.journal.runs import FINISHED, find_run
 from interlock.runtime.settings import RunConfig
-from interlock.system.errors import NoDatabaseError, StoreError
+from interlock.system.errors import InterlockError, NoDatabaseError, StoreError
 
 MOST_CHANGED: Final = 200
 """Changed cases that are told one by one; of more, only that there were many."""
@@ -141,6 +141,7 @@ class ChangeReader:
         self._position = position
         if before is None:
             self._problem = ""
+            self._told.extend(mark for mark, *_ in list_changed_cases(connection, position))
             self._look_aside(connection)
             self._waiting = count_open_questions(self._db, connection)
             return Changes(str(position), waiting=self._waiting, fresh=True)
@@ -218,9 +219,11 @@ class ChangeReader:
             )
 
     def _find_ends(self, connection: Connection, run_id: int) -> Mapping[str, bool]:
-        """The ends of a run's circuit, which stays as it is."""
+        """The ends of a run's circuit, which stays as it is; none if it cannot be read any more."""
         if run_id not in self._ends:
-            self._ends[run_id] = open_circuit(find_run(connection, run_id, brief=True)).ends
+            self._ends[run_id] = {}
+            with suppress(InterlockError, msgspec.MsgspecError):
+                self._ends[run_id] = open_circuit(find_run(connection, run_id, brief=True)).ends
         return self._ends[run_id]
 
     def _sum_costs(self, connection: Connection, run_id: int) -> Usage:

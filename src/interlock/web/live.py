@@ -9,6 +9,7 @@ up is cut off; it comes back by itself, says how far it had come, and reads anew
 import asyncio
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -99,7 +100,13 @@ class LiveFeed:
                 self._wanted.wait()
                 continue
             began = time.monotonic()
-            changes = reader.read()
+            try:
+                changes = reader.read()
+            except Exception as error:  # one bad row must not end the streams of everybody
+                traceback.print_exception(error)
+                changes = Changes(
+                    "", problem="the journal cannot be read; see the server's terminal"
+                )
             took = time.monotonic() - began
             if changes is not None:
                 message = encode_changes(changes)

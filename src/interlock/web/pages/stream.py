@@ -11,7 +11,7 @@ from interlock.web.app import Window
 @get("/live", sync_to_thread=False)
 def send_changes(request: Request[Any, Any, Any], window: Window) -> Stream:
     """Server-sent events, as long as the browser stays and the server lives."""
-    seen = request.headers.get("last-event-id") or request.query_params.get("from", "")
-    stream = window.feed.stream(seen)
+    seen = request.headers.get("last-event-id") or request.query_params.get("from")
+    stream = window.feed.stream(seen or "")
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return Stream(stream, media_type="text/event-stream", headers=headers)
