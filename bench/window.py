@@ -47,10 +47,10 @@ async def watch(url: str, delays: list[float], stop: asyncio.Event) -> None:
         async for line in stream.aiter_lines():
             if stop.is_set():
                 return
-            if line.startswith("data: ") and delays is not None:
+            if line.startswith("data: "):
                 now = time.time()
                 runs = json.loads(line[6:])["runs"]
-                newest = [case["since"] for run in runs for case in run["cases"]]
+                newest = [case["since"] for run in runs for case in run["cases"] if case["since"]]
                 if newest:
                     delays.append(now - max(newest))
 

@@ -29,6 +29,7 @@ _MIN_GAP: Final = 0.1
 """Seconds between two messages, at least."""
 _REST: Final = 9.0
 """After a look that took long, this many times as long is rested."""
+_LONGEST_REST: Final = 1.0
 _QUEUE: Final = 32
 _HEARTBEAT: Final = 15.0
 """Seconds of silence after which a comment shows that the connection stands."""
@@ -99,7 +100,7 @@ class LiveFeed:
                 reader.close()
                 self._wanted.wait()
                 continue
-            began = time.monotonic()
+            began = time.thread_time()  # of this thread alone: a busy machine is no reason to rest
             try:
                 changes = reader.read()
             except Exception as error:  # one bad row must not end the streams of everybody
@@ -107,13 +108,13 @@ class LiveFeed:
                 changes = Changes(
                     "", problem="the journal cannot be read; see the server's terminal"
                 )
-            took = time.monotonic() - began
+            rest = min((time.thread_time() - began) * _REST, _LONGEST_REST)
             if changes is not None:
                 message = encode_changes(changes)
                 loop.call_soon_threadsafe(self._tell, changes.position, changes.problem, message)
                 sent = time.monotonic()
             now = time.monotonic()
-            due = max(now + _POLL, sent + _MIN_GAP if changes else 0.0, now + took * _REST)
+            due = max(now + _POLL, sent + _MIN_GAP if changes else 0.0, now + rest)
             self._stopped.wait(due - now)
         reader.close()
 
