@@ -73,6 +73,13 @@ def postgres(tmp_path: Path) -> "Iterator[PostgresAddress]":
         yield address
 
 
+@pytest.fixture
+def on_both_databases(db: "DatabaseAddress", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that name no database use a file in one try, and a server in another."""
+    if not isinstance(db, Path):
+        monkeypatch.setenv("INTERLOCK_DB", db.url)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """An async test is run in an event loop of its own."""

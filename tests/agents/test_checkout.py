@@ -88,6 +88,35 @@ def test_work_is_recorded_whatever_the_agent_did_to_git(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_what_the_set_up_leaves_is_nobodys_work(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    command = ("sh", "-c", "echo made > made; echo changed > code.py; exit $1", "sh")
+    plain = scene.ask()
+    asks = [
+        msgspec.structs.replace(
+            plain,
+            execution=msgspec.structs.replace(
+                plain.execution,
+                checkouts=(
+                    msgspec.structs.replace(plain.execution.checkouts[0], setup=(*command, code)),
+                ),
+            ),
+        )
+        for code in ("0", "3")
+    ]
+    ask, tree = scene.store.prepare(asks[0], 1)
+    assert tree is not None
+    here = Path(ask.execution.folder)
+    assert ((here / "made").read_text(), (here / "code.py").read_text()) == ("made\n", "old\n")
+    (here / "own.py").write_text("own\n")
+    reply = scene.store.record(tree, ask, Reply(7))
+    tree.release()
+    assert reply.pushed is not None
+    assert {*scene.show(reply.pushed.commit)} == {".gitignore", "part/code.py", "part/own.py"}
+    with pytest.raises(SourceError, match="the set-up command failed with exit code 3"):
+        scene.store.prepare(asks[1], 2)
+
+
 def test_a_ref_is_made_once_and_a_second_fence_has_another(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     ask, tree = scene.store.prepare(scene.ask(), 1)

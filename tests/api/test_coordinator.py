@@ -198,6 +198,45 @@ def test_a_journal_is_moved_there_and_back(tmp_path: Path, postgres: PostgresAdd
     assert world.say("resume", "1", "--db", str(back)).out.startswith("run 1: done; 2 done")
 
 
+KILLED = """
+import os, signal, sys
+from interlock.api.machines import move_database
+from interlock.api.project import Project
+def report(line):
+    if line.startswith(sys.argv[3] + ":"):
+        os.kill(os.getpid(), signal.SIGKILL)
+move_database(Project("."), sys.argv[1], sys.argv[2], report)
+"""
+
+
+def test_a_move_that_is_killed_anywhere_is_gone_on_with(
+    tmp_path: Path, postgres: PostgresAddress
+) -> None:
+    world = World(tmp_path)
+    world.write("circuits/slow.yaml", CIRCUIT)
+    world.cases(*(f"C{number}" for number in range(20)))
+    world.write("crew.yaml", '"*": {write: {answer: {}}, judge: {answer: {}}}\n')
+    assert (
+        world.say("run", "slow", "--cases", "cases.jsonl", "--agent", "script:crew.yaml").code == 4
+    )
+    with open_reader(world.db) as connection:
+        before = compute_digest(connection, 1)
+    for table in ("blobs", "journal", "owners"):
+        words = [sys.executable, "-c", KILLED, str(world.db), postgres.url, table]
+        killed = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed
+        said = world.say("status", "--db", postgres.url)
+        assert (said.code, "finish it with 'interlock db move" in said.err) == (1, True), said
+        # Nothing is sealed before all is there: the file can still be worked with.
+        assert world.say("status").code == 0
+    moved = world.say("db", "move", str(world.db), postgres.url)
+    assert moved.code == 0, moved
+    with open_reader(postgres) as connection:
+        assert compute_digest(connection, 1) == before
+    assert audit_all(postgres) == []
+    assert "its journal was moved to another database" in world.say("status").err
+
+
 def move_or_open(db: Path) -> None:
     with open_reader(db):
         pass

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.cli.world import World
+from tests.cli.world import World, until
 from tests.world.postgres_server import make_database
 from tests.world.processes import hear
 
@@ -98,6 +98,7 @@ def test_a_worker_that_is_killed_is_replaced_and_every_case_ends_once(
             hear(one, "S write, taken")
             (seen,) = world.say("workers", "--json").json["workers"]
             assert (seen["name"], seen["state"], seen["slots"]) == ("one", "ready", 2)
+            until(lambda: "exec:./agent.sh one on " in world.say("status").out, "an agent is seen")
             with started(world, *worker("two")) as two:
                 hear(two, "is ready")
                 one.kill()

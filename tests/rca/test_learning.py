@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.cli.world import World
 
 from interlock.api.project import Project
+from interlock.journal.address import PostgresAddress
 from interlock.rca.analyst.triage import TriageResult
 from interlock.rca.learning import (
     Label,
@@ -103,7 +104,19 @@ CASE = '<testcase classname="c" name="{name}"><failure message="{text}">x</failu
 CODES = {"product": "pb001", "automation": "ab001", "infra": "si001"}
 
 
+@pytest.mark.soak
+def test_models_are_kept_on_a_server_too(
+    tmp_path: Path, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_DB", postgres.url)
+    check_learning(tmp_path)
+
+
 def test_reviews_become_a_model_that_is_shown_used_and_left_again(tmp_path: Path) -> None:
+    check_learning(tmp_path)
+
+
+def check_learning(tmp_path: Path) -> None:
     world, known = World(tmp_path), labels(51)
     rows = [CASE.format(name=f"t{at}", text=each.failure.message) for at, each in enumerate(known)]
     world.write("r.xml", REPORT.format(n=len(rows), cases="".join(rows)))

@@ -33,6 +33,8 @@ class Checkout(msgspec.Struct, frozen=True, gc=False):
     """The folder in it where the agent works; for the one that it works in."""
     branch: str = ""
     """The branch that is checked out; empty for files that are only read."""
+    setup: tuple[str, ...] = ()
+    """A command that prepares the files, run where the agent will work."""
     push: str = ""
     """The beginning of the ref to which the agent's work goes, followed by the fence; empty if
     nothing is to be kept."""

@@ -6,6 +6,7 @@ Reads what is committed and disturbs nobody.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from interlock.engine.advance import open_case
 from interlock.engine.case import ModelCall
 from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
-from interlock.journal.address import DatabaseAddress
+from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.browse import count_places
 from interlock.journal.database import find_writers, open_reader
 from interlock.journal.history import (
@@ -213,6 +214,18 @@ class RunStanding(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
+def _list_agents(db: DatabaseAddress) -> list[AgentStatus]:
+    """The agents at work, on this host and with workers on others."""
+    found = read_agent_status(agents_folder(db))
+    if isinstance(db, PostgresAddress):
+        from interlock.api.worker import list_worker_agents
+
+        own = {each.dispatch_id for each in found}
+        with suppress(StoreError):  # whoever may read runs need not have a right to the queue
+            found += [each for each in list_worker_agents(db) if each.dispatch_id not in own]
+    return found
+
+
 def list_overviews(db: DatabaseAddress) -> list[RunOverview]:
     """All runs of a database, oldest first."""
     writers = find_writers(db)
@@ -233,7 +246,7 @@ def read_standing(
         notable = [case for case in cases if not circuit.ends.get(case.end)]
         writers = find_writers(db)
         status = read_run_status(run, writers)
-        agents = read_agent_status(agents_folder(db)) if status == "running" else []
+        agents = _list_agents(db) if status == "running" else []
         return RunStanding(
             run=run,
             status=status,

@@ -25,7 +25,7 @@ from interlock.agents.registry import (
     build_agent,
     is_label,
 )
-from interlock.agents.status import read_agent_status
+from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.agents.worker.checkout import CheckoutStore
 from interlock.agents.worker.host import HeldDetails, WorkerHost
 from interlock.api.base import ProjectBase
@@ -154,10 +154,34 @@ def list_workers(project: ProjectBase) -> list[WorkerStatus]:
     """The workers of the project's database, those that died a while ago too."""
     if not isinstance(project.db, PostgresAddress):
         raise UsageError(f"{project.db} is a file: only a PostgreSQL database has workers")
+    return _read_workers(project.db)
+
+
+def list_worker_agents(address: PostgresAddress) -> list[AgentStatus]:
+    """The agents at work on the hosts of live workers."""
+    return [
+        AgentStatus(
+            dispatch_id=each.dispatch_id,
+            run_id=each.run_id,
+            case_id=each.case_id,
+            step=each.step,
+            agent=f"{worker.agents.get(each.role, each.role)} on {worker.host}",
+            word=each.liveness.partition(": ")[2] or "working",
+            reasons=(f"worker {worker.name}, for {each.seconds:.0f} s",),
+            pid=worker.pid,
+            at=time.time() - worker.silent,
+        )
+        for worker in _read_workers(address)
+        if worker.state != "dead"
+        for each in worker.dispatches
+    ]
+
+
+def _read_workers(address: PostgresAddress) -> list[WorkerStatus]:
     from interlock.journal.postgres import open_driver
 
-    with explain_errors(project.db):
-        server = open_driver(project.db, "ro")
+    with explain_errors(address):
+        server = open_driver(address, "ro")
         try:
             rows = read_workers(server) if describe_queue(server) else []
         finally:

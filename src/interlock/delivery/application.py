@@ -59,7 +59,7 @@ class Delivery(Application):
         handlers: dict[str, Carrier] = dict.fromkeys(
             PROGRAMS, AsyncHandler(hooks.handlers, workspace.close)
         )
-        agents = connect_workers(carriers, config.work.remote, config.workspace, hooks.find_tree_of)
+        agents = connect_workers(carriers, config, hooks.find_tree_of)
         timed = _set_timeouts(circuit, config.timeouts)
         return RunSetup(timed, {**agents, **handlers}, hooks, unplaced=PROGRAMS)
 

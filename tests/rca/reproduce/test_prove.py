@@ -85,6 +85,7 @@ def test_a_suspect_becomes_proven_and_the_users_tree_is_not_touched(tmp_path: Pa
     assert list((tmp_path / ".interlock" / "interlock.db.reproduce").iterdir()) == []
 
 
+@pytest.mark.usefixtures("on_both_databases")
 def test_what_was_run_is_not_run_again(tmp_path: Path) -> None:
     shop = Shop(tmp_path, ["good"] * 3 + ["bad"] * 3)
     shop.analyze()

@@ -8,6 +8,9 @@ are only read are checked out once per commit, without the right to write.
 
 import os
 import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -20,9 +23,11 @@ from interlock.system.files import make_private_folder, remove_tree
 from interlock.system.git import MAIL, NAME, OWN_CLONE, Git
 from interlock.system.git_remote import fetch_commit, is_safe_ref, push_new_ref
 from interlock.system.locks import take_lock
+from interlock.system.process_tree import kill_group
 
 _PATIENCE = 600.0
-"""Seconds to wait for another process of this host that fetches the same."""
+"""Seconds for the set-up command, and to wait for another process that fetches the same."""
+_MAX_OUTPUT = 1_000
 
 
 class WorkTree(msgspec.Struct):
@@ -33,6 +38,8 @@ class WorkTree(msgspec.Struct):
     folder: Path
     fence: int
     lock: int
+    made: tuple[bytes, ...] = ()
+    """Files that the set-up command has left, which are nobody's work."""
 
     def release(self) -> None:
         """Let the next dispatch of the case have the folder."""
@@ -138,10 +145,15 @@ class CheckoutStore:
             own.run("config", "--remove-section", "remote.origin")
             own.read_line("checkout", "--quiet", "-B", checkout.branch, checkout.commit)
             (folder / checkout.inside).mkdir(parents=True, exist_ok=True)
+            made: list[bytes] = []
+            if checkout.setup:
+                _run_setup(checkout.setup, folder / checkout.inside, ask.execution.variables)
+                own.read_line("checkout", "--quiet", "--force", checkout.branch)
+                made = own.read_paths("ls-files", "--others", "--exclude-standard", "-z")
         except BaseException:
             os.close(lock)
             raise
-        return WorkTree(checkout, mirror, folder, fence, lock)
+        return WorkTree(checkout, mirror, folder, fence, lock, tuple(made))
 
     def _make_readable(self, checkout: Checkout) -> Path:
         """The files of a commit, once for all dispatches of this host."""
@@ -181,6 +193,10 @@ class CheckoutStore:
         git = Git(tree.mirror, OWN_CLONE, tree=folder, index=index)
         git.read_line("read-tree", parent)
         git.read_line("add", "--all", "--", ".", env={"GIT_LITERAL_PATHSPECS": ""})
+        if tree.made:
+            words = ("rm", "--quiet", "--cached", "--ignore-unmatch", "--pathspec-from-file=-")
+            feed = b"".join(b"%s\0" % path for path in tree.made)
+            git.read_line(*words, "--pathspec-file-nul", stdin=feed)
         made = git.read_line("write-tree")
         index.unlink(missing_ok=True)
         if made == git.read_line("rev-parse", f"{parent}^{{tree}}"):
@@ -214,6 +230,32 @@ def _move_ask(ask: Ask, tree: WorkTree | None, places: dict[str, str]) -> Ask:
         before, folder=folder, variables=variables, folders=sources, checkouts=()
     )
     return msgspec.structs.replace(ask, prompt=move(ask.prompt), execution=context)
+
+
+def _run_setup(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> None:
+    """SourceError if it fails, or takes too long."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - the project's own command
+                list(command),
+                cwd=folder,
+                env={**os.environ, **variables, "INTERLOCK_TREE": str(folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            code = process.wait(_PATIENCE)
+        except OSError as error:
+            raise SourceError(f"the set-up command cannot be run: {error}") from None
+        except subprocess.TimeoutExpired:
+            kill_group(process.pid)
+            process.wait()
+            raise SourceError(f"the set-up command took longer than {_PATIENCE:g} s") from None
+        output.seek(max(0, output.tell() - _MAX_OUTPUT))
+        said = output.read().decode(errors="replace").strip()
+    if code:
+        raise SourceError(f"the set-up command failed with exit code {code}: {said}")
 
 
 def _digest(text: str) -> str:

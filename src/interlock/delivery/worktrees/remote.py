@@ -15,6 +15,7 @@ import msgspec
 from interlock.agents.background import report_failure
 from interlock.agents.carrier import Ask, Carrier, Checkout, Deliver, PushedWork, Reply
 from interlock.agents.worker.carrier import WorkerCarrier
+from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.worktrees.names import kept_ref
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.circuit import CRASH
@@ -34,10 +35,12 @@ FindTree = Callable[[Ask], TaskTree]
 class TreeExchange:
     """Sends trees to workers, and takes their work. Its functions block: for threads."""
 
-    def __init__(self, remote: str, workspace: str) -> None:
-        """`workspace` keeps runs of several databases apart, which may share a remote."""
+    def __init__(self, remote: str, workspace: str, setup: Sequence[str] = ()) -> None:
+        """`workspace` keeps runs of several databases apart, which may share a remote; `setup` is
+        the command that prepares a tree."""
         self._remote = check_remote(remote)
         self._workspace = workspace
+        self._setup = tuple(setup)
 
     def name_refs(self, ask: Ask) -> str:
         """How the refs of a dispatch begin."""
@@ -60,6 +63,7 @@ class TreeExchange:
             folder=str(tree.root),
             inside=tree.workspace.source.prefix,
             branch=tree.branch.removeprefix("refs/heads/"),
+            setup=self._setup,
             push=self.name_refs(ask) if ask.execution.writes else "",
         )
 
@@ -194,16 +198,17 @@ def _is_worker(words: str) -> bool:
 
 
 def connect_workers(
-    carriers: Mapping[str, Carrier], remote: str, workspace: str, find_tree: FindTree
+    carriers: Mapping[str, Carrier], config: DeliveryConfig, find_tree: FindTree
 ) -> dict[str, Carrier]:
     """The carriers, with trees sent along where workers on other hosts play a role."""
+    work = config.work
     found = dict(carriers)
     made: dict[int, Carrier] = {}
     for role, carrier in carriers.items():
         if isinstance(carrier, WorkerCarrier):
             if id(carrier) not in made:
-                check_workers({role: "worker"}, remote)
-                exchange = TreeExchange(remote, workspace)
+                check_workers({role: "worker"}, work.remote)
+                exchange = TreeExchange(work.remote, config.workspace, work.setup)
                 made[id(carrier)] = RemoteTreeCarrier(carrier, exchange, find_tree)
             found[role] = made[id(carrier)]
     return found
