@@ -185,6 +185,29 @@ def test_a_worker_that_is_asked_to_stop_gives_back_what_it_cannot_finish(
     assert read(postgres, "select count(*) from refusals") == [(0,)]
 
 
+def test_what_nobody_has_begun_with_rests_with_its_run(
+    world: World, postgres: PostgresAddress
+) -> None:
+    world.cases("S", "B")
+    with run(world) as running:
+        hear(running, "no worker is there for author")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=30) == 143
+    assert read(postgres, "select distinct state from interlock_queue.offers") == [("settled",)]
+    assert read(postgres, "select count(*) from interlock_queue.procrastinate_jobs") == [(0,)]
+    (world.folder / "one-S").touch()
+    with started(world, *worker("one")) as one:
+        hear(one, "is ready")
+        # A connection that breaks is made anew: by the worker, and by procrastinate.
+        kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        read(postgres, f"{kill} where datname = current_database() and pid <> pg_backend_pid()")
+        assert world.say("resume", "1").out.startswith("run 1: done; 2 done")
+    assert read(postgres, "select distinct fence from interlock_queue.offers order by 1") == [
+        (1,),
+        (2,),
+    ]
+
+
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a file": (("--role", "a=exec:true", "--db", "x.db"), "a worker needs a PostgreSQL database"),
     "no agent": (("--role", "author"), "--role author: write ROLE=AGENT"),

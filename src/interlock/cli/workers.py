@@ -24,6 +24,24 @@ if TYPE_CHECKING:
     from interlock.api.worker import WorkerStatus
 
 
+Lease = Annotated[
+    float,
+    typer.Option(
+        "--lease",
+        min=1,
+        max=600,
+        metavar="SECONDS",
+        help="Silence after which others get what this worker holds.",
+    ),
+]
+Grace = Annotated[
+    float,
+    typer.Option(
+        "--grace", min=0, metavar="SECONDS", help="Time for agents to finish after SIGTERM."
+    ),
+]
+
+
 @app.command()
 def worker(
     role: Annotated[
@@ -40,22 +58,8 @@ def worker(
     name: Annotated[
         str, typer.Option("--name", help="What others see at work; default the host's name.")
     ] = "",
-    lease: Annotated[
-        float,
-        typer.Option(
-            "--lease",
-            min=1,
-            max=600,
-            metavar="SECONDS",
-            help="Silence after which others get what this worker holds.",
-        ),
-    ] = 15.0,
-    grace: Annotated[
-        float,
-        typer.Option(
-            "--grace", min=0, metavar="SECONDS", help="Time for agents to finish after SIGTERM."
-        ),
-    ] = 600.0,
+    lease: Lease = 15.0,
+    grace: Grace = 600.0,
     metrics: Metrics = "",
     log: Log = LogFormat.TEXT,
     db: Db = None,

@@ -314,6 +314,30 @@ def settle_offers(server: PostgresConnection, dispatch_ids: Sequence[int]) -> No
         server.execute(_qualify(server, statement), (list(values),))
 
 
+_WITHDRAW = """
+update {q}.offers f set state = 'settled', ask = null, settled_at = {q}.interlock_now()
+where f.dispatch_id = any(?) and f.state = 'offered' and exists (
+  select 1 from owners o where o.run_id = f.run_id and o.pid = ? and o.host = ?
+) returning f.dispatch_id, f.fence"""
+
+
+def withdraw_offers(
+    server: PostgresConnection, dispatch_ids: Sequence[int], pid: int, host: str
+) -> None:
+    """Let nobody begin with these, while their run rests; what a worker has begun goes on. Only of
+    runs that this process owns: of one that it lost, another takes care."""
+    values = (list(dispatch_ids), pid, host)
+    rows = server.execute(_qualify(server, _WITHDRAW), values).fetchall()
+    locks = [f"{dispatch_id}:{fence}" for dispatch_id, fence in rows]
+    server.execute(
+        _qualify(
+            server,
+            "delete from {q}.procrastinate_jobs where queueing_lock = any(?) and status = 'todo'",
+        ),
+        (locks,),
+    )
+
+
 def sweep_offers(
     server: PostgresConnection, run_ids: Sequence[int], queues: Sequence[str]
 ) -> QueueSweep:
@@ -427,6 +451,7 @@ def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
     """A job for each offer (dispatch, fence, queue, priority), in this transaction."""
     if not rows:
         return
+    from procrastinate.exceptions import ProcrastinateException
     from procrastinate.jobs import Job
     from procrastinate.manager import JobManager
     from procrastinate.sync_psycopg_connector import SyncPsycopgConnector
@@ -443,8 +468,11 @@ def _defer_jobs(server: PostgresConnection, rows: Sequence[Any]) -> None:
         )
         for dispatch_id, fence, queue, priority in rows
     ]
-    with _search_queue(server):
-        JobManager(SyncPsycopgConnector()).batch_defer_jobs(made, connection=server.driver)
+    try:
+        with _search_queue(server):
+            JobManager(SyncPsycopgConnector()).batch_defer_jobs(made, connection=server.driver)
+    except ProcrastinateException as error:
+        raise StoreError(f"the work queue cannot be written: {error.__cause__ or error}") from error
 
 
 @contextmanager

@@ -22,13 +22,14 @@ from interlock.engine.case import Usage
 from interlock.engine.circuit import CRASH, FAILURES, TIMEOUT, UNREADABLE, Step
 from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
+from interlock.journal.ownership import describe_self
 from interlock.journal.postgres import PostgresConnection
 from interlock.journal.queue import MOST_LOSSES, LostOffer, Offer, QueuedReply, QueueRoom
 from interlock.system.errors import InterlockError
 
 POLL = 1.0
 """Seconds between looks, give or take a third."""
-_EVERY = {"missing": 15.0, "tidy": 30.0}
+_EVERY = {"missing": 5.0, "tidy": 30.0}
 """Seconds between looks for offers that are gone, and for what is over."""
 _LEAST = 2
 """Dispatches of a role that are offered even if nobody is there: the first to come finds work."""
@@ -63,6 +64,8 @@ class _Exchange(msgspec.Struct, frozen=True):
     delivered: tuple[tuple[int, int], ...]
     open: tuple[int, ...]
     """Dispatches to look for, lest one be missing."""
+    withdrawn: tuple[int, ...]
+    """Those that nobody should begin with, because the work on their run ends."""
     tidy: bool
 
     def hold(self, server: PostgresConnection) -> _News:
@@ -76,6 +79,9 @@ class _Exchange(msgspec.Struct, frozen=True):
         if self.run_ids:
             swept = queue.sweep_offers(server, self.run_ids, self.queues)
             news.lost, news.overdue = swept.lost, swept.overdue
+        if self.withdrawn:
+            me = describe_self()
+            queue.withdraw_offers(server, self.withdrawn, me.pid, me.host)
         if self.tidy:
             queue.tidy_queue(server)
         server.commit()
@@ -136,7 +142,8 @@ class WorkerCarrier:
             self._awake.set()
 
     async def close(self) -> None:
-        """What is with a worker stays there; its reply is found when the run goes on."""
+        """What a worker has begun with goes on; its reply is found when the run does. Nobody begins
+        with the rest."""
         self._closing = True
         self._awake.set()
         self._stop_listening()
@@ -173,7 +180,7 @@ class WorkerCarrier:
             offered: dict[int, Ask] = {}
             if not is_last:  # what nobody was offered yet goes out when the run goes on
                 offered, self._to_offer = self._to_offer, {}
-            elif not settled:
+            elif not settled and not self._open:
                 return
             talk = self._plan_exchange(offered, settled)
             try:
@@ -217,7 +224,8 @@ class WorkerCarrier:
             tuple(
                 (number, fence) for number, fences in self._delivered.items() for fence in fences
             ),
-            tuple(self._open) if "missing" in due else (),
+            tuple(self._open) if "missing" in due and not self._closing else (),
+            tuple(self._open) if self._closing else (),
             "tidy" in due,
         )
 

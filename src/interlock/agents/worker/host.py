@@ -388,6 +388,10 @@ class WorkerHost:
             if not held.answered.done():
                 held.answered.cancel()
                 await self._give_back(held)
+        while self._tasks and self._stops < 2:  # replies under way, for a database that is gone
+            await asyncio.wait(self._tasks, timeout=1.0)
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _give_back(self, held: HeldDispatch) -> None:
