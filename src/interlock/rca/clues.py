@@ -35,7 +35,7 @@ from interlock.rca.learning import Judge, load_judge
 from interlock.rca.records import Failure, Repo, Suspect, TestRange
 from interlock.rca.sources.git.history import Commit
 
-_ENOUGH = 40
+_ENOUGH = 20
 """So many members of a family are judged by their words before all others are taken for alike."""
 
 

@@ -132,3 +132,20 @@ def test_bands_fit_a_signed_column_and_rise(failure: Failure) -> None:
     found = compute_bands(extract_traits(failure))
     assert list(found) == sorted(set(found))
     assert all(0 <= band < 1 << 63 for band in found)
+
+
+@pytest.mark.parametrize(
+    ("message", "other"),
+    [
+        ("Ожидался статус заказа оплачен, получен отменён {}", "База данных недоступна сегодня {}"),
+        ("订单状态应为已支付 实际为已取消 {}", "数据库连接已经关闭 请稍后再试 {}"),
+        ("Αναμενόταν πληρωμένη παραγγελία, βρέθηκε ακυρωμένη {}", "δεν απαντά πλέον {}"),
+    ],
+)
+def test_words_of_all_scripts_count(message: str, other: str) -> None:
+    one, again, else_ = (
+        extract_traits(Failure(id=str(at), test_name=f"test_{name}", message=text.format(at)))
+        for at, (name, text) in enumerate([("a", message), ("b", message), ("c", other)], 11)
+    )
+    assert len(one.own_words) > 4
+    assert score_similarity(one, again) > 0.5 > score_similarity(one, else_)

@@ -750,3 +750,14 @@ def test_a_test_that_passed_when_it_was_tried_again_did_not_fail() -> None:
 def test_no_name_is_invented_to_fill_a_count(word: str) -> None:
     read = read_log([f"  x {word}", f"    1) {word}", "2 tests, 1 failures, 0 errors"])
     assert (read.failures, read.tally.failed) == ([], 1)
+
+
+def test_a_message_may_begin_with_an_empty_line() -> None:
+    log = (
+        "org.acme.BoxTest.opens -- Time elapsed: 0.01 s <<< FAILURE!\n"
+        "org.opentest4j.AssertionFailedError: \n\nexpected: 1\n but was: 2\n"
+        "\tat org.acme.BoxTest.opens(BoxTest.java:9)\n\n"
+        "Tests run: 4, Failures: 1, Errors: 0, Skipped: 1\n"
+    )
+    (failure,) = read_log(log.split("\n")).failures
+    assert failure.message == "expected: 1, but was: 2"

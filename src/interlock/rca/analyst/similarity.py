@@ -47,7 +47,9 @@ MAX_MESSAGE_LENGTH = 500
 MAX_NAME_LENGTH = 300
 _ENOUGH_WORDS = 6
 _SOME_WORDS = 4
-_WORD = re.compile(r"[A-Za-z]{2,}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+"""Of any script."""
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _PLAIN_TEXT = """the an is to of in and or at on for by no not but was were be been have has had it
 its that this with from as expected actual got equal equals same null none nil true false undefined
 assert assertion error exception failed failure fail should value values"""
@@ -125,7 +127,7 @@ def extract_traits(failure: Failure) -> Traits:
         ),
         class_name=class_name,
         test_name=test_name,
-        own_words=_share(frozenset(word.lower() for word in _WORD.findall(masked_text)) - _PLAIN),
+        own_words=_share(frozenset(_list_words(masked_text)) - _PLAIN),
     )
 
 
@@ -134,6 +136,15 @@ def _share(value: Shared) -> Shared:
     """The same value, and the same object each time: failures of one family have much in common,
     and there may be very many of them."""
     return value
+
+
+def _list_words(text: str) -> Iterator[str]:
+    """In small letters. Scripts without blanks between words are read in pairs of signs."""
+    for word in _WORD.findall(text):
+        if _UNSPACED.search(word):
+            yield from (word[at : at + 2] for at in range(len(word) - 1))
+        else:
+            yield word.lower()
 
 
 def encode_traits(known: Traits) -> str:

@@ -98,7 +98,7 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 """What a name follows."""
-_OWN_WORD = re.compile(r"[^<]*[A-Za-z]{2}[^<]*$")
+_OWN_WORD = re.compile(r"[^<]*[^\W\d_]{2}[^<]*$")
 _ENOUGH_FIRST_WORDS, _ENOUGH_WORDS, _ENOUGH_NAMES, _ENOUGH_BESIDE_VALUE = 12, 5, 3, 2
 _MOST_COMPARED = 100
 """How many lines of one length and first or last word are compared with each other."""
@@ -186,7 +186,7 @@ _DRAWN = re.compile(
 )
 """Digits above 9 in what is certainly drawn: the second, slower sight of a shape."""
 
-_WORD = re.compile(r"[A-Za-z]{2}")
+_WORD = re.compile(r"[^\W\d_]{2}")
 _SAMPLE = 16
 _MOST_WIDE = 64
 """How many lines of one length a new one is held against."""

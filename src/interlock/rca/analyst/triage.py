@@ -22,7 +22,7 @@ from interlock.rca.analyst.stack import extract_message, find_frames, find_owner
 from interlock.rca.records import Failure
 from interlock.system.text import strip_colours
 
-_WORD = re.compile(r"[A-Za-z][\w.-]*[A-Za-z0-9]|<\w+>|-[A-Z]\w+")
+_WORD = re.compile(r"[^\W\d_][\w.-]*[^\W_]|<\w+>|-[A-Z]\w+")
 _PART = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{4,}(?![a-z])")
 _SHORT_LINE = 120
 _LONGEST = 300

@@ -92,7 +92,10 @@ class _Scanner:
                 self._skip(skipped, is_blank=is_blank)
                 skipped, is_blank = 0, True
             line = _decode(raw)
-            tests.add_line(line)
+            if means & _TO_TESTS:
+                tests.add_line(line)
+            else:
+                tests.add_plain_line(line)
             if means & _TO_JOB or job.is_listening:
                 job.add_line(line)
             else:

@@ -63,7 +63,7 @@ _FRAME = re.compile(
     r"\s*(?:# )?(?:at |File \"|[\w./\\-]+:\d+(?::|$|:in )|thread '.*' .*panicked at |Stack Trace:"
     r"|Error Message:|stacktrace:|Traceback|\.\.\. |---$|\[gw\d|[\u2713\u2714])"
 )
-_WORDS = re.compile(r"[A-Za-z]{2}")
+_WORDS = re.compile(r"[^\W\d_]{2}")
 _RULE = re.compile(r"[-=]{60,}$")
 _SUITE = re.compile(r"(?:Testsuite: |Running )(?P<cls>[\w.$]+)$|(?P<spec>[A-Z]\w*):$")
 _RUN_EVENT = re.compile(
@@ -205,6 +205,16 @@ class TestLogReader:
         """Whether also a line that names and counts nothing by itself may mean something now."""
         return self.open is not None or bool(self.outputs) or _lists_names(self.section)
 
+    def add_plain_line(self, raw: str) -> None:
+        """A line that names, counts and begins nothing: it may be part of a reason."""
+        if self.section.startswith("Flakes"):
+            self.add_line(raw)
+            return
+        line = strip_console(raw)
+        self._add_reason(line)
+        if line.strip():
+            self.before = line
+
     def skip_lines(self) -> None:
         """Lines went by that mean nothing."""
         self.before = ""
@@ -243,7 +253,8 @@ class TestLogReader:
     def _add_text(self, line: str) -> None:
         if event := _RUN_EVENT.match(line):
             self._follow_run(event)
-            if self.running:
+            if self.running or event["ended"]:
+                self.counting.add_line(line)
                 self.before = line
                 return
         if self.counting.add_line(line):
@@ -453,8 +464,12 @@ def _find_reason(failure: _OpenFailure) -> tuple[str, str]:
     found = [(at, match) for at, line in enumerate(lines) if (match := _TYPE.match(line))]
     if found:
         at, best = found[-1 if failure.tool in _LAST_WORD else 0]
-        below = "".join(lines[at + 1 : at + 2]) if best["message"] == "" else ""
-        message = best["message"] or failure.named.message or below
+        # Some libraries begin a message with an empty line.
+        below = _find_telling(lines[at + 1 : at + 5]) if not (best["message"] or "").strip() else []
+        is_open = best["message"] is not None
+        message = (
+            best["message"] or failure.named.message or (below[0] if below and is_open else "")
+        )
         return best["type"], "" if _FRAME.match(message) else message.strip()
     messages = [match["message"] for line in lines if (match := _LABELLED.match(line))]
     messages = messages or [failure.named.message]
