@@ -58,7 +58,7 @@ def test_causes_lead_to_their_suites(near: Served) -> None:
 def test_a_report_is_shown_in_a_sandbox_with_its_own_policy(near: Served) -> None:
     listed = httpx.get(f"{near.url}/api/v1/reports").json()["reports"][0]
     report = show_report(near, f"/reports/{listed['id']}")
-    assert report.url.path == "/suites/1"
+    assert report.url.path == "/suites/1/report.html"
     policies = report.headers.get_list("content-security-policy")
     assert len(policies) == 1
     assert re.search(r"script-src 'sha256-[^']+'; style-src 'sha256-[^']+'", policies[0])
@@ -66,13 +66,22 @@ def test_a_report_is_shown_in_a_sandbox_with_its_own_policy(near: Served) -> Non
     assert "frame-ancestors 'none'" in policies[0]
     assert "&lt;script&gt;" in report.text
     assert "/suites/1" in show(near, "/reports").text
-    assert httpx.get(f"{near.url}/suites/999").status_code == 404
+    assert httpx.get(f"{near.url}/suites/999/report.html").status_code == 404
 
 
 def test_a_large_report_is_written_aside(near: Served) -> None:
-    many = junit(*(red(f"case {number}", f"IndexError: row {number}") for number in range(400)))
+    """One that has a page for each cause, too."""
+    many = junit(*(red(f"case {number}", f"IndexError: row {number}") for number in range(2_001)))
     found = wait(near, send(near, many.encode(), XML, run="2"))
-    assert "400 failures" in show_report(near, f"/suites/{found['suite_id']}").text
+    report = show_report(near, f"/suites/{found['suite_id']}")
+    assert "2,001 failures" in report.text
+    part = re.search(r'href="(causes/\d+\.html)"', report.text)
+    assert part is not None
+    page = show(near, f"/suites/{found['suite_id']}/{part[1]}")
+    assert "sandbox" in page.headers["content-security-policy"]
+    assert 'href="../report.html' in page.text
+    missing = httpx.get(f"{near.url}/suites/{found['suite_id']}/causes/..%2freport.html")
+    assert missing.status_code == 404
 
 
 def test_an_upload_says_how_far_it_is(near: Served) -> None:

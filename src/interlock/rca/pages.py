@@ -5,7 +5,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -29,8 +28,9 @@ from interlock.rca.knowledge.overview import (
     list_suite_overviews,
 )
 from interlock.rca.records import Suspect
+from interlock.rca.report.document import render_pages
 from interlock.rca.report.outline import build_outline
-from interlock.rca.report.page import render_page
+from interlock.rca.report.page import PARTS_FOLDER
 from interlock.rca.uploads import UploadQueue, UploadStore
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.api.routes import reading
@@ -44,6 +44,9 @@ _PATIENCE: Final = 0.3
 _KEPT: Final = 12
 _MOST_TESTS: Final = 300
 _NUMBER: Final = 2**53 - 1
+_FIRST: Final = "report.html"
+Pages = dict[str, bytes]
+"""The pages of a report by their place."""
 _State = Annotated[str, Parameter(query="state", max_length=40)]
 
 
@@ -108,16 +111,25 @@ def show_upload(window: Window, upload_id: str) -> Response[Any]:
     return page
 
 
-@get("/suites/{suite_id:int}")
-async def show_suite(window: Window, suite_id: int) -> Response[Any]:
+@get("/suites/{suite_id:int}", sync_to_thread=False)
+def find_report(suite_id: int) -> Redirect:
+    """A report may have pages beside it, which it names by their place."""
+    return Redirect(f"/suites/{suite_id}/{_FIRST}")
+
+
+@get(["/suites/{suite_id:int}/report.html", "/suites/{suite_id:int}/causes/{part:str}"])
+async def show_report(window: Window, suite_id: int, part: str = "") -> Response[Any]:
     """The report of a suite, as `interlock analyze` writes it."""
     rendering = asyncio.ensure_future(_REPORTS.render(window.project, suite_id))
     done, _ = await asyncio.wait({rendering}, timeout=_PATIENCE)
-    if done:
-        return send_document(rendering.result())
-    page = window.render("rca/writing.html", title="Report", path="/reports", suite_id=suite_id)
-    page.headers["refresh"] = "1"
-    return page
+    if not done:
+        page = window.render("rca/writing.html", title="Report", path="/reports", suite_id=suite_id)
+        page.headers["refresh"] = "1"
+        return page
+    name = f"{PARTS_FOLDER}/{part}" if part else _FIRST
+    if name not in rendering.result():
+        raise NotFoundError(f"the report of suite {suite_id} has no page {part[:40]!r}")
+    return send_document(rendering.result()[name])
 
 
 @get("/tests", sync_to_thread=True)
@@ -156,21 +168,21 @@ class ReportPages:
     own, so that nobody else waits for it."""
 
     def __init__(self) -> None:
-        self._pages: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
-        self._writing: dict[tuple[Any, ...], asyncio.Task[bytes]] = {}
+        self._pages: OrderedDict[tuple[Any, ...], Pages] = OrderedDict()
+        self._writing: dict[tuple[Any, ...], asyncio.Task[Pages]] = {}
 
-    async def render(self, project: Project, suite_id: int) -> bytes:
+    async def render(self, project: Project, suite_id: int) -> Pages:
         key, cases = await asyncio.to_thread(self._find_key, project, suite_id)
         if key in self._pages:
             self._pages.move_to_end(key)
             return self._pages[key]
         if key not in self._writing:
-            task = asyncio.create_task(_write_page(project, suite_id, cases))
+            task = asyncio.create_task(_write_pages(project, suite_id, cases))
             self._writing[key] = task
             task.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(self._writing[key])
 
-    def _keep(self, key: tuple[Any, ...], done: "asyncio.Task[bytes]") -> None:
+    def _keep(self, key: tuple[Any, ...], done: "asyncio.Task[Pages]") -> None:
         del self._writing[key]
         if not done.cancelled() and done.exception() is None:
             self._pages[key] = done.result()
@@ -205,7 +217,7 @@ class ReportPages:
 _REPORTS: Final = ReportPages()
 
 
-async def _write_page(project: Project, suite_id: int, cases: int) -> bytes:
+async def _write_pages(project: Project, suite_id: int, cases: int) -> Pages:
     if cases <= _FEW:
         return await asyncio.to_thread(render_suite, project, suite_id)
     from interlock.rca.uploads import name_database
@@ -228,15 +240,15 @@ async def _write_page(project: Project, suite_id: int, cases: int) -> bytes:
         raise InterlockError(
             f"the report of suite {suite_id} cannot be written; see 'interlock report'"
         )
-    return out
+    return msgspec.msgpack.decode(out, type=Pages)
 
 
-def render_suite(project: Project, suite_id: int) -> bytes:
-    """The report of a suite as one page."""
+def render_suite(project: Project, suite_id: int) -> Pages:
+    """The report of a suite, page by page."""
     with project.read() as connection:
         suite = analysis.get_suite(connection, suite_id)
         findings = analysis.collect_findings(connection, suite)
-    return render_page(build_outline(findings)).encode()
+    return dict(render_pages(build_outline(findings)))
 
 
 def _read_causes(project: Project, *, archived: bool = False) -> list[CauseOverview]:
@@ -381,7 +393,7 @@ SECTION: Final = Section(
         NavLink("/reports", "Reports", "e"),
         NavLink("/tests", "Tests", "t"),
     ),
-    (show_causes, show_cause, show_reports, show_upload, show_suite, show_tests),
+    (show_causes, show_cause, show_reports, show_upload, find_report, show_report, show_tests),
     PackageLoader("interlock", "rca/templates"),
     api=(*upload_api.HANDLERS, list_causes, find_cause, *HISTORY_HANDLERS),
     background=_open,
@@ -390,8 +402,8 @@ SECTION: Final = Section(
 
 
 def main() -> None:
-    """`python -m interlock.rca.pages SUITE`: the report of a suite on stdout."""
-    sys.stdout.buffer.write(render_suite(Project(Path()), int(sys.argv[1])))
+    """`python -m interlock.rca.pages SUITE`: the pages of a report on stdout."""
+    sys.stdout.buffer.write(msgspec.msgpack.encode(render_suite(Project(), int(sys.argv[1]))))
 
 
 if __name__ == "__main__":

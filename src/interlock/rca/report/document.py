@@ -157,16 +157,21 @@ _LONG = 2_000
 """Failures from which on causes have pages of their own, so that the first page opens at once."""
 
 
+def render_pages(overview: Outline) -> Iterator[tuple[str, bytes]]:
+    """The report to be read in a browser: one page, or one for each cause beside it."""
+    in_parts = overview.total > _LONG
+    yield "report.html", render_page(overview, in_parts=in_parts).encode()
+    for name, page in render_parts(overview) if in_parts else ():
+        yield name, page.encode()
+
+
 def render_documents(findings: Findings) -> Iterator[tuple[str, bytes]]:
     """Every file with its path below the report's folder, first the one by which the folder is
     known for a report. The data of a very red night fill much memory: a file is made when asked
     for."""
     overview = build_outline(findings)
     yield "report.json", render_json(overview)
-    in_parts = overview.total > _LONG
-    yield "report.html", render_page(overview, in_parts=in_parts).encode()
-    for name, page in render_parts(overview) if in_parts else ():
-        yield name, page.encode()
+    yield from render_pages(overview)
     yield "report.md", render_markdown(overview).encode()
     yield "regression-report.md", render_regressions(overview).encode()
     for name, text in render_drafts(overview).items():
