@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
 from tests.cli.world import World, until
+from tests.world.pooler import run_pooler
 from tests.world.postgres_server import make_database
 from tests.world.processes import hear
 
@@ -227,13 +229,20 @@ def test_a_worker_that_cannot_be_says_why(what: str, world: World) -> None:
 
 
 def test_without_a_journal_or_workers_users_are_told_what_to_do(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "no workers; start one with 'interlock worker" in world.say("workers").out
     world.cases("A")
     said = world.say("run", "paper", "--cases", "cases.jsonl", "--agent", "worker", "--db", "x.db")
     assert said.code == 2
     assert "the agent 'worker' needs a PostgreSQL database" in said.err
+    parts = urlsplit(postgres.url)
+    named = parse_qs(parts.query)
+    socket = Path(named["host"][0]) / f".s.PGSQL.{named['port'][0]}"
+    with run_pooler(socket) as port:
+        pooled = f"postgresql://postgres@127.0.0.1:{port}{parts.path}?sslmode=disable"
+        said = world.say("worker", "--role", "author=exec:true", "--db", pooled)
+        assert (said.code, "needs the server itself, not a pooler" in said.err) == (1, True), said
     with make_database(tmp_path / ".interlock", empty=True) as empty:
         monkeypatch.setenv("INTERLOCK_DB", empty.url)
         said = world.say("worker", "--role", "author=exec:true")

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.api.coordinator import journal_late_replies
 from interlock.api.machines import initialize_database
 from interlock.api.project import Project
@@ -195,6 +196,27 @@ def test_a_rate_limit_rests_its_account_everywhere(server: PostgresConnection) -
     assert 0 < queue.beat(server, TWO, "ready", {}, "[]").limits["acct"] <= 60
     assert queue.read_room(server, ["author"])["author"].slots == 0
     assert 0 < queue.read_limit_end(server, ["author"]) <= 60
+
+
+def test_runs_share_the_slots_of_live_workers(server: PostgresConnection) -> None:
+    offer(server, 7)
+    assert queue.read_room(server, ["author", "x"]) == {
+        "author": queue.QueueRoom(slots=4, runs=1),
+        "x": queue.QueueRoom(slots=0, runs=1),
+    }
+    offer(server, 8, run_id=2)
+    carrier = WorkerCarrier(server.address)
+    carrier._room = queue.read_room(server, ["author"])
+    assert carrier.free_capacity_of("author") == 4, "twice the slots, for two runs"
+    assert carrier.free_capacity_of("x") == 2, "whoever comes first finds work"
+    lose(server, TWO)
+    queue.beat(server, ONE, "draining", {}, "[]")
+    assert queue.read_room(server, ["author"])["author"].slots == 0
+    dead = [(each.worker_id, each.silent > each.lease) for each in queue.list_workers(server)]
+    assert sorted(dead) == [(ONE, False), (TWO, True)]
+    with turn(server):
+        queue.tidy_queue(server)
+    assert [each.worker_id for each in queue.list_workers(server)] == [ONE]
 
 
 def test_a_reply_without_end_is_refused(server: PostgresConnection) -> None:

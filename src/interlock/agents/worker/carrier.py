@@ -10,6 +10,7 @@ import asyncio
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -105,6 +106,7 @@ class WorkerCarrier:
         self._address = address
         self._label = label
         self._open: dict[int, Ask] = {}
+        self._out: Counter[str] = Counter()
         self._to_offer: dict[int, Ask] = {}
         self._to_settle: dict[int, None] = {}
         self._delivered: dict[int, set[int]] = {}
@@ -129,6 +131,7 @@ class WorkerCarrier:
 
     def send(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
+            self._out[ask.role] += ask.dispatch_id not in self._open
             self._open[ask.dispatch_id] = self._to_offer[ask.dispatch_id] = ask
             self._run_ids.add(ask.run_id)
             self._queues[self.name_queue(ask.role)] = None
@@ -138,6 +141,7 @@ class WorkerCarrier:
         known = self._open.pop(dispatch_id, None)
         self._to_offer.pop(dispatch_id, None)
         if known is not None:
+            self._out[known.role] -= 1
             self._to_settle[dispatch_id] = None
             self._awake.set()
 
@@ -151,6 +155,7 @@ class WorkerCarrier:
             await self._task
         await self._database.close()
         self._open.clear()
+        self._out.clear()
         self._to_offer.clear()
         self._delivered.clear()
 
@@ -168,8 +173,7 @@ class WorkerCarrier:
         """Twice the slots of live workers, shared with the other runs that want them."""
         name = self.name_queue(role)
         room = self._room.get(name, QueueRoom())
-        out = sum(ask.role == role for ask in self._open.values())
-        return max(_LEAST, math.ceil(_AHEAD * room.slots / room.runs)) - out
+        return max(_LEAST, math.ceil(_AHEAD * room.slots / room.runs)) - self._out[role]
 
     async def _run(self) -> None:
         await self._prepare()
