@@ -13,6 +13,7 @@ from tests.web.serving import TOKEN, Served, served
 
 from interlock.api.project import Project
 from interlock.engine.circuit_file import read_circuit
+from interlock.journal.address import PostgresAddress
 from interlock.journal.database import open_writer
 from interlock.journal.runs import NewCase, begin_run
 from interlock.runtime.circuits import Bundle
@@ -281,3 +282,25 @@ def test_changes_are_told_as_they_are_committed(tmp_path: Path) -> None:
                 assert run["run"] == 1
         assert run["ends"] == {"published": 1}
         assert run["places"]["published"] == [1, 0, 0]
+
+
+def test_a_server_database_is_shown_alike(tmp_path: Path, postgres: PostgresAddress) -> None:
+    made = World(tmp_path)
+    made.write("crew.yaml", APPROVED)
+    made.cases("one", "two")
+    db = ("--db", postgres.url)
+    assert made.say(*RUN, *db).code == 4
+    with served(made, *db) as server:
+        inbox = read(server, "/inbox")
+        found = re.search(r'data-question="(\d+)"', inbox)
+        assert found
+        page = read(server, "/runs/1?sort=cost&state=human&q=ON")
+        assert "1 found" in page
+        assert "waits for you" in page
+        done = answer(server, int(found[1]), decision="approve", by="Ada")
+        assert done.status_code == 303, done.text
+        case = re.search(r'href="(/runs/1/cases/\d+)"', page)
+        assert case
+        assert made.say("resume", "1", *db).code == 4
+        assert "by <bdi>Ada</bdi>" in read(server, case[1])
+        assert "Answers that held" in read(server, "/agents")

@@ -89,6 +89,8 @@ function showPlaces(places) {
 const counts = one("#place-counts");
 if (counts) showPlaces(JSON.parse(counts.textContent));
 for (const graph of all("[data-graph]")) {
+  const start = one(".node.start", graph)?.getBoundingClientRect();
+  if (start) graph.scrollLeft += start.x - graph.getBoundingClientRect().x - graph.clientWidth / 2;
   graph.addEventListener("pointerover", (event) => {
     const node = event.target.closest?.("[data-place]");
     for (const edge of all(".edge", graph)) {
