@@ -3,6 +3,7 @@
 Whatever happens to them, every dispatch is accepted once.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -198,12 +199,20 @@ def test_what_nobody_has_begun_with_rests_with_its_run(
     assert read(postgres, "select distinct state from interlock_queue.offers") == [("settled",)]
     assert read(postgres, "select count(*) from interlock_queue.procrastinate_jobs") == [(0,)]
     (world.folder / "one-S").touch()
-    with started(world, *worker("one")) as one:
+    # It needs no more rights than those of its role.
+    assert world.say("init-db", "--roles").code == 0
+    user = f"worker_{os.getpid()}"
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute(f"create role {user} login in role interlock_worker")
+    address = postgres.url.replace("postgres@", f"{user}@", 1)
+    with started(world, *worker("one"), "--db", address) as one:
         hear(one, "is ready")
         # A connection that breaks is made anew: by the worker, and by procrastinate.
         kill = "select count(pg_terminate_backend(pid)) from pg_stat_activity"
         read(postgres, f"{kill} where datname = current_database() and pid <> pg_backend_pid()")
         assert world.say("resume", "1").out.startswith("run 1: done; 2 done")
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute(f"drop role {user}")
     assert read(postgres, "select distinct fence from interlock_queue.offers order by 1") == [
         (1,),
         (2,),
