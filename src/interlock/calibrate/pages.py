@@ -8,20 +8,21 @@ from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from jinja2 import PackageLoader
 from litestar import Response, get
 
-from interlock.calibrate.compare import Comparison, compare
-from interlock.calibrate.page import render_scorecard_html
-from interlock.calibrate.scorecard import Calibration, read_calibration
 from interlock.runtime.application import find_application, list_applications
 from interlock.runtime.benchmark import AnyBenchmark
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
+
+if TYPE_CHECKING:
+    from interlock.calibrate.compare import Comparison
+    from interlock.calibrate.scorecard import Calibration
 
 _FOLDERS: Final = ("*.json", "*/*.json", "*/*/*.json")
 _MOST_FILES: Final = 2_000
@@ -38,7 +39,7 @@ class ScorecardFile(msgspec.Struct, frozen=True):
     name: str
     """Its path in the project."""
     changed_at: float
-    calibration: Calibration
+    calibration: "Calibration"
     benchmark: AnyBenchmark
 
 
@@ -62,13 +63,17 @@ def show_scorecards(window: Window, a: str = "", b: str = "") -> Response[str]:
 @get("/scorecards/{key:str}", sync_to_thread=True)
 def show_scorecard(window: Window, key: str) -> Response[bytes]:
     """One scorecard, as `interlock calibrate --html` writes it."""
+    from interlock.calibrate.page import render_scorecard_html
+
     for found in _find_scorecards(window.project.path):
         if found.key == key:
             return send_document(render_scorecard_html(found.calibration, found.benchmark))
     raise NotFoundError("there is no such scorecard; it may have been moved")
 
 
-def _compare(files: list[ScorecardFile], a: str, b: str) -> tuple[Comparison | None, str]:
+def _compare(files: list[ScorecardFile], a: str, b: str) -> "tuple[Comparison | None, str]":
+    from interlock.calibrate.compare import compare
+
     chosen = {each.key: each for each in files}
     if a not in chosen or b not in chosen:
         return None, ""
@@ -101,8 +106,10 @@ def _find_scorecards(folder: Path) -> Iterator[ScorecardFile]:
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, _changed_at: float) -> tuple[Calibration, AnyBenchmark] | None:
+def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] | None":
     """The calibration in a file, kept until the file changes; None if no benchmark knows it."""
+    from interlock.calibrate.scorecard import read_calibration
+
     for name in list_applications():
         benchmark = find_application(name).benchmark
         if benchmark is not None:

@@ -1,24 +1,25 @@
 """The window's pages of deliveries: the board, branches, checks, and whose word was true."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from jinja2 import PackageLoader
 from litestar import Response, get
 
 from interlock.agents.registry import agents_folder
 from interlock.api.browse import RunGlance, list_run_glances
 from interlock.api.project import Project
-from interlock.delivery.report.board import Board, BoardReader
-from interlock.delivery.report.collect import load_report
-from interlock.delivery.report.records import DeliveryReport
-from interlock.delivery.report.render import build_matrix, render_html, sort_tasks
-from interlock.delivery.start import CIRCUIT
 from interlock.journal.runs import find_run
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import NotFoundError
 from interlock.web.app import NavLink, Section, Window
 from interlock.web.documents import send_document
 
+if TYPE_CHECKING:
+    from interlock.delivery.report.board import Board
+    from interlock.delivery.report.records import DeliveryReport
+
+_CIRCUIT: Final = "delivery"
 _LOOKED_AT: Final = 1_000
 _MOST_TASKS: Final = 500
 
@@ -36,6 +37,8 @@ def show_deliveries(window: Window) -> Response[str]:
 @get("/deliveries/{run_id:int}", sync_to_thread=True)
 def show_delivery(window: Window, run_id: int) -> Response[str]:
     """How it stands: each task, what was checked, what agents claimed and what was true of it."""
+    from interlock.delivery.report.render import build_matrix, sort_tasks
+
     report, board = _read_delivery(window.project, run_id)
     tasks = sort_tasks(report)[:_MOST_TASKS]
     return window.render(
@@ -52,6 +55,8 @@ def show_delivery(window: Window, run_id: int) -> Response[str]:
 @get("/deliveries/{run_id:int}/report", sync_to_thread=True)
 def show_report(window: Window, run_id: int) -> Response[bytes]:
     """The whole report, as `interlock deliver` writes it."""
+    from interlock.delivery.report.render import render_html
+
     return send_document(render_html(_read_delivery(window.project, run_id)[0]))
 
 
@@ -60,15 +65,16 @@ def _list_deliveries(project: Project) -> list[RunGlance]:
         return []
     with project.read() as connection:
         found = list_run_glances(project.db, connection, limit=_LOOKED_AT)
-    return [run for run in found if run.circuit == CIRCUIT]
+    return [run for run in found if run.circuit == _CIRCUIT]
 
 
-def _read_delivery(project: Project, run_id: int) -> tuple[DeliveryReport, Board]:
-    import msgspec
+def _read_delivery(project: Project, run_id: int) -> "tuple[DeliveryReport, Board]":
+    from interlock.delivery.report.board import BoardReader
+    from interlock.delivery.report.collect import load_report
 
     with project.read() as connection:
         run = find_run(connection, run_id)
-        if run.circuit != CIRCUIT:
+        if run.circuit != _CIRCUIT:
             raise NotFoundError(f"run {run_id} is no delivery; it went through {run.circuit}")
         is_active = project.writer() is not None
         report = load_report(connection, run_id, is_active=is_active)

@@ -16,9 +16,7 @@ from litestar.response import Redirect
 from interlock.api.project import Project
 from interlock.journal.address import identify
 from interlock.journal.connection import raw_connection
-from interlock.rca import analyze as analysis
 from interlock.rca import upload_api
-from interlock.rca.findings import mark_suspects, read_investigated_suspects
 from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
 from interlock.rca.knowledge.overview import (
     CauseOverview,
@@ -28,9 +26,6 @@ from interlock.rca.knowledge.overview import (
     list_suite_overviews,
 )
 from interlock.rca.records import Suspect
-from interlock.rca.report.document import render_pages
-from interlock.rca.report.outline import build_outline
-from interlock.rca.report.page import PARTS_FOLDER
 from interlock.rca.uploads import UploadQueue, UploadStore
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.api.routes import reading
@@ -126,7 +121,7 @@ async def show_report(window: Window, suite_id: int, part: str = "") -> Response
         page = window.render("rca/writing.html", title="Report", path="/reports", suite_id=suite_id)
         page.headers["refresh"] = "1"
         return page
-    name = f"{PARTS_FOLDER}/{part}" if part else _FIRST
+    name = f"causes/{part}" if part else _FIRST
     if name not in rendering.result():
         raise NotFoundError(f"the report of suite {suite_id} has no page {part[:40]!r}")
     return send_document(rendering.result()[name])
@@ -245,6 +240,10 @@ async def _write_pages(project: Project, suite_id: int, cases: int) -> Pages:
 
 def render_suite(project: Project, suite_id: int) -> Pages:
     """The report of a suite, page by page."""
+    from interlock.rca import analyze as analysis
+    from interlock.rca.report.document import render_pages
+    from interlock.rca.report.outline import build_outline
+
     with project.read() as connection:
         suite = analysis.get_suite(connection, suite_id)
         findings = analysis.collect_findings(connection, suite)
@@ -259,6 +258,8 @@ def _read_causes(project: Project, *, archived: bool = False) -> list[CauseOverv
 
 
 def _read_cause(project: Project, rca_id: int) -> tuple[CauseOverview, list[Suspect], list[Any]]:
+    from interlock.rca.findings import mark_suspects, read_investigated_suspects
+
     with project.read() as connection:
         causes = list_cause_overviews(connection, archived=True)
         found = next((each for each in causes if each.known.rca.rca_id == rca_id), None)

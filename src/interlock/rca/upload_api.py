@@ -1,15 +1,12 @@
 """Uploads of results over the HTTP API."""
 
 import time
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
-from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 from litestar.params import Parameter
 
 from interlock.api.project import Project
@@ -60,25 +57,12 @@ class UploadList(msgspec.Struct, frozen=True):
     reports: list[UploadRecord]
 
 
-@dataclass
-class _UploadOperation(Operation):
-    """Litestar does not know of bodies that are read as they come."""
-
-    def __post_init__(self) -> None:
-        body = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY, min_length=1)
-        content = {kind: OpenAPIMediaType(schema=body) for kind in _KINDS}
-        self.request_body = RequestBody(
-            content, description="A JUnit file, or a zip of them.", required=True
-        )
-
-
 @writing(
     _UPLOADS,
     "Send results",
     scopes=("upload",),
     status=201,
     content=_KINDS,
-    operation_class=_UploadOperation,
     responses={200: ResponseSpec(UploadRecord, description="It was sent before.")},
 )
 async def take_upload(

@@ -17,22 +17,20 @@ import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from interlock.api.project import Project
 from interlock.api.records import DatabaseAddress, make_absolute
 from interlock.journal.address import PostgresAddress, beside
-from interlock.rca import analyze as analysis
-from interlock.rca.report.document import build_summary
-from interlock.rca.report.outline import build_outline
-from interlock.rca.report.summary import format_summary
-from interlock.rca.sources.read import SourceLaunch
 from interlock.system.errors import InterlockError, NotFoundError, StoreError
 from interlock.system.files import make_private_folder, read_file, write_file
 from interlock.system.secrets import mask_secrets
 from interlock.system.text import format_line
+
+if TYPE_CHECKING:
+    from interlock.rca.sources.read import SourceLaunch
 
 MAX_UPLOAD: Final = 64 << 20
 """Bytes of one upload."""
@@ -313,6 +311,11 @@ def analyze_upload(folder: Path, project: Project) -> int:
 
 
 def _analyze(project: Project, upload: Upload, store: UploadStore) -> dict[str, Any]:
+    from interlock.rca import analyze as analysis
+    from interlock.rca.report.document import build_summary
+    from interlock.rca.report.outline import build_outline
+    from interlock.rca.report.summary import format_summary
+
     source = str(store.find_results(upload))
     intakes = _mask(analysis.read_launches([source], upload.suite, None, lambda _note: None))
     with project.write() as connection:
@@ -343,7 +346,7 @@ def _analyze(project: Project, upload: Upload, store: UploadStore) -> dict[str, 
     }
 
 
-def _mask(intakes: Iterable[SourceLaunch]) -> list[SourceLaunch]:
+def _mask(intakes: "Iterable[SourceLaunch]") -> "list[SourceLaunch]":
     """What others can read from now on holds no passwords or tokens."""
     return [
         msgspec.structs.replace(

@@ -1,11 +1,14 @@
 """How handlers of the API are declared: what they need, and what they may answer."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 from litestar import Request, get, post
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
+from litestar.openapi.spec.enums import OpenAPIFormat, OpenAPIType
 
 from interlock.version import __version__
 from interlock.web.callers import ANY, find_caller
@@ -56,7 +59,22 @@ def writing(
     """A handler for POST. Bodies of another content type are refused before it is called."""
     opt = {"scopes": tuple(scopes), "content": tuple(content)}
     every = {**_RESPONSES, **(responses or {})}
+    if JSON not in content:
+        more["operation_class"] = _describe_raw_body(content)
     return post(path, summary=summary, opt=opt, status_code=status, responses=every, **more)
+
+
+def _describe_raw_body(kinds: Sequence[str]) -> type[Operation]:
+    """Litestar does not know of bodies that are read as they come."""
+
+    @dataclass
+    class RawBody(Operation):
+        def __post_init__(self) -> None:
+            body = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY, min_length=1)
+            content = {kind: OpenAPIMediaType(schema=body) for kind in kinds}
+            self.request_body = RequestBody(content, required=True)
+
+    return RawBody
 
 
 class Me(msgspec.Struct, frozen=True):
