@@ -253,3 +253,21 @@ def test_flags_say_which_run_it_is_to_the_search_for_causes_too(pipeline: Pipeli
     assert done.returncode == 0, done.stderr
     assert "1 compared with the last pass of the same test" in done.stderr
     assert "Round totals" in done.stdout
+
+
+def test_a_run_number_that_was_used_before_brings_nothing_back(pipeline: Pipeline) -> None:
+    """The same number for another commit, and no number at all: only this run's results count."""
+    pipeline.set_results(adds=BROKEN, other="")
+    pipeline.on_main(9)
+    assert pipeline.type("ci", "r.xml").returncode == 0
+    pipeline.change("shop/cart.py", "def total():\n    return 5\n", "Mend totals")
+    pipeline.set_results(adds="", more="")
+    pipeline.on_main(9)
+    again = json.loads(pipeline.type("ci", "r.xml", "--json").stdout)
+    assert (again["failed"], again["tests"]) == ("0", 2)
+    for name in [name for name in pipeline.environ if name.startswith("GITHUB")]:
+        del pipeline.environ[name]
+    for results, failed in (({"adds": BROKEN}, "1"), ({"adds": "", "more": ""}, "0")):
+        pipeline.set_results(**results)
+        local = pipeline.type("ci", "r.xml", "--json")
+        assert json.loads(local.stdout)["failed"] == failed, local.stderr

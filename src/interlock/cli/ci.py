@@ -31,6 +31,7 @@ from interlock.rca.ci.publish import (
 )
 from interlock.rca.ci.render import Links, format_headline, render_comment, render_summary
 from interlock.rca.ci.run import Reporter, ReportRequest
+from interlock.rca.history.identity import parse_variant
 from interlock.rca.history.settings import read_history_settings
 from interlock.rca.history.statements import unite_statements
 from interlock.system.text import format_line
@@ -80,6 +81,14 @@ EvidenceReports = Annotated[
 ExpectShards = Annotated[
     int, typer.Option("--expect-shards", metavar="N", min=0, help="So many jobs must report.")
 ]
+ExpectVariants = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect-variant",
+        metavar="NAME=VALUE",
+        help="Some job with this variant must report; repeatable.",
+    ),
+]
 FailOnFlag = Annotated[FailMode, typer.Option("--fail-on", help="Which failures end with exit 1.")]
 Commenting = Annotated[
     CommentMode, typer.Option("--comment", help="When to comment on a pull request.")
@@ -110,6 +119,7 @@ def ci(
     legs: Legs = None,
     evidence: EvidenceReports = None,
     expect_shards: ExpectShards = 0,
+    expect_variant: ExpectVariants = None,
     fail_on: FailOnFlag = FailMode.NONE,
     comment: Commenting = CommentMode.FAILURES,
     annotations: Annotations = 10,
@@ -135,6 +145,9 @@ def ci(
         repos=tuple(repo or (".",)),
         last_green=tuple(last_green or ("auto",)),
         expected_shards=expect_shards,
+        expected_variants=tuple(
+            pair for each in expect_variant or () for pair in parse_variant(each)
+        ),
     )
     reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)
     with reporter.open_memory(open_store(store, settings)) as memory:

@@ -1,5 +1,6 @@
 """What a run means, word by word: new, still failing, flaky, quarantined, infrastructure, fixed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -47,6 +48,8 @@ def digest(
     expected_shards: int = 0,
     outline: Outline | None = None,
     statements: Statements | None = None,
+    has_all_jobs: bool = False,
+    expected_variants: Sequence[tuple[str, str]] = (),
 ) -> Digest:
     store = FolderStore(folder)
     for number, night in enumerate(nights, 1):
@@ -62,6 +65,8 @@ def digest(
         excuse=lambda test, _: (quarantined or {}).get(test, ""),
         expected_shards=expected_shards,
         statements=statements,
+        has_all_jobs=has_all_jobs,
+        expected_variants=expected_variants,
     )
 
 
@@ -129,3 +134,23 @@ def test_without_history_everything_is_new_and_that_is_said(tmp_path: Path) -> N
     later = msgspec.structs.replace(make_run(9), attempt=2)
     again = digest(tmp_path, Upload(later, {"a": "F", "b": "P"}), nights=[])
     assert [each.word for each in again.failures] == ["new"], "an earlier attempt is the same run"
+
+
+def test_a_variant_of_which_nothing_came_is_missing(tmp_path: Path) -> None:
+    """By the runs before, where all jobs should be here; or because it was declared."""
+    store = FolderStore(tmp_path)
+    for number in (1, 2, 3):
+        for system in ("linux", "macos"):
+            run = msgspec.structs.replace(make_run(number), variant=(("os", system),))
+            store.add(Upload(run, {"a": "P"}).to_segment())
+    once = msgspec.structs.replace(make_run(2), job="experiment")
+    store.add(Upload(once, {"a": "P"}).to_segment())
+    now = msgspec.structs.replace(make_run(4), variant=(("os", "linux"),))
+    upload = Upload(now, {"a": "P"})
+    one = digest(tmp_path, upload, nights=[])
+    assert one.is_green, "a job that reports for itself misses nobody"
+    both = digest(tmp_path, upload, nights=[], has_all_jobs=True)
+    assert both.missing_shards == ("unit os=macos, which took part in the runs before",)
+    assert (both.verdict, both.is_refused("new")) == ("incomplete", True)
+    told = digest(tmp_path, upload, nights=[], expected_variants=[("os", "linux"), ("os", "bsd")])
+    assert told.missing_shards == ("os=bsd",)

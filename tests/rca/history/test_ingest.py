@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from interlock.rca.history.identity import CiRun
@@ -148,3 +149,33 @@ def test_secrets_are_masked(secret: str) -> None:
     assert mask_secrets(f"a {block} b") == "a [masked] b"
     plain = "expected token count 7 but was 8: author is Bo"
     assert mask_secrets(plain) == plain
+
+
+def make_report(project: str) -> str:
+    cases = "".join(f'<testcase classname="{project}" name="t{n}"/>' for n in range(12))
+    return f'<testsuite name="pytest">{cases}</testsuite>'
+
+
+def test_reports_of_another_project_among_known_ones_are_named(tmp_path: Path) -> None:
+    store, run = FolderStore(tmp_path / "memory"), CiRun(project="shop/web", run="1")
+    for name in ("shop", "bank"):
+        (tmp_path / f"{name}.xml").write_text(make_report(name))
+    one = ingest_results([str(tmp_path / "shop.xml")], run, store)
+    assert not one.notes
+    words = [str(tmp_path / "shop.xml"), str(tmp_path / "bank.xml")]
+    mixed = ingest_results(words, msgspec.structs.replace(run, run="2"), store)
+    (note,) = mixed.notes
+    assert "bank.xml: none of its 12 tests was seen here before" in note
+    again = ingest_results(words, msgspec.structs.replace(run, run="3"), store)
+    assert not again.notes, "said once"
+
+
+def test_a_clock_far_behind_does_not_put_a_job_into_the_past(tmp_path: Path) -> None:
+    (tmp_path / "r.xml").write_text(REPORT)
+    now = 1794708000.0 + 10 * 86_400
+    store = FolderStore(tmp_path / "memory")
+    job = CiRun(provider="github", run="1")
+    late = ingest_results([str(tmp_path / "r.xml")], job, store, now)
+    assert (late.segment.run.at, "far from now" in late.notes[-1]) == (now, True)
+    by_hand = ingest_results([str(tmp_path / "r.xml")], CiRun(run="2"), store, now)
+    assert by_hand.segment.run.at == 1794708000.0, "old results may be taken in by hand"

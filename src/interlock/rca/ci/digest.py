@@ -120,11 +120,14 @@ def build_digest(
     outline: Outline | None = None,
     excuse: Callable[[str, str], str] = lambda test, label: "",
     expected_shards: int = 0,
+    expected_variants: Sequence[tuple[str, str]] = (),
+    has_all_jobs: bool = False,
     notes: Iterable[str] = (),
     statements: Statements | None = None,
 ) -> Digest:
     """The digest of one run, whose jobs and shards are the segments. `excuse` says why a test is
-    quarantined in a job, if it is."""
+    quarantined in a job, if it is. `has_all_jobs` says that the segments should be those of every
+    job, so that one that took part in the runs before is missing."""
     run = segments[0].run
     reader = _RunReader(run, history, settings, excuse)
     for segment in segments:
@@ -138,7 +141,11 @@ def build_digest(
         causes=_group_causes(reader.failures, outline),
         fixed=tuple(sorted(reader.fixed)),
         absent=reader.count_absent(),
-        missing_shards=_find_missing(segments, expected_shards),
+        missing_shards=(
+            *_find_missing(segments, expected_shards),
+            *_find_missing_variants(segments, expected_variants),
+            *(_find_absent_jobs(segments, history) if has_all_jobs else ()),
+        ),
         baseline=reader.baseline,
         notes=(*notes, *(note for segment in segments for note in segment.notes)),
         said=_find_said(reader.failures, statements or Statements()),
@@ -334,6 +341,37 @@ def _group_causes(
             members = tuple(sorted(tests.values(), key=_sort_key))
             found.append(DigestCause(cause=cause, word=members[0].word, tests=members))
     return tuple(sorted(found, key=lambda each: (WORDS.index(each.word), -len(each.tests))))
+
+
+def _find_missing_variants(
+    segments: Sequence[Segment], expected: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    seen = {pair for segment in segments for pair in segment.run.variant}
+    return (f"{name}={value}" for name, value in expected if (name, value) not in seen)
+
+
+def _find_absent_jobs(segments: Sequence[Segment], history: History) -> Iterator[str]:
+    """Jobs and variants of which nothing came, though they took part in the last runs of the
+    default branch that the jobs of this run took part in."""
+    labels = {segment.run.label for segment in segments}
+    lanes = history.list_lanes(segments[0].run.project)
+    now = {name_attempt(segment.run).partition("#")[0] for segment in segments}
+
+    def list_runs(lane: Lane) -> list[str]:
+        names = (run.partition("#")[0] for c in history.list_columns(lane) for run in c.runs)
+        return [name for name in dict.fromkeys(names) if name not in now]
+
+    own = [lane for lane in lanes if lane.label in labels]
+    recent = {run for lane in own for run in list_runs(lane)[-_LAST_RUNS:]}
+    for lane in lanes:
+        shared = recent.intersection(list_runs(lane)[-2 * _LAST_RUNS :])
+        if lane.label not in labels and len(shared) >= _LEAST_SHARED:
+            yield f"{lane.label or 'another job'}, which took part in the runs before"
+
+
+_LAST_RUNS: Final = 3
+_LEAST_SHARED: Final = 2
+"""A job that took part once may have been an experiment."""
 
 
 def _find_missing(segments: Sequence[Segment], expected: int) -> tuple[str, ...]:

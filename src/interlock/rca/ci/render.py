@@ -248,6 +248,7 @@ def _format_group(
     rows = []
     for each in causes:
         rows.append(f"- {escape_markdown(each.cause.title, 160)}")
+        rows += [f"  - {_format_suspect(each, links)}"] if each.cause.suspects else []
         tests = each.tests[:_TESTS]
         rows += [f"  - {_format_test(test, links, has_jobs=has_jobs)}" for test in tests]
         rows += [f"  {row}" for row in _count_rest(each.tests)]

@@ -48,6 +48,8 @@ class ReportRequest(msgspec.Struct, frozen=True, kw_only=True):
     repos: tuple[str, ...] = (".",)
     last_green: tuple[str, ...] = ("auto",)
     expected_shards: int = 0
+    expected_variants: tuple[tuple[str, str], ...] = ()
+    """Names and values that some job must have."""
 
 
 class Reporter:
@@ -94,6 +96,8 @@ class Reporter:
             outline=build_outline(findings) if findings else None,
             excuse=self._read_excuses(),
             expected_shards=request.expected_shards,
+            expected_variants=request.expected_variants,
+            has_all_jobs=bool(request.legs),
             statements=statements,
         )
         if digest.failures and not request.results and not request.evidence:
@@ -104,6 +108,7 @@ class Reporter:
         """Every segment of this run: of its own results, and of what other jobs of it remembered.
         The newest attempt of a job counts."""
         found: dict[str, Segment] = {}
+        own: Segment | None = None
         try:
             if request.results:
                 own = self._take_own_results(request, store)
@@ -114,14 +119,17 @@ class Reporter:
                     self._problems.append(f"left out of {leg}: {reason}")
         except SourceError as error:
             self._problems.append(str(error))
-        for segment_id in store.list_segments():
+        for segment_id in store.list_segments() if request.run.run or request.legs else ():
             packed = store.read(segment_id)
             names = store.read_names(packed.table) if packed else None
             if packed and names is not None and is_same_run(packed.run, request.run):
-                found[segment_id] = packed.unpack(names)
+                found.setdefault(segment_id, packed.unpack(names))
+        mine = own.id if own else ""
         newest = {
             (segment.run.label, segment.run.shard): segment
-            for segment in sorted(found.values(), key=lambda each: each.run.attempt)
+            for segment in sorted(
+                found.values(), key=lambda each: (each.run.attempt, each.id == mine)
+            )
         }
         return list(newest.values())
 
@@ -224,8 +232,11 @@ def respect_statements(
 
 
 def is_same_run(one: CiRun, other: CiRun) -> bool:
+    """Whether two jobs belong to one run. Its number alone may have been used before, for another
+    commit."""
     fields = ("provider", "project", "run")
-    return all(getattr(one, name) == getattr(other, name) for name in fields)
+    is_same_source = one.commit == other.commit or not (one.commit and other.commit)
+    return is_same_source and all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
 def _judge_leg(run: CiRun) -> Callable[[CiRun], str]:

@@ -6,7 +6,7 @@ open a pull request may read a CI cache.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO, Final, cast
 
 import msgspec
@@ -33,6 +33,11 @@ _LONGEST_EXCERPT: Final = 400
 _MOST_TRIES: Final = 20
 _MOST_TESTS: Final = 2_000_000
 _OLDEST: Final = 2 * 365 * 86_400
+_OLDEST_IN_CI: Final = 3 * 86_400
+"""A CI job reports what it has just run; a clock that is further off would put it into the past."""
+_AHEAD: Final = 3_600
+_LEAST_STRANGE: Final = 10
+_WELL_KNOWN: Final = 0.5
 _BITS: Final = {"P": PASS, "F": FAIL, "S": SKIP}
 TRIES_WORDS: Final = {"P": "passed", "F": "failed", "S": "skipped"}
 
@@ -47,6 +52,8 @@ class Results(msgspec.Struct, frozen=True):
     """The earliest time that the reports name."""
     files: int
     notes: tuple[str, ...]
+    reports: dict[str, list[str]] = {}
+    """The tests of each report."""
 
 
 class Ingested(msgspec.Struct, frozen=True):
@@ -66,14 +73,33 @@ def ingest_results(
     results = read_results(words)
     notes = list(results.notes)
     started = results.started_at
-    if started is not None and not now - _OLDEST < started < now + 86_400:
+    oldest = _OLDEST if run.provider == "local" else _OLDEST_IN_CI
+    if started is not None and not now - oldest < started < now + _AHEAD:
         notes.append("the reports name a time far from now: the time of this run is taken")
         started = None
     if not run.run and run.provider != "local":
         notes.append("the CI system names no run: these results are known by their content only")
     placed = msgspec.structs.replace(run, at=float(run.at or started or now))
+    notes += _find_strangers(results.reports, store)
     made = segment.make_segment(placed, results.statuses, results.failures, notes)
     return Ingested(made, store.add(made), results.files, tuple(notes))
+
+
+def _find_strangers(reports: Mapping[str, Sequence[str]], store: HistoryStore) -> Iterator[str]:
+    """What to say of reports none of whose tests was ever seen, beside others that are well known:
+    they may be another project's. Nothing is left out, as it may be a new part of this one."""
+    large = {label: tests for label, tests in reports.items() if len(tests) >= _LEAST_STRANGE}
+    if len(large) < 2:
+        return
+    known = store.find_known_names({test for tests in large.values() for test in tests})
+    shares = {label: len(known.intersection(tests)) / len(tests) for label, tests in large.items()}
+    if max(shares.values()) > _WELL_KNOWN:
+        for label in (label for label, share in shares.items() if not share):
+            yield (
+                f"{label}: none of its {len(large[label]):,} tests was seen here before, unlike "
+                "those of the other reports; results of another project belong under its own "
+                "--project"
+            )
 
 
 def read_results(words: Sequence[str]) -> Results:
@@ -89,6 +115,7 @@ class _ResultReader:
         self._tries: dict[str, str] = {}
         self._report: dict[str, str] = {}
         """The tries of the report that is being read."""
+        self._reports: dict[str, list[str]] = {}
         self._durations: dict[str, int] = {}
         self._ids: dict[tuple[str, str, str], str] = {}
         self._failures: dict[str, Failure] = {}
@@ -122,6 +149,7 @@ class _ResultReader:
             return
         self._digests.add(digest)
         self._files += 1
+        self._reports[label] = list(self._report)
         for test, tries in self._report.items():
             self._tries[test] = (self._tries.get(test, "") + tries)[:_MOST_TRIES]
         if len(self._tries) > _MOST_TESTS:
@@ -174,7 +202,8 @@ class _ResultReader:
             self._notes.append(f"only the first {MOST_EXCERPTS:,} failures keep an excerpt")
         notes = [*self._notes, *(f"skipped: {each}" for each in self._problems)]
         started = min(self._started, default=None)
-        return Results(kept, list(failed.values()), started, self._files, tuple(notes[:100]))
+        failures = list(failed.values())
+        return Results(kept, failures, started, self._files, tuple(notes[:100]), self._reports)
 
     def _describe_failure(self, test: str, name: str, tries: str) -> FailedTest:
         failure = self._failures.get(test)

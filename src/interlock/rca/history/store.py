@@ -125,6 +125,11 @@ class HistoryStore(ABC):
             self._tables[table] = self._load_names(table)
         return self._tables[table]
 
+    def find_known_names(self, names: set[str]) -> set[str]:
+        """Those of these names that the newest tables have."""
+        tables = [self.read_names(key) for key in self._list_keys("names")[-_MOST_TABLES // 8 :]]
+        return names.intersection(name for table in tables for name in table or ())
+
     def remove(self, segment_ids: Iterable[str]) -> None:
         """Forget these, and the names that nobody needs any more."""
         self._remove_blobs("results", segment_ids)
