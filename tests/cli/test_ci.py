@@ -192,6 +192,8 @@ def test_trouble_of_the_reporter_is_no_failure(pipeline: Pipeline) -> None:
     assert visible.endswith(f"::{guard[1]}::\n")
     assert "new: tests.test_cart::adds (no earlier result is known)" in visible
     assert not re.search(r"^::error::", done.stdout, re.MULTILINE)
+    down = pipeline.type("ci", "r.xml", "--store", "postgresql://nobody@127.0.0.1:1/x")
+    assert (down.returncode, "warning: nothing is remembered" in down.stderr) == (0, True)
 
 
 def test_a_reviewer_refuses_the_suspect_and_it_stays_refused(pipeline: Pipeline) -> None:

@@ -150,7 +150,7 @@ def ci(
         ),
     )
     reporter = Reporter(settings, lambda text: echo_note(defuse(text)), problems)
-    with reporter.open_memory(open_store(store, settings)) as memory:
+    with reporter.open_memory(lambda: open_store(store, settings)) as memory:
         started = not memory.list_segments()
         database = open_project(db)
         is_heard = comment is not CommentMode.OFF

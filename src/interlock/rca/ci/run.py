@@ -61,9 +61,10 @@ class Reporter:
         self._problems = problems
 
     @contextmanager
-    def open_memory(self, store: HistoryStore) -> Iterator[HistoryStore]:
-        """The store, if it can be read; else an empty one for the time being."""
+    def open_memory(self, open_store: Callable[[], HistoryStore]) -> Iterator[HistoryStore]:
+        """The store, if it can be opened and read; else an empty one for the time being."""
         try:
+            store = open_store()
             store.list_segments()
         except StoreError as error:
             self._problems.append(f"nothing is remembered, and nothing was: {error}")
