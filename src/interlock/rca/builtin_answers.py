@@ -269,7 +269,8 @@ class BuiltinAnalyst:
             for each in commits
             if repository and (size := repository.count_changed_lines(each))
         }
-        kind = judge_by_lead(self._clues.find_kind(ask, failure), next(iter(found), None))
+        role = repository.repo.role if repository else ""
+        kind = judge_by_lead(self._clues.find_kind(ask, failure), next(iter(found), None), role)
         return answers.build_investigate_answer(
             failure,
             name,

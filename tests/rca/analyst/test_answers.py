@@ -39,7 +39,7 @@ def lead(score: float, mark: str = "a") -> CulpritLead:
     )
     return CulpritLead(
         *("boat", commit, score, ("it changed hull/keel.py",), "hull/keel.py"),
-        clues={"in the stack": 1.0},
+        clues={"subject": 1.0},
     )
 
 

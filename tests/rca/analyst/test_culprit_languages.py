@@ -248,6 +248,86 @@ def test_a_cause_two_imports_away_is_reached(tmp_path: Path) -> None:
     assert "shine" not in scene.calls
 
 
+def test_what_a_test_uses_is_kept_for_the_next_analysis(tmp_path: Path) -> None:
+    git = GitRepo(tmp_path / "boat")
+    git.commit("Build", {"lamp.js": "exports.a = 1\n", "a.test.js": "require('./lamp')\n"})
+    cache = tmp_path / "cache"
+    repo = Repo(name="boat", path=str(git.folder))
+    first = Repository(repo, cache=cache)
+    assert ImportGraph(first, first.tip).find_reach(["a.test.js"]) == {"a.test.js": 0, "lamp.js": 1}
+    again = Repository(repo, cache=cache)
+    assert b"lamp.js" in (again.find_derived("imports 1", again.tip) or b"")
+    assert ImportGraph(again, again.tip).list_imports("a.test.js") == ("lamp.js",)
+    again.keep_derived("imports 1", again.tip, b"no graph")
+    broken = Repository(repo, cache=cache)
+    assert ImportGraph(broken, broken.tip).list_imports("a.test.js") == ("lamp.js",)
+
+
+TABLE = """package mast
+
+import "testing"
+
+func TestHoist(t *testing.T) {
+\ttests := []struct{ name, sail, want string }{
+\t\t{"jib", "small", `
+a text of several lines
+`},
+\t\t{"main sail", "large", "slow"},
+\t}
+\tfor _, tt := range tests {
+\t\tt.Run(tt.name, func(t *testing.T) { check(t, tt.sail, tt.want) })
+\t}
+}
+
+func check(t *testing.T, sail, want string) {
+\tif got := Hoist(sail); got != want {
+\t\tt.Errorf("hoist %q: got %q", sail, got)
+\t}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("TestHoist/main_sail", 'mast_test.go:19: got "fast"'),
+        ("TestHoist", 'mast_test.go:19: hoist "large": got "fast", want "slow"'),
+    ],
+)
+def test_the_row_of_a_table_of_cases_is_what_failed(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    """Who wrote the row wrote the code it is about: its later writer is suspected, not the one of
+    the rest of the table."""
+    git = GitRepo(tmp_path / "boat")
+    code = 'package mast\n\nfunc Hoist(sail string) string {\n\tif sail == "small" {\n'
+    code += '\t\treturn quickly(sail)\n\t}\n\treturn "fast"\n}\n'
+    row = '\t\t{"main sail", "large", "slow"},\n'
+    git.commit("Build", {"mast.go": code, "mast_test.go": TABLE.replace(row, "")})
+    fixed = code.replace('return "fast"', "return carefully(sail)")
+    git.commit("Hoist large sails slowly", {"mast.go": fixed, "mast_test.go": TABLE})
+    green = git.commit("Note it", {"NOTES": "1"})
+    other = fixed.replace("quickly(sail)", "quickly(sail + sail)")
+    git.commit("Hurry the jib", {"mast.go": other})
+    planted = git.commit("Clean up", {"mast.go": other.replace("carefully(sail)", '"fast"')})
+    stack = f"=== RUN   {name}\n    {message}\n--- FAIL: {name} (0.00s)\n"
+    failure = Failure(
+        id="a", test_name=name, class_name="example.org/boat", message=message, stack=stack
+    )
+    repository = Repository(Repo(name="boat", path=str(git.folder)))
+    scene = FailureScene(failure, collect_mentions(failure), repository, "")
+    assert TABLE.split("\n")[scene.test.rows[0] - 1] == row.rstrip("\n")
+    first = rank(git.folder, green, failure)[0]
+    assert first.commit.hash == planted
+    assert "it changed lines that came with the failing test" in first.why
+
+
+def test_texts_of_several_lines_end_no_function() -> None:
+    (found,) = [each for each in find_definitions(TABLE) if each.name == "TestHoist"]
+    ends = TABLE.split("\n").index("}") + 1
+    assert found.first < ends <= found.last < TABLE[: TABLE.index("func check")].count("\n") + 1
+
+
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.failure.id)
 def test_functions_are_found_by_their_layout(language: Language) -> None:
     found = {each.name.casefold(): each for each in find_definitions(language.code[1])}

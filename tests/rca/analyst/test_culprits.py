@@ -432,3 +432,15 @@ def test_hostile_stacks_lead_nowhere(sample: SampleRepository) -> None:
         assert all(
             spot.path == "hull/keel.py" for spot in locate_frames(failure, sample.repository())
         )
+
+
+def test_a_renamed_file_that_was_changed_too_is_no_mere_rename(sample: SampleRepository) -> None:
+    """A number is a change, though no word is."""
+    sample.git.move("hull/keel.py", "hull/keels.py")
+    sample.git.write({"hull/keels.py": KEEL.replace("* 2", "* 3")})
+    planted = sample.git.commit("Use the plural", {"NOTES": "1"})
+    sample.git.commit("Trim", {"rig/sail.py": SAIL.replace("/ knots", "/ (knots + 1)")})
+    check = msgspec.structs.replace(CHECK, class_name="tests.test_keel", stack="")
+    first = sample.leads(check)[0]
+    assert first.commit.hash == planted
+    assert any("renamed or removed hull/keel.py" in why for why in first.why)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.world.git_repo import GitRepo
 
-from interlock.rca.analyst.culprits import rank_commits
+from interlock.rca.analyst.culprits import CulpritLead, rank_commits
 from interlock.rca.analyst.manifests import is_build_setting, is_manifest
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.repository import Repository
@@ -47,6 +47,12 @@ LOCK = '"packages": {{\n  "node_modules/oarlock": {{\n    "version": "{}"\n  }}\
             "module boat\n",
             "no required module provides package example.org/oarlock; to add it:",
         ),
+        (
+            "app/pom.xml",
+            "<dependency><artifactId>oarlock</artifactId><version>1.2</version></dependency>\n",
+            "<dependency><artifactId>oarlock</artifactId><version>2.0</version></dependency>\n",
+            "java.lang.NoClassDefFoundError: org/oarlock/Row",
+        ),
         ("pom.xml", POM.format("1.2"), POM.format("2.0"), "package org.oarlock does not exist"),
         (
             "build.gradle",
@@ -73,6 +79,60 @@ def test_a_changed_dependency_that_is_missed_is_suspected(
     assert first.commit.hash == planted
     assert first.clues["dependency"] >= 0.8
     assert any("oarlock" in why and path in why for why in first.why)
+
+
+def test_a_hostile_version_is_read_in_no_time(tmp_path: Path) -> None:
+    """A checksum of a lock file looks like a version for long, and then is none."""
+    git = GitRepo(tmp_path / "boat")
+    green = git.commit("Build", {"go.sum": "oarlock v1.2.0 h1:a\n"})
+    git.commit("Update", {"go.sum": f"oarlock v1.{'2a.' * 120}! h1:{'4.4' * 120}=\n"})
+    failure = Failure(id="a", test_name="test_row", message="no oarlock")
+    repository = Repository(Repo(name="boat", path=str(git.folder)))
+    assert len(rank_commits(failure, repository, repository.list_commits_since(green))) == 1
+
+
+def test_what_a_build_names_is_suspected_though_it_is_no_code(tmp_path: Path) -> None:
+    git = GitRepo(tmp_path / "boat")
+    green = git.commit("Build", {"Makefile": "all:\n\ttrue\n", "rig/sail.py": "A = 1\n"})
+    git.commit("Trim", {"rig/sail.py": "A = 2\n"})
+    planted = git.commit("Pack", {"Makefile": "all:\n\ttar -c hold\n"})
+    failure = Failure(id="a", test_name="boat", message="make: *** [Makefile:2: all] Error 2")
+    repository = Repository(Repo(name="boat", path=str(git.folder)))
+    first = rank_commits(failure, repository, repository.list_commits_since(green))[0]
+    assert first.commit.hash == planted
+    assert "it changed Makefile, which the failure names" in first.why
+    assert first.is_named
+
+
+def test_a_moved_submodule_is_suspected_with_the_commits_behind_it(tmp_path: Path) -> None:
+    mast = GitRepo(tmp_path / "mast")
+    old = mast.commit("Build the mast", {"winch.py": "def wind():\n    return 1\n"})
+    new = mast.commit("Wind faster", {"winch.py": "def wind():\n    return 2\n"})
+    boat = GitRepo(tmp_path / "boat")
+    boat.commit("Build the boat", {"rig/sail.py": "A = 1\n", ".gitmodules": ""})
+    boat.git("update-index", "--add", "--cacheinfo", f"160000,{old},lib/mast")
+    boat.git("commit", "-qm", "Take a mast")
+    green = boat.git("rev-parse", "HEAD").strip()
+    boat.git("update-index", "--cacheinfo", f"160000,{new},lib/mast")
+    boat.git("commit", "-qm", "Update the mast")
+    planted = boat.git("rev-parse", "HEAD").strip()
+    boat.git("update-index", "--cacheinfo", f"160000,{new},lib/mast")
+    (boat.folder / "rig/sail.py").write_text("A = 2\n")
+    boat.git("commit", "-qm", "Trim", "--", "rig/sail.py")
+    stack = 'File "/ci/boat/lib/mast/winch.py", line 2, in wind\n'
+    failure = Failure(id="a", test_name="test_wind", message="wound 2 times", stack=stack)
+
+    def find_first() -> CulpritLead:
+        repository = Repository(Repo(name="boat", path=str(boat.folder)))
+        return rank_commits(failure, repository, repository.list_commits_since(green))[0]
+
+    absent = find_first()
+    assert absent.commit.hash == planted
+    told = f"it moved the submodule lib/mast from {old[:10]} to {new[:10]}"
+    assert absent.why[0] == f"{told}, and the stack leads into it"
+    mast.clone(boat.folder / "lib/mast")
+    why = f"{told} (1 commit, the newest 'Wind faster'), and the stack leads into it"
+    assert find_first().why[0] == why
 
 
 def test_files_are_told_apart_by_their_names() -> None:

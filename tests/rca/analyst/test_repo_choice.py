@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock.rca.analyst.answers import FaultKind, RepoCandidate
@@ -19,6 +20,7 @@ from interlock.rca.analyst.repo_choice import (
 from interlock.rca.analyst.stack import StackLocation
 from interlock.rca.records import Failure, Repo
 from interlock.rca.sources.git.history import ChangedFile, Commit
+from interlock.rca.sources.git.roles import INFRASTRUCTURE
 
 BOAT = Repo(name="boat", purpose="what floats, and tests of it", role="product")
 TESTS = Repo(name="boat-tests", purpose="acceptance", role="tests")
@@ -127,6 +129,10 @@ def lead(score: float, *paths: str) -> CulpritLead:
     return CulpritLead("boat", commit, score, ("it changed it",), paths[0])
 
 
+def missed(found: CulpritLead) -> CulpritLead:
+    return msgspec.structs.replace(found, clues={"took the name away": 1.0})
+
+
 @pytest.mark.parametrize(
     ("found", "category", "output"),
     [
@@ -138,6 +144,7 @@ def lead(score: float, *paths: str) -> CulpritLead:
         (lead(0.9, "hull/keel.py"), "unknown", "product"),
         (lead(0.6, "hull/keel.py"), "unknown", "unknown"),
         (lead(0.9, "yard.yaml"), "unknown", "unknown"),
+        (missed(lead(0.9, "yard.yaml")), "unknown", "product"),
         (lead(0.9, "README.md"), "product", "product"),
         (None, "product", "product"),
     ],
@@ -147,6 +154,9 @@ def test_a_sure_suspect_says_something_of_the_kind(
 ) -> None:
     kind = FaultKind(category=category, code="x", confidence=0.5, why="")
     assert judge_by_lead(kind, found).category == output
+    for role in (TESTS.role, INFRASTRUCTURE):
+        is_products = (category, output) == ("unknown", "product")
+        assert judge_by_lead(kind, found, role).category == ("unknown" if is_products else output)
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,10 @@ def test_frames_of_ones_own() -> None:
         ("src/test/java/box/LidTest.java", True),
         ("src/main/java/box/Lid.java", False),
         ("lib/lid_spec.rb", True),
+        ("lid_test.go", True),
+        ("test_lid.py", True),
+        ("lid.go", False),
+        ("latest.go", False),
     ],
 )
 def test_names_of_tests(name: str, is_test: bool) -> None:

@@ -35,8 +35,7 @@ _FUNCTION = re.compile(
     r"(?:[\w$.<>\[\], ]+[ .&*])?(\w+)\s*(?:\(|=(?!=))"
 )
 """The name in the heading of a function."""
-_SHARED = re.compile(r"(?:(?:export )?(?:const|let|var|static|final) )?\w+(?:: ?[\w\[\], ]+)? = ")
-"""A value that is given a name outside of everything."""
+_SUBMODULE = re.compile(r"Subproject commit [0-9a-f]{40,64}(?:-dirty)?")
 _HEADING = re.compile(
     r"\s*(?:@\w|(?:export |default |public |private |protected |static |async |pub )*"
     r"(?:def|class|func|function|fn|fun|interface|struct|enum|impl)\b"
@@ -134,6 +133,7 @@ class CommitProfile:
         self.breadth = len(commit.files) + commit.more
         """How many files it touched, tests and documents too."""
         self.dependencies: list[DependencyChange] = read_dependency_changes(change.hunks, sources)
+        self.submodules = list(_read_submodules(change.hunks))
         gone = {line.strip() for hunk in change.hunks for line in hunk.removed}
         self._functions_of = _find_changed_functions(change.hunks, sources)
         hunks = [
@@ -189,16 +189,6 @@ class CommitProfile:
         """Whether it altered the file, as far as it is known; lines may have come from another."""
         return path in self.paths or not self.is_whole
 
-    def changes_top_level(self, path: str) -> bool:
-        """Whether something changed there that all of the file shares: what stands in nothing."""
-        lines = (
-            line
-            for hunk in self._hunks
-            if hunk.path == path
-            for line in (*hunk.removed, *hunk.added)
-        )
-        return any(_SHARED.match(line) for line in lines)
-
     def changes_function(self, path: str, function: str) -> bool:
         """Whether something changed in that function."""
         name = function.rpartition(".")[2]
@@ -243,6 +233,22 @@ class CommitProfile:
     def contains_text(self, text: str) -> bool:
         """Whether it put that text in, or took it away."""
         return text in self._text
+
+
+class SubmoduleMove(msgspec.Struct, frozen=True):
+    """A submodule that was set to another commit."""
+
+    path: str
+    old: str
+    new: str
+
+
+def _read_submodules(hunks: Iterable[Hunk]) -> Iterator[SubmoduleMove]:
+    for hunk in hunks:
+        lines = [*hunk.removed, *hunk.added]
+        if len(hunk.removed) == len(hunk.added) == 1 and all(map(_SUBMODULE.fullmatch, lines)):
+            old, new = (line.split()[2] for line in lines)
+            yield SubmoduleMove(hunk.path, old, new)
 
 
 def _collect_traits(hunks: Iterable[Hunk], functions: Iterable[str]) -> dict[str, float]:

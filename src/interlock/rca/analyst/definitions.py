@@ -37,6 +37,7 @@ _CLOSES = re.compile(
     r"[\])}]|end\b|else\b|elif\b|except\b|finally\b|rescue\b|ensure\b|catch\b|[{]\s*$"
 )
 _PROSE = re.compile(r"\s*(?:\*|//|#|--|/\*|>>>|\"\"\")")
+_COMMENT = re.compile(r"\s*(?:\*|//|#|--|/\*)")
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*")
 _KINDS = {"type": True, "go": True}
 _HINT = re.compile(
@@ -63,8 +64,9 @@ def find_definitions(source: str) -> tuple[Definition, ...]:
     lines = [line[:_LONGEST_LINE].rstrip() for line in source[:MAX_SOURCE].split("\n")]
     found: list[Definition] = []
     opened: list[tuple[int, str, int, bool]] = []  # indent, name, first line, whether it is a type
+    quoted = _find_quoted_lines(lines)
     for number, line in enumerate(lines, start=1):
-        if not line or line.isspace():
+        if not line or line.isspace() or number in quoted:
             continue
         indent = _measure_indent(line)
         closes = _CLOSES.match(line.lstrip())
@@ -89,6 +91,21 @@ def _heads_method(line: str, heading: re.Match[str]) -> bool:
     """Whether it is a method's heading and no call: it opens a block, or has more before its name
     than spaces."""
     return line.endswith("{") or bool(line[: heading.start("method")].strip())
+
+
+def _find_quoted_lines(lines: Sequence[str]) -> frozenset[int]:
+    """Lines inside of texts that run over several: their indentation means nothing."""
+    found: set[int] = set()
+    for mark in ("`", '"""', "'''"):
+        odd = [
+            number
+            for number, line in enumerate(lines, start=1)
+            if mark in line and line.count(mark) % 2 and not _COMMENT.match(line)
+        ]
+        if len(odd) % 2 == 0:  # else one of them is no such mark, and nobody knows which
+            for first, last in zip(odd[::2], odd[1::2], strict=True):
+                found.update(range(first + 1, last + 1))
+    return frozenset(found)
 
 
 def find_enclosing(definitions: Sequence[Definition], first: int, last: int) -> list[Definition]:

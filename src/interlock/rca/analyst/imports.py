@@ -1,6 +1,6 @@
 """Which files of a repository a file uses, by itself or some steps away, by its import statements.
 
-A static graph of one revision, made as far as it is asked for, kept while the repository is open.
+A static graph of one revision, made as far as it is asked for, and kept in the project's cache.
 Languages without file-wise imports (Java, C#, Go within a package) are linked by the names of types
 and functions that a file uses and another one is called after or defines. Nothing is run.
 """
@@ -9,6 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from posixpath import dirname, join, normpath
+
+import msgspec
 
 from interlock.rca.analyst.definitions import list_identifiers
 from interlock.rca.analyst.names import detect_language
@@ -48,6 +50,10 @@ MAX_READ = 400
 """So many files are read for one failure, at most."""
 _FOLDERS_OWN = ("index", "__init__", "mod")
 MAX_STEPS = 6
+_KEPT_AS = "imports 1"
+"""How the graph is called in the cache; another number if it is made in another way."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(dict[str, tuple[str, ...]]).decode
 _MOST_IMPORTS = 200
 
 
@@ -71,7 +77,8 @@ class ImportGraph:
                 folder = path.rpartition("/")[0].rpartition("/")[2].casefold()
                 self._by_stem[folder if stem in _FOLDERS_OWN else stem].append(path)
         self._texts: dict[str, str] = {}
-        self._imports: dict[str, tuple[str, ...]] = {}
+        self._imports = self._load_known()
+        self._kept = len(self._imports)
 
     def find_by_stem(self, stem: str) -> Sequence[str]:
         """The files that are called so, whatever their ending and their case; a file that stands
@@ -83,12 +90,27 @@ class ImportGraph:
         reached = {path: 0 for path in start if path in self._paths}
         latest = list(reached)
         for step in range(1, steps + 1):
-            self.read_texts(latest)
+            self.read_texts([path for path in latest if path not in self._imports])
             found = [each for path in latest for each in self.list_imports(path)]
             latest = [path for path in dict.fromkeys(found) if path not in reached]
             latest = latest[: max(0, MAX_READ - len(reached))]
             reached.update(dict.fromkeys(latest, step))
+        self._save_known()
         return reached
+
+    def _load_known(self) -> dict[str, tuple[str, ...]]:
+        """What an earlier analysis found out about the revision."""
+        body = self._repository.find_derived(_KEPT_AS, self._rev) if self._paths else None
+        try:
+            known = _decode(body) if body else {}
+        except msgspec.MsgspecError:
+            return {}
+        return {path: found for path, found in known.items() if path in self._paths}
+
+    def _save_known(self) -> None:
+        if len(self._imports) > self._kept:
+            self._kept = len(self._imports)
+            self._repository.keep_derived(_KEPT_AS, self._rev, _encode(self._imports))
 
     def read_texts(self, paths: Sequence[str]) -> dict[str, str]:
         """The files' sources; what cannot be read is empty."""

@@ -30,7 +30,7 @@ _SETTING = re.compile(
     r"|vitest\.config\.\w+|pytest\.ini|conftest\.py|Makefile|CMakeLists\.txt)$"
     r"|(?:^|/)\.(?:github/workflows|circleci|buildkite)/"
 )
-_VERSION = re.compile(r"(?<![\w.])[v^~>=<! ]*(\d+(?:\.\d+)+(?:[-.]?(?:\w+))*|\d+)(?![\w.])")
+_VERSION = re.compile(r"(?<![\w.])[v^~>=<! ]*(\d+(?:\.\d+)+(?:[-.]?\w)*|\d+)(?![\w.])")
 _NAME = re.compile(r"@?[A-Za-z_][\w.-]*(?:[/:][A-Za-z_@][\w.-]*)*")
 _NAMING = re.compile(
     r"<artifactId>([^<]+)|\"node_modules/((?:@[^/\"]+/)?[^\"]+)\"|^\s*name\s*=\s*\"([^\"]+)\""
@@ -271,6 +271,6 @@ def match_dependency(
             each == version or version.startswith(f"{each}.") for each in mentions.runtimes
         ):
             return 0.6, f"{change.sentence}, which the failure ran on"
-    if names & mentions.words:
+    if re.sub(r"[^a-z0-9]", "", re.split(r"[/:]", change.name.lower())[-1]) in mentions.words:
         return 0.5, f"{change.sentence}, which the failure names"
     return None

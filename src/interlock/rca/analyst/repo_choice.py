@@ -75,16 +75,18 @@ def judge_by_missing_file(path: str) -> FaultKind:
     return FaultKind(category="infra", code="si001", confidence=_NOT_THERE, why=why)
 
 
-def judge_by_lead(kind: FaultKind, lead: CulpritLead | None) -> FaultKind:
+def judge_by_lead(kind: FaultKind, lead: CulpritLead | None, role: str = "") -> FaultKind:
     """The kind, with what a sure suspect adds: a commit that changed nothing but tests broke them,
-    and not the product; one that changed the product's code did break that."""
+    and not the product; one that changed the product's code, its settings or its dependencies did
+    break that. `role` is that of the repository."""
     if lead is None or lead.score < _SURE_LEAD or kind.category not in ("product", "unknown"):
         return kind
     code = [change.path for change in lead.commit.files if not is_document(change.path)]
     if code and all(map(is_test_file, code)):
         why = f"{lead.commit.hash[:12]} changed tests alone"
         return FaultKind(category="automation", code="ab001", confidence=_BROKE_THERE, why=why)
-    if kind.category == "unknown" and detect_language(lead.path):
+    is_code = bool(detect_language(lead.path)) or lead.is_named
+    if kind.category == "unknown" and is_code and role not in (TESTS, INFRASTRUCTURE):
         why = f"{lead.commit.hash[:12]} changed {lead.path}"
         return FaultKind(category="product", code="pb001", confidence=_SURE_LEAD, why=why)
     return kind

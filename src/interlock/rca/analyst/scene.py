@@ -23,6 +23,7 @@ from interlock.rca.analyst.change_words import (
 from interlock.rca.analyst.commit_profile import (
     BroughtCode,
     CommitProfile,
+    SubmoduleMove,
     read_brought_code,
 )
 from interlock.rca.analyst.definitions import CodeBodies
@@ -38,11 +39,13 @@ from interlock.rca.analyst.stack import (
     is_test_name,
     locate_frames,
 )
+from interlock.rca.analyst.suspects import rank_candidates
 from interlock.rca.analyst.test_source import TestSource, find_test_source
 from interlock.rca.analyst.triage import is_failed_check
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.repository import Repository
 from interlock.system.file_kinds import is_document
+from interlock.system.text import plural
 
 _BLAMED_FRAMES = 4
 _MOST_REACHED = 4
@@ -56,6 +59,8 @@ _MOST_CALLED = 400
 CALL_STEPS = 8
 _MOST_SAID = 20_000
 _SHORTEST_NAME = 5
+_MOST_BEHIND = 2_000
+_CLEARLY_NAMED = 0.5
 _FEW_USES = 5
 """A test that uses more files by itself is not explained by what these use."""
 
@@ -74,7 +79,6 @@ class FailureScene:
         """Whether a test's own check failed, and nothing broke by itself."""
         self.locations = locate_frames(failure, repository, rev)[:_BLAMED_FRAMES]
         self.places = {spot.path for spot in self.locations}
-        self.product_places = [spot for spot in self.locations if not spot.is_test]
         self._tests = [spot for spot in self.locations if spot.is_test]
         self.test = find_test_source(failure, repository, rev, self.locations) or TestSource("")
         outermost = max(self._tests, key=lambda spot: spot.depth).path if self._tests else ""
@@ -103,7 +107,6 @@ class FailureScene:
             list_words(self.test.body)
         )
         """What the failing test is about."""
-        self.focus_words = stem_words(list_words(self.test.focus))
         self.test_name_parts = split_into_stems(
             re.findall(r"[^\W\d]\w*", mentions.test_name.partition("[")[0])
         )
@@ -153,7 +156,8 @@ class FailureScene:
         test = self.test
         if not test.path or not test.first:
             return BroughtCode()
-        writers = self._repository.find_line_origins(test.path, test.first, test.last, self._rev)
+        first, last = test.rows if test.rows[0] else (test.first, test.last)
+        writers = self._repository.find_line_origins(test.path, first, last, self._rev)
         hunks = [
             hunk
             for writer in writers[:_MOST_WRITERS]
@@ -249,6 +253,24 @@ class FailureScene:
             start = [name for name, at in found.items() if at in (step, 0)]
             latest = bodies.expand(start) - found.keys()
         return found
+
+    def judge_submodule(self, move: SubmoduleMove) -> tuple[float, str]:
+        """How strongly the failure points into a submodule that was moved, and in which words."""
+        behind = self._repository.list_submodule_commits(move.path, move.old, move.new)
+        told = f"it moved the submodule {move.path} from {move.old[:10]} to {move.new[:10]}"
+        if behind:
+            told += f" ({plural(len(behind), 'commit')}, the newest {behind[0].subject!r})"
+        frames = (*self._mentions.frames, *self._mentions.other_frames)
+        if any(f"/{move.path}/" in f"/{frame.file}" for frame in frames):
+            return 1.0, f"{told}, and the stack leads into it"
+        files = [change.path for commit in behind for change in commit.files]
+        best = next(iter(rank_candidates(self._mentions, files[:_MOST_BEHIND])), None)
+        if best and best.score >= _CLEARLY_NAMED:
+            return 0.8, f"{told}, which changed {best.candidate}, and that the failure points at"
+        name = move.path.rpartition("/")[2]
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._said):
+            return 0.6, f"{told}, which the failure names"
+        return 0.1, told
 
     # Places of the stack
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from interlock.rca.analyst.names import detect_language
 from interlock.rca.records import Failure
 from interlock.rca.sources.git.repository import Repository
 
@@ -277,7 +278,9 @@ def is_test_frame(frame: Frame) -> bool:
 
 def is_test_name(name: str) -> bool:
     """Whether a class or path is a test's by its name."""
-    return bool(_TEST_FILE.search(name) if "/" in name else _TEST_SCOPE.search(name))
+    if "/" in name or detect_language(name):
+        return bool(_TEST_FILE.search(name))
+    return bool(_TEST_SCOPE.search(name))
 
 
 def filter_own_frames(frames: Iterable[Frame], class_name: str = "") -> tuple[Frame, ...]:

@@ -5,7 +5,9 @@ title. The title is looked for in the files of the tests; what a test does betwe
 the line that failed is what it is about.
 """
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -27,6 +29,13 @@ _BLOCK_HEAD = re.compile(
 _LONGEST_BODY = 250
 _NEAR_ROW = 6
 """Lines around a row of a table of cases that belong to it."""
+_NEAR_TOLD = 2
+_LONG_TEXT = 8
+_LITERAL = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'|`([^`\n]+)`")
+_LONGEST_LINE = 500
+_MOST_TOLD = 4_000
+_UNHEARD = 0.7
+_MOST_ALIKE = 2
 
 
 class TestSource(msgspec.Struct, frozen=True):
@@ -40,6 +49,8 @@ class TestSource(msgspec.Struct, frozen=True):
     last: int = 0
     body: str = ""
     focus: str = ""
+    rows: tuple[int, int] = (0, 0)
+    """The first and last line of the case in a table of cases; zeros if it is in none."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -66,7 +77,19 @@ def find_test_source(
         return None
     content = repository.read_files([path], rev).get(path)
     lines = (content or b"").decode("utf-8", "replace").split("\n")
-    return _cut_source(path, lines, line, hit.line if hit else 0, failure)
+    heading = hit.line if hit else 0
+    if line and (called := _find_called(lines, line, failure.test_name)):
+        line, heading = 0, called  # it failed in a helper; the test itself says more
+    return _cut_source(path, lines, line, heading, failure)
+
+
+def _find_called(lines: Sequence[str], line: int, name: str) -> int:
+    """Where the function begins that is called like the test, if the line is not in it."""
+    root = strip_qualifiers(name.partition("/")[0])
+    named = [each for each in find_definitions("\n".join(lines)) if each.name == root]
+    if not named or any(each.first <= line <= each.last for each in named):
+        return 0
+    return named[0].first
 
 
 def _find_file(failure: Failure, repository: Repository, rev: str) -> str:
@@ -143,9 +166,9 @@ def _cut_source(
     reached = min(last, line + 3) if line else last
     body = "\n".join(row[:500] for row in lines[first - 1 : reached])
     focus = "\n".join(row[:500] for row in lines[line - 1 : line + 2]) if line else ""
-    return TestSource(
-        path, first, reached, body, f"{focus}\n{_find_rows(lines, first, last, failure)}"
-    )
+    rows = _find_rows(lines, *_find_table(lines, first, last), failure)
+    case = "\n".join(row[:500] for row in lines[rows[0] - 1 : rows[1]]) if rows[0] else ""
+    return TestSource(path, first, reached, body, f"{focus}\n{case}", rows)
 
 
 def _find_block(lines: Sequence[str], at: int) -> tuple[int, int]:
@@ -168,6 +191,16 @@ def _find_block(lines: Sequence[str], at: int) -> tuple[int, int]:
     return max(1, at - 20), min(len(lines), at + 20)
 
 
+def _find_table(lines: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """Where a table of cases may stand that a test goes through: in the whole function it is in."""
+    around = [
+        each
+        for each in find_definitions("\n".join(lines))
+        if each.first <= first and last <= each.last and not each.is_type
+    ]
+    return (around[0].first, min(around[0].last, last + _LONGEST_BODY)) if around else (first, last)
+
+
 def _find_end(lines: Sequence[str], first: int) -> int:
     indent = _measure_indent(lines[first - 1])
     for number in range(first + 1, min(len(lines), first + _LONGEST_BODY) + 1):
@@ -177,8 +210,9 @@ def _find_end(lines: Sequence[str], first: int) -> int:
     return min(len(lines), first + _LONGEST_BODY)
 
 
-def _find_rows(lines: Sequence[str], first: int, last: int, failure: Failure) -> str:
-    """The rows of a table of cases that the name of a subtest, or its values, point at."""
+def _find_rows(lines: Sequence[str], first: int, last: int, failure: Failure) -> tuple[int, int]:
+    """The rows of a table of cases that the name of a subtest, its values, or the texts that the
+    failure tells point at."""
     _, _, sub = failure.test_name.partition("/")
     values = re.search(r"\[(.+)\]$", failure.test_name, re.DOTALL)
     wanted = [sub, sub.replace("_", " ")] if sub else []
@@ -188,8 +222,37 @@ def _find_rows(lines: Sequence[str], first: int, last: int, failure: Failure) ->
             continue
         for number in range(first, last + 1):
             if word in lines[number - 1]:
-                return "\n".join(lines[number - 1 : number + _NEAR_ROW])
-    return ""
+                return number, min(last, number + _NEAR_ROW - 1)
+    found = _find_told_row(lines[first - 1 : last], f"{failure.message}\n{failure.stack}")
+    return (first + found, min(last, first + found + _NEAR_TOLD)) if found >= 0 else (0, 0)
+
+
+def _find_told_row(lines: Sequence[str], told: str) -> int:
+    """The line whose texts the failure repeats most, rare ones before common ones; -1 if no line
+    stands out."""
+    texts = [
+        {
+            *(next(filter(None, found)) for found in _LITERAL.findall(line[:_LONGEST_LINE])),
+            *([line.strip()] if len(line.strip()) >= _LONG_TEXT and line.strip() in told else []),
+        }
+        for line in lines
+    ]
+    said = told[:_MOST_TOLD]
+    known = Counter(text for each in texts for text in each)
+    heard = {text for text in known if _is_repeated(text, said)}
+    if not heard:
+        return -1
+    scores = [
+        sum(math.log(1 + len(lines) / known[text]) for text in each & heard)
+        - _UNHEARD * len(each - heard)
+        for each in texts
+    ]
+    best = max(scores)
+    return scores.index(best) if best > 0 and scores.count(best) <= _MOST_ALIKE else -1
+
+
+def _is_repeated(text: str, said: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
 
 
 def _measure_indent(line: str) -> int:

@@ -120,8 +120,9 @@ class _RepoInspection:
         if self._object_exists(git, f"{tip}:.gitmodules"):
             self._add_problem(
                 "submodules",
-                "it has submodules, whose commits are not read; add them as repositories of "
-                "their own if they may hold the cause",
+                "it has submodules: the commits behind a new version of one are read only where "
+                "it is checked out; add them as repositories of their own if they may hold the "
+                "cause",
             )
         return RepoState(
             git=git,

@@ -186,6 +186,7 @@ class Repository:
         self._resolved: dict[str, str] = {}
         self._changes: dict[str, ContentChange] = {}
         self._kept: dict[str, tuple[str, Any]] = {}
+        self._submodules: dict[str, Repository] = {}
         self._ancestry: dict[tuple[str, str], bool | None] = {}
 
     @property
@@ -411,6 +412,27 @@ class Repository:
         if self._kept.get(what, ("",))[0] != end:
             self._kept[what] = (end, build(self, end))
         return cast("Kept", self._kept[what][1])
+
+    def find_derived(self, what: str, rev: str) -> bytes | None:
+        """What was worked out from a revision before, as it was kept on disk."""
+        return self._cache.find_derived(f"{what} {self.resolve_or_tip(rev)}")
+
+    def keep_derived(self, what: str, rev: str, body: bytes) -> None:
+        self._cache.add_derived(f"{what} {self.resolve_or_tip(rev)}", body)
+
+    def list_submodule_commits(self, path: str, old: str, new: str) -> list[Commit]:
+        """The commits behind a move of a submodule, newest first; nothing where it is not checked
+        out, or does not have them."""
+        if not self.top or normalize_path(path) != path:
+            return []
+        folder = Path(self.top, path)
+        if not (folder / ".git").exists():
+            return []
+        if path not in self._submodules:
+            self._submodules[path] = Repository(Repo(name=path, path=str(folder)))
+        found = self._submodules[path]
+        ends = [found.resolve_revision(each) for each in (old, new)] if found.is_readable else [""]
+        return found.list_commits_since(*ends) if all(ends) else []
 
     # Changes
 
