@@ -4,6 +4,7 @@ Fetches what the analyst's rules go by, for one run, and keeps what is expensive
 a failure is, its family decides by majority.
 """
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -205,7 +206,8 @@ class FailureClues:
             ]
             commits = self.list_commits(ask, name)
             span = self.find_range(ask, name)
-            self._leads[key] = _add_only_commit(weigh_with_others(own, others), commits, span, name)
+            found = _add_only_commit(weigh_with_others(own, others), commits, span, name)
+            _keep_newest(self._leads, key, found)
         return self._leads[key]
 
     def _look_alone(
@@ -220,7 +222,8 @@ class FailureClues:
             span = self._hooks.find_ranges(case_id).get(name) if case_id else None
             commits = self._hooks.workspace.list_new_commits(repository, launch, span)
             tested = self._hooks.workspace.find_tested(name, launch)
-            self._alone[case_no, name] = rank_commits(failure, repository, commits, tested)
+            found = rank_commits(failure, repository, commits, tested)
+            _keep_newest(self._alone, (case_no, name), found)
         return self._alone[case_no, name]
 
     def _find_family(self, ask: Ask) -> str:
@@ -229,25 +232,30 @@ class FailureClues:
     @cached_property
     def _representatives(self) -> list["_Representative"]:
         """The first case of each of the largest families whose cause may be a commit."""
-        views: dict[str, CaseView] = {}
         sizes: Counter[str] = Counter()
+        first: dict[str, int] = {}
         for view in self._hooks.iterate_views():
             family = str(view.input.get("family") or view.case_id)
             sizes[family] += 1
-            kind = self._majority.find_kind(view.case_no)
-            if kind is None or kind.category not in _NOBODYS or kind.confidence < SURE_KIND_SCORE:
-                views.setdefault(family, view)
-        most = sorted(views, key=lambda family: (-sizes[family], views[family].case_no))
+            first.setdefault(family, view.case_no)
+        able = (family for family in first if self._may_be_brought(first[family]))
+        chosen = heapq.nsmallest(_MOST_ASKED, able, key=lambda each: (-sizes[each], first[each]))
+        family_of = {first[family]: family for family in chosen}
+        # A second walk: of a very red night not all inputs fit into memory.
         return [
             _Representative(
-                family,
+                family_of[view.case_no],
                 view.case_no,
                 view.case_id,
                 decode_failure(view.case_id, view.input),
             )
-            for family in most[:_MOST_ASKED]
-            for view in [views[family]]
+            for view in self._hooks.iterate_views()
+            if view.case_no in family_of
         ]
+
+    def _may_be_brought(self, case_no: int) -> bool:
+        kind = self._majority.find_kind(case_no)
+        return kind is None or kind.category not in _NOBODYS or kind.confidence < SURE_KIND_SCORE
 
     def find_range(self, ask: Ask, name: str) -> TestRange | None:
         """The range in a repository that the history of its results gives a test."""
@@ -266,6 +274,17 @@ class FailureClues:
     def list_suspects(self, cause: Rca) -> tuple[Suspect, ...]:
         """The commits that a cause's own investigation suspects."""
         return read_investigated_suspects(self._hooks.connection, cause.case_no)
+
+
+_MOST_KEPT = 200
+
+
+def _keep_newest(
+    kept: dict[tuple[int, str], list[CulpritLead]], key: tuple[int, str], found: list[CulpritLead]
+) -> None:
+    kept[key] = found
+    if len(kept) > _MOST_KEPT:
+        del kept[next(iter(kept))]
 
 
 _ONLY = 0.85

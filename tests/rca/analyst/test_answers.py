@@ -201,7 +201,7 @@ def test_nobody_is_cleared_by_a_search_that_found_nothing() -> None:
         assert found["suspects"] == []
         assert found["convergence_score"] < 0.5
         assert "No suspect was found among the 5 commits of boat" in message
-        assert "Looked at: " in message
+        assert "Looked at, as far as it could be found: " in message
         assert "Not looked at: " in message
         assert "touches" not in message, "nobody looked everywhere"
     assert "among the one commit of boat" in investigate(looked_at=1)["rca_message"]

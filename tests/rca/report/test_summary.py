@@ -148,12 +148,13 @@ Waiting
   1 failure    for an answer to investigate
   1 failure    for an answer to recall
 
-No suspect was found for 1 cause: that clears no commit. Looked at: the lines of
-the stack and who wrote them; the failing test's source, what it imports and
-calls, and the code it came with; names and words of the message and of the
-changes; renamed and removed files; changed dependencies and build files. Not
-looked at: what the code does when it runs, data, services, and repositories
-that were not named.
+No suspect was found for 1 cause: that clears no commit. Looked at, as far as it
+could be found: the lines of the stack and who wrote them; the failing test's
+source, what it imports and calls, and the code it came with; names and words of
+the message and of the changes; renamed and removed files; changed dependencies,
+settings and submodules. Not looked at: what the code does when it runs, data,
+services, submodules that are not checked out, and repositories that were not
+named.
 
 Files
   out/report.html

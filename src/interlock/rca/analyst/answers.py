@@ -32,10 +32,11 @@ _FAINT = 0.02
 """A lead below this is not worth naming."""
 _MOST_SUSPECTS = 5
 SEARCH_LIMITS = (
-    "Looked at: the lines of the stack and who wrote them; the failing test's source, what it "
-    "imports and calls, and the code it came with; names and words of the message and of the "
-    "changes; renamed and removed files; changed dependencies and build files. Not looked at: what "
-    "the code does when it runs, data, services, and repositories that were not named."
+    "Looked at, as far as it could be found: the lines of the stack and who wrote them; the "
+    "failing test's source, what it imports and calls, and the code it came with; names and words "
+    "of the message and of the changes; renamed and removed files; changed dependencies, settings "
+    "and submodules. Not looked at: what the code does when it runs, data, services, submodules "
+    "that are not checked out, and repositories that were not named."
 )
 """What the search for suspects does, and what it does not."""
 _HEAD = 200

@@ -8,7 +8,8 @@ dependencies it speaks of.
 import math
 import re
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import takewhile
 
 from interlock.rca.analyst.change_words import (
     SourceExcerpt,
@@ -32,6 +33,7 @@ from interlock.rca.analyst.manifests import collect_dependency_mentions
 from interlock.rca.analyst.mentions import Mentions
 from interlock.rca.analyst.names import detect_language, find_subject
 from interlock.rca.analyst.stack import (
+    Frame,
     StackLocation,
     extract_message,
     is_library,
@@ -114,12 +116,20 @@ class FailureScene:
         frames = (*mentions.frames, *mentions.other_frames)
         self.dependencies = collect_dependency_mentions(
             (self.message, failure.stack, failure.log[-20_000:]),
-            frames,
+            self._find_inner_libraries(),
             list_words(self.message),
         )
         self.languages = {detect_language(frame.file) for frame in frames} - {""}
         if not self.languages and self.test.path:
             self.languages = {detect_language(self.test.path)} - {""}
+
+    def _find_inner_libraries(self) -> list[Frame]:
+        """Frames of libraries in which it broke: those inside of our own. The runner and the
+        assertions of a test are in every stack, and say nothing."""
+        if self.is_check:
+            return []
+        is_foreign = partial(is_library, class_name=self._mentions.class_name)
+        return list(takewhile(is_foreign, self._mentions.frames))
 
     # The failing test, and what it uses
 
