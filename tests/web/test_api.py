@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sqlite3
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -210,3 +211,78 @@ def test_connections_that_send_nothing_keep_nobody_out(near: Served) -> None:
     finally:
         for each in silent:
             each.close()
+
+
+def test_everything_that_pages_show(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert triage.done(world).code == 3
+    with served(world) as server:
+        runs = call(server, "/runs").json()
+        assert [each["run_id"] for each in runs["runs"]] == [1]
+        assert (runs["runs"][0]["status"], runs["next_before"]) == ("unhealthy", 0)
+        run = call(server, "/runs/1").json()
+        assert (run["run"]["ends"], run["run"]["tokens"]) == ({"kept": 2, "dropped": 2}, 10)
+        assert [each["role"] for each in run["roles"]] == ["scout"]
+        cases = call(server, "/runs/1/cases?sort=name&descending=true&limit=3").json()
+        assert ([each["case_id"] for each in cases["cases"]], cases["total"]) == (
+            ["D", "C", "B"],
+            4,
+        )
+        kept = call(server, "/runs/1/cases?place=kept&q=a").json()["cases"]
+        assert [each["case_id"] for each in kept] == ["A"]
+        number = cases["cases"][1]["case_no"]
+        life = call(server, f"/runs/1/cases/{number}").json()
+        assert [turn["decision"]["rule"] for turn in life["timeline"]] == ["look-again", "unsure"]
+        assert life["timeline"][0]["decision"]["passed"] == [
+            {"rule": "sure", "why": "not confidence >= sure"}
+        ]
+        changed = call(server, "/runs/1/replay", {"set": {"sure": 0.55}}).json()["cases"]
+        assert {each["case_id"]: each["end_after"] for each in changed} == {
+            "B": "kept",
+            "C": "kept",
+        }
+        odd = call(server, "/runs/1/replay", {"set": {"nothing": 1}})
+        assert (odd.status_code, "has no threshold" in odd.json()["error"]) == (409, True)
+        assert call(server, "/costs/today").json()["tokens"] == 10
+        circuit = call(server, "/circuits/triage").json()
+        assert (circuit["sound"], circuit["worst_case"]) == (True, 2)
+        agents = call(server, "/agents").json()
+        assert [each["agent"] for each in agents["records"]] == ["script:scout.yaml"]
+        for path in ("/runs/9", "/runs/1/cases/99", "/circuits/..%2fpasswd.yaml", "/circuits/x"):
+            assert call(server, path).status_code == 404, path
+
+
+def test_events_tell_of_a_run_that_begins(tmp_path: Path) -> None:
+    world = triage.lay_out(World(tmp_path))
+    with (
+        served(world) as server,
+        httpx.stream("GET", f"{server.url}/api/v1/events", timeout=LIMIT) as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        assert world.say(*triage.RUN).code == 3
+        told = next(line for line in lines if '"run":1' in line)
+        assert '"status":' in told
+
+
+def test_a_store_that_is_moved_or_upgraded_meanwhile(tmp_path: Path) -> None:
+    """Nothing breaks: the server says what is the matter, and goes on when it is over."""
+    world = World(tmp_path)
+    triage.done(world)
+    ada = make_token(world, "ada", "read")
+    with served(world) as server:
+        assert call(server, "/runs", **ada).status_code == 200
+        raw = sqlite3.connect(world.db)
+        (before,) = raw.execute("select version_num from alembic_version").fetchone()
+        for stands in ("moved", "moving", "0001", before):
+            status = 200 if stands == before else 503
+            raw.execute("update alembic_version set version_num = ?", (stands,))
+            raw.commit()
+            found = call(server, "/runs")
+            assert found.status_code == status, found.text
+            assert call(server, "/runs", **ada).status_code == status
+            assert ("retry-after" in found.headers) == (status == 503)
+        raw.close()
+        world.db.rename(tmp_path / "away.db")
+        assert call(server, "/runs").json() == {"runs": [], "next_before": 0}
+        assert call(server, "/runs", **ada).status_code == 401
