@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler
@@ -25,6 +24,7 @@ from interlock.delivery.config import DeliveryConfig
 from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.engine.circuit import HUMAN
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.runs import begin_run, find_run
 from interlock.runtime.circuits import find_circuit

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from tests.world.acp_agents import make_acp_agent
+from tests.world.acp_agents import GOOD, make_acp_agent
 from tests.world.carrier_bench import Bench, ask
 
 from interlock.agents.background import TaskCarrier
@@ -69,7 +69,7 @@ def async_function(_folder: Path, _clock: ManualClock) -> Carrier:
 
 
 def acp(folder: Path, _clock: ManualClock) -> Carrier:
-    return make_acp_agent(folder, "answers")
+    return make_acp_agent(folder, "answers", GOOD)
 
 
 def human(folder: Path, clock: ManualClock) -> Carrier:

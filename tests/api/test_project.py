@@ -21,7 +21,7 @@ from interlock.testing import FakeClock, Script, make_project
 
 def rows(project: interlock.Project, query: str) -> list[Any]:
     with open_reader(project.db) as connection:
-        return list(connection.exec_driver_sql(query))
+        return list(connection.raw.execute(query))
 
 
 class Verdict(msgspec.Struct):

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
-from interlock.journal.connection import transaction
+from interlock.journal.connection import Connection, transaction
 from interlock.journal.history import list_cases, list_dispatches
 from interlock.journal.runs import NewCase, insert_cases, insert_run
 from interlock.runtime.benchmark import (

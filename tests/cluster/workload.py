@@ -13,12 +13,11 @@ from contextlib import chdir
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
 from interlock.engine.circuit import FAILURES
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.journal import decode_decision, read_blob
 
 HERE = Path(__file__).parent

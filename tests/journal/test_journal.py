@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, exc
 from tests.engine.generated import circuits, signals
 from tests.world.world import World
 
@@ -22,7 +21,7 @@ from interlock.engine.case import OPEN, Decision, Signal, Usage
 from interlock.engine.circuit import Circuit
 from interlock.engine.circuit_file import CircuitSource
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import RawConnection, raw_connection
+from interlock.journal.connection import CONFLICTS, Connection, RawConnection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.history import list_cases
 from interlock.journal.journal import (
@@ -41,7 +40,6 @@ from interlock.journal.runs import NewCase, begin_run, load_cases
 from interlock.system.errors import StoreError
 
 TABLES = ("blobs", "cases", "dispatches", "journal", "questions", "refusals", "runs")
-REFUSED = (sqlite3.IntegrityError, exc.IntegrityError)
 DECISION = Decision("write", 1, "artifact", "open", "judge")
 
 
@@ -117,7 +115,7 @@ def test_a_batch_that_breaks_a_key_leaves_nothing(
     journal = Journal(connection, 1)
     journal.commit(TurnWrites(at=5.0, dispatches=[dispatch(1)], entries=[entry(1)]))
     before = everything(connection)
-    with pytest.raises(REFUSED):
+    with pytest.raises(CONFLICTS):
         journal.commit(batch)
     assert everything(connection) == before
     journal.commit(TurnWrites(at=7.0, dispatches=[dispatch(2, 2)], entries=[entry(2, 2, b"new")]))
@@ -188,7 +186,7 @@ def test_an_effect_that_fails_leaves_neither_decision_nor_effect(connection: Con
     assert everything(connection) == before
     assert not raw_connection(connection).in_transaction
     journal.apply_effect(half, 5.0)
-    with pytest.raises(REFUSED):
+    with pytest.raises(CONFLICTS):
         journal.commit(TurnWrites(at=5.0, entries=[entry(99)]))
     assert everything(connection) == before
     journal.apply_effect(half, 5.0)

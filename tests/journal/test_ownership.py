@@ -7,11 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, exc
 from tests.world.world import World
 
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, ServerError, raw_connection
 from interlock.journal.database import find_writer, open_writer
 from interlock.journal.journal import Journal, NewDispatch, TurnWrites
 from interlock.journal.mailbox import open_mailbox
@@ -105,7 +104,7 @@ def test_a_turn_that_is_stopped_in_the_middle_does_not_keep_the_run(world: World
         claimed = claim_due_run(other, "second")
         assert claimed is not None
         assert claimed.epoch == 2
-        with pytest.raises(exc.DBAPIError, match=r"terminat|closed|lost"):
+        with pytest.raises(ServerError, match=r"terminat|closed|lost"):
             write(one, journal)
 
 

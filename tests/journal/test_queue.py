@@ -6,7 +6,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy.exc import DBAPIError
 
 from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.api.coordinator import journal_late_replies
@@ -14,6 +13,7 @@ from interlock.api.machines import initialize_database
 from interlock.api.project import Project
 from interlock.journal import queue
 from interlock.journal.address import PostgresAddress
+from interlock.journal.connection import ServerError
 from interlock.journal.database import open_writer
 from interlock.journal.postgres import PostgresConnection, open_driver
 from interlock.journal.queue import Offer, Taken, WorkerIdentity
@@ -222,7 +222,7 @@ def test_runs_share_the_slots_of_live_workers(server: PostgresConnection) -> Non
 def test_a_reply_without_end_is_refused(server: PostgresConnection) -> None:
     offer(server, 7)
     taken = take(server, ONE)
-    with pytest.raises(DBAPIError, match="a reply of 20000000 bytes is too long"):
+    with pytest.raises(ServerError, match="a reply of 20000000 bytes is too long"):
         queue.write_reply(server, ONE, 7, 1, taken.token, bytes(20_000_000))
     assert queue.write_reply(server, ONE, 7, 1, taken.token, b"short") == "accepted"
 

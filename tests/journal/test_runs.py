@@ -15,7 +15,6 @@ from interlock.journal.runs import (
     NewCase,
     OpenDispatch,
     Run,
-    add_cases,
     find_run,
     find_unfinished_run,
     list_runs,
@@ -128,47 +127,3 @@ def test_a_hold_ends_with_its_case_and_the_next_may_hold(
         with world.reading() as connection:
             assert load_holds(connection, world.circuit, 1) == held
     assert world.ends() == {"A": "done", "B": "done"}
-
-
-def more(world: World, *names: str, run_id: int = 1) -> list[int]:
-    with open_writer(world.address) as connection:
-        cases = [NewCase(name, {"id": name, "late": True}) for name in names]
-        return add_cases(connection, world.circuit, run_id, cases, AT + 5)
-
-
-def test_cases_are_added_to_a_run_once(world: World) -> None:
-    world.begin("A", "B")
-    world.begin("C")
-    world.work()
-    assert more(world, "B", "D", "C", "D", "A") == [4, 5]
-    assert world.rows("select case_no, run_id, case_id from cases where case_no > 3") == [
-        (4, 1, "D"),
-        (5, 1, "C"),
-    ]
-    assert (world.run(1).status, world.run(1).changed_at) == ("running", AT + 5)
-    with world.reading() as connection:
-        cases = {each.case.case_id: each.case for each in load_cases(connection, world.circuit, 1)}
-    assert cases["D"] == open_case(world.circuit, "D", {"id": "D", "late": True})
-    assert world.work() == "done"
-    assert world.ends(1) == {"A": "done", "B": "done", "C": "done", "D": "done"}
-    assert world.faults() == []
-
-
-def test_adding_what_a_run_has_changes_nothing(world: World) -> None:
-    world.begin("A")
-    world.work()
-    before = world.run()
-    assert more(world, "A") == []
-    assert world.run() == before
-
-
-def test_many_more_cases_than_are_written_at_once(world: World) -> None:
-    world.begin(*(f"C{number}" for number in range(600)))
-    assert len(more(world, *(f"C{number}" for number in range(300, 1_700)))) == 1_100
-    assert world.rows("select count(*), count(distinct case_id) from cases") == [(1_700, 1_700)]
-
-
-def test_cases_for_a_run_that_is_not_there(world: World) -> None:
-    world.begin("A")
-    with pytest.raises(StoreError, match="there is no run 7"):
-        more(world, "B", run_id=7)

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, MetaData, create_engine, inspect
+from sqlalchemy import MetaData, create_engine, inspect
 from tests.world.postgres_schema import SCRIPT, build_script
 from tests.world.sample_circuit import PAPER
 from tests.world.suite_database import Inquiry, failed, launched
@@ -19,7 +20,7 @@ from tests.world.world import World
 import interlock.journal
 from interlock.journal import schema as kernel
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import raw_connection, transaction
+from interlock.journal.connection import Connection, open_sqlalchemy, raw_connection, transaction
 from interlock.journal.database import HEAD, open_writer
 from interlock.journal.journal import BlobWriter
 from interlock.journal.runs import NewCase, insert_cases
@@ -34,14 +35,20 @@ for table in (*kernel.metadata.tables.values(), *rca.metadata.tables.values()):
     table.to_metadata(DECLARED)
 
 
-def config(connection: Connection) -> Config:
+def config(connection: sqlalchemy.Connection) -> Config:
     made = Config()
     made.set_main_option("script_location", str(MIGRATIONS))
     made.attributes["connection"] = connection
     return made
 
 
-def structure(connection: Connection) -> dict[str, Any]:
+def own(connection: sqlalchemy.Connection) -> Connection:
+    """The same connection as the journal knows one."""
+    driver: Any = connection.connection.driver_connection
+    return Connection(driver)
+
+
+def structure(connection: sqlalchemy.Connection) -> dict[str, Any]:
     found = inspect(connection)
     return {
         table: {
@@ -67,7 +74,7 @@ def structure(connection: Connection) -> dict[str, Any]:
     }
 
 
-def details(connection: Connection) -> set[tuple[str, str]]:
+def details(connection: sqlalchemy.Connection) -> set[tuple[str, str]]:
     """What the inspector does not tell: the conditions of indexes, and tables without row ids."""
     rows = connection.exec_driver_sql("select type, name, sql from sqlite_master")
     found = {
@@ -81,19 +88,21 @@ def test_the_migrations_make_what_a_new_database_has(tmp_path: Path) -> None:
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated.db'}")
     with engine.connect() as migrated, open_writer(tmp_path / "new.db") as new:
         command.upgrade(config(migrated), "head")
-        assert structure(migrated) == structure(new)
-        assert details(migrated) == details(new)
-        assert ("symptom_bands", "without rowid") in details(new)
-        assert read_revision(migrated) == read_revision(new) == HEAD
+        made = open_sqlalchemy(new)
+        assert structure(migrated) == structure(made)
+        assert details(migrated) == details(made)
+        assert ("symptom_bands", "without rowid") in details(made)
+        assert read_revision(own(migrated)) == read_revision(new) == HEAD
         assert compare_metadata(MigrationContext.configure(migrated), DECLARED) == []
-        assert compare_metadata(MigrationContext.configure(new), DECLARED) == []
+        assert compare_metadata(MigrationContext.configure(made), DECLARED) == []
     engine.dispose()
 
 
 def test_a_new_postgresql_database_has_what_the_code_declares(postgres: PostgresAddress) -> None:
     assert SCRIPT.read_text(encoding="utf-8") == build_script()
     with open_writer(postgres) as connection:
-        assert compare_metadata(MigrationContext.configure(connection), DECLARED) == []
+        made = open_sqlalchemy(connection)
+        assert compare_metadata(MigrationContext.configure(made), DECLARED) == []
         found = raw_connection(connection).execute(
             "select indexname::text from pg_indexes where indexdef like '% WHERE %' order by 1"
         )
@@ -106,8 +115,9 @@ def old_database(path: Path) -> None:
     with engine.connect() as connection:
         command.upgrade(config(connection), "0001")
         connection.commit()
-        sqlite_connection(connection).isolation_level = None
-        with transaction(connection) as raw:
+        mine = own(connection)
+        sqlite_connection(mine).isolation_level = None
+        with transaction(mine) as raw:
             blobs = BlobWriter(raw)
             text = blobs.put(PAPER.encode())
             blobs.flush(raw)

@@ -18,6 +18,7 @@ from interlock.system.clock import Clock, SystemClock
 
 HERE = Path(__file__).parent
 GOOD = HERE / "acp_agent.py"
+PLAIN = HERE / "acp_plain.py"
 ROGUE = HERE / "rogue_acp.py"
 WORKSPACE = f"acp-test-{os.getpid()}"
 
@@ -34,7 +35,7 @@ def place_of(folder: Path, number: int = 1) -> Path:
 def make_acp_agent(
     folder: Path,
     scene: str,
-    program: Path = GOOD,
+    program: Path = PLAIN,
     clock: Clock | None = None,
     terms: AcpSettings | None = None,
     broker: PermissionBroker | None = None,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 from tests.world.clock import drive
 from tests.world.world import World
 
@@ -19,6 +18,7 @@ from interlock.agents.script import ScriptAgent, read_script
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import Budget
 from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_writer
 from interlock.journal.runs import Run, RunStatus, find_run
 from interlock.journal.sqlite import sqlite_connection

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.function import AsyncHandler, AsyncHandlerFunction
@@ -20,6 +19,7 @@ from interlock.delivery.hooks import DeliveryHooks
 from interlock.delivery.plan.watch import build_cases, load_usable_plan
 from interlock.delivery.steps import PROGRAMS
 from interlock.engine.circuit import HUMAN, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.history import list_cases as case_lines
 from interlock.journal.history import list_lines

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
 from tests.world.world import World
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.rca.effects import Correlated, Effect, Investigated, Recalled, Reviewed, Triaged

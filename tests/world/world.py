@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 from tests.world.clock import FakeClock, drive
 from tests.world.sample_circuit import GOOD_SCRIPT, PAPER
 
@@ -19,7 +18,7 @@ from interlock.engine.circuit_file import read_circuit
 from interlock.engine.schedule import Budget, Schedule
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.audit import Fault, audit
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_reader, open_writer
 from interlock.journal.events import Notification
 from interlock.journal.history import compute_digest, list_cases, list_lines, list_refusals

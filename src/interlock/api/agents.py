@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.cli.probe import find_login, find_version
 from interlock.agents.cli.profiles import list_profiles, may_skip_permissions
@@ -14,6 +13,7 @@ from interlock.agents.registry import agents_folder, cli_settings, find_program
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.browse import RoleRecord, list_role_records
+from interlock.journal.connection import Connection
 from interlock.runtime.settings import RunConfig, read_settings
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.registry import build_agent
@@ -27,6 +26,7 @@ from interlock.api.work import (
     work_on_run,
 )
 from interlock.engine.circuit import Circuit as CircuitTable
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writer, has_database, open_reader, open_writer
 from interlock.journal.ownership import Ownership, Writer, check_free, leave_to_coordinators
 from interlock.journal.runs import (

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.queries import list_open_queries
 from interlock.agents.registry import agents_folder
@@ -34,6 +33,7 @@ from interlock.journal.browse import (
     list_glances,
     sum_between,
 )
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers
 from interlock.journal.history import list_open_dispatch_ids
 from interlock.journal.journal import Pause

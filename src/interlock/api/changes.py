@@ -7,7 +7,6 @@ from contextlib import ExitStack, suppress
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
@@ -34,6 +33,7 @@ from interlock.journal.browse import (
     read_position,
     sum_costs_of_runs,
 )
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers, open_reader
 from interlock.journal.ownership import Writers
 from interlock.journal.runs import FINISHED, find_run

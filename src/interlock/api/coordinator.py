@@ -13,14 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection
-
 from interlock.agents.worker.carrier import refuse_late
 from interlock.api.base import ProjectBase
 from interlock.api.run import RunWork
 from interlock.api.work import RunResult
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import ERRORS, transaction
+from interlock.journal.connection import ERRORS, Connection, transaction
 from interlock.journal.database import open_writer
 from interlock.journal.events import Report
 from interlock.journal.journal import Journal, Refusal, TurnWrites

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.human import (
     HumanAnswer,
@@ -36,6 +35,7 @@ from interlock.api.browse import open_circuit
 from interlock.api.work import load_circuit
 from interlock.engine.circuit import ARTIFACT, HUMAN, Circuit, Step
 from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection
 from interlock.journal.database import explain_errors, find_writer, open_reader, open_writer
 from interlock.journal.history import (
     OpenGate,

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.mcp.messages import RunReport
 from interlock.agents.registry import agents_folder
@@ -23,6 +22,7 @@ from interlock.engine.circuit import FAILURES, Circuit
 from interlock.engine.replay import ReplayedCase, describe_position, replay
 from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.browse import count_places
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers, open_reader
 from interlock.journal.history import (
     CaseSummary,

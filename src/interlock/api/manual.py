@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Reply
 from interlock.agents.files.file import find_saved_artifact, read_saved_artifact, write_artifact
@@ -14,6 +13,7 @@ from interlock.api.work import load_circuit
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import HUMAN, Circuit, Step
 from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader
 from interlock.journal.history import CaseSummary, DispatchRecord, find_case, list_dispatches
 from interlock.journal.runs import find_run

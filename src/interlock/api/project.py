@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.function import FunctionCarrier
@@ -28,6 +27,7 @@ from interlock.api.work import Display, load_circuit
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit import Circuit as CircuitTable
 from interlock.engine.replay import ReplayedCase
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers
 from interlock.journal.runs import FINISHED, find_run, list_runs, set_options
 from interlock.journal.runs import Run as RunRecord

@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.inspect import CaseLife, read_run_status
 from interlock.api.work import Display, RunResult, describe_run, work_on_run
 from interlock.journal.address import DatabaseAddress, identify
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_writers, open_writer
 from interlock.journal.history import CaseSummary, JournalLine, count_ends, list_cases, list_lines
 from interlock.journal.ownership import Ownership, own_run

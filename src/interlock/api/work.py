@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.background import CrashReporter
 from interlock.agents.carrier import Carrier
 from interlock.agents.registry import FileOptions, ProgressGauge, RunProgress
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
+from interlock.journal.connection import Connection
 from interlock.journal.events import Notification
 from interlock.journal.history import count_ends, list_cases
 from interlock.journal.ownership import Ownership, own_run
@@ -134,13 +134,11 @@ def work_on_run(
     with ExitStack() as held:
         ownership = ownership or held.enter_context(own_run(connection, run.run_id))
         progress = held.enter_context(display.show_progress())
-        observer = observe_run(connection, run, display.note)
-        if observer is not None:
-            held.callback(observer.close)
-        setup = find_application(run.circuit).set_up_run(
-            connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only
+        observer = held.enter_context(_observe(connection, run, display))
+        begin = find_application(run.circuit).set_up_run
+        setup = change_setup(
+            begin(connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only)
         )
-        setup = change_setup(setup)
         hooks = setup.hooks
         if once:
             hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
@@ -173,6 +171,17 @@ def work_on_run(
         notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
         hooks=setup.hooks,
     )
+
+
+@contextmanager
+def _observe(connection: Connection, run: Run, display: Display) -> Iterator[RunObserver | None]:
+    """What is told to telemetry, if anybody wants it."""
+    observer = observe_run(connection, run, display.note)
+    try:
+        yield observer
+    finally:
+        if observer is not None:
+            observer.close()
 
 
 def _watch(

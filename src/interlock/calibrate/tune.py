@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.project import Project
 from interlock.api.work import load_circuit
@@ -20,6 +19,7 @@ from interlock.engine.advance import open_case
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions, decide_again
+from interlock.journal.connection import Connection
 from interlock.journal.runs import find_run, load_cases, load_decisions
 from interlock.runtime.benchmark import AnyBenchmark, Judgement, Scenario, Split
 from interlock.system.errors import SourceError, UsageError

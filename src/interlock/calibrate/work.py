@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Deliver, Reply
 from interlock.agents.cli.profiles import PROFILE_NAMES
@@ -24,6 +23,7 @@ from interlock.calibrate.prices import Prices
 from interlock.calibrate.scorecard import Calibration, CalibrationInfo, score_runs
 from interlock.engine.case import OPEN, Case, Usage
 from interlock.engine.circuit import HUMAN
+from interlock.journal.connection import Connection
 from interlock.journal.history import list_cases
 from interlock.journal.runs import Run, find_run, list_runs, set_options
 from interlock.runtime.agent_pool import AgentPool

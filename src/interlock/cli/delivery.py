@@ -59,9 +59,8 @@ from interlock.system.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sqlalchemy import Connection
-
     from interlock.api.project import Project
+    from interlock.api.records import Connection
     from interlock.delivery.dry_run import DryRun
     from interlock.delivery.report.records import DeliveryReport
     from interlock.runtime.agent_pool import AgentPool

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
-    from sqlalchemy import Connection
 
-    from interlock.api.records import DatabaseAddress
+    from interlock.api.records import Connection, DatabaseAddress
     from interlock.delivery.report.board import Board, BoardRow
     from interlock.runtime.loop import RunCounts
 

@@ -48,9 +48,8 @@ from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from interlock.api.project import Project
+    from interlock.api.records import Connection
     from interlock.api.work import RunResult
     from interlock.rca.knowledge.suites import Suite
     from interlock.rca.records import Findings, Launch

@@ -50,10 +50,8 @@ from interlock.system.errors import StateError
 from interlock.system.text import plural
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from interlock.api.project import Project
-    from interlock.api.records import RunRecord
+    from interlock.api.records import Connection, RunRecord
     from interlock.api.work import RunResult
     from interlock.runtime.agent_pool import AgentPool
 

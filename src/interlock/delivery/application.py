@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Carrier
 from interlock.agents.function import AsyncHandler
@@ -18,6 +17,7 @@ from interlock.delivery.steps import PROGRAMS
 from interlock.delivery.worktrees.remote import connect_workers
 from interlock.delivery.worktrees.workspace import DeliveryWorkspace
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.runs import Run, load_inputs
 from interlock.runtime.application import Application, RunSetup
 from interlock.system.clock import Clock

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import NO_CONTEXT, Ask, ExecutionContext
 from interlock.delivery import steps
@@ -45,6 +44,7 @@ from interlock.delivery.worktrees.snapshot import covers, may_overlap
 from interlock.delivery.worktrees.tree import TaskTree
 from interlock.engine.case import OPEN, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import HUMAN, UNREADABLE, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, load_decisions, load_holds
 from interlock.system.clock import Clock

@@ -20,12 +20,11 @@ from interlock.system.errors import SourceError, StateError, StoreError, UsageEr
 from interlock.system.text import transliterate
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from interlock.api.project import Project
     from interlock.delivery.config import DeliveryConfig
     from interlock.delivery.worktrees.workspace import Removal
     from interlock.engine.circuit import Circuit
+    from interlock.journal.connection import Connection
     from interlock.journal.runs import Run
     from interlock.runtime.circuits import Bundle
     from interlock.runtime.settings import Settings

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.cli.carrier import AgentHome, make_nonce
@@ -37,6 +36,7 @@ from interlock.epic.hooks import GATES, EpicHooks, GateQuestions
 from interlock.epic.progress import CheckpointUpdater
 from interlock.epic.sessions.carrier import SessionCarrier, SessionLimits
 from interlock.epic.sessions.listen import AgentDialect, CliDialect, ExecDialect
+from interlock.journal.connection import Connection
 from interlock.journal.database import find_address
 from interlock.journal.runs import Run
 from interlock.runtime.application import Application, RunSetup

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit
@@ -12,6 +11,7 @@ from interlock.epic.checkpoints.record import Checkpoint
 from interlock.epic.checkpoints.store import Checkpoints, LoadedCheckpoint
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.status import OUTCOMES
+from interlock.journal.connection import Connection
 from interlock.journal.history import find_case, list_open_questions
 from interlock.journal.runs import find_run, load_cases, load_decisions
 from interlock.system.errors import SourceError, StoreError

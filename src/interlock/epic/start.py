@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.circuits import Circuit
 from interlock.api.project import Project
@@ -23,6 +22,7 @@ from interlock.epic.epic_file import EpicText, read_epic
 from interlock.epic.hooks import EpicHooks
 from interlock.epic.report import EpicReport, build_report
 from interlock.journal.address import make_absolute
+from interlock.journal.connection import Connection
 from interlock.journal.runs import (
     NewCase,
     Run,

@@ -10,11 +10,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select
 
 from interlock.engine.circuit import Circuit
-from interlock.journal import schema, sqlite
-from interlock.journal.connection import ERRORS, RawConnection, raw_connection
+from interlock.journal import sqlite
+from interlock.journal.connection import (
+    ERRORS,
+    Connection,
+    RawConnection,
+    find_server,
+    raw_connection,
+)
 from interlock.journal.history import list_cases
 from interlock.journal.journal import build_state, hash_blob, read_blob
 from interlock.journal.runs import Run, find_run, load_cases
@@ -110,7 +115,7 @@ def audit(
     }
     for subject, rules in (more or {}).items():
         checks[subject] = partial(check_rules, connection, rules)
-    for run_id in connection.execute(select(schema.runs.c.run_id)).scalars():
+    for (run_id,) in connection.raw.execute("select run_id from runs").fetchall():
         checks[f"run {run_id}"] = partial(_check_folds, connection, run_id, circuit_of)
     return [fault for subject, check in checks.items() for fault in _run_check(subject, check)]
 
@@ -123,7 +128,7 @@ def _run_check(subject: str, check: Callable[[], Iterable[Fault]]) -> Iterator[F
 
 
 def _check_integrity(connection: Connection) -> Iterator[Fault]:
-    own = sqlite if connection.dialect.name == "sqlite" else _import_postgres()
+    own = sqlite if find_server(connection.raw) is None else _import_postgres()
     for line in own.find_damage(connection):
         yield Fault("store.damaged", "database", line)
     for row in own.find_dangling(connection):

@@ -10,12 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import Usage
 from interlock.engine.circuit import FAILURES, HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.connection import RawConnection, find_server, is_row_id, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    find_server,
+    is_row_id,
+    raw_connection,
+)
 from interlock.journal.journal import read_blob
 from interlock.system.errors import NotFoundError
 

@@ -1,23 +1,38 @@
 """A connection to the journal's database, whichever it is.
 
-SQLAlchemy's connection is for most statements; `raw_connection` gives the driver's own, for those
-that must be fast. Statements for it are plain SQL with `?` for each parameter, in order, that both
-databases understand; `postgres.py` translates the marks. What only one of them knows is in
-`sqlite.py` or `postgres.py`.
+Statements are plain SQL with `?` for each parameter, in order, that both databases understand;
+`postgres.py` translates the marks. What only one of them knows is in `sqlite.py` or `postgres.py`.
+SQLAlchemy, which takes as long to load as everything else together, is left to migrations and to
+what reads the tables that there are: `open_sqlalchemy`.
 """
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sqlalchemy import Connection, exc
+if TYPE_CHECKING:
+    import sqlalchemy
 
 _LARGEST = 2**63 - 1
-ERRORS = (sqlite3.DatabaseError, exc.DBAPIError)
-"""What drivers raise, bare or wrapped by SQLAlchemy."""
-RAW = "interlock"
-"""Where the raw connection to a server is kept, in the connection's `info`."""
+
+
+class ServerError(Exception):
+    """What a server's driver raised; `orig` is its own error."""
+
+    def __init__(self, orig: BaseException) -> None:
+        super().__init__(str(orig))
+        self.orig = orig
+
+
+class ServerConflictError(ServerError):
+    """A row breaks a key."""
+
+
+ERRORS = (sqlite3.DatabaseError, ServerError)
+"""What goes wrong in a database."""
+CONFLICTS = (sqlite3.IntegrityError, ServerConflictError)
+"""Among them: a row that breaks a key."""
 
 
 class RawCursor(Protocol):
@@ -62,11 +77,47 @@ class ServerConnection(RawConnection, Protocol):
     def write_many(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None: ...
 
 
+class Connection:
+    """A connection to a database: the driver's own, and what is known of it."""
+
+    def __init__(self, raw: RawConnection) -> None:
+        self.raw = raw
+        self.info: dict[str, Any] = {}
+
+    def exec_driver_sql(self, sql: str, parameters: Sequence[Any] = ()) -> RawCursor:
+        """For applications of others that know connections by SQLAlchemy's word."""
+        return self.raw.execute(sql, parameters)
+
+
 def raw_connection(connection: Connection) -> RawConnection:
-    """The driver's own connection, for the few statements that must be fast."""
-    found: Any = connection.connection.driver_connection
-    raw: RawConnection = found if isinstance(found, sqlite3.Connection) else connection.info[RAW]
-    return raw
+    """The driver's own connection."""
+    return connection.raw
+
+
+def open_sqlalchemy(connection: Connection) -> "sqlalchemy.Connection":
+    """The same connection as SQLAlchemy knows one; to be opened before a transaction begins, which
+    its first look at a connection would undo. So would closing it, which nobody does."""
+    from sqlalchemy import create_engine, pool
+
+    known: sqlalchemy.Connection | None = connection.info.get(_SQLALCHEMY)
+    if known is not None:
+        return known
+    raw: Any = connection.raw
+    if raw.in_transaction:
+        raise RuntimeError("SQLAlchemy must be opened before the transaction")
+    server = find_server(raw) is not None
+    engine = create_engine(
+        "postgresql+psycopg://" if server else "sqlite://",
+        creator=lambda: raw.driver if server else raw,
+        poolclass=pool.StaticPool,
+        pool_reset_on_return=None,
+        **({"isolation_level": "AUTOCOMMIT", "use_native_hstore": False} if server else {}),
+    )
+    made = connection.info[_SQLALCHEMY] = engine.connect()
+    return made
+
+
+_SQLALCHEMY = "sqlalchemy"
 
 
 def find_server(raw: RawConnection) -> ServerConnection | None:

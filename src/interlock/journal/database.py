@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress, PostgresAddress, beside, make_absolute
-from interlock.journal.connection import ERRORS, RawConnection, transaction
+from interlock.journal.connection import (
+    ERRORS,
+    Connection,
+    RawConnection,
+    ServerError,
+    open_sqlalchemy,
+    transaction,
+)
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
 from interlock.system.errors import NoDatabaseError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
@@ -102,6 +108,7 @@ def _open_file(path: Path) -> Iterator[Connection]:
             _check_revision(path, found)
             sqlite.make_durable(connection)
             if found != HEAD:
+                open_sqlalchemy(connection)
                 with sqlite.schema_transaction(connection):
                     _migrate(connection)
             yield connection
@@ -118,6 +125,7 @@ def _open_server(address: PostgresAddress) -> Iterator[Connection]:
             _create_tables(connection, address)
         elif found != HEAD:
             _check_revision(address, found)
+            open_sqlalchemy(connection)
             with postgres.schema_transaction(connection):
                 if postgres.read_revision(connection) != HEAD:  # another may have been faster
                     _migrate(connection)
@@ -134,7 +142,7 @@ def write_beside(db: DatabaseAddress) -> Iterator[RawConnection]:
                 with _open_file(db):
                     pass
             with sqlite.connect(db, "rw") as connection:
-                connection.exec_driver_sql("pragma synchronous=full")
+                connection.raw.execute("pragma synchronous=full")
                 with transaction(connection) as raw:
                     _check_head(db, sqlite.read_revision(connection))  # it may be moved meanwhile
                     yield raw
@@ -315,8 +323,12 @@ def _migrate(connection: Connection) -> None:
     """Alembic is loaded only when there is something to migrate: it costs time and memory."""
     from alembic import command
     from alembic.config import Config
+    from sqlalchemy import exc
 
     config = Config()
     config.set_main_option("script_location", str(_HERE / "migrations"))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    config.attributes["connection"] = open_sqlalchemy(connection)
+    try:
+        command.upgrade(config, "head")
+    except exc.DBAPIError as error:
+        raise ServerError(error.orig or error) from error

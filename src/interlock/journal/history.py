@@ -12,11 +12,9 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select
 
 from interlock.engine.case import Decision, ModelCall, Usage
-from interlock.journal import schema
-from interlock.journal.connection import RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause, State, decode_decision, decode_state, read_blob
 from interlock.journal.usage import list_calls, list_pauses
 from interlock.system.errors import NotFoundError
@@ -282,18 +280,14 @@ def iterate_lines(
     connection: Connection, run_id: int, seq: int = 0, case_id: str = ""
 ) -> Iterator[JournalLine]:
     """The same one by one, for those who need not hold all of a long run."""
-    journal, cases = schema.journal, schema.cases
     query = (
-        select(journal, cases.c.case_id)
-        .join(cases, cases.c.case_no == journal.c.case_no)
-        .where(cases.c.run_id == run_id, journal.c.seq > seq)
-        .order_by(journal.c.seq)
+        "select j.seq, j.at, c.case_id, j.dispatch_id, j.decision from journal j"
+        " join cases c on c.case_no = j.case_no where c.run_id = ? and j.seq > ?"
     )
-    if case_id:
-        query = query.where(cases.c.case_id == case_id)
-    for row in connection.execute(query):
-        decision = decode_decision(row.decision)
-        yield JournalLine(row.seq, row.at, row.case_id, row.dispatch_id, decision)
+    of_case, given = (" and c.case_id = ?", (case_id,)) if case_id else ("", ())
+    rows = connection.raw.execute(f"{query}{of_case} order by j.seq", (run_id, seq, *given))
+    for number, at, name, dispatch_id, decision in rows:
+        yield JournalLine(number, at, name, dispatch_id, decode_decision(decision))
 
 
 def list_refusals(connection: Connection, run_id: int, after: int = 0) -> list[RefusalRecord]:
@@ -311,33 +305,29 @@ def _read_refusal(raw: RawConnection, row: tuple[Any, ...], *, texts: bool) -> R
 
 def list_open_questions(connection: Connection) -> list[OpenGate]:
     """Every gate that waits, in every run, oldest first."""
-    dispatches, cases, questions = schema.dispatches, schema.cases, schema.questions
-    query = (
-        select(dispatches, cases.c.case_id, cases.c.run_id)
-        .join(questions, questions.c.question_id == dispatches.c.dispatch_id)
-        .join(cases, cases.c.dispatch_id == dispatches.c.dispatch_id)
-        .where(questions.c.answered_at.is_(None))
-        .order_by(dispatches.c.dispatch_id)
+    rows = connection.raw.execute(
+        "select d.dispatch_id, c.run_id, c.case_id, d.step, d.at, d.prompt from dispatches d"
+        " join questions q on q.question_id = d.dispatch_id"
+        " join cases c on c.dispatch_id = d.dispatch_id"
+        " where q.answered_at is null order by d.dispatch_id"
     )
-    raw = raw_connection(connection)
     return [
         OpenGate(
-            question_id=row.dispatch_id,
-            run_id=row.run_id,
-            case_id=row.case_id,
-            step=row.step,
-            asked_at=row.at,
-            prompt=_read_text(raw, row.prompt),
+            question_id=question_id,
+            run_id=run_id,
+            case_id=case_id,
+            step=step,
+            asked_at=asked_at,
+            prompt=_read_text(connection.raw, prompt),
         )
-        for row in connection.execute(query)
+        for question_id, run_id, case_id, step, asked_at, prompt in rows.fetchall()
     ]
 
 
 def list_open_dispatch_ids(connection: Connection) -> set[int]:
     """Every dispatch that is open, in every run."""
-    cases = schema.cases
-    query = select(cases.c.dispatch_id).where(cases.c.dispatch_id.is_not(None))
-    return set(connection.execute(query).scalars())
+    query = "select dispatch_id from cases where dispatch_id is not null"
+    return {number for (number,) in connection.raw.execute(query)}
 
 
 def find_question(connection: Connection, question_id: int) -> SettledQuestion | None:

@@ -15,10 +15,10 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import Case, Decision, ModelCall, Usage
 from interlock.journal.connection import (
+    Connection,
     NumberSource,
     RawConnection,
     begin,

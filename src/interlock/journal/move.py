@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, MetaData, Table, Text, inspect
+from sqlalchemy import MetaData, Table, Text, inspect
 
 from interlock.journal import sqlite
 from interlock.journal.address import DatabaseAddress
 from interlock.journal.connection import (
+    Connection,
     RawConnection,
     find_server,
+    open_sqlalchemy,
     raw_connection,
     transaction,
 )
@@ -90,7 +92,7 @@ def _open(db: DatabaseAddress, held: ExitStack, *, create: bool) -> Connection:
 
 
 def read_revision(connection: Connection) -> str | None:
-    if connection.dialect.name == "sqlite":
+    if find_server(connection.raw) is None:
         return sqlite.read_revision(connection)
     from interlock.journal import postgres
 
@@ -142,9 +144,10 @@ def copy_rows(source: Connection, target: Connection, report: Report) -> int:
 
 def _list_tables(source: Connection, target: Connection) -> list[Table]:
     """The tables that both have, those first that others refer to."""
-    common = {*inspect(source).get_table_names()} & {*inspect(target).get_table_names()}
+    both = [inspect(open_sqlalchemy(each)).get_table_names() for each in (source, target)]
+    common = {*both[0]} & {*both[1]}
     found = MetaData()
-    found.reflect(source, only=sorted(common - {"alembic_version"}))
+    found.reflect(open_sqlalchemy(source), only=sorted(common - {"alembic_version"}))
     return list(found.sorted_tables)
 
 
@@ -206,7 +209,7 @@ def find_differences(source: Connection, target: Connection) -> list[str]:
 def _hash_table(table: Table, connection: Connection) -> str:
     keys = ", ".join(column.name for column in table.primary_key.columns)
     names = ", ".join(f'"{name}"' for name in sorted(column.name for column in table.columns))
-    collate = "" if connection.dialect.name == "sqlite" else ' collate "C"'
+    collate = "" if find_server(connection.raw) is None else ' collate "C"'
     order = ", ".join(
         f"{column.name}{collate if isinstance(column.type, Text) else ''}"
         for column in table.primary_key.columns

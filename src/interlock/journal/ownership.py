@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.journal.address import DatabaseAddress, PostgresAddress
 from interlock.journal.connection import (
     ERRORS,
+    Connection,
     RawConnection,
     find_server,
     raw_connection,

@@ -8,15 +8,14 @@ no prepared statements where a pooler is noticed. psycopg is loaded when an addr
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, create_engine, exc, pool
 
 from interlock.journal.address import PostgresAddress
-from interlock.journal.connection import RAW, RawCursor
+from interlock.journal.connection import Connection, RawCursor, ServerConflictError, ServerError
 from interlock.system.errors import StoreError
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class ServerFacts(msgspec.Struct, frozen=True):
 
 class PostgresConnection:
     """psycopg's connection, speaking as the journal does: `?` marks, explicit transactions,
-    SQLAlchemy's exceptions."""
+    errors that are known without the driver."""
 
     def __init__(
         self, address: PostgresAddress, driver: "psycopg.Connection[Any]", facts: ServerFacts
@@ -190,7 +189,7 @@ class PostgresConnection:
 
     def rollback(self) -> None:
         """Nothing of the transaction remains; where the server is gone, it has seen to that."""
-        with suppress(exc.DBAPIError), _translate_errors():
+        with suppress(ServerError), _translate_errors():
             self.driver.rollback()
 
     def lock(self, name: str) -> None:
@@ -225,21 +224,19 @@ def _clean(row: Sequence[Any]) -> Sequence[Any]:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """The driver's errors as SQLAlchemy wraps them, without statement and parameters."""
+    """The driver's errors, as those who have not loaded it know them."""
     import psycopg
 
     try:
         yield
     except psycopg.IntegrityError as error:
-        raise exc.IntegrityError(None, None, error) from error
-    except psycopg.OperationalError as error:
-        raise exc.OperationalError(None, None, error) from error
+        raise ServerConflictError(error) from error
     except psycopg.Error as error:
-        raise exc.DBAPIError(None, None, error) from error
+        raise ServerError(error) from error
 
 
 def open_driver(address: PostgresAddress, mode: str = "rw") -> PostgresConnection:
-    """A connection of its own, outside of SQLAlchemy, in autocommit; `mode` is "ro" or "rw"."""
+    """A connection of its own, in autocommit; `mode` is "ro" or "rw"."""
     psycopg = _import_psycopg()
     with _translate_errors():
         _, prepare = _take_option(address.url, "prepare_threshold")
@@ -322,36 +319,16 @@ def _take_option(url: str, name: str) -> tuple[str, str]:
     return url[: found.start()] + kept + url[found.end() :], found[2]
 
 
-@lru_cache(maxsize=8)
-def _make_engine(address: PostgresAddress, mode: str) -> Engine:
-    """SQLAlchemy asks a server about itself once per engine, so it is kept."""
-    return create_engine(
-        "postgresql+psycopg://",
-        creator=lambda connection_record: _open_for_engine(address, mode, connection_record),
-        poolclass=pool.NullPool,
-        pool_reset_on_return=None,  # it is closed; where the server is gone, that would be an error
-        isolation_level="AUTOCOMMIT",
-        use_native_hstore=False,
-    )
-
-
-def _open_for_engine(address: PostgresAddress, mode: str, record: Any) -> Any:
-    """The driver's connection; ours stays where `raw_connection` finds it."""
-    opened = record.info[RAW] = open_driver(address, mode)
-    return opened.driver
-
-
 @contextmanager
 def connect(address: PostgresAddress, mode: str) -> Iterator[Connection]:
     """A connection to the server; `mode` is "ro" or "rw"."""
-    _import_psycopg()
-    with _make_engine(address, mode).connect() as connection:
-        yield connection
+    with closing(open_driver(address, mode)) as raw:
+        yield Connection(raw)
 
 
 def server_connection(connection: Connection) -> PostgresConnection:
     """The raw connection with all that only PostgreSQL's has."""
-    found: Any = connection.info.get(RAW)
+    found: Any = connection.raw
     if not isinstance(found, PostgresConnection):
         raise StoreError("expected a connection to PostgreSQL")
     return found

@@ -6,8 +6,7 @@ worker may take dispatches from the work queue and answer them, and sees nothing
 Making tables takes the owner of the database.
 """
 
-from sqlalchemy import Connection
-
+from interlock.journal.connection import Connection
 from interlock.journal.postgres import PostgresConnection, server_connection
 
 COORDINATOR = "interlock_coordinator"

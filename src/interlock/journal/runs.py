@@ -9,14 +9,13 @@ from itertools import islice
 from typing import Any, Literal, TypeVar
 
 import msgspec
-from sqlalchemy import Connection, func, select, update
 
 from interlock.engine.advance import apply, open_case
 from interlock.engine.case import OPEN, Case, Decision
 from interlock.engine.circuit import Circuit
 from interlock.engine.schedule import Spent
-from interlock.journal import schema
 from interlock.journal.connection import (
+    Connection,
     NumberSource,
     RawConnection,
     is_row_id,
@@ -35,6 +34,10 @@ from interlock.journal.usage import sum_run_usage
 from interlock.system.errors import NotFoundError
 
 RunStatus = Literal["running", "stopped", "waiting", "rate-limited", "budget", "done", "unhealthy"]
+_RUNS = (
+    "select run_id, circuit, version, source, text, options, status, seconds, created_at,"
+    " changed_at from runs"
+)
 _BATCH_SIZE = 500
 """Cases that are written together, so that a large run needs little memory to start."""
 FINISHED = ("done", "unhealthy")
@@ -109,26 +112,6 @@ def begin_run(
     return run_id
 
 
-def add_cases(
-    connection: Connection, circuit: Circuit, run_id: int, cases: Iterable[NewCase], at: float
-) -> list[int]:
-    """More cases for a run, or nothing; those whose case_id it has are left out. The numbers of the
-    new ones. Not while a Journal of the same database is open: it counts texts for itself."""
-    numbers: list[int] = []
-    find_run(connection, run_id)
-    with transaction(connection) as raw:
-        insert_cases(
-            raw,
-            circuit,
-            run_id,
-            filter_unknown_cases(raw, run_id, cases),
-            lambda some: numbers.extend(number for number, _ in some),
-        )
-        if numbers:
-            reopen_run(raw, run_id, at)
-    return numbers
-
-
 def insert_run(
     raw: RawConnection,
     circuit: Circuit,
@@ -199,18 +182,6 @@ def update_case(raw: RawConnection, run_id: int, new: NewCase, blobs: BlobWriter
     )
 
 
-def filter_unknown_cases(
-    raw: RawConnection, run_id: int, cases: Iterable[AnyCase]
-) -> Iterator[AnyCase]:
-    """Those whose case_id the run does not have, each once."""
-    seen: set[str] = set()
-    query = "select 1 from cases where run_id = ? and case_id = ?"
-    for new in cases:
-        if new.case_id not in seen and not raw.execute(query, (run_id, new.case_id)).fetchone():
-            seen.add(new.case_id)
-            yield new
-
-
 def reopen_run(raw: RawConnection, run_id: int, at: float) -> None:
     """A run that got more to do is not at its end, whatever it was before."""
     raw.execute("update runs set status = 'running', changed_at = ? where run_id = ?", (at, run_id))
@@ -235,44 +206,42 @@ def _build_case_row(
 
 
 def list_runs(connection: Connection) -> list[Run]:
-    rows = connection.execute(select(schema.runs).order_by(schema.runs.c.run_id))
-    return [_read_run(connection, row) for row in rows]
+    rows = connection.raw.execute(f"{_RUNS} order by run_id").fetchall()
+    return [_read_run(connection, *row) for row in rows]
 
 
 def find_run(connection: Connection, run_id: int | None = None, *, brief: bool = False) -> Run:
     """That run, or the newest; in `brief`, nobody adds up what it has spent."""
-    query = select(schema.runs).order_by(schema.runs.c.run_id.desc()).limit(1)
-    if run_id is not None:
-        query = query.where(schema.runs.c.run_id == run_id)
-    row = connection.execute(query).first() if is_row_id(run_id or 0) else None
+    where, given = ("", ()) if run_id is None else (" where run_id = ?", (run_id,))
+    query = f"{_RUNS}{where} order by run_id desc limit 1"
+    row = connection.raw.execute(query, given).fetchone() if is_row_id(run_id or 0) else None
     if row is None:
         what = "there are no runs yet" if run_id is None else f"there is no run {run_id}"
         raise NotFoundError(f"{what}; 'interlock runs' lists them")
-    return _read_run(connection, row, brief=brief)
+    return _read_run(connection, *row, brief=brief)
 
 
 def find_unfinished_run(connection: Connection, fingerprint: str) -> int | None:
     """The newest run of the same circuit and cases that has not come to its end."""
-    runs = schema.runs
-    return connection.execute(
-        select(func.max(runs.c.run_id)).where(
-            runs.c.fingerprint == fingerprint, runs.c.status.not_in(FINISHED)
-        )
-    ).scalar()
+    marks = ", ".join("?" * len(FINISHED))
+    query = f"select max(run_id) from runs where fingerprint = ? and status not in ({marks})"  # noqa: S608
+    return _read_number(connection, query, fingerprint, *FINISHED)
 
 
 def find_newest_run(connection: Connection, fingerprint: str) -> int | None:
     """The newest run with that mark, finished or not."""
-    runs = schema.runs
-    query = select(func.max(runs.c.run_id)).where(runs.c.fingerprint == fingerprint)
-    return connection.execute(query).scalar()
+    query = "select max(run_id) from runs where fingerprint = ?"
+    return _read_number(connection, query, fingerprint)
+
+
+def _read_number(connection: Connection, query: str, *given: str) -> int | None:
+    number: int | None = connection.raw.execute(query, given).fetchone()[0]
+    return number
 
 
 def set_options(connection: Connection, run_id: int, options: Mapping[str, Any]) -> None:
     text = msgspec.json.encode(options).decode()
-    connection.execute(
-        update(schema.runs).where(schema.runs.c.run_id == run_id).values(options=text)
-    )
+    connection.raw.execute("update runs set options = ? where run_id = ?", (text, run_id))
 
 
 def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
@@ -402,18 +371,28 @@ def load_decisions(
         yield decode_decision(decision), msgspec.json.decode(body)
 
 
-def _read_run(connection: Connection, row: Any, *, brief: bool = False) -> Run:
+def _read_run(
+    connection: Connection,
+    run_id: int,
+    circuit: str,
+    version: int,
+    source: str,
+    text: int,
+    options: str,
+    status: RunStatus,
+    seconds: float,
+    *times: float,
+    brief: bool = False,
+) -> Run:
     return Run(
-        run_id=row.run_id,
-        circuit=row.circuit,
-        version=row.version,
-        source=row.source,
-        text=read_blob(raw_connection(connection), row.text).decode(),
-        options=msgspec.json.decode(row.options),
-        status=row.status,
-        spent=Spent(seconds=row.seconds)
-        if brief
-        else sum_run_usage(connection, row.run_id, row.seconds),
-        created_at=row.created_at,
-        changed_at=row.changed_at,
+        run_id=run_id,
+        circuit=circuit,
+        version=version,
+        source=source,
+        text=read_blob(connection.raw, text).decode(),
+        options=msgspec.json.decode(options),
+        status=status,
+        spent=Spent(seconds=seconds) if brief else sum_run_usage(connection, run_id, seconds),
+        created_at=times[0],
+        changed_at=times[1],
     )

@@ -4,12 +4,10 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, pool, text
-
-from interlock.journal.connection import raw_connection, transaction
+from interlock.journal.connection import Connection, raw_connection, transaction
 from interlock.system.errors import StoreError
 
 _ADVICE = {
@@ -31,25 +29,20 @@ def connect(path: Path, mode: str) -> Iterator[Connection]:
         raise StoreError(f"{path} is not a file: move it away or name another with --db")
     quoted = str(path.resolve()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     address = f"file:{quoted}?mode={mode}"
-    engine = create_engine(
-        "sqlite://",
-        creator=lambda: sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0),
-        poolclass=pool.NullPool,
-    )
-    with engine.connect() as connection:
-        connection.exec_driver_sql("pragma foreign_keys=on")
-        yield connection
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0)) as raw:
+        raw.execute("pragma foreign_keys=on")
+        yield Connection(raw)
 
 
 def make_durable(connection: Connection) -> None:
     """What was acknowledged survives a power cut, and readers never wait for the writer."""
-    connection.exec_driver_sql("pragma journal_mode=wal")
-    connection.exec_driver_sql("pragma synchronous=full")
+    connection.raw.execute("pragma journal_mode=wal")
+    connection.raw.execute("pragma synchronous=full")
 
 
 def sqlite_connection(connection: Connection) -> sqlite3.Connection:
     """The driver's own connection, with all that only SQLite's has."""
-    raw = connection.connection.driver_connection
+    raw = connection.raw
     if not isinstance(raw, sqlite3.Connection):
         raise StoreError(f"expected a SQLite connection, not {type(raw).__name__}")
     return raw
@@ -59,12 +52,12 @@ def sqlite_connection(connection: Connection) -> sqlite3.Connection:
 def schema_transaction(connection: Connection) -> Iterator[None]:
     """A transaction that may make a table anew that others refer to: SQLite allows that only while
     references are not checked, so they are checked at its end."""
-    connection.exec_driver_sql("pragma foreign_keys=off")
+    connection.raw.execute("pragma foreign_keys=off")
     with transaction(connection) as raw:
         yield
         if raw.execute("pragma foreign_key_check").fetchone():
             raise StoreError("the upgrade would leave references to nothing; it was undone")
-    connection.exec_driver_sql("pragma foreign_keys=on")
+    connection.raw.execute("pragma foreign_keys=on")
 
 
 def run_script(connection: Connection, script: str) -> None:
@@ -74,10 +67,10 @@ def run_script(connection: Connection, script: str) -> None:
 
 def read_revision(connection: Connection) -> str | None:
     """The schema revision of the database, or None if it has none."""
-    known = text("select 1 from sqlite_master where name = 'alembic_version'")
-    if connection.execute(known).first() is None:
+    known = "select 1 from sqlite_master where name = 'alembic_version'"
+    if connection.raw.execute(known).fetchone() is None:
         return None
-    row = connection.execute(text("select version_num from alembic_version")).first()
+    row = connection.raw.execute("select version_num from alembic_version").fetchone()
     return row[0] if row else None
 
 

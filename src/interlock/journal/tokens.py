@@ -12,10 +12,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.journal.address import DatabaseAddress
-from interlock.journal.connection import RawConnection, lock_until_commit, raw_connection
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    lock_until_commit,
+    raw_connection,
+)
 from interlock.journal.database import write_beside
 from interlock.system.errors import StateError
 

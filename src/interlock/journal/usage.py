@@ -8,12 +8,11 @@ its name is the carrier's word.
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import ModelCall, Usage
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
-from interlock.journal.connection import RawConnection, is_row_id, raw_connection
+from interlock.journal.connection import Connection, RawConnection, is_row_id, raw_connection
 from interlock.journal.journal import Pause
 
 _ASKED = "select d.role, count(*) from dispatches d join cases c on c.case_no = d.case_no"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.registry import workspace_owner
 from interlock.api.circuits import Circuit
@@ -19,6 +18,7 @@ from interlock.api.project import Project
 from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN
 from interlock.journal.address import beside
+from interlock.journal.connection import Connection
 from interlock.journal.runs import find_run, set_options
 from interlock.rca.application import BASIC
 from interlock.rca.config import AUTO, RcaConfig

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Carrier, Reply
 from interlock.agents.files.batch import BatchCarrier
@@ -16,6 +15,7 @@ from interlock.agents.registry import AgentContext, AgentSpec
 from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.runs import Run
 from interlock.rca.briefing import add_findings
 from interlock.rca.builtin_answers import BuiltinAnalyst

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from sqlalchemy import Connection
 
+from interlock.journal.connection import Connection
 from interlock.rca.analyst.masking import mask_line
 from interlock.rca.families import FamilyQueue
 from interlock.rca.knowledge.suites import SuiteCase, list_suite_cases

@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
-
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
 from interlock.engine.case import Case
+from interlock.journal.connection import Connection
 from interlock.rca.analyst import answers
 from interlock.rca.analyst.answers import SuiteCause
 from interlock.rca.analyst.repo_choice import judge_by_lead

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.files.case_folder import (
     MAX_ARTIFACT,
@@ -19,6 +18,7 @@ from interlock.agents.files.case_folder import (
 )
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.history import CaseSummary, DispatchRecord, list_cases, list_dispatches
 from interlock.rca.check_answer import list_remarks
 from interlock.rca.steps import ARTIFACT_FILES, F6, choose_names

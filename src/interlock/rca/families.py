@@ -8,9 +8,9 @@ other steps wait, too. A family is reviewed together: one human's answer settles
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import ENDED, OPEN, Case
+from interlock.journal.connection import Connection
 from interlock.rca.knowledge.causes import find_rca
 from interlock.rca.knowledge.suites import CaseView, find_open_reviews, find_position, find_suite
 from interlock.rca.steps import F2, F3, F4, F5, F6, LINKED, TRIAGE_STEPS

@@ -10,9 +10,9 @@ from sys import intern
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.history import JournalLine, iterate_lines
 from interlock.journal.runs import find_run, load_decisions
 from interlock.rca.config import RcaConfig

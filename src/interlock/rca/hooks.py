@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import NO_CONTEXT, Checkout, ExecutionContext
 from interlock.api.manual import REVIEWED_BY
 from interlock.engine.case import ENDED, OPEN, STUCK, Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
 from interlock.rca.analyst.similarity import Traits, compare_failures
 from interlock.rca.check_answer import check_answer, list_selected_repos

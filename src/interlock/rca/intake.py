@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.runs import NewCase
 from interlock.rca.analyst.cluster import find_families
 from interlock.rca.analyst.evidence import make_excerpt

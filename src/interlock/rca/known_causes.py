@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
+from interlock.journal.connection import Connection
 from interlock.rca.analyst.cluster import UNSURE_THRESHOLD
 from interlock.rca.analyst.similarity import compare_failures, decode_traits
 from interlock.rca.knowledge.causes import (

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 import msgspec
-from sqlalchemy import Connection
 
-from interlock.journal.connection import raw_connection, transaction
+from interlock.journal.connection import Connection, raw_connection, transaction
 from interlock.rca.analyst.classifier import Classifier
 from interlock.rca.analyst.triage import TriageResult, extract_features, triage_failure
 from interlock.rca.intake import decode_failure

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.files.file import read_item_ids
 from interlock.agents.registry import FILE_CARRIERS, FileOptions
@@ -14,6 +13,7 @@ from interlock.api.manual import SavedArtifact, save_artifact
 from interlock.api.project import Project
 from interlock.api.work import load_circuit, work_on_run
 from interlock.engine.circuit import HUMAN, UNREADABLE, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.history import CaseSummary, list_cases, list_dispatches
 from interlock.journal.runs import find_run
 from interlock.rca import analyze

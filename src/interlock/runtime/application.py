@@ -16,12 +16,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import NO_CONTEXT, Carrier, ExecutionContext
 from interlock.agents.files.case_folder import NameFiles, name_files
 from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run, begin_run
 from interlock.signals.batch import Briefing, Phase

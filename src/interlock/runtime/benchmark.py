@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.engine.circuit import Circuit
 from interlock.engine.replay import RecordedDecisions
 from interlock.engine.verify.finding import Finding
+from interlock.journal.connection import Connection
 from interlock.system.errors import UsageError
 
 BYTES_PER_TOKEN = 4

@@ -11,13 +11,12 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
-from sqlalchemy import Connection
-
 from interlock.agents.background import CrashReporter
 from interlock.agents.carrier import Carrier, ExecutionContext
 from interlock.engine.case import OPEN, Case
 from interlock.engine.circuit import HUMAN, Circuit, Role
 from interlock.engine.schedule import Schedule, Spent
+from interlock.journal.connection import Connection
 from interlock.journal.events import Tell, ignore_notification
 from interlock.journal.journal import Journal, TurnWrites
 from interlock.journal.ownership import Ownership

@@ -20,11 +20,11 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import OPEN, ModelCall
 from interlock.engine.circuit import FAILURES, HUMAN
 from interlock.engine.schedule import Spent
+from interlock.journal.connection import Connection
 from interlock.journal.events import Notification, Report
 from interlock.journal.history import list_case_starts
 from interlock.journal.journal import JournalEntry, TurnWrites

@@ -84,5 +84,5 @@ async def test_it_is_offered_neither_files_nor_terminals(tmp_path: Path) -> None
     await reply_of(make_acp_agent(tmp_path, "answers"))
     (found,) = noted(tmp_path, "capabilities")
     offered = json.loads(found)
-    assert offered["fs"] == {"readTextFile": False, "writeTextFile": False, "_meta": None}
-    assert offered["terminal"] is False
+    assert not any(offered.get("fs", {}).values())
+    assert not offered.get("terminal")

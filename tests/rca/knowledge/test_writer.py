@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
 from tests.world.suite_database import (
     APPROVED,
     Inquiry,
@@ -26,7 +25,7 @@ from tests.world.suite_database import (
 )
 
 from interlock.journal.audit import check_rules
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.database import open_writer
 from interlock.rca.effects import Closed, Effect, SentBack
 from interlock.rca.knowledge.audit import KNOWLEDGE_RULES

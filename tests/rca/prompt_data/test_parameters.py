@@ -390,7 +390,7 @@ def test_what_siblings_have_become_is_read_anew(room: AnalysisWorld) -> None:
             return only["status"], only["rca_id"]
 
         before = standing()
-        connection.rollback()
+        connection.raw.rollback()
         room.work_on(write_script(), only={1})
         assert before[0] == "open"
         assert standing() == ("closed", 1)

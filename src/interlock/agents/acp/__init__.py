@@ -7,16 +7,18 @@ extra and slow to load: nothing here or in `settings` imports it before an agent
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from interlock.agents.acp.settings import AcpSettings
-from interlock.agents.carrier import Carrier
-from interlock.agents.cli.carrier import AgentHome
-from interlock.agents.cli.profiles import list_profiles
-from interlock.agents.queries import PermissionBroker, QueryBroker
-from interlock.system.clock import Clock
 from interlock.system.errors import SourceError, UsageError
+
+if TYPE_CHECKING:  # every command reads the settings, few build an agent
+    from interlock.agents.carrier import Carrier
+    from interlock.agents.cli.carrier import AgentHome
+    from interlock.agents.queries import QueryBroker
+    from interlock.system.clock import Clock
 
 _ADAPTERS = {
     "claude-agent-acp": "claude",
@@ -29,16 +31,17 @@ _ADAPTERS = {
 def build_acp_agent(
     argv: Sequence[str],
     settings: AcpSettings,
-    home: AgentHome,
-    queries: QueryBroker,
-    clock: Clock,
-) -> Carrier:
+    home: "AgentHome",
+    queries: "QueryBroker",
+    clock: "Clock",
+) -> "Carrier":
     """The carrier of a command; what it asks permission for becomes a question in `queries`."""
     if find_spec("acp") is None:
         raise SourceError(
             "acp: agents need the SDK of the Agent Client Protocol: pip install 'interlock[acp]'"
         )
     from interlock.agents.acp.carrier import AcpAgent
+    from interlock.agents.queries import PermissionBroker
 
     try:
         settings.timeouts  # noqa: B018 - a wrong clock is an error now, not at the first start
@@ -59,6 +62,8 @@ def build_acp_agent(
 
 def list_login_variables(argv: Sequence[str]) -> tuple[str, ...]:
     """What an agent CLI may see when it speaks the protocol itself, or through an adapter."""
+    from interlock.agents.cli.profiles import list_profiles
+
     program = Path(argv[0]).name
     known = _ADAPTERS.get(program, "")
     found = [each for each in list_profiles() if program in each.commands or each.name == known]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
@@ -26,6 +25,7 @@ from interlock.engine.case import OPEN
 from interlock.engine.circuit import HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.address import DatabaseAddress
+from interlock.journal.connection import Connection
 from interlock.journal.database import open_reader
 from interlock.journal.history import CaseSummary, list_cases, list_lines, sum_costs
 from interlock.journal.runs import find_run, load_inputs

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.api.work import load_circuit
 from interlock.delivery import steps
@@ -34,6 +33,7 @@ from interlock.delivery.worktrees.names import folder_name
 from interlock.delivery.worktrees.tree import TREES
 from interlock.engine.case import Decision
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.history import DispatchRecord, list_cases, list_dispatches, sum_costs
 from interlock.journal.runs import NewCase, Run, find_run, load_holds, load_inputs
 from interlock.runtime.settings import RunConfig

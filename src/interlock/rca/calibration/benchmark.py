@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
+from interlock.journal.connection import Connection
 from interlock.rca.application import BASIC
 from interlock.rca.calibration.baselines import REFERENCE, REFERENCE_MEANING, make_baselines
 from interlock.rca.calibration.blind_run import (

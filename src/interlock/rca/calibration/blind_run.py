@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.journal.journal import read_blob
 from interlock.journal.runs import find_run
 from interlock.rca.calibration.scenario import ExpectedInvest, LabelledCase, RootCause, Scenario

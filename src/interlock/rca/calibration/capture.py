@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import ENDED, OPEN, Decision
 from interlock.engine.circuit import ARTIFACT, FAILURES, Circuit
+from interlock.journal.connection import Connection
 from interlock.journal.history import list_dispatches
 from interlock.rca.calibration.marks import RcaCaseResult, read_metrics
 from interlock.rca.calibration.scenario import LabelledCase, Scenario

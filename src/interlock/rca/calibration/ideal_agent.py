@@ -8,11 +8,10 @@ does not expect is answered with what says least.
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection
-
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.function import build_answer
 from interlock.engine.case import Case
+from interlock.journal.connection import Connection
 from interlock.journal.history import list_cases
 from interlock.rca.calibration.scenario import LabelledCase, Scenario
 from interlock.rca.knowledge.cause_writer import BY_REVIEW

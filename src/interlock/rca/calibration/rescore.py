@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.engine.replay import RecordedDecisions
+from interlock.journal.connection import Connection
 from interlock.journal.history import list_cases
 from interlock.journal.runs import find_run
 from interlock.rca.calibration.marks import RcaCaseResult, is_solved, use_scenario_words

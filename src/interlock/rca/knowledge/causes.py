@@ -10,9 +10,14 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
-from interlock.journal.connection import RawConnection, is_row_id, raw_connection, transaction
+from interlock.journal.connection import (
+    Connection,
+    RawConnection,
+    is_row_id,
+    raw_connection,
+    transaction,
+)
 from interlock.rca.knowledge.cause_writer import change_status
 from interlock.system.errors import StateError, StoreError
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.circuit import Circuit
-from interlock.journal.connection import RawConnection, is_row_id, transaction
+from interlock.journal.connection import Connection, RawConnection, is_row_id, transaction
 from interlock.journal.runs import NewCase, insert_cases, insert_run, reopen_run
 from interlock.rca.records import Failure, Job, Launch
 from interlock.system.errors import SourceError, StoreError

@@ -6,9 +6,8 @@ A few statements each, whatever the number of cases.
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import Connection
 
-from interlock.journal.connection import raw_connection
+from interlock.journal.connection import Connection, raw_connection
 from interlock.rca.knowledge.causes import KnownCause, list_causes
 from interlock.rca.records import Reproduction
 
@@ -148,7 +147,7 @@ def _read_proofs(connection: Connection) -> dict[int, Reproduction]:
 def list_suite_overviews(connection: Connection, limit: int = 200) -> list[SuiteOverview]:
     """The newest suites, newest first."""
     return [
-        SuiteOverview(*row[:8], bool(row[8]))
+        msgspec.structs.replace(SuiteOverview(*row), regressed=bool(row[8]))
         for row in raw_connection(connection).execute(_SUITES, (limit,))
     ]
 

@@ -7,9 +7,8 @@ was killed goes on without running anything again, and another suite may use it,
 import hashlib
 
 import msgspec
-from sqlalchemy import Connection
 
-from interlock.journal.connection import raw_connection, transaction
+from interlock.journal.connection import Connection, raw_connection, transaction
 from interlock.rca.records import CommandRun, Reproduction
 
 

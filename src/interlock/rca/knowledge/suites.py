@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection
 
-from interlock.journal.connection import is_row_id, raw_connection
+from interlock.journal.connection import Connection, is_row_id, raw_connection
 from interlock.journal.journal import State, read_blob
 from interlock.rca.knowledge.causes import Rca, read_rca
 from interlock.rca.records import Launch

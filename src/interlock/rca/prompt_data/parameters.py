@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection
 
 from interlock.engine.case import Case
+from interlock.journal.connection import Connection
 from interlock.rca.knowledge.causes import Rca, list_suite_rcas, read_history
 from interlock.rca.knowledge.reproductions import find_reproduction
 from interlock.rca.knowledge.suites import (

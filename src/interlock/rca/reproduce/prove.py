@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import Connection
 
+from interlock.journal.connection import Connection
 from interlock.rca.config import AUTO, RcaConfig
 from interlock.rca.history.names import name_failed_test
 from interlock.rca.intake import decode_failure
