@@ -139,9 +139,7 @@ def work_on_run(
         setup = change_setup(
             begin(connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only)
         )
-        hooks = setup.hooks
-        if once:
-            hooks = OneRound(hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
+        hooks = _limit_rounds(setup, circuit) if once else setup.hooks
         tell = _connect_carriers(pool, written, hooks, display, observer)
         session = _open_session(
             connection,
@@ -171,6 +169,11 @@ def work_on_run(
         notes=tuple(dict.fromkeys(hooks.notes())) if hooks else (),
         hooks=setup.hooks,
     )
+
+
+def _limit_rounds(setup: RunSetup, circuit: Circuit) -> CaseHooks:
+    """The application's hooks, and one agent's turn for each case."""
+    return OneRound(setup.hooks or DefaultHooks(), circuit, {HUMAN, *setup.unplaced})
 
 
 @contextmanager

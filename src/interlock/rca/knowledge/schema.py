@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 
 from interlock.journal.schema import Number, cases, runs
+from interlock.rca.analyst.triage import CATEGORIES
 
 metadata = MetaData()
 
-CATEGORIES = ("product", "automation", "infra", "flake", "firmware", "unknown")
 """Where a cause lives. The words of triages and of root causes."""
 
 _OPEN = text("status = 'open'")

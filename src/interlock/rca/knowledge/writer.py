@@ -12,6 +12,7 @@ import msgspec
 
 from interlock.journal import journal
 from interlock.journal.connection import RawConnection, lock_until_commit
+from interlock.rca.analyst.triage import CATEGORIES
 from interlock.rca.effects import (
     Closed,
     Correlated,
@@ -47,7 +48,6 @@ from interlock.rca.knowledge.cause_writer import (
     set_status,
     write_own_cause,
 )
-from interlock.rca.knowledge.schema import CATEGORIES
 
 _TRIAGE = (
     "insert into triages (category, severity, hypothesis, candidate_repos, skip, clock_skew,"
