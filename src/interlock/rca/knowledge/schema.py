@@ -25,8 +25,6 @@ from interlock.rca.analyst.triage import CATEGORIES
 
 metadata = MetaData()
 
-"""Where a cause lives. The words of triages and of root causes."""
-
 _OPEN = text("status = 'open'")
 _ACTIVE = text("status = 'active'")
 _NOT_CLOSED = text("status != 'closed'")
