@@ -240,7 +240,10 @@ def collect_dependency_mentions(
     scopes = {frame.scope for frame in frames if frame.scope.count(".") > 1}
     runtimes = {next(filter(None, found.groups())) for found in _RUNTIME.finditer(text)}
     return DependencyMentions(
-        missing=frozenset(each for name in missed for each in _split_module(name)),
+        # A file of our own that is missing is no dependency.
+        missing=frozenset(
+            each for name in missed if name[0] not in "./" for each in _split_module(name)
+        ),
         modules=tuple(dict.fromkeys(missed))[:10],
         frames=frozenset(each for name in (*inside, *scopes) for each in _split_module(name)),
         words=frozenset(re.sub(r"[^a-z0-9]", "", word.lower()) for word in words if len(word) > 3),
