@@ -118,7 +118,7 @@ def measure_postgres(rounds: int) -> int:
 def main() -> int:
     arguments = parse()
     if arguments.postgres:
-        return measure_postgres(1 if arguments.quick else 3)
+        return measure_postgres(1 if arguments.quick else 2)
     if arguments.analysis:
         return measure_analysis()
     programs, missing = chosen(arguments.only)

@@ -283,6 +283,7 @@ def postgres_page(results: Results, about: dict[str, str], rounds: int) -> str:
         steps=steps_table(results),
         cluster=table(["", "measured"], rows),
         rounds=rounds,
+        step_rounds=3 * rounds,
     )
 
 

@@ -7,7 +7,7 @@ what reads the tables that there are: `open_sqlalchemy`.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -220,6 +220,11 @@ class NumberSource:
             self._after += count
             return list(range(self._after - count + 1, self._after + 1))
         return self._server.take_numbers(self._kind, count, self._after)
+
+
+def mark_all(values: Collection[object]) -> str:
+    """A mark for each value, as in `where x in (…)`."""
+    return ", ".join("?" * len(values))
 
 
 def is_row_id(number: int) -> bool:

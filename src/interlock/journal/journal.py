@@ -10,7 +10,7 @@ The hash stands beside the text; the audit compares the two.
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from interlock.journal.connection import (
     NumberSource,
     RawConnection,
     begin,
+    mark_all,
     raw_connection,
     write_many,
 )
@@ -109,11 +110,26 @@ class BlobWriter:
 
 
 def read_blob(raw: RawConnection, number: int) -> bytes:
-    row = raw.execute("select packed, data from blobs where blob_id = ?", (number,)).fetchone()
-    if row is None:
-        raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
+    return read_blobs(raw, [number])[number]
+
+
+def read_blobs(raw: RawConnection, numbers: Collection[int]) -> dict[int, bytes]:
+    """Several texts at once: a server is asked once for all of them."""
+    if not numbers:
+        return {}
+    query = f"select blob_id, packed, data from blobs where blob_id in ({mark_all(numbers)})"  # noqa: S608
+    rows = raw.execute(query, tuple(numbers)).fetchall()
+    found = {number: unpack_blob(number, packed, data) for number, packed, data in rows}
+    for number in numbers:
+        if number not in found:
+            raise StoreError(f"blob {number} is missing: the database is damaged, restore a copy")
+    return found
+
+
+def unpack_blob(number: int, packed: int, data: bytes) -> bytes:
+    """The text of a row of `blobs`."""
     try:
-        return zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        return zlib.decompress(data) if packed else bytes(data)
     except (zlib.error, TypeError):
         raise StoreError(f"blob {number} is damaged: restore a copy of the database") from None
 

@@ -4,7 +4,7 @@ A run keeps the text of the circuit it was started with: editing the file later 
 it.
 """
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from interlock.journal.connection import (
     NumberSource,
     RawConnection,
     is_row_id,
+    mark_all,
     raw_connection,
     transaction,
 )
@@ -28,6 +29,8 @@ from interlock.journal.journal import (
     decode_decision,
     decode_state,
     read_blob,
+    read_blobs,
+    unpack_blob,
 )
 from interlock.journal.ownership import insert_owner
 from interlock.journal.usage import sum_run_usage
@@ -251,9 +254,11 @@ def load_inputs(connection: Connection, run_id: int) -> Iterator[NewCase]:
         "select case_id, input, priority, needs from cases where run_id = ? order by case_no",
         (run_id,),
     )
-    for case_id, blob, priority, needs in rows.fetchall():
-        names = msgspec.json.decode(needs, type=tuple[str, ...])
-        yield NewCase(case_id, msgspec.json.decode(read_blob(raw, blob)), priority, names)
+    for chunk in _split(rows.fetchall()):
+        bodies = read_blobs(raw, {blob for _, blob, *_ in chunk})
+        for case_id, blob, priority, needs in chunk:
+            names = msgspec.json.decode(needs, type=tuple[str, ...])
+            yield NewCase(case_id, msgspec.json.decode(bodies[blob]), priority, names)
 
 
 class StoredInput(Mapping[str, Any]):
@@ -298,18 +303,19 @@ def load_cases(
         " from cases where run_id = ? order by case_no",
         (run_id,),
     )
-    for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in rows:
-        if status == OPEN or whole:
-            body = read_blob(raw, blob)
-            is_left = len(body) > _LONG_INPUT and not whole
-            given = StoredInput(raw, blob) if is_left else msgspec.json.decode(body)
-            start = open_case(circuit, case_id, given)
-            case = fold_case(circuit, start, load_decisions(connection, case_no))
-        else:
-            end = decode_state(state).end
-            case = Case(case_id, step, status=status, end=end)
-        names = msgspec.json.decode(needs, type=tuple[str, ...])
-        yield LoadedCase(case_no, case, priority, names, dispatch_id)
+    for chunk in _split(rows):
+        told = {row[0]: row[2] for row in chunk if row[6] == OPEN or whole}
+        bodies, stories = read_blobs(raw, {*told.values()}), _load_stories(raw, told)
+        for case_no, case_id, blob, priority, needs, dispatch_id, status, step, state in chunk:
+            if case_no in told:
+                body = bodies[blob]
+                is_left = len(body) > _LONG_INPUT and not whole
+                given = StoredInput(raw, blob) if is_left else msgspec.json.decode(body)
+                case = fold_case(circuit, open_case(circuit, case_id, given), stories[case_no])
+            else:
+                case = Case(case_id, step, status=status, end=decode_state(state).end)
+            names = msgspec.json.decode(needs, type=tuple[str, ...])
+            yield LoadedCase(case_no, case, priority, names, dispatch_id)
 
 
 def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDispatch]:
@@ -321,9 +327,11 @@ def load_open_dispatches(connection: Connection, run_id: int) -> Iterator[OpenDi
         " where c.run_id = ? and c.dispatch_id is not null order by d.dispatch_id",
         (run_id,),
     ).fetchall()
-    for dispatch_id, case_id, step, attempt, role, blob, at in rows:
-        prompt = read_blob(raw, blob).decode()
-        yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
+    for chunk in _split(rows):
+        prompts = read_blobs(raw, {row[5] for row in chunk})
+        for dispatch_id, case_id, step, attempt, role, blob, at in chunk:
+            prompt = prompts[blob].decode()
+            yield OpenDispatch(dispatch_id, case_id, step, attempt, role, prompt, at)
 
 
 def load_holds(connection: Connection, circuit: Circuit, run_id: int) -> dict[str, str]:
@@ -360,15 +368,35 @@ def load_decisions(
     connection: Connection, case_no: int
 ) -> Iterator[tuple[Decision, dict[str, Any]]]:
     """The decisions of a case in order, each with the answer it was made on."""
-    raw = raw_connection(connection)
-    rows = raw.execute(
-        "select j.decision, b.packed, b.data, j.answer from journal j"
-        " join blobs b on b.blob_id = j.answer where j.case_no = ? order by j.dispatch_id",
-        (case_no,),
-    )
-    for decision, packed, data, blob in rows.fetchall():
-        body = read_blob(raw, blob) if packed else data
-        yield decode_decision(decision), msgspec.json.decode(body)
+    yield from _load_stories(raw_connection(connection), [case_no])[case_no]
+
+
+def _load_stories(
+    raw: RawConnection, case_numbers: Collection[int]
+) -> dict[int, list[tuple[Decision, dict[str, Any]]]]:
+    """The same for several cases, by their numbers."""
+    found: dict[int, list[tuple[Decision, dict[str, Any]]]] = {each: [] for each in case_numbers}
+    if found:
+        query = _STORIES.format(mark_all(found))
+        for case_no, decision, packed, data, blob in raw.execute(query, tuple(found)).fetchall():
+            answer = msgspec.json.decode(unpack_blob(blob, packed, data))
+            found[case_no].append((decode_decision(decision), answer))
+    return found
+
+
+_STORIES = (
+    "select j.case_no, j.decision, b.packed, b.data, j.answer from journal j"
+    " join blobs b on b.blob_id = j.answer where j.case_no in ({})"
+    " order by j.case_no, j.dispatch_id"
+)
+_CHUNK = 256
+"""Cases whose texts are read at once: few questions to a server, and little to hold."""
+
+
+def _split(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    left = iter(rows)
+    while chunk := list(islice(left, _CHUNK)):
+        yield chunk
 
 
 def _read_run(
