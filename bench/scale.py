@@ -11,14 +11,23 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import psycopg
 from tests.world.postgres_server import Server, run_server
 
-from bench.postgres import PROGRAMS
+from bench.postgres import (
+    PROGRAMS,
+    SETTINGS,
+    Database,
+    measure_round_trip,
+    read_cpu,
+    wait_for_workers,
+)
 from bench.report import number, table
 from interlock.engine.circuit_file import read_circuit
 from interlock.journal.address import PostgresAddress
@@ -61,9 +70,11 @@ class Model(NamedTuple):
     agent_s: float = 120.0
     """Seconds that an agent takes for a step, on average."""
     bytes_a_step: float = 1000.0
-    wal_a_step: float = 1000.0
+    """On the disk, with indexes, for texts of a few hundred bytes."""
+    wal_a_step: float = 2100.0
     coordinator_ms: float = 1.0
-    """Processor time of a coordinator for a dispatch that goes to a worker."""
+    server_ms: float = 5.0
+    """Processor time of a coordinator, and of the server, for a dispatch that goes to a worker."""
 
     @property
     def peak_steps(self) -> float:
@@ -82,6 +93,7 @@ class Model(NamedTuple):
             number(self.peak_steps),
             number(self.agents),
             number(self.peak_steps * self.coordinator_ms / 1000),
+            number(self.peak_steps * self.server_ms / 1000),
             number(day * self.bytes_a_step / 1e9),
             number(day * self.wal_a_step / 1e9),
         ]
@@ -157,16 +169,70 @@ def measure_loading(address: PostgresAddress) -> float:
         return time.monotonic() - begun
 
 
+def measure_dispatches(server: Server, folder: Path) -> str:
+    """What a dispatch through the queue costs each part, in processor time."""
+    database = Database(server, folder, "trip")
+    database.note_times()
+    before = read_server_cpu(server)
+    found = measure_round_trip(database)
+    server_ms = read_server_cpu(server) - before  # seconds for 1,000 dispatches
+    return (
+        f"CPU ms for a dispatch: server {server_ms:.2f}, coordinator"
+        f" {found['coordinator_ms']:.2f}, worker {found['worker_ms']:.2f}"
+    )
+
+
+def measure_connections(server: Server, folder: Path) -> str:
+    """How many connections a coordinator, a worker and a run have."""
+    database = Database(server, folder, "connections")
+    database.note_times()
+
+    def count() -> int:
+        time.sleep(5)  # what is short-lived has gone
+        query = (
+            "select count(*) from pg_stat_activity where datname = current_database()"
+            " and pid <> pg_backend_pid()"
+        )
+        return int(database.ask(query)[0][0])
+
+    with ExitStack() as held:
+        held.enter_context(database.start("coordinator"))
+        idle = count()
+        words = ("worker", "--role", "agent=script:silent.yaml", "--slots", "50")
+        held.enter_context(database.start(*words))
+        wait_for_workers(database, 1)
+        working = count()
+        for _ in range(4):
+            database.begin_run(2, "--agent", "worker")
+        database.wait_for("taken", 8)
+        busy = count()
+    return f"connections: coordinator {idle}, worker {working - idle}, 4 runs {busy - working}"
+
+
+def read_server_cpu(server: Server) -> float:
+    """Seconds of processor time of all of the server's processes, also of those that have ended."""
+    assert server.process is not None
+    first = psutil.Process(server.process.pid)
+    times = first.cpu_times()
+    ended = float(times.user + times.system + times.children_user + times.children_system)
+    return ended + sum(map(read_cpu, first.children()))
+
+
 def main() -> None:
     sys.path.insert(0, str(PROGRAMS))
     print(f"load {os.getloadavg()[0]:.1f}")
     head = ["steps in the journal", "steps/s", "WAL bytes/step", "bytes/step", "MB in all"]
-    with tempfile.TemporaryDirectory() as folder, run_server({"max_wal_size": "4GB"}) as server:
+    settings = {**SETTINGS, "max_wal_size": "4GB"}
+    with tempfile.TemporaryDirectory() as folder, run_server(settings) as server:
         rows = [measure(server, Path(folder), steps) for steps in SIZES]
+        costs = measure_dispatches(server, Path(folder))
+        connections = measure_connections(server, Path(folder))
     print(table([*head, "s to load 10,000 cases"], rows))
+    print(costs)
+    print(connections)
     print(f"load {os.getloadavg()[0]:.1f}")
     columns = ["cases a day", "steps/s", "at the peak", "agents at work"]
-    columns += ["coordinator cores", "GB a day", "GB of WAL a day"]
+    columns += ["coordinator cores", "server cores", "GB a day", "GB of WAL a day"]
     rows = [Model(cases).describe() for cases in (1_000, 10_000, 100_000, 1_000_000)]
     print(table(columns, rows))
 
