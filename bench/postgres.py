@@ -85,7 +85,7 @@ class Database:
 
     def ask(self, query: str, *values: object) -> list[tuple[float, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(query, values).fetchall()  # type: ignore[arg-type]
+            return connection.execute(query, values).fetchall()
 
     def count(self, what: str) -> int:
         return int(self.ask("select count(*) from note where what = %s", what)[0][0])
