@@ -157,6 +157,13 @@ class HasRoleCapacity(Protocol):
 
 
 @runtime_checkable
+class KeepsTime(Protocol):
+    """A carrier whose asks are fetched: it counts a step's time itself, from when one is taken."""
+
+    counts_from_taking: bool
+
+
+@runtime_checkable
 class SharesAccount(Protocol):
     """A carrier whose asks share a limit with others: a login, a key, a subscription."""
 

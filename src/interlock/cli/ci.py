@@ -15,8 +15,8 @@ from interlock.cli.ingest import (
     echo_history,
     identify,
     open_store,
-    with_run_options,
 )
+from interlock.cli.options import expand_options
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
 from interlock.rca.ci.digest import Digest, FailOn
@@ -112,7 +112,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of r
 
 
 @app.command()
-@with_run_options
+@expand_options("which", RunOptions)
 def ci(
     *,
     results: Results = None,

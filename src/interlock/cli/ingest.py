@@ -3,17 +3,15 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, date, datetime
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app
+from interlock.cli.options import expand_options
 from interlock.cli.output import Json, echo, echo_json, echo_note
 from interlock.rca.history.identity import CiRun, identify_run
 from interlock.rca.history.settings import HistorySettings, read_history_settings
@@ -96,28 +94,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def with_run_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the flags of `RunOptions`, in place of its parameter `which`."""
-    hints = get_type_hints(RunOptions, include_extras=True)
-    defaults = {each.name: each.default for each in msgspec.structs.fields(RunOptions)}
-    flags = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
-        for name, hint in hints.items()
-    ]
-    own = signature(verb, eval_str=True).parameters.values()
-    parts = [flags if each.name == "which" else [each] for each in own]
-
-    @wraps(verb)
-    def call(**given: Any) -> None:
-        which = RunOptions(**{name: given.pop(name) for name in hints})
-        verb(which=which, **given)
-
-    words = [each.replace(kind=Parameter.KEYWORD_ONLY) for part in parts for each in part]
-    call.__signature__ = Signature(words)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in words}
-    return call
-
-
 def open_store(flag: str | None, settings: HistorySettings) -> HistoryStore:
     """The memory that a flag, the environment or the settings name."""
     return open_memory(flag or os.environ.get("INTERLOCK_STORE") or settings.store)
@@ -166,7 +142,7 @@ def parse_day(text: str) -> date:
 
 
 @app.command()
-@with_run_options
+@expand_options("which", RunOptions)
 def ingest(results: Results, which: RunOptions, store: Store = None, json: Json = False) -> None:
     """Remember the results of a CI job, passed ones too. Run again, it changes nothing."""
     from interlock.rca.history.ingest import ingest_results

@@ -3,11 +3,13 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, get_type_hints
 
 import msgspec
 import typer
@@ -16,6 +18,34 @@ from interlock.runtime.agent_pool import split_agent
 from interlock.runtime.settings import RunConfig
 from interlock.system.errors import CircuitError, SourceError, UsageError
 from interlock.system.yaml_text import read_yaml
+
+Verb = Callable[..., None]
+
+
+def expand_options(name: str, record: type[msgspec.Struct]) -> Callable[[Verb], Verb]:
+    """Give a verb the fields of a record as flags, in place of its parameter of that name: flags
+    that belong together are declared once, and handed on as one."""
+    hints = get_type_hints(record, include_extras=True)
+    flags = [
+        Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
+        for each, hint in zip(msgspec.structs.fields(record), hints.values(), strict=True)
+    ]
+
+    def decorate(verb: Verb) -> Verb:
+        own = signature(verb, eval_str=True).parameters.values()
+        parts = [flags if each.name == name else [each] for each in own]
+        words = [each.replace(kind=Parameter.KEYWORD_ONLY) for part in parts for each in part]
+
+        @wraps(verb)
+        def call(**given: Any) -> None:
+            options = record(**{flag.name: given.pop(flag.name) for flag in flags})
+            verb(**{name: options}, **given)
+
+        call.__signature__ = Signature(words)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in words}
+        return call
+
+    return decorate
 
 
 class DispatchMode(StrEnum):

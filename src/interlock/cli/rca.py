@@ -26,6 +26,7 @@ from interlock.cli.options import (
     RunFlags,
     Slots,
     Watching,
+    expand_options,
     merge_config,
     read_file_flags,
     read_thresholds,
@@ -43,6 +44,7 @@ from interlock.cli.output import (
 )
 from interlock.cli.run import take_up
 from interlock.rca import analyze as analysis
+from interlock.rca.analyze import CIRCUIT
 from interlock.rca.config import change_config
 from interlock.system.errors import SourceError, StateError
 from interlock.system.text import plural
@@ -124,6 +126,24 @@ ReproduceMinutes = Annotated[
         "--reproduce-minutes", metavar="N", help="For all runs together; default 30.", min=0.001
     ),
 ]
+
+
+class ReproduceOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How suspects are confirmed by running the failing tests."""
+
+    reproduce: Reproduce = None
+    reproduce_setup: ReproduceSetup = None
+    reproduce_minutes: ReproduceMinutes = None
+
+    def to_settings(self) -> dict[str, Any]:
+        """What `change_config` takes."""
+        return {
+            "command": self.reproduce,
+            "setup": self.reproduce_setup,
+            "minutes": self.reproduce_minutes,
+        }
+
+
 Reviewing = Annotated[
     ReviewMode | None,
     typer.Option(
@@ -195,16 +215,15 @@ _BY_HAND = 5
 
 
 @app.command()
+@expand_options("runs", ReproduceOptions)
 def analyze(
     sources: Sources,
+    runs: ReproduceOptions,
     suite: SuiteName = "",
     repo: RepoWords = None,
     workspace: WorkspaceFile = None,
     last_green: LastGreen = None,
     job_exit: JobExit = None,
-    reproduce: Reproduce = None,
-    reproduce_setup: ReproduceSetup = None,
-    reproduce_minutes: ReproduceMinutes = None,
     agent: Agents = None,
     dispatch: Dispatch = None,
     review: Reviewing = None,
@@ -237,16 +256,14 @@ def analyze(
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
-    runs = {"command": reproduce, "setup": reproduce_setup, "minutes": reproduce_minutes}
     flags: dict[str, Any] = {"review": review and str(review), "review_above": review_above}
-    flags |= {"families": families, "recall_first": recall_first, "reproduce": runs}
+    flags |= {"families": families, "recall_first": recall_first, "reproduce": runs.to_settings()}
     waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and _report_no_failures(name, intakes, json=json):
             return
-        chosen = read_thresholds(sets or ())
-        circuit, changes = project.prepare_circuit(analysis.CIRCUIT, chosen, prompt_dir)
+        circuit, changes = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)
         files = read_file_flags(dispatch, root, watch, batch_size)
         before = analysis.find_config(project, connection, found, changes, files)
         config = change_config(analysis.read_config(before), repo, workspace, last_green, **flags)

@@ -7,6 +7,7 @@ from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Footer, Label, Static
 
 from interlock.api.inbox import Question, find_user
@@ -154,7 +155,9 @@ class TopApp(App[None]):
         """The rows anew, the cursor where it was: on the same row, if that is still there."""
         table = self._find_table(name)
         before = table.cursor_row
-        held = [str(table.get_cell_at((before, 0)))] if 0 <= before < table.row_count else []
+        held = (
+            [str(table.get_cell_at(Coordinate(before, 0)))] if 0 <= before < table.row_count else []
+        )
         table.clear()
         for row in rows:
             table.add_row(*(Text(clean_text(cell)[:_LONGEST]) for cell in row))

@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, KnowsSteps, Reply, TakesClock
+from interlock.agents.carrier import Ask, Carrier, KeepsTime, KnowsSteps, Reply, TakesClock
 from interlock.agents.files.batch import BatchCarrier
 from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier, ManualCarrier
 from interlock.agents.human import HumanCarrier
 from interlock.agents.mcp.carrier import JudgeAnswer, McpCarrier, WriteBriefing
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import AgentContext, FileOptions, ProgressGauge, build_agent
-from interlock.agents.worker.carrier import WorkerCarrier
 from interlock.engine.case import RefusedAnswer
 from interlock.engine.circuit import FAILURES, HUMAN, Circuit, Role, Step
 from interlock.engine.circuit_file import NAMED_SHAPES, is_valid_name
@@ -213,7 +212,7 @@ def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
         for role, each in carriers.items()
         if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
     }
-    fetched = _find_roles(carriers, McpCarrier | WorkerCarrier)
+    fetched = _find_roles(carriers, KeepsTime)
 
     def limit(step: Step) -> float | None:
         if step.role in fetched:

@@ -51,6 +51,8 @@ class McpCarrier:
     """A carrier whose asks are fetched. `steps`, `judge_answer` and `write_briefing` are set
     before it starts."""
 
+    counts_from_taking = True
+
     def __init__(
         self,
         folder: Path,

@@ -100,6 +100,8 @@ class WorkerCarrier:
     """Carries asks to workers that have the label, if there is one. `steps` and `wake_up` are set
     before it starts."""
 
+    counts_from_taking = True
+
     def __init__(self, address: PostgresAddress, label: str = "") -> None:
         self.steps: Mapping[str, Step] = {}
         self.wake_up: Callable[[], None] = lambda: None
