@@ -157,7 +157,7 @@ def _disturb(nemesis: Nemesis, say: "Say") -> None:
     begun = time.monotonic()
     while not nemesis.is_over:
         for fault in nemesis.tick(time.monotonic() - begun):
-            say.fault(fault, sum(nemesis.done.values()))
+            say.fault(fault)
         time.sleep(_LOOK)
 
 
@@ -183,17 +183,19 @@ class Say:
 
     def __init__(self, *, every: bool) -> None:
         self._every = every
+        self._count = 0
         self._begun = time.monotonic()
 
     def line(self, text: str) -> None:
         sys.stdout.write(f"{time.monotonic() - self._begun:7.1f} s  {text}\n")
         sys.stdout.flush()
 
-    def fault(self, fault: Fault, count: int) -> None:
+    def fault(self, fault: Fault) -> None:
+        self._count += 1
         if self._every:
             self.line(f"{fault.kind} on {fault.target} for {fault.seconds:.1f} s")
-        elif count % 25 == 0:
-            self.line(f"{count} faults")
+        elif self._count % 25 == 0:
+            self.line(f"{self._count} faults")
 
 
 def describe(outcome: Outcome) -> str:
