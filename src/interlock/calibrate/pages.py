@@ -121,7 +121,7 @@ def _read(path: Path, _changed_at: float) -> "tuple[Calibration, AnyBenchmark] |
 
 
 SECTION: Final = Section(
-    "",
+    "Measure",
     (NavLink("/scorecards", "Scorecards", "s"),),
     (show_scorecards, show_scorecard),
     PackageLoader("interlock", "calibrate/templates"),
