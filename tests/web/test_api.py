@@ -3,6 +3,7 @@
 import signal
 import socket
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -254,15 +255,26 @@ def test_everything_that_pages_show(tmp_path: Path) -> None:
 
 def test_events_tell_of_a_run_that_begins(tmp_path: Path) -> None:
     world = triage.lay_out(World(tmp_path))
+    assert world.say("init-db").code == 0
     with (
         served(world) as server,
         httpx.stream("GET", f"{server.url}/api/v1/events", timeout=LIMIT) as stream,
     ):
         lines = stream.iter_lines()
         assert next(lines).startswith("retry:")
+        # Where the journal stands is told first; what is written after that is told as a change.
+        assert find_line(lines, '"fresh":true')
         assert world.say(*triage.RUN).code == 3
-        told = next(line for line in lines if '"run":1' in line)
-        assert '"status":' in told
+        assert '"status":' in find_line(lines, '"run":1')
+
+
+def find_line(lines: Iterator[str], part: str) -> str:
+    """The next line with that part; a stream without news only says that it is still there."""
+    for line in lines:
+        if part in line:
+            return line
+        assert "still here" not in line, f"no line with {part} came"
+    raise AssertionError("the stream ended")
 
 
 def test_a_store_that_is_moved_or_upgraded_meanwhile(tmp_path: Path) -> None:
