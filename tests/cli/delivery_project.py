@@ -26,7 +26,7 @@ def lay_out(folder: Path, *tasks: str) -> World:
     world.write("test_nothing.py", TEST)
     pairs = [each.partition(">") for each in tasks]
     texts = [task(name, after or "none") for name, _, after in pairs]
-    world.write("plan.md", plan(*texts))
+    world.write("plan.md", plan(*texts, command="python3 -m unittest -v"))
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "first")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from jinja2 import PackageLoader
 from litestar import Response, get
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 from litestar.response import Redirect
 
 from interlock.api.project import Project
@@ -42,7 +42,7 @@ _NUMBER: Final = 2**53 - 1
 _FIRST: Final = "report.html"
 Pages = dict[str, bytes]
 """The pages of a report by their place."""
-_State = Annotated[str, Parameter(query="state", max_length=40)]
+_State = Annotated[str, QueryParameter(name="state", max_length=40)]
 
 
 @get("/causes", sync_to_thread=True)
