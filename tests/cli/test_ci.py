@@ -196,6 +196,23 @@ def test_trouble_of_the_reporter_is_no_failure(pipeline: Pipeline) -> None:
     assert (down.returncode, "warning: nothing is remembered" in down.stderr) == (0, True)
 
 
+def test_secrets_in_results_are_nowhere_to_be_read(pipeline: Pipeline) -> None:
+    """Not in the summary, the annotations, the log, the outputs, the report or the memory."""
+    secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    broken = BROKEN.replace("assert 3 == 4", f"login with password={secret} refused")
+    pipeline.on_main(9)
+    pipeline.set_results(adds=broken, other="")
+    done = pipeline.type("ci", "r.xml", "--repo", "shop=.")
+    assert done.returncode == 0, done.stderr
+    assert "new: tests.test_cart::adds" in done.stdout
+    assert secret not in done.stdout + done.stderr
+    folder = pipeline.world.folder
+    written = [file for file in folder.rglob("*") if file.is_file() and ".git" not in file.parts]
+    assert {folder / "summary", folder / "output"} <= {*written}
+    kept = [file for file in written if secret.encode() in file.read_bytes()]
+    assert kept == [folder / "r.xml"]
+
+
 def test_a_reviewer_refuses_the_suspect_and_it_stays_refused(pipeline: Pipeline) -> None:
     """Heard by the workflow that a comment starts, kept, and respected by later reports; an event
     file only says where to look."""
