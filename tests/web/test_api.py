@@ -70,7 +70,7 @@ def test_an_answer_is_given_in_the_name_of_the_token(asked: World) -> None:
     [
         ("upload", "/inbox", None, "read"),
         ("read", "/inbox/5/answer", {"decision": "approve", "version": ""}, "answer"),
-        ("read,answer,upload", "/work/next", {"wait": 0}, "work"),
+        ("read,answer,upload", "/worker/next", {"wait": 0}, "work"),
     ],
 )
 def test_a_token_without_the_scope(
@@ -90,28 +90,28 @@ def test_a_worker_over_plain_http(tmp_path: Path) -> None:
     world = triage.lay_out(World(tmp_path))
     world.cases("A", "B")
     with served(world) as server:
-        nobody = call(server, "/work/next", {"wait": 0}).json()
+        nobody = call(server, "/worker/next", {"wait": 0}).json()
         assert (nobody["available"], nobody["reason"].partition(":")[0]) == (False, "no run yet")
         run = start(world)
-        first = call(server, "/work/next", {"wait": 5}).json()
+        first = call(server, "/worker/next", {"wait": 5}).json()
         assert (first["available"], first["role"]) == (True, "scout")
         held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
-        alive = call(server, "/work/heartbeat", {"lease": first["lease"]}).json()
+        alive = call(server, "/worker/heartbeat", {"lease": first["lease"]}).json()
         assert [each["dispatch_id"] for each in alive["yours"]] == [first["dispatch_id"]]
-        bad = call(server, "/work/submit", {**held, "answer": {}}).json()
+        bad = call(server, "/worker/submit", {**held, "answer": {}}).json()
         assert (bad["accepted"], bad["open"]) == (False, True)
-        assert call(server, "/work/submit", {**held, "answer": SURE}).json()["accepted"]
-        late = call(server, "/work/submit", {**held, "answer": SURE}).json()
+        assert call(server, "/worker/submit", {**held, "answer": SURE}).json()["accepted"]
+        late = call(server, "/worker/submit", {**held, "answer": SURE}).json()
         assert (late["accepted"], late["refusal"]) == (False, "Stale")
-        forged = call(server, "/work/submit", {**held, "lease": "x", "answer": SURE}).json()
+        forged = call(server, "/worker/submit", {**held, "lease": "x", "answer": SURE}).json()
         assert not forged["accepted"]
-        other = call(server, "/work/next", {"wait": 5}).json()
+        other = call(server, "/worker/next", {"wait": 5}).json()
         held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
-        assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
-        other = call(server, "/work/next", {"wait": 5}).json()
+        assert call(server, "/worker/signal", {**held, "signal": "release"}).json()["accepted"]
+        other = call(server, "/worker/next", {"wait": 5}).json()
         held = {"dispatch_id": other["dispatch_id"], "lease": other["lease"]}
-        assert call(server, "/work/submit", {**held, "answer": SURE}).json()["accepted"]
-        assert call(server, "/work/next", {"wait": 5}).json()["done"]
+        assert call(server, "/worker/submit", {**held, "answer": SURE}).json()["accepted"]
+        assert call(server, "/worker/next", {"wait": 5}).json()["done"]
     assert ended(run).json["ends"] == {"kept": 2}
 
 
@@ -120,12 +120,14 @@ def test_a_worker_that_hangs_up_while_it_waits_is_given_nothing(tmp_path: Path) 
     world.cases("A")
     with served(world) as server:
         run = start(world)
-        first = call(server, "/work/next", {"wait": 5, "ttl": 600}).json()
+        first = call(server, "/worker/next", {"wait": 5, "ttl": 600}).json()
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{server.url}/api/v1/work/next", json={"wait": 5, "ttl": 600}, timeout=0.5)
+            httpx.post(
+                f"{server.url}/api/v1/worker/next", json={"wait": 5, "ttl": 600}, timeout=0.5
+            )
         held = {"dispatch_id": first["dispatch_id"], "lease": first["lease"]}
-        assert call(server, "/work/signal", {**held, "signal": "release"}).json()["accepted"]
-        again = call(server, "/work/next", {"wait": 5}).json()
+        assert call(server, "/worker/signal", {**held, "signal": "release"}).json()["accepted"]
+        again = call(server, "/worker/next", {"wait": 5}).json()
         assert again["dispatch_id"] == first["dispatch_id"]
     run.send_signal(signal.SIGKILL)
     run.communicate(timeout=LIMIT)
@@ -194,7 +196,7 @@ def test_bodies_that_are_no_answers(near: Served, body: bytes, kind: str, status
     ],
 )
 def test_forged_requests(near: Served, headers: dict[str, str], status: int) -> None:
-    found = httpx.post(f"{near.url}/api/v1/work/next", json={"wait": 0}, headers=headers)
+    found = httpx.post(f"{near.url}/api/v1/worker/next", json={"wait": 0}, headers=headers)
     assert (found.status_code, list(found.json())) == (status, ["error"])
 
 

@@ -36,7 +36,7 @@ class NextRequest(msgspec.Struct, frozen=True):
 
 
 class SubmitRequest(msgspec.Struct, frozen=True):
-    """An answer to a dispatch that is held; both are as /work/next gave them."""
+    """An answer to a dispatch that is held; both are as /worker/next gave them."""
 
     dispatch_id: str
     lease: str
@@ -127,7 +127,7 @@ class HeartbeatRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-@writing("/work/next", "Take the next piece of work", scopes=_SCOPES)
+@writing("/worker/next", "Take the next piece of work", scopes=_SCOPES)
 async def take_next(
     request: Request[Any, Any, Any], workers: WorkerRegistry, data: NextRequest
 ) -> WorkRecord:
@@ -141,7 +141,7 @@ async def take_next(
     return WorkRecord(**known)
 
 
-@writing("/work/submit", "Hand in an answer", scopes=_SCOPES)
+@writing("/worker/submit", "Hand in an answer", scopes=_SCOPES)
 async def submit_answer(workers: WorkerRegistry, data: SubmitRequest) -> SubmitRecord:
     """Answer a dispatch under its lease. The answer is checked at once; one that is refused while
     `open` is true can be mended as the sentence says."""
@@ -149,7 +149,7 @@ async def submit_answer(workers: WorkerRegistry, data: SubmitRequest) -> SubmitR
     return _describe(await _call(workers, "interlock_submit", call))
 
 
-@writing("/work/signal", "Say a signal instead of an answer", scopes=_SCOPES)
+@writing("/worker/signal", "Say a signal instead of an answer", scopes=_SCOPES)
 async def submit_signal(workers: WorkerRegistry, data: SignalRequest) -> SubmitRecord:
     """Say one of the signals that came with the work. `crash` and `release` are always legal."""
     number = _read_id(data.dispatch_id)
@@ -157,7 +157,7 @@ async def submit_signal(workers: WorkerRegistry, data: SignalRequest) -> SubmitR
     return _describe(await _call(workers, "interlock_signal", call))
 
 
-@writing("/work/ask", "Ask a person", scopes=_SCOPES)
+@writing("/worker/ask", "Ask a person", scopes=_SCOPES)
 async def ask_person(workers: WorkerRegistry, data: AskRequest) -> AskRecord:
     """Ask a person about the dispatch that is held, or look whether they have answered."""
     number = _read_id(data.dispatch_id) if data.dispatch_id else 0
@@ -166,7 +166,7 @@ async def ask_person(workers: WorkerRegistry, data: AskRequest) -> AskRecord:
     return AskRecord(**{name: found[name] for name in AskRecord.__struct_fields__ if name in found})
 
 
-@writing("/work/heartbeat", "Keep a lease alive", scopes=_SCOPES)
+@writing("/worker/heartbeat", "Keep a lease alive", scopes=_SCOPES)
 async def send_heartbeat(workers: WorkerRegistry, data: HeartbeatRequest) -> HeartbeatRecord:
     """Say that the work goes on: the lease is renewed. Tells how the run stands."""
     found = await _call(workers, "interlock_status", messages.StatusCall(data.lease))
