@@ -30,7 +30,7 @@ def peers_python() -> str:
         return str(python)
     base = os.environ.get("PYTHON") or sys.executable
     _run([base, "-m", "venv", "--clear", str(PEERS_VENV)])
-    quiet = ["--quiet", "--disable-pip-version-check", "--require-hashes"]
+    quiet = ["--quiet", "--disable-pip-version-check", "--require-hashes", "--no-deps"]
     _run([str(python), "-m", "pip", "install", *quiet, "-r", str(LOCK)])
     stamp.write_text(digest)
     return str(python)
