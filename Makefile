@@ -22,9 +22,9 @@ check: $(READY)  ## format, lint, types, room contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# Many tests wait for processes: three workers fill two cores.
+# Many tests wait for processes: four workers fill two cores.
 test: check  ## everything that must hold
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 4 --dist worksteal
 
 soak: $(READY)  ## the tests, with the long ones: kills at every step, every mutant, more rounds; reports coverage
 	$(BIN)/pytest -n 3 --dist worksteal --soak --cov=interlock --cov-report=term:skip-covered

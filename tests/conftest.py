@@ -8,6 +8,7 @@ import asyncio
 import compileall
 import inspect
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,11 @@ sys.dont_write_bytecode = False  # of this process: pytest keeps the tests that 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     for folder in ("src", "tests/world"):
         compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
+
+# A shell starts what runs in the background with SIGINT ignored, and processes started from here
+# would inherit that: tests that interrupt a command would wait for it in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "steady",
