@@ -100,15 +100,17 @@ _MOST_SHARED_ODDS = 3.0
 """What all others say together counts so much at most: they are not independent of each other."""
 
 _CLUE_TEXT = {
-    "frame": "it is in the stack",
-    "log frame": "it is in a stack of the log",
-    "subject": "the test is named after it",
-    "alike": "it is named like the test",
-    "words": "it shares words with the test and the message",
-    "mention": "the message names it",
-    "package": "it lies beside the test",
+    "frame": "is in the stack",
+    "log frame": "is in a stack of the log",
+    "subject": "is what the test is named after",
+    "alike": "is named like the test",
+    "words": "shares words with the test or the message",
+    "mention": "is named by the failure",
+    "package": "lies beside the test",
 }
-"""The clues against a path, in words."""
+"""What a path has to do with the failure, as it follows "which"."""
+_SAID_BETTER = {"subject": "is what the test is named after"}
+"""What need not be said of a path where a clue of this kind says more of the same."""
 
 
 class CommitClue(NamedTuple):
@@ -118,6 +120,10 @@ class CommitClue(NamedTuple):
     kind: str
     value: float
     why: str = ""
+    path: str = ""
+    """The file that it is about, if that has a part in the words."""
+    traits: tuple[str, ...] = ()
+    """What that file has to do with the failure, as it follows "which"."""
 
 
 class CulpritLead(msgspec.Struct, frozen=True):
@@ -230,7 +236,7 @@ def _weigh(
             repo,
             commit,
             0.0,
-            tuple(_tell(clues)) or (f"it changed {path}" if path else "it is in the range",),
+            tuple(tell_clues(clues)) or (f"it changed {path}" if path else "it is in the range",),
             path,
             any(clue.kind in _PLACED and clue.value for clue in clues),
             {clue.kind: round(clue.value, 4) for clue in clues if clue.value},
@@ -323,11 +329,28 @@ _BY_NAME = (
 """Clues that the failure names something that was changed."""
 
 
-def _tell(clues: Iterable[CommitClue]) -> Iterator[str]:
+def tell_clues(clues: Iterable[CommitClue]) -> Iterator[str]:
     """The reasons, those that weigh most first; what speaks against it comes last."""
     told = [clue for clue in clues if clue.why]
     told.sort(key=lambda clue: -WEIGHTS[clue.kind] * clue.value)
-    yield from dict.fromkeys(clue.why for clue in told)
+    shown = {clue.path for clue in told if clue.path and not clue.traits}
+    yield from dict.fromkeys(
+        _tell_traits(clue, told, is_shown=clue.path in shown) if clue.traits else clue.why
+        for clue in told
+    )
+
+
+def _tell_traits(clue: CommitClue, told: Sequence[CommitClue], *, is_shown: bool) -> str:
+    """All that the clues say about one file, each once; `is_shown` if another clue tells of a line
+    of it in the stack."""
+    same = [each for each in told if each.path == clue.path and each.traits]
+    covered = {_SAID_BETTER[each.kind] for each in same if each.kind in _SAID_BETTER}
+    if is_shown:
+        covered.add(_CLUE_TEXT["frame"])
+    traits = dict.fromkeys(trait for each in same for trait in each.traits if trait not in covered)
+    *first, last = traits or [""]
+    said = f"{', '.join(first)} and {last}" if first else last
+    return f"{clue.why}, which {said}" if said else clue.why
 
 
 class _Inspection:
@@ -396,11 +419,11 @@ class _Inspection:
             last = scene.is_break(spot)
             which = "the line that failed" if last else "a line of the stack"
             kind = "wrote the break" if last else "wrote a line"
-            yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}")
+            yield CommitClue(kind, 1.0, f"it wrote {which}, {spot.path}:{spot.line}", spot.path)
         if near := scene.find_changed_location(changed):
             depth = scene.locations.index(near) + 1
             why = f"it changed lines beside {near.path}:{near.line}, which is in the stack"
-            yield CommitClue("beside the stack", 1 / depth, why)
+            yield CommitClue("beside the stack", 1 / depth, why, near.path)
 
     def _find_uses(self, changed: CommitProfile) -> Iterator[CommitClue]:
         """By names, and by what the failing test imports."""
@@ -413,15 +436,16 @@ class _Inspection:
             default=None,
         )
         if best:
-            named = [_CLUE_TEXT.get(clue, clue) for clue in best.why.split(", ")]
+            named = tuple(_CLUE_TEXT[clue] for clue in best.why.split(", ") if clue in _CLUE_TEXT)
             what = _tell_change(best.candidate, changed)
-            yield CommitClue("named alike", best.score, f"{what} ({', '.join(named)})")
+            yield CommitClue("named alike", best.score, what, best.candidate, named)
         if named_file := next(filter(scene.names_file, sorted(own)), ""):
-            why = f"{_tell_change(named_file, changed)}, which the failure names"
-            yield CommitClue("named by the failure", 1.0, why)
+            why, named = _tell_change(named_file, changed), (_CLUE_TEXT["mention"],)
+            yield CommitClue("named by the failure", 1.0, why, named_file, named)
         if subjects := sorted(path for path in own if scene.is_subject(path)):
-            why = f"{_tell_change(subjects[0], changed)}, which {scene.test.path} is named after"
-            yield CommitClue("subject", 1 / math.sqrt(max(1, len(scene.subjects))), why)
+            why, value = _tell_change(subjects[0], changed), 1 / math.sqrt(len(scene.subjects) or 1)
+            named = (f"is what {scene.test.path} is named after",)
+            yield CommitClue("subject", value, why, subjects[0], named)
         if not scene.test.path or not changed.code_paths or not scene.direct_uses:
             return
         steps = [scene.reach[path] for path in changed.code_paths if path in scene.reach]
