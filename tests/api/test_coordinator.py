@@ -159,6 +159,27 @@ def test_a_run_whose_lease_is_in_doubt_waits_until_it_is_sure(
     assert work.result().status == "waiting"
 
 
+@pytest.mark.parametrize("connects", [True, False])
+def test_a_coordinator_without_rights_ends_and_says_what_to_do(
+    world: World, postgres: PostgresAddress, connects: bool
+) -> None:
+    """Waiting would not help it, as it does where a server is away."""
+    begin(world)
+    user, name = f"nobody_{os.getpid()}", postgres.url.partition("?")[0].rpartition("/")[2]
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create role {user} login")
+        try:
+            if not connects:
+                connection.execute(f"revoke connect on database {name} from public")
+            address = postgres.url.replace("postgres@", f"{user}@", 1)
+            said = world.type("coordinator", "--db", address)
+        finally:
+            connection.execute(f"drop role {user}")
+    assert said.code == 1, said
+    assert "this database user lacks the rights: let the owner run 'interlock init-db'" in said.err
+    assert "waiting for the database" not in said.err
+
+
 def test_a_file_has_no_coordinator(tmp_path: Path) -> None:
     world = World(tmp_path)
     said = world.say("coordinator", "--db", "plain.db")

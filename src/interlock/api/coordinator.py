@@ -24,7 +24,7 @@ from interlock.journal.events import Report
 from interlock.journal.journal import Journal, Refusal, TurnWrites
 from interlock.journal.ownership import CHANNEL, Ownership, StaleEpochError, claim_due_run
 from interlock.runtime.telemetry import show_queue
-from interlock.system.errors import InterlockError, StoreError, UsageError
+from interlock.system.errors import InterlockError, NoRightsError, StoreError, UsageError
 
 POLL = 1.0
 """Seconds between looks for runs, give or take a third: coordinators do not look in step."""
@@ -67,28 +67,35 @@ class Coordinator:
 
     def run(self) -> int:
         """Work until `stop` is called; how many runs were taken. A server that cannot be reached is
-        waited for."""
-        problem = ""
-        with self._listen():
-            while not self._stopping.is_set():
-                try:
-                    self._claim_runs()
-                    if problem:
-                        self._report("the database is back", event="database-back")
-                    problem = ""
-                except StoreError as error:
-                    if not problem:
-                        self._report(f"waiting for the database: {error}", event="database-lost")
-                    problem = str(error)
-                # Chance only keeps coordinators out of step; no decision depends on it.
-                self._awake.wait(POLL * random.uniform(2 / 3, 4 / 3))  # noqa: S311
-                self._awake.clear()
-        for work in self._works.values():
-            work.stop(now=True, hand_over=True)
-        for work in self._works.values():
-            work.join()
-        self._collect()
+        waited for; NoRightsError if this user may not use the database."""
+        try:
+            with self._listen():
+                self._claim_until_stopped()
+        finally:
+            for work in self._works.values():
+                work.stop(now=True, hand_over=True)
+            for work in self._works.values():
+                work.join()
+            self._collect()
         return self._taken
+
+    def _claim_until_stopped(self) -> None:
+        problem = ""
+        while not self._stopping.is_set():
+            try:
+                self._claim_runs()
+                if problem:
+                    self._report("the database is back", event="database-back")
+                problem = ""
+            except NoRightsError:
+                raise
+            except StoreError as error:
+                if not problem:
+                    self._report(f"waiting for the database: {error}", event="database-lost")
+                problem = str(error)
+            # Chance only keeps coordinators out of step; no decision depends on it.
+            self._awake.wait(POLL * random.uniform(2 / 3, 4 / 3))  # noqa: S311
+            self._awake.clear()
 
     def _claim_runs(self) -> None:
         """Take what is due, as long as there is room."""

@@ -23,7 +23,7 @@ from interlock.journal.connection import (
     transaction,
 )
 from interlock.journal.ownership import Writer, Writers, describe_self, read_writers
-from interlock.system.errors import NoDatabaseError, StoreError
+from interlock.system.errors import NoDatabaseError, NoRightsError, StoreError
 from interlock.system.files import make_own_folder, private_mode, rename_synced
 from interlock.system.locks import BRIEFLY, LockHeldError, hold_lock, lock_owner
 
@@ -232,7 +232,8 @@ def explain_errors(db: DatabaseAddress) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        raise StoreError(_explain_error(db, error)) from error
+        kind = NoRightsError if _lacks_rights(db, error) else StoreError
+        raise kind(_explain_error(db, error)) from error
     except BrokenPipeError:
         raise  # somebody's output, never the database
     except OSError as error:
@@ -247,6 +248,14 @@ def _explain_error(db: DatabaseAddress, error: Exception) -> str:
     from interlock.journal import postgres
 
     return postgres.explain_error(db, error)
+
+
+def _lacks_rights(db: DatabaseAddress, error: Exception) -> bool:
+    if isinstance(db, Path):
+        return False
+    from interlock.journal import postgres
+
+    return postgres.lacks_rights(error)
 
 
 def _create_file(path: Path) -> None:

@@ -71,13 +71,14 @@ _PARAMETERS = {
     "tcp_user_timeout": "15000",
 }
 """A server that went away without a word is noticed. What the address says goes before."""
+_NO_RIGHTS = "42501"
 _ADVICE_BY_STATE = {
     "28": "the server does not let this user in: check the user, its password (PGPASSFILE or "
     "PGPASSWORD keep it out of the address) and pg_hba.conf",
     "3D000": "there is no such database on the server: create it with "
     "'createdb --encoding=UTF8 NAME', or name another with --db",
-    "42501": "this database user lacks the rights: let the owner run 'interlock init-db', or use "
-    "another user",
+    _NO_RIGHTS: "this database user lacks the rights: let the owner run 'interlock init-db', or "
+    "use another user",
     "25006": "it can only be read: name the primary server, not a replica",
     "53100": "the server's disk is full: free some space, then 'interlock resume'; nothing is lost",
     "53300": "the server takes no more connections: raise max_connections or use a pooler",
@@ -91,6 +92,7 @@ _ADVICE_BY_STATE = {
 }
 """What to do, by the beginning of the error's SQLSTATE; the longest that fits counts."""
 _ADVICE_BY_WORD = {
+    "permission denied for database": _ADVICE_BY_STATE[_NO_RIGHTS],
     "password authentication failed": _ADVICE_BY_STATE["28"],
     "no password supplied": _ADVICE_BY_STATE["28"],
     "no pg_hba.conf entry": _ADVICE_BY_STATE["28"],
@@ -417,6 +419,13 @@ def find_dangling(connection: Connection) -> Iterator[str]:
     )
     for (name,) in server_connection(connection).execute(query):
         yield str(name)
+
+
+def lacks_rights(error: Exception) -> bool:
+    """Whether somebody must grant something first. A refused connection has no SQLSTATE."""
+    cause = getattr(error, "orig", error)
+    state = getattr(cause, "sqlstate", None)
+    return state == _NO_RIGHTS or (not state and "permission denied for database" in str(cause))
 
 
 def explain_error(address: PostgresAddress, error: Exception) -> str:

@@ -7,6 +7,7 @@ InterlockError
 ├── StateError          right in itself, but not legal now
 ├── StoreError          the database cannot be used
 │   ├── NoDatabaseError there is none yet
+│   ├── NoRightsError   its user lacks the rights: waiting does not help
 │   └── NotFoundError   it has no such run, case or question
 ├── SourceError         a file or system outside cannot be read
 └── UsageError          a flag, an argument or a setting is wrong: say it differently
@@ -51,6 +52,10 @@ class StoreError(InterlockError):
 
 class NoDatabaseError(StoreError):
     """There is no database yet."""
+
+
+class NoRightsError(StoreError):
+    """This user may not use the database."""
 
 
 class NotFoundError(StoreError):

@@ -19,7 +19,7 @@ from interlock.agents.cli.carrier import AgentHome, ProcessAgent, make_nonce
 from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.cli.work_folder import Session, make_work_folder, read_attempt_notes
-from interlock.agents.status import read_agent_status
+from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.engine.case import Usage
 from interlock.system.clock import SystemClock
 
@@ -315,14 +315,22 @@ asyncio.run(main())
     assert gone(int((tmp_path / "fake" / "left").read_text()))
 
 
+async def seen_at_work(root: Path, *dispatch_ids: int) -> list[AgentStatus]:
+    """How the agents stand, once these are at work."""
+    give_up = time.monotonic() + 120
+    while [each.dispatch_id for each in read_agent_status(root)] != [*dispatch_ids]:
+        assert time.monotonic() < give_up, read_agent_status(root)
+        await asyncio.sleep(0)
+    return read_agent_status(root)
+
+
 async def test_how_it_stands_can_be_read(tmp_path: Path) -> None:
     scene = [*say(Claude.init(), Claude.uses("t-1")), ("pid", 0), ("hang", 0)]
     agent = carrier(tmp_path, FakeCli(tmp_path, scene))
     async with Bench(agent) as bench:
         bench.carrier.send([ask()])
         await appears(tmp_path / "fake" / "pid")
-        await appears(tmp_path / "agents" / "standing-claude.json", whole=False)
-        found = read_agent_status(tmp_path / "agents")
+        found = await seen_at_work(tmp_path / "agents", 1)
         assert (found[0].dispatch_id, found[0].agent, found[0].word) == (1, "claude", "working")
         assert any("tool t-1 is open" in reason for reason in found[0].reasons)
     assert read_agent_status(tmp_path / "agents") == []
@@ -345,3 +353,26 @@ def test_accounts_are_shared_by_login_and_never_told(tmp_path: Path) -> None:
     assert account(ANTHROPIC_API_KEY="secret") == account(ANTHROPIC_API_KEY="secret")
     assert account(ANTHROPIC_API_KEY="secret") != account(ANTHROPIC_API_KEY="other")
     assert "secret" not in account(ANTHROPIC_API_KEY="secret")
+
+
+async def test_agents_of_two_workers_in_one_folder_are_both_seen(tmp_path: Path) -> None:
+    """Each has a status file of its own; that of one that died is left out, and removed."""
+    root, fake = tmp_path / "agents", FakeCli(tmp_path, [*say(Claude.init()), ("hang", 0)])
+    async with Bench(carrier(tmp_path, fake)) as one:
+        one.carrier.send([ask()])
+        await seen_at_work(root, 1)
+        async with Bench(carrier(tmp_path, fake)) as other:
+            other.carrier.send([ask(2)])
+            await seen_at_work(root, 1, 2)
+        await seen_at_work(root, 1)
+        (left,) = root.glob("standing-*.json")
+        dead = left.with_name("standing-claude-dead.json")
+        dead.write_bytes(left.read_bytes().replace(b'"dispatch_id":1', b'"dispatch_id":7'))
+        await seen_at_work(root, 1, 7)
+        os.utime(dead, (1, 1))
+        await seen_at_work(root, 1)
+    again = carrier(tmp_path, fake)
+    async with Bench(again) as bench:
+        bench.carrier.send([ask(3)])
+        await seen_at_work(root, 3)
+        assert not dead.exists()
