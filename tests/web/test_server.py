@@ -1,6 +1,8 @@
 """The house: parts by their paths, opened before and closed after all requests."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -91,3 +93,34 @@ async def test_a_stream_that_stays_is_cut_off_when_the_house_closes(started: boo
             await there.wait()
         found = await asked
         assert (found.status_code, found.text == "") == ((200, True) if started else (503, False))
+
+
+_LOADED = """
+import asyncio, sys
+import interlock.web.api.app, interlock.web.app
+from interlock.web.server import WebServer
+from interlock.web.workers import build_mcp_app
+
+async def drop(message):
+    pass
+
+async def receive():
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+async def main():
+    async with WebServer([build_mcp_app(lambda age: None)]) as server:
+        before = "mcp" in sys.modules
+        scope = {"type": "http", "method": "GET", "path": "/mcp"}
+        scope |= {"headers": [], "query_string": b""}
+        await server(scope, receive, drop)
+        print(before, "mcp" in sys.modules)
+
+asyncio.run(main())
+"""
+
+
+def test_the_sdk_is_loaded_when_the_first_client_comes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout == "False True\n", done.stderr

@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-from interlock.agents.mcp.messages import MAX_LEASE
-from interlock.agents.mcp.server import SESSION_HEADER, WORKER_HEADER, build_server
+from interlock.agents.mcp.messages import MAX_LEASE, SESSION_HEADER, WORKER_HEADER
 from interlock.agents.mcp.worker import KNOWN_CLIENT, NEW_CLIENT, MakeWorker, WorkerRegistry
 from interlock.web.access import MAX_BODY, App, Message, Receive, Send
 from interlock.web.connection import SCOPE_KEY, Connection
 from interlock.web.server import MountedApp
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 MCP_PATH: Final = "/mcp"
 ABSENCE_SECONDS: Final = 5.0
@@ -182,27 +182,65 @@ def _read_cookie(scope: Message) -> str:
     return f"{KNOWN_CLIENT}{found.value}" if found is not None and known else ""
 
 
-def build_mcp_app(make_worker: MakeWorker) -> MountedApp:
-    """The application through which agents pull their work."""
-    # Its warnings are of clients that went away, and quote what they sent.
-    logging.getLogger("mcp").setLevel(logging.ERROR)
-    workers = WorkerRegistry(make_worker)
-    manager = StreamableHTTPSessionManager(
-        build_server(workers),
-        session_idle_timeout=MAX_LEASE,
-        max_request_body_size=MAX_BODY,
-        max_sessions=_MAX_SESSIONS,
-    )
+class McpApplication:
+    """The SDK's application. The SDK takes as long to load as all the rest of the server, so that
+    it is loaded when the first client comes."""
+
+    def __init__(self, workers: WorkerRegistry) -> None:
+        self._workers = workers
+        self._wanted = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._manager: asyncio.Future[StreamableHTTPSessionManager] | None = None
 
     @asynccontextmanager
-    async def lifespan() -> AsyncIterator[None]:
+    async def run(self) -> AsyncIterator[None]:
+        self._manager = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(self._serve(self._manager))
         try:
-            async with manager.run():
-                yield
+            yield
         finally:
-            await workers.close()
+            self._closing.set()
+            self._wanted.set()
+            await serving
+            await self._workers.close()
 
-    async def handle(scope: Any, receive: Any, send: Any) -> None:
+    async def handle(self, scope: Message, receive: Receive, send: Send) -> None:
+        assert self._manager is not None  # noqa: S101 - it is open while requests come
+        self._wanted.set()
+        manager = await asyncio.shield(self._manager)
         await manager.handle_request(scope, receive, send)
 
-    return MountedApp(MCP_PATH, ClientPresence(handle, workers), lifespan, "work")
+    async def _serve(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
+        """In one task from the beginning to the end, as the SDK demands."""
+        await self._wanted.wait()
+        if self._closing.is_set():
+            return
+        try:
+            manager = await asyncio.to_thread(self._load)
+        except Exception as error:  # each request of a client says so
+            ready.set_exception(error)
+            return
+        async with manager.run():
+            ready.set_result(manager)
+            await self._closing.wait()
+
+    def _load(self) -> "StreamableHTTPSessionManager":
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        from interlock.agents.mcp.server import build_server
+
+        # Its warnings are of clients that went away, and quote what they sent.
+        logging.getLogger("mcp").setLevel(logging.ERROR)
+        return StreamableHTTPSessionManager(
+            build_server(self._workers),
+            session_idle_timeout=MAX_LEASE,
+            max_request_body_size=MAX_BODY,
+            max_sessions=_MAX_SESSIONS,
+        )
+
+
+def build_mcp_app(make_worker: MakeWorker) -> MountedApp:
+    """The application through which agents pull their work."""
+    workers = WorkerRegistry(make_worker)
+    app = McpApplication(workers)
+    return MountedApp(MCP_PATH, ClientPresence(app.handle, workers), app.run, "work")

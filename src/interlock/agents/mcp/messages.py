@@ -18,6 +18,9 @@ MAX_LINE: Final = 8 << 20
 """Bytes of one line: an answer of the largest size, with every character escaped."""
 MAX_WAIT: Final = 30.0
 DEFAULT_LEASE: Final = 900.0
+SESSION_HEADER: Final = "mcp-session-id"
+WORKER_HEADER: Final = "x-interlock-worker"
+"""Set by our own server for clients of revisions without sessions; clients cannot set it."""
 MAX_LEASE: Final = 86_400.0
 GIVE_UP: Final = "crash"
 RELEASE: Final = "release"

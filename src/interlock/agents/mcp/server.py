@@ -19,15 +19,14 @@ from interlock.agents.mcp.messages import (
     INSTRUCTIONS,
     PROMPT_URI,
     RESOURCE_TEMPLATES,
+    SESSION_HEADER,
+    WORKER_HEADER,
     list_tool_specs,
 )
 from interlock.agents.mcp.stdio import HANDSHAKES, NAME, StdioTransport
 from interlock.agents.mcp.worker import Worker
 from interlock.version import __version__
 
-SESSION_HEADER: Final = "mcp-session-id"
-WORKER_HEADER: Final = "x-interlock-worker"
-"""Set by our own server for clients of revisions without sessions; clients cannot set it."""
 _MARKDOWN: Final = "text/markdown"
 _BRIEFING_PATTERN: Final = re.compile(r"run://([0-9]{1,15})/briefing", re.ASCII)
 _PROMPT_PATTERN: Final = re.compile(
