@@ -34,9 +34,9 @@ def first_story() -> None:
 
 def second_story() -> None:
     say("STORY_STARTED:1-2")
-    fell = Path(".interlock") / "fell-once"
-    if not fell.exists():
-        fell.touch()
+    crashed = Path(".interlock") / "crashed-once"
+    if not crashed.exists():
+        crashed.touch()
         os.abort()
     commit("bookings.txt", "Albatross: Ann\n")
     say("STORY_COMPLETE:1-2:done")

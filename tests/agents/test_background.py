@@ -17,8 +17,8 @@ from interlock.agents.cli.carrier import AgentHome, ProcessAgent
 from interlock.agents.cli.ownership import WorkspaceOwner
 from interlock.agents.cli.profiles import AgentSettings, read_profile
 from interlock.agents.command import CommandAgent
+from interlock.agents.files import DispatchFiles
 from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.case_folder import DispatchFiles
 from interlock.agents.files.file import FileCarrier
 from interlock.agents.function import AsyncHandler, Handler
 from interlock.agents.human import AnswerPolicy, HumanAnswer, HumanCarrier, write_answer

@@ -139,7 +139,7 @@ class SumsBenchmark:
     def refuse_unusable(self, scenario: Sums) -> None:
         pass
 
-    def make_terms(self, scenario: Sums, home: Path, *, in_families: bool) -> dict[str, Any]:
+    def make_config(self, scenario: Sums, home: Path, *, in_families: bool) -> dict[str, Any]:
         return {}
 
     def make_world(self, scenario: Sums, home: Path) -> None:

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "delivery"
 def test_the_example_is_delivered(tmp_path: Path) -> None:
     repo = tmp_path / "till"
     subprocess.run([sys.executable, EXAMPLE / "make_repository.py", repo], check=True)
-    delivering = Delivering(repo, f"exec:{sys.executable} {EXAMPLE / 'crew.py'}")
+    delivering = Delivering(repo, f"exec:{sys.executable} {EXAMPLE / 'agents.py'}")
     code, result = delivering.finish()
     assert code == 0, result
     assert "COMPLETE" in result

@@ -59,7 +59,7 @@ def hostile(step: str, text: str) -> str:
         changed=lines,
         diff=text * 9,
         checks=lines,
-        tells=lines,
+        diff_findings=lines,
         owed=lines,
         snapshot=text,
         claims=lines,

@@ -25,7 +25,7 @@ def test_its_settings_are_settings() -> None:
 
 def test_it_names_every_role_that_an_agent_plays() -> None:
     circuit = find_circuit("delivery", Path()).open().circuit
-    roles = set(circuit.roles) - {"workshop", "checks", "merge"}
+    roles = set(circuit.roles) - {"worktrees", "checks", "merge"}
     assert [role for role in sorted(roles) if not re.search(rf"\b{role}\b", TEXT)] == []
 
 

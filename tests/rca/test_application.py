@@ -101,7 +101,7 @@ def test_another_circuit_needs_none_of_it(tmp_path: Path) -> None:
 
 def test_what_a_project_agrees_to(tmp_path: Path) -> None:
     def terms_of(**tables: Any) -> RcaConfig:
-        terms = Rca("rca").default_terms(Settings(written=tables), tmp_path)
+        terms = Rca("rca").default_config(Settings(written=tables), tmp_path)
         return msgspec.convert(terms, RcaConfig)
 
     terms = terms_of(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.world.analysis_world import AnalysisWorld, launch, make_failure, write_script
 
-from interlock.agents.files.case_folder import DispatchFiles
+from interlock.agents.files import DispatchFiles
 from interlock.engine.schedule import Budget
 from interlock.rca.briefing import add_findings
 from interlock.rca.config import RcaConfig

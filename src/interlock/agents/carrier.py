@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from interlock.engine.case import Case, ModelCall, Usage
+from interlock.engine.case import Case, ModelCall, RefusedAnswer, Usage
 from interlock.engine.circuit import Language, Step
 from interlock.system.clock import Clock
 
@@ -209,3 +209,32 @@ class KnowsSteps(Protocol):
     and how long it may take."""
 
     steps: Mapping[str, Step]
+
+
+JudgeAnswer = Callable[[Ask, Reply], RefusedAnswer | None]
+WriteBriefing = Callable[[int, Sequence[Ask]], str]
+
+
+@runtime_checkable
+class JudgesAnswers(KnowsSteps, Protocol):
+    """A carrier whose workers learn at once why an answer is refused, and are told about the run;
+    it is given both before it starts."""
+
+    judge_answer: JudgeAnswer
+    write_briefing: WriteBriefing
+
+
+@runtime_checkable
+class LimitsTime(Protocol):
+    """A carrier that cannot see whether anybody is there to answer: a step that its circuit gives
+    no time has this many seconds, or none if it is None."""
+
+    default_timeout: float | None
+
+
+@runtime_checkable
+class AnsweredLater(Protocol):
+    """A carrier whose answers are given by a later command, so that nobody waits for them."""
+
+    is_written_out: bool
+    """Whether its prompts are written to files; else they are asked at the inbox."""

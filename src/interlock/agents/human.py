@@ -101,6 +101,8 @@ def list_answered(place: Path | Mailbox) -> set[int]:
 class HumanCarrier:
     """A carrier that looks for answers to the open questions."""
 
+    is_written_out = False
+
     def __init__(
         self, place: Path | Mailbox, clock: Clock, policy: AnswerPolicy = EVERYBODY
     ) -> None:

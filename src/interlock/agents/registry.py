@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.agents.carrier import Carrier
-from interlock.agents.files.case_folder import NameFiles, name_files
+from interlock.agents.files import NameFiles, name_files
 from interlock.agents.queries import QueryBroker
 from interlock.journal.address import DatabaseAddress, beside, identify
 from interlock.signals.batch import Briefing, Phase, render_briefing

@@ -102,8 +102,8 @@ class ProjectBase:
     def new_config(self, circuit: str, thresholds: dict[str, Any]) -> RunConfig:
         """What a new run of a circuit is begun with, as the project's settings have it."""
         settings = self.settings
-        terms = find_application(circuit).default_terms(settings, self.path)
-        return msgspec.structs.replace(default_config(settings, thresholds), terms=terms)
+        own = find_application(circuit).default_config(settings, self.path)
+        return msgspec.structs.replace(default_config(settings, thresholds), application_config=own)
 
     def build_pool(
         self,

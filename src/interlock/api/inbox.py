@@ -237,7 +237,7 @@ def _answer_gate(
     _refuse_others(question, config.agents)
     check_may_answer(settings, step.name, given.by, given.user)
     data = shape_answer(step, given.decision, given.message, given.fields)
-    if problem := application.check_review(config.terms, step.name, data):
+    if problem := application.check_review(config.application_config, step.name, data):
         raise SourceError(f"{problem.removesuffix('.')}; nothing was saved")
     asked = find_question(connection, question.question_id)
     case_no = asked.case_no if asked else None

@@ -59,7 +59,7 @@ def save_artifact(
     files = _find_files(circuit, options, asked)
     artifact = read_saved_artifact(file, asked.dispatch_id)
     _check_artifact(artifact, circuit.steps[asked.step], file)
-    unfit = application.check_review(options.terms, asked.step, artifact.data)
+    unfit = application.check_review(options.application_config, asked.step, artifact.data)
     if unfit:
         raise SourceError(f"{file}: {unfit} Nothing was saved")
     if circuit.steps[asked.step].gate and not artifact.data.get(REVIEWED_BY):

@@ -11,7 +11,7 @@ from typing import Protocol, TypedDict
 import msgspec
 
 from interlock.agents.background import CrashReporter
-from interlock.agents.carrier import Carrier
+from interlock.agents.carrier import Carrier, JudgesAnswers
 from interlock.agents.registry import FileOptions, ProgressGauge, RunProgress
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.engine.schedule import NO_LIMITS, Spent
@@ -26,7 +26,6 @@ from interlock.runtime.agent_pool import (
     add_timeouts,
     connect_notifier,
     connect_workers,
-    has_mcp_carrier,
     roles_answered_later,
     roles_written_out,
 )
@@ -130,14 +129,14 @@ def work_on_run(
     StoreError if another works on it."""
     written = load_circuit(run)
     circuit = add_timeouts(written, pool.carriers)
-    terms = msgspec.convert(run.options, RunConfig).terms
+    config = msgspec.convert(run.options, RunConfig).application_config
     with ExitStack() as held:
         ownership = ownership or held.enter_context(own_run(connection, run.run_id))
         progress = held.enter_context(display.show_progress())
         observer = held.enter_context(_observe(connection, run, display))
         begin = find_application(run.circuit).set_up_run
         setup = change_setup(
-            begin(connection, run, circuit, pool.carriers, terms, clock=pool.clock, only=only)
+            begin(connection, run, circuit, pool.carriers, config, clock=pool.clock, only=only)
         )
         hooks = _limit_rounds(setup, circuit) if once else setup.hooks
         tell = _connect_carriers(pool, written, hooks, display, observer)
@@ -247,7 +246,7 @@ def _connect_carriers(
 ) -> Callable[[Notification], None]:
     """Give the carriers what they need to know of the run; returns who is told what happens."""
     connect_workers(pool.carriers, circuit, pool.gauge, hooks)
-    if has_mcp_carrier(pool.carriers):
+    if any(isinstance(each, JudgesAnswers) for each in pool.carriers.values()):
         display.note("asks wait for workers: an agent takes them with the tools of 'interlock mcp'")
     tell = _build_notifier(display, pool, observer)
     connect_notifier(pool.carriers, tell)

@@ -164,7 +164,7 @@ def _make_config(
         agents=agents,
         budget={} if request.tokens is None else {"tokens": request.tokens},
         parallel=parallel,
-        terms=benchmark.make_terms(scenario, campaign.home, in_families=in_families),
+        application_config=benchmark.make_config(scenario, campaign.home, in_families=in_families),
         files={**request.files, **({"dispatch": plan.dispatch} if plan.dispatch else {})},
     )
 

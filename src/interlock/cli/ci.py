@@ -20,7 +20,7 @@ from interlock.cli.options import expand_options
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.analyze import write_report
 from interlock.rca.ci.digest import Digest, FailOn
-from interlock.rca.ci.listen import hear_reviewers
+from interlock.rca.ci.listen import read_reviewers
 from interlock.rca.ci.publish import (
     COMMENT_FILE,
     SUMMARY_FILE,
@@ -153,16 +153,16 @@ def ci(
     with reporter.open_memory(lambda: open_store(store, settings)) as memory:
         started = not memory.list_segments()
         database = open_project(db)
-        is_heard = comment is not CommentMode.OFF
-        heard = hear_reviewers(who, memory, database, problems) if is_heard else ()
-        said = unite_statements(memory.read_statements().every, heard)
+        with_comments = comment is not CommentMode.OFF
+        statements = read_reviewers(who, memory, database, problems) if with_comments else ()
+        said = unite_statements(memory.read_statements().every, statements)
         digest, findings = reporter.judge_run(request, database, memory, said)
     if digest is None:
         _refuse_nothing(problems)
     if findings:
         write_report(findings, out / "report")
     outputs = _list_outputs(digest, out, "started" if started else "ok")
-    publication = _build_publication(digest, title, out, annotations, outputs, heard)
+    publication = _build_publication(digest, title, out, annotations, outputs, statements)
     say = echo_note if json else echo
     problems += publish(
         publication, os.environ, say, provider=who.provider, comment=comment.value, check=check_name
@@ -178,13 +178,13 @@ def _build_publication(
     out: Path,
     annotations: int,
     outputs: dict[str, str],
-    heard: "Sequence[Statement]",
+    statements: "Sequence[Statement]",
 ) -> Publication:
     links = _make_links(digest.run)
     return Publication(
         digest=digest,
         title=title,
-        comment=render_comment(digest, title=title, links=links, heard=heard),
+        comment=render_comment(digest, title=title, links=links, statements=statements),
         summary=render_summary(digest, title=title, links=links),
         annotations=tuple(find_annotations(digest, Path(), annotations)),
         outputs=outputs,

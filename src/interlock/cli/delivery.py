@@ -158,8 +158,8 @@ def run(
     with project.write() as connection:
         found = None if new else find_earlier_run(connection, options)
         if found is None:
-            terms = build_config(options, settings, project.db, choose_slug(options, project.db))
-            found = begin_delivery(connection, circuit.bundle, config, terms, options.fingerprint)
+            own = build_config(options, settings, project.db, choose_slug(options, project.db))
+            found = begin_delivery(connection, circuit.bundle, config, own, options.fingerprint)
         else:
             found = continue_delivery(connection, found, lambda stored: merge_config(stored, flags))
             echo_note(f"continuing run {found.run_id} of this plan (--new starts another)")

@@ -1,4 +1,4 @@
-"""The verb that hears reviewers: listen."""
+"""The verb that reads reviewers' comments: listen."""
 
 import os
 import time
@@ -10,7 +10,7 @@ from interlock.cli.app import app
 from interlock.cli.ingest import ProjectName, RunOptions, Store, echo_history, identify, open_store
 from interlock.cli.output import Db, Json, echo, echo_note, open_project
 from interlock.rca.ci.forge import open_forge
-from interlock.rca.ci.listen import Ear
+from interlock.rca.ci.listen import CommentReader
 from interlock.rca.ci.publish import defuse
 from interlock.rca.history.identity import find_commented_pull
 from interlock.rca.history.settings import read_history_settings
@@ -39,27 +39,29 @@ def listen(
         raise UsageError(f"--pr {pr!r}: write the number of a pull request")
     if run.scope == "pull-request":
         raise UsageError(
-            "this job runs a pull request's code, so nothing that it hears can be kept: "
-            "'interlock ci' hears reviewers there"
+            "this job runs a pull request's code, so nothing that it reads can be kept: "
+            "'interlock ci' reads the comments there"
         )
     forge = open_forge(run.provider, os.environ, run.project)
     if forge is None:
-        raise UsageError("reviewers are heard on GitHub and GitLab, in a job of theirs")
+        raise UsageError("comments are read on GitHub and GitLab, from a job that runs there")
     problems: list[str] = []
     counts = {"pull_requests": 0, "taken": 0, "asked_back": 0, "answered": 0}
     said: list[str] = []
     try:
-        ear = Ear(forge, run.project, open_store(store, settings), open_project(db), problems)
+        reader = CommentReader(
+            forge, run.project, open_store(store, settings), open_project(db), problems
+        )
         wanted = pr or find_commented_pull(os.environ)
-        found = [(wanted, ear.hear(wanted))] if wanted else ear.hear_repository(time.time())
-        for number, heard in found:
-            counts["answered"] += ear.keep(number, heard)
+        read = [(wanted, reader.read(wanted))] if wanted else reader.read_repository(time.time())
+        for number, found in read:
+            counts["answered"] += reader.keep(number, found)
             counts["pull_requests"] += 1
-            counts["taken"] += len(heard.new)
-            counts["asked_back"] += heard.replies
-            said += [each.describe() for each in heard.new]
+            counts["taken"] += len(found.new)
+            counts["asked_back"] += found.replies
+            said += [each.describe() for each in found.new]
     except (SourceError, StoreError) as error:
-        # A comment must not turn a pipeline red because its server is busy; the next run hears it.
+        # A comment must not turn a pipeline red because its server is busy; the next run reads it.
         problems.append(str(error))
     except TransientError as error:
         problems.append(f"the server {error.reason}")

@@ -35,32 +35,30 @@ class Delivery(Application):
         run: Run,
         circuit: Circuit,
         carriers: Mapping[str, Carrier],
-        terms: Mapping[str, Any],
+        config: Mapping[str, Any],
         *,
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         """Open the workspace; our own handlers play the roles of `PROGRAMS`."""
-        config = msgspec.convert(terms, DeliveryConfig)
-        plan = load_usable_plan(config)
+        own = msgspec.convert(config, DeliveryConfig)
+        plan = load_usable_plan(own)
         workspace = DeliveryWorkspace.create(
-            Path(config.source),
-            Path(config.home),
-            config.slug,
-            config.base,
-            keep_hooks=config.work.hooks,
+            Path(own.source),
+            Path(own.home),
+            own.slug,
+            own.base,
+            keep_hooks=own.work.hooks,
         )
         notes = _retry_publishing(workspace)
-        watch = PlanWatch(
-            config, plan, load_inputs(connection, run.run_id), clock.now, notes.append
-        )
-        environment = TaskEnvironment(workspace, config, watch.plan)
+        watch = PlanWatch(own, plan, load_inputs(connection, run.run_id), clock.now, notes.append)
+        environment = TaskEnvironment(workspace, own, watch.plan)
         hooks = DeliveryHooks(connection, run.run_id, circuit, environment, watch, clock, notes)
         handlers: dict[str, Carrier] = dict.fromkeys(
             PROGRAMS, AsyncHandler(hooks.handlers, workspace.close)
         )
-        agents = connect_workers(carriers, config, hooks.find_tree_of)
-        timed = _set_timeouts(circuit, config.timeouts)
+        agents = connect_workers(carriers, own, hooks.find_tree_of)
+        timed = _set_timeouts(circuit, own.timeouts)
         return RunSetup(timed, {**agents, **handlers}, hooks, unplaced=PROGRAMS)
 
     def report(self, connection: Connection, run: Run) -> str:

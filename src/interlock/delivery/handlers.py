@@ -131,14 +131,14 @@ class CheckHandler:
         verdict = await asyncio.to_thread(
             self._inspection.compare_with_baseline, tree.base, cells, results, diff
         )
-        tells, weakened = await asyncio.to_thread(_read_findings, tree, diff)
+        diff_findings, weakened = await asyncio.to_thread(_read_findings, tree, diff)
         claims = self._compare_claims(ask.step, case, results, diff, tree)
         return {
             "ok": verdict.ok and not violations,
             "new_failures": list(verdict.reasons) if results else [],
             "unavailable": list(verdict.list_names("unavailable")),
             "violations": [each.sentence for each in violations],
-            "tells": tells,
+            "diff_findings": diff_findings,
             "owed": [*_list_owed(is_repair, weakened, writes, diff)],
             "results": [findings.build_result_row(each) for each in results],
             "notes": list(verdict.notes),

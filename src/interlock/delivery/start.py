@@ -175,7 +175,7 @@ def begin_delivery(
     # A run keeps its configuration for good, so none begins with a repository that cannot be used.
     inspect_repository(Path(config.source), config.base)
     check_workers(run_config.agents, config.work.remote)
-    run_config = msgspec.structs.replace(run_config, terms=msgspec.to_builtins(config))
+    run_config = msgspec.structs.replace(run_config, application_config=msgspec.to_builtins(config))
     run_id = begin_run(
         connection,
         bundle.open().circuit.with_thresholds(run_config.thresholds),
@@ -239,7 +239,8 @@ def read_config(run: "Run") -> "DeliveryConfig":
             f"run {run.run_id} is not a delivery but a run of {run.circuit}; "
             "'interlock runs' lists them"
         )
-    return msgspec.convert(run.options["terms"], DeliveryConfig)
+    config = msgspec.convert(run.options, RunConfig)
+    return msgspec.convert(config.application_config, DeliveryConfig)
 
 
 def find_delivery(connection: "Connection", which: str | None = None) -> "Run":

@@ -1,6 +1,7 @@
 """The steps of the circuit `delivery`, by name, and what they have in common."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 PREPARE: Final = "PREPARE"
 EXPAND: Final = "EXPAND"
@@ -19,8 +20,8 @@ RECRUIT: Final = "RECRUIT"
 CLARIFY: Final = "CLARIFY"
 INFRA_GATE: Final = "INFRA_GATE"
 
-PROGRAMS: Final = ("workshop", "checks", "merge")
-"""The roles that our own code plays."""
+PROGRAMS: Final = ("worktrees", "checks", "merge", "workshop")
+"""The roles that our own code plays; the last is what older runs call the first."""
 WRITERS: Final = ("developer", "remediation", "expert-maker")
 """The roles that change files; all others only read."""
 GATES: Final = (CLARIFY, INFRA_GATE)
@@ -43,3 +44,9 @@ INSPECTED_FOR: Final = {
     "health-auditor": (HEALTH_CHECK,),
 }
 """Whose findings a judge is shown: our own steps that inspected the work before."""
+
+
+def read_diff_findings(inspection: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was noticed in a change, by the answer of a step that inspected it. Answers of older
+    runs have it under another name."""
+    return tuple(map(str, inspection.get("diff_findings", inspection.get("tells", ()))))

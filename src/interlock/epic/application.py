@@ -60,21 +60,21 @@ class Epic(Application):
         run: Run,
         circuit: Circuit,
         carriers: Mapping[str, Carrier],
-        terms: Mapping[str, Any],
+        config: Mapping[str, Any],
         *,
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
         """The carrier of the sessions, the driver, and whoever is asked at a gate."""
-        config = msgspec.convert(terms, EpicConfig)
+        own = msgspec.convert(config, EpicConfig)
         notes: list[str] = []
-        db, settings = find_address(connection), config.settings
-        checkpoints = Checkpoints(find_state_folder(Path(config.root)))
+        db, settings = find_address(connection), own.settings
+        checkpoints = Checkpoints(find_state_folder(Path(own.root)))
         log = agents_folder(db) / str(run.run_id) / "signals.jsonl"
         signals = SignalLog(log, _show_line, clock.now)
         questions = GateQuestions(signals, on_issues=settings.hitl == "github")
-        updater = CheckpointUpdater(checkpoints, config.epic_id, clock.now, notes.append)
-        driver = EpicDriver(checkpoints, config, signals, clock.now, lambda: questions.last)
+        updater = CheckpointUpdater(checkpoints, own.epic_id, clock.now, notes.append)
+        driver = EpicDriver(checkpoints, own, signals, clock.now, lambda: questions.last)
 
         async def drive(ask: Ask) -> Reply:
             return await asyncio.to_thread(driver, ask)
@@ -83,7 +83,7 @@ class Epic(Application):
             name: value for name, value in os.environ.items() if name != settings.hook_secret_env
         }
         home = AgentHome(
-            agents_folder(db), Path(config.root), workspace_owner(db), environ, make_nonce
+            agents_folder(db), Path(own.root), workspace_owner(db), environ, make_nonce
         )
         agents = run.options.get("agents", {})
         dialect = build_dialect(str(agents.get(_SESSION) or agents.get("") or ""), settings)
@@ -98,7 +98,7 @@ class Epic(Application):
             _SESSION: SessionCarrier(dialect, home, build_limits(settings), clock, updater),
             HUMAN: gate,
         }
-        hooks = EpicHooks(config, updater, signals, questions, notes)
+        hooks = EpicHooks(own, updater, signals, questions, notes)
         timed = _set_gate_timeouts(circuit, patience)
         return RunSetup(timed, {**carriers, **ours}, hooks, unplaced=OWN_ROLES)
 

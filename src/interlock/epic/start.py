@@ -160,7 +160,7 @@ def _begin_or_continue(
             stories=kept.stories,
             fresh=kept.fresh and unfinished is not None,
         )
-    run_config = msgspec.structs.replace(run_config, terms=msgspec.to_builtins(config))
+    run_config = msgspec.structs.replace(run_config, application_config=msgspec.to_builtins(config))
     stored = msgspec.to_builtins(run_config)
     if unfinished is not None:
         set_options(connection, unfinished, stored)
@@ -195,7 +195,7 @@ def _build_run_config(
 
 def _read_stored_config(before: RunConfig) -> EpicConfig:
     try:
-        return msgspec.convert(before.terms, EpicConfig)
+        return msgspec.convert(before.application_config, EpicConfig)
     except msgspec.ValidationError as error:
         raise SourceError(f"the run's configuration cannot be read: {error}") from None
 

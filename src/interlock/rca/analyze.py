@@ -88,7 +88,7 @@ def find_config(
     return msgspec.structs.replace(
         usual,
         files={"root": INVESTIGATIONS_FOLDER if by_hand else CALIBRATE_FOLDER},
-        terms=msgspec.to_builtins(config),
+        application_config=msgspec.to_builtins(config),
     )
 
 
@@ -118,9 +118,11 @@ def assign_reviewer(options: RunConfig, config: RcaConfig) -> RunConfig:
         agents[""] = BASIC
     if config.review == "dispatch":
         agents.setdefault(HUMAN, agents.get("") or dispatch)
-    elif options.terms.get("review") == "dispatch":
+    elif options.application_config.get("review") == "dispatch":
         agents.pop(HUMAN, None)
-    return msgspec.structs.replace(options, agents=agents, terms=msgspec.to_builtins(config))
+    return msgspec.structs.replace(
+        options, agents=agents, application_config=msgspec.to_builtins(config)
+    )
 
 
 OUT = Path("interlock-report")
@@ -304,7 +306,7 @@ def build_empty_findings(name: str, intakes: Sequence[SourceLaunch]) -> Findings
 
 
 def read_config(options: RunConfig) -> RcaConfig:
-    return msgspec.convert(options.terms, RcaConfig)
+    return msgspec.convert(options.application_config, RcaConfig)
 
 
 def _format_agents(options: RunConfig) -> str:

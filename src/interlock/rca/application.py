@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.agents.carrier import Ask, Carrier, Reply
+from interlock.agents.files import NameFiles
 from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.case_folder import NameFiles
 from interlock.agents.function import Handler, PromptlessHandler
 from interlock.agents.mcp.carrier import McpCarrier
 from interlock.agents.registry import AgentContext, AgentSpec
@@ -86,7 +86,7 @@ class Rca(Application):
 
         return RcaBenchmark()
 
-    def default_terms(self, settings: Settings, project: Path) -> dict[str, Any]:
+    def default_config(self, settings: Settings, project: Path) -> dict[str, Any]:
         tables = settings.read_tables(RcaTables)
         greens = tables.last_green
         config = RcaConfig(
@@ -108,23 +108,23 @@ class Rca(Application):
         run: Run,
         circuit: Circuit,
         carriers: Mapping[str, Carrier],
-        terms: Mapping[str, Any],
+        config: Mapping[str, Any],
         *,
         clock: Clock,
         only: Collection[int] | None = None,
     ) -> RunSetup:
-        config = msgspec.convert(terms, RcaConfig)
+        own = msgspec.convert(config, RcaConfig)
         promptless = {
             role for role, carrier in carriers.items() if isinstance(carrier, PromptlessHandler)
         }
-        in_families = config.families
+        in_families = own.families
         if in_families is None:
             in_families = any(isinstance(each, _WITH_FAMILIES) for each in carriers.values())
         hooks = RcaHooks(
             connection,
             run.run_id,
             circuit,
-            config,
+            own,
             families=in_families,
             phases=any(isinstance(each, BatchCarrier) for each in carriers.values()),
             only=only,
@@ -142,9 +142,9 @@ class Rca(Application):
                 known = msgspec.structs.replace(known, scenario=suite.name)
             return add_findings(known, connection, run.run_id, hooks.families)
 
-        look_ahead = in_families or config.recall_first
-        own = _add_builtin_answers(carriers, analysis, config, look_ahead=look_ahead)
-        return RunSetup(_drop_prompts(circuit, promptless), own, hooks, enrich)
+        look_ahead = in_families or own.recall_first
+        given = _add_builtin_answers(carriers, analysis, own, look_ahead=look_ahead)
+        return RunSetup(_drop_prompts(circuit, promptless), given, hooks, enrich)
 
     def file_names(self, root: Path) -> NameFiles:
         return choose_names(root)
@@ -152,10 +152,10 @@ class Rca(Application):
     def phase_of(self, step: str) -> Phase:
         return find_phase(step)
 
-    def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
+    def check_review(self, config: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
         if step != F5:
             return ""
-        taxonomy = TAXONOMY.with_codes(msgspec.convert(terms, RcaConfig).codes)
+        taxonomy = TAXONOMY.with_codes(msgspec.convert(config, RcaConfig).codes)
         return check_answer(Case("", F5), data, lambda _refs: (), taxonomy).refused
 
     def group_questions(self, connection: Connection, run_id: int) -> list[QuestionGroup]:

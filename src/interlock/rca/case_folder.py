@@ -10,12 +10,8 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.files.case_folder import (
-    MAX_ARTIFACT,
-    SIGNAL_FILE,
-    DispatchFiles,
-    make_case_folder,
-)
+from interlock.agents.files import DispatchFiles
+from interlock.agents.files.case_folder import MAX_ARTIFACT, SIGNAL_FILE, make_case_folder
 from interlock.engine.case import Decision
 from interlock.engine.circuit import ARTIFACT, Circuit
 from interlock.journal.connection import Connection

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.agents.files.case_folder import DispatchFiles, NameFiles
+from interlock.agents.files import DispatchFiles, NameFiles
 from interlock.signals.batch import Phase
 from interlock.system.errors import CircuitError
 

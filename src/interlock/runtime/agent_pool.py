@@ -11,11 +11,20 @@ from typing import Any
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Carrier, KeepsTime, KnowsSteps, Reply, TakesClock
-from interlock.agents.files.batch import BatchCarrier
-from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier, ManualCarrier
+from interlock.agents.carrier import (
+    AnsweredLater,
+    Ask,
+    Carrier,
+    JudgeAnswer,
+    JudgesAnswers,
+    KeepsTime,
+    KnowsSteps,
+    LimitsTime,
+    Reply,
+    TakesClock,
+    WriteBriefing,
+)
 from interlock.agents.human import HumanCarrier
-from interlock.agents.mcp.carrier import JudgeAnswer, McpCarrier, WriteBriefing
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import AgentContext, FileOptions, ProgressGauge, build_agent
 from interlock.engine.case import RefusedAnswer
@@ -187,17 +196,16 @@ def assign_slots(circuit: Circuit, slots: Mapping[str, int]) -> dict[str, Role]:
 
 def roles_answered_later(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose answers come by a later command: nobody waits for them."""
-    return _find_roles(carriers, HumanCarrier | ManualCarrier)
+    return _find_roles(carriers, AnsweredLater)
 
 
 def roles_written_out(carriers: Mapping[str, Carrier]) -> frozenset[str]:
     """The roles whose prompts are written out for a later command, not asked at the inbox."""
-    return _find_roles(carriers, ManualCarrier)
-
-
-def has_mcp_carrier(carriers: Mapping[str, Carrier]) -> bool:
-    """Whether anything waits until a worker comes for it."""
-    return any(isinstance(each, McpCarrier) for each in carriers.values())
+    return frozenset(
+        role
+        for role, each in carriers.items()
+        if isinstance(each, AnsweredLater) and each.is_written_out
+    )
 
 
 def _find_roles(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
@@ -207,17 +215,17 @@ def _find_roles(carriers: Mapping[str, Carrier], kind: Any) -> frozenset[str]:
 def add_timeouts(circuit: Circuit, carriers: Mapping[str, Carrier]) -> Circuit:
     """Steps without a timeout get one where a watcher that died would never be missed. Those that
     workers fetch have theirs counted by their carrier, from when somebody took them."""
-    by_files = {
-        role
+    defaults = {
+        role: each.default_timeout
         for role, each in carriers.items()
-        if isinstance(each, FileCarrier | BatchCarrier) and not isinstance(each, ManualCarrier)
+        if isinstance(each, LimitsTime)
     }
     fetched = _find_roles(carriers, KeepsTime)
 
     def limit(step: Step) -> float | None:
         if step.role in fetched:
             return None
-        return DEFAULT_TIMEOUT if step.role in by_files and step.timeout is None else step.timeout
+        return defaults.get(step.role) if step.timeout is None else step.timeout
 
     steps = {
         name: msgspec.structs.replace(step, timeout=limit(step))
@@ -243,7 +251,7 @@ def connect_workers(
     """
     judge, brief = _make_judge(circuit, hooks or DefaultHooks()), _make_brief(circuit, gauge)
     for each in carriers.values():
-        if isinstance(each, McpCarrier):
+        if isinstance(each, JudgesAnswers):
             each.steps, each.judge_answer, each.write_briefing = (
                 _expect_objects(circuit.steps),
                 judge,

@@ -10,8 +10,6 @@ from typing import Any
 from interlock.agents.carrier import MAX_ANSWER, NO_CONTEXT, ExecutionContext, Reply
 from interlock.engine.case import RefusedAnswer, Signal
 from interlock.engine.circuit import ARTIFACT, FAILURES, UNREADABLE, Step
-from interlock.signals import reading
-from interlock.signals.text import read_message
 from interlock.system.strict_json import Problem, read_json
 
 _ENVELOPE = {"signal", "data", "subject"}
@@ -78,6 +76,9 @@ def _read_text_signal(
     reply: Reply, step: Step, case_id: str, context: ExecutionContext
 ) -> Signal | RefusedAnswer:
     """The signal of an agent's message. The message itself is kept beside what it says."""
+    from interlock.signals.reading import SignalRefused  # few steps are answered by messages
+    from interlock.signals.text import read_message
+
     text = _decode_message(reply.content)
     if isinstance(text, RefusedAnswer):
         return text
@@ -89,7 +90,7 @@ def _read_text_signal(
         strict=context.strict,
         request_id=context.request_id or None,
     )
-    if isinstance(message, reading.SignalRefused):
+    if isinstance(message, SignalRefused):
         return RefusedAnswer(str(message.reason), message.sentence)
     if message.signal not in step.signals:
         legal = ", ".join(step.signals)

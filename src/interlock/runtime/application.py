@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from interlock.agents.carrier import NO_CONTEXT, Carrier, ExecutionContext
-from interlock.agents.files.case_folder import NameFiles, name_files
+from interlock.agents.files import NameFiles, name_files
 from interlock.engine.case import Case, Decision, RefusedAnswer, Signal
 from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
@@ -180,7 +180,7 @@ class Application:
         """How agents are measured on this circuit, if the application knows."""
         return None
 
-    def default_terms(self, settings: "Settings", project: Path) -> dict[str, Any]:
+    def default_config(self, settings: "Settings", project: Path) -> dict[str, Any]:
         """What a new run is begun with, as the project's settings have it. Stored with the run."""
         return {}
 
@@ -194,7 +194,7 @@ class Application:
         run: Run,
         circuit: Circuit,
         carriers: Mapping[str, Carrier],
-        terms: Mapping[str, Any],
+        config: Mapping[str, Any],
         *,
         clock: Clock,
         only: Collection[int] | None = None,
@@ -211,7 +211,7 @@ class Application:
         """The phase that a batch manifest gives for a step."""
         return "triage"
 
-    def check_review(self, terms: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
+    def check_review(self, config: Mapping[str, Any], step: str, data: Mapping[str, Any]) -> str:
         """Why a person's answer cannot be used, though its shape is right; empty if it can."""
         return ""
 

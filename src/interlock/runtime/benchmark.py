@@ -301,7 +301,7 @@ class Benchmark(Protocol[ScenarioT, ResultT]):
 
     # Runs.
 
-    def make_terms(self, scenario: ScenarioT, home: Path, *, in_families: bool) -> dict[str, Any]:
+    def make_config(self, scenario: ScenarioT, home: Path, *, in_families: bool) -> dict[str, Any]:
         """What runs of the scenario are begun with; `home` is a folder for what they need."""
 
     def make_world(self, scenario: ScenarioT, home: Path) -> None:

@@ -106,7 +106,7 @@ class RunConfig(msgspec.Struct, frozen=True):
     thresholds: dict[str, Any] = {}
     parallel: int | None = None
     files: dict[str, str | int] = {}
-    terms: dict[str, Any] = {}
+    application_config: dict[str, Any] = msgspec.field(name="terms", default_factory=dict)
     """What the application keeps with the run."""
     after: int = 0
     """Numbers of dispatches come after this one, where runs of several databases share a root."""

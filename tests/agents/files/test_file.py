@@ -12,7 +12,8 @@ import pytest
 from tests.world.clock import FakeClock
 from tests.world.file_carrier_bench import FileBench, again, ask_for, turn, wrapped
 
-from interlock.agents.files.case_folder import MAX_ARTIFACT, DispatchFiles
+from interlock.agents.files import DispatchFiles
+from interlock.agents.files.case_folder import MAX_ARTIFACT
 from interlock.agents.files.file import FileCarrier
 from interlock.system.folder_watch import Mode
 

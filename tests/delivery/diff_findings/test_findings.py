@@ -12,13 +12,13 @@ from interlock.delivery.diff_findings.source import DiffFinding
 ROOT = Path(__file__).parents[3]
 
 
-def tells(path: str, text: str, only: set[int] | None = None) -> tuple[DiffFinding, ...]:
+def find(path: str, text: str, only: set[int] | None = None) -> tuple[DiffFinding, ...]:
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if not only or n in only]
     return find_diff_issues({path: lines}, {path: text})
 
 
 def kinds(path: str, text: str) -> list[tuple[int, str]]:
-    return [(tell.line, tell.kind) for tell in tells(path, text)]
+    return [(found.line, found.kind) for found in find(path, text)]
 
 
 FOUND = [
@@ -201,7 +201,7 @@ CLEAN = [
 
 @pytest.mark.parametrize(("path", "text"), CLEAN)
 def test_clean(path: str, text: str) -> None:
-    assert tells(path, text) == ()
+    assert find(path, text) == ()
 
 
 def _letters(size: int) -> str:
@@ -225,13 +225,13 @@ SECRETS = {
 
 @pytest.mark.parametrize(("what", "value"), SECRETS.items())
 def test_secrets_are_named_and_not_shown(what: str, value: str) -> None:
-    (tell,) = tells("src/a.py", f"x = '{value}'")
-    assert (tell.kind, tell.severity) == ("secret", "error")
-    assert tell.sentence.startswith(what)
-    assert value not in tell.sentence
-    assert value[8:] not in tell.sentence
-    assert [each.severity for each in tells("tests/test_a.py", f"x = '{value}'")] == ["warning"]
-    assert [each.severity for each in tells("docs/a.md", f"x = '{value}'")] == ["warning"]
+    (found,) = find("src/a.py", f"x = '{value}'")
+    assert (found.kind, found.severity) == ("secret", "error")
+    assert found.sentence.startswith(what)
+    assert value not in found.sentence
+    assert value[8:] not in found.sentence
+    assert [each.severity for each in find("tests/test_a.py", f"x = '{value}'")] == ["warning"]
+    assert [each.severity for each in find("docs/a.md", f"x = '{value}'")] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -244,28 +244,28 @@ def test_secrets_are_named_and_not_shown(what: str, value: str) -> None:
     ],
 )
 def test_odd_values_of_odd_names(line: str) -> None:
-    assert [each.kind for each in tells("src/a.yaml", line)] == ["secret"]
-    assert tells("tests/test_a.yaml", line) == ()
+    assert [each.kind for each in find("src/a.yaml", line)] == ["secret"]
+    assert find("tests/test_a.yaml", line) == ()
 
 
 def test_only_new_lines_tell() -> None:
     text = "# TODO: old\ndef f():\n    print(1)\n\ndef g():\n    print(2)"
-    assert [tell.line for tell in tells("a.py", text, {6})] == [6]
+    assert [found.line for found in find("a.py", text, {6})] == [6]
 
 
 def test_comments_that_are_apart_are_no_block_of_code() -> None:
-    assert tells("a.py", "# y = f(x)\nz = 1\n# z = g(y)", {1, 3}) == ()
+    assert find("a.py", "# y = f(x)\nz = 1\n# z = g(y)", {1, 3}) == ()
 
 
 def test_without_its_text_a_file_is_judged_by_its_new_lines() -> None:
     found = find_diff_issues({"a.js": [(70, "  debugger;"), (90, "// TODO: x")]}, {})
-    assert [(tell.line, tell.kind) for tell in found] == [(70, "debug"), (90, "leftover")]
+    assert [(found.line, found.kind) for found in found] == [(70, "debug"), (90, "leftover")]
 
 
 def test_a_huge_file_is_judged_by_its_new_lines() -> None:
     text = "x = 1\n" * 300_000 + "# TODO: x"
     found = find_diff_issues({"a.py": [(300_001, "# TODO: x")]}, {"a.py": text})
-    assert [(tell.line, tell.kind) for tell in found] == [(300_001, "leftover")]
+    assert [(found.line, found.kind) for found in found] == [(300_001, "leftover")]
 
 
 def test_of_too_many_the_gravest_are_kept() -> None:
@@ -291,7 +291,7 @@ def test_our_own_source_has_no_warning() -> None:
     }
     added = {path: list(enumerate(text.split("\n"), 1)) for path, text in texts.items()}
     found = find_diff_issues(added, texts)
-    assert [tell for tell in found if tell.severity != "notice"] == []
+    assert [found for found in found if found.severity != "notice"] == []
 
 
 HOSTILE = [
@@ -322,7 +322,7 @@ HOSTILE = [
     "path", ["test_a.py", "a.test.js", "a_test.go", "ATest.java", "a.rs", "a.py"]
 )
 def test_hostile_texts_are_read_to_their_end(path: str, text: str) -> None:
-    tells(path, text)
+    find(path, text)
     find_diff_issues({path: [(1, text)]}, {})
     assert find_diff_issues({path: [(0, "x"), (-5, "x"), (10**9, "x")]}, {path: "x"}) == ()
 
@@ -343,9 +343,9 @@ def test_laws(path: str, text: str) -> None:
     lines = list(enumerate(text.split("\n"), 1))
     new = lines[::2]
     found = find_diff_issues({path: new}, {path: text})
-    assert {tell.line for tell in found} <= {number for number, _ in new}
+    assert {found.line for found in found} <= {number for number, _ in new}
     assert found == find_diff_issues({path: list(reversed(new))}, {path: text})
     assert list(found) == sorted(set(found))
     assert set(found) <= set(find_diff_issues({path: lines}, {path: text})) | {
-        tell for tell in found if tell.kind == "commented_code"
+        found for found in found if found.kind == "commented_code"
     }

@@ -371,7 +371,7 @@ def test_files_of_others_stay(bench: Workbench) -> None:
     assert listed(bench.home) == ["precious"]
 
 
-def test_a_half_made_workshop_can_be_cleaned(bench: Workbench) -> None:
+def test_a_half_made_workspace_can_be_cleaned(bench: Workbench) -> None:
     bench.open_workspace().close()
     (bench.home / "repo.git").rename(bench.home / "repo.git.making")
     clean_workspace(bench.home, dry_run=False)
@@ -396,7 +396,7 @@ def test_a_folder_that_is_not_ours_is_refused(bench: Workbench, kind: str) -> No
     assert listed(bench.folder) == before
 
 
-def test_a_workshop_in_use_is_refused(bench: Workbench) -> None:
+def test_a_workspace_in_use_is_refused(bench: Workbench) -> None:
     with bench.open_workspace(), pytest.raises(StateError, match="in use"):
         clean_workspace(bench.home, dry_run=False, force=True)
     assert (bench.home / "repo.git").exists()
@@ -414,7 +414,7 @@ def test_links_in_a_tree_are_not_followed(bench: Workbench) -> None:
     assert not bench.home.exists()
 
 
-def test_a_git_that_outlives_us_keeps_the_workshop(tmp_path: Path) -> None:
+def test_a_git_that_outlives_us_keeps_the_workspace(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
     bench.open_workspace().close()
     text = (

@@ -1,4 +1,4 @@
-"""What reviewers say in a pull request: who is heard, how strictly, once, and what it changes."""
+"""What reviewers say in a pull request: who is found, how strictly, once, and what it changes."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -103,11 +103,11 @@ def test_those_with_the_right_are_heard_once(tmp_path: Path) -> None:
         odd = github.comment(1, "/interlock flacky", by="bob")
         good = github.comment(1, "/interlock cause 12")
         with listen(github) as listener:
-            heard = listener.hear("1")
-            assert heard.replies == 2
-            assert listener.show("1", heard.statements) == 1
-            assert listener.show("1", heard.statements) == 0
-        (said,) = heard.new
+            found = listener.read("1")
+            assert found.replies == 2
+            assert listener.show("1", found.statements) == 1
+            assert listener.show("1", found.statements) == 0
+        (said,) = found.new
         assert (said.action, said.by, said.number, said.title) == (
             "cause",
             "ann",
@@ -124,11 +124,11 @@ def test_those_with_the_right_are_heard_once(tmp_path: Path) -> None:
         assert f"- {CAUSE}: ann says that it is cause 12 (the known one)" in shown
         block = read_block(shown)
         assert block is not None
-        assert block.said == heard.new
+        assert block.said == found.new
         count = len(github.comments[1])
-        with listen(github, *heard.new) as listener:
-            again = listener.hear("1")
-        assert (again.new, again.replies, again.statements) == ((), 0, heard.new)
+        with listen(github, *found.new) as listener:
+            again = listener.read("1")
+        assert (again.new, again.replies, again.statements) == ((), 0, found.new)
         assert len(github.comments[1]) == count
 
 
@@ -140,16 +140,16 @@ def test_a_word_is_about_what_the_report_said_then(tmp_path: Path) -> None:
         github.opened("a pull request", "")
         github.comment(1, "/interlock flaky")
         own = github.comment(1, report, by=OWN)
-        assert listener.hear("1").new == ()
+        assert listener.read("1").new == ()
         assert f"if you mean {CAUSE}, say so" in github.comments[1][-1]["body"]
         github.comment(1, f"/interlock flaky {CAUSE}")
-        assert [each.action for each in listener.hear("1").new] == ["flaky"]
+        assert [each.action for each in listener.read("1").new] == ["flaky"]
         github.comment(1, "/interlock not-this")
-        assert len(listener.hear("1").new) == 1
+        assert len(listener.read("1").new) == 1
         assert "nothing to refuse" in github.comments[1][-1]["body"]
         own["body"] = report.replace('"fingerprints":["', '"fingerprints":["<script>')
         github.comment(1, "/interlock undo", by="bob")
-        assert listener.hear("1", is_asked=False).reports == 0, "a block that was changed is none"
+        assert listener.read("1", is_asked=False).reports == 0, "a block that was changed is none"
 
 
 def test_trouble_on_the_way_loses_nothing(tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ def test_trouble_on_the_way_loses_nothing(tmp_path: Path) -> None:
         github.comment(1, "/interlock flaky")
         github.fault("403 Resource not accessible", "/reactions")
         with listen(github) as listener:
-            heard = listener.hear("1")
-    assert len(heard.new) == 1
-    assert len(heard.problems) == 1
-    assert TOKEN not in heard.problems[0]
+            found = listener.read("1")
+    assert len(found.new) == 1
+    assert len(found.problems) == 1
+    assert TOKEN not in found.problems[0]
 
 
 def test_the_same_on_gitlab(tmp_path: Path) -> None:
@@ -178,11 +178,11 @@ def test_the_same_on_gitlab(tmp_path: Path) -> None:
         odd = gitlab.add("/interlock not-this for 12345\n", author=8)
         taken = gitlab.add(f"/interlock flaky {CAUSE}", author=8)
         with listen(gitlab) as listener:
-            heard = listener.hear("1")
-            assert listener.show("1", heard.statements) == 1
-            assert listener.hear("1").new == ()
-        assert [(each.by, each.comment) for each in heard.new] == [("user8", str(taken["id"]))]
-        assert heard.replies == 2
+            found = listener.read("1")
+            assert listener.show("1", found.statements) == 1
+            assert listener.read("1").new == ()
+        assert [(each.by, each.comment) for each in found.new] == [("user8", str(taken["id"]))]
+        assert found.replies == 2
         assert f"asked-back {odd['id']}@" in gitlab.notes[-1]["body"]
         assert gitlab.emoji == [(str(taken["id"]), "thumbsup")]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from interlock.agents.carrier import Ask, Deliver
 from interlock.agents.files.case_folder import SIGNAL_FILE, make_run_folder
-from interlock.agents.files.file import FileCarrier
+from interlock.agents.files.file import DEFAULT_TIMEOUT, FileCarrier
 from interlock.agents.registry import DEFAULT_BATCH_SIZE, ProgressGauge
 from interlock.signals.batch import (
     LARGEST_BRIEFING,
@@ -155,6 +155,8 @@ _PHASE_ORDER = ("triage", "investigation")
 
 class BatchCarrier:
     """A carrier that hands out asks in batches, on top of the carrier `file`."""
+
+    default_timeout = DEFAULT_TIMEOUT
 
     def __init__(
         self,

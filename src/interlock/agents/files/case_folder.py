@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from interlock.agents.carrier import MAX_ANSWER, Ask, Reply
+from interlock.agents.files import DispatchFiles
 from interlock.engine.case import Usage
 from interlock.signals.signal_file import SignalFile, encode_signal, read_artifact, read_signal
 from interlock.system.errors import SourceError
@@ -24,23 +25,6 @@ from interlock.system.time import format_timestamp
 
 SIGNAL_FILE = "signal.json"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", re.ASCII)
-
-
-class DispatchFiles(msgspec.Struct, frozen=True):
-    """The names of one dispatch's files."""
-
-    prompt: str
-    artifact: str
-
-
-NameFiles = Callable[[str, int], DispatchFiles]
-"""From a step and an attempt to the names of its files; applications bring their own."""
-
-
-def name_files(step: str, attempt: int) -> DispatchFiles:
-    """`prompt-STEP.md` and `STEP-result.json`; a later attempt has a prompt of its own."""
-    again = f"-loop-{attempt}" if attempt > 1 else ""
-    return DispatchFiles(f"prompt-{step}{again}.md", f"{step}-result.json")
 
 
 class CaseFolder(msgspec.Struct, frozen=True):

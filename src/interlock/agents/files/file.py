@@ -17,21 +17,19 @@ import msgspec
 
 from interlock.agents.background import report_error
 from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.files import DispatchFiles, NameFiles, name_files
 from interlock.agents.files.case_folder import (
     MAX_ARTIFACT,
     MAX_SIGNAL,
     SIGNAL_FILE,
     CaseFolder,
-    DispatchFiles,
     DoubtfulArtifact,
     ForeignArtifact,
-    NameFiles,
     build_signal,
     end_stale_signal,
     judge_artifact,
     make_case_folder,
     make_run_folder,
-    name_files,
     read_signal_at,
     render_prompt_file,
 )
@@ -305,6 +303,7 @@ class FileCarrier:
 
     explains_where = True
     """Whether the file of a prompt says where its answer is to be written."""
+    default_timeout: float | None = DEFAULT_TIMEOUT
 
     def __init__(
         self, root: Path, clock: Clock, *, names: NameFiles = name_files, mode: Mode = "auto"
@@ -415,6 +414,8 @@ class ManualCarrier(FileCarrier):
     """A carrier whose answers come by hand, some time; `save` puts them where they belong."""
 
     explains_where = False
+    default_timeout = None
+    is_written_out = True
 
 
 def read_saved_artifact(path: Path, dispatch_id: int) -> Artifact:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from interlock.agents.carrier import Ask, Deliver, Reply
+from interlock.agents.carrier import Ask, Deliver, JudgeAnswer, Reply, WriteBriefing
 from interlock.agents.files.case_folder import estimate_usage
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.leases import Lease, LeaseBoard
@@ -34,9 +34,6 @@ UNSETTLED = RefusedAnswer(
 )
 _MAX_REASON = 2_000
 _CLOSING_REASON = "this coordinator has ended its session"
-
-JudgeAnswer = Callable[[Ask, Reply], RefusedAnswer | None]
-WriteBriefing = Callable[[int, Sequence[Ask]], str]
 
 
 def _accept_all(_ask: Ask, _reply: Reply) -> RefusedAnswer | None:

@@ -33,7 +33,7 @@ from interlock.agents.mcp.messages import (
 )
 from interlock.system.errors import InterlockError, SourceError, StateError
 
-SOCKET_FILE: Final = "desk.sock"
+SOCKET_FILE: Final = "mcp.sock"
 MAX_WORKERS: Final = 256
 _MAX_CALLS: Final = 64
 _MAX_PATH: Final = 100

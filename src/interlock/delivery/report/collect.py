@@ -180,7 +180,7 @@ class ReportCollector:
                 *self._read_baseline(str(merged.get("commit", "")), "merge"),
             ),
             claims=tuple(self._collect_claims(checked)),
-            tells=tuple(map(str, last.get("tells", ()))),
+            diff_findings=steps.read_diff_findings(last),
             violations=tuple(
                 dict.fromkeys(str(each) for t in checked for each in t.answer.get("violations", ()))
             ),

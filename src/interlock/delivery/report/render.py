@@ -216,7 +216,10 @@ def _render_task(task: TaskReport) -> Iterator[str]:
         yield "\n".join((head, "|---|" + "---|" * len(looks.looks), *rows))
     if task.word == "failed" and looks.last_failure and looks.last_failure.output:
         yield format_fence(looks.last_failure.output[-_OUTPUT:])
-    for name, texts in (("Rules broken", task.violations), ("Tells", task.tells)):
+    for name, texts in (
+        ("Rules broken", task.violations),
+        ("Noticed in the change", task.diff_findings),
+    ):
         if texts:
             yield f"{name}:\n\n" + "\n".join(
                 f"- {escape_markdown(each, 300)}" for each in texts[:20]

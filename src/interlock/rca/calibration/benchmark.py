@@ -91,11 +91,11 @@ class RcaBenchmark:
             "digest": scenario.digest,
         }
 
-    def make_terms(self, scenario: Scenario, home: Path, *, in_families: bool) -> dict[str, Any]:
+    def make_config(self, scenario: Scenario, home: Path, *, in_families: bool) -> dict[str, Any]:
         worlds = home / _WORLDS if scenario.has_world else None
         config = make_config(scenario, worlds, families=in_families, cache=home / _HISTORIES)
-        terms: dict[str, Any] = msgspec.to_builtins(config)
-        return terms
+        plain: dict[str, Any] = msgspec.to_builtins(config)
+        return plain
 
     def make_world(self, scenario: Scenario, home: Path) -> None:
         plant_worlds(scenario, home / _WORLDS)

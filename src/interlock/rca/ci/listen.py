@@ -1,6 +1,6 @@
 """Hear reviewers and let what they said count: in the memory, and as answers to the inbox.
 
-Only where the default branch's own code runs is anything kept. A job of a pull request hears what
+Only where the default branch's own code runs is anything kept. A job of a pull request reads what
 was said there, shows it, and keeps it in its own comment.
 """
 
@@ -14,7 +14,7 @@ from interlock.api.project import Project
 from interlock.journal.database import open_reader
 from interlock.rca.analyst.masking import compute_fingerprint
 from interlock.rca.ci.forge import GITLAB_TOKENS, Forge, open_forge
-from interlock.rca.ci.reviewers import Heard, KnownCause, Listener
+from interlock.rca.ci.reviewers import KnownCause, Listener, ReviewerComments
 from interlock.rca.history.identity import CiRun
 from interlock.rca.history.memory import History
 from interlock.rca.history.statements import (
@@ -41,13 +41,13 @@ from interlock.system.text import find_first_line, format_line
 _COLUMNS = 60
 """Of so many of the newest sources the failures are known causes."""
 _FLAKE = "nd001"
-_HEARD = ("default", "pull-request")
+_READ = ("default", "pull-request")
 DAYS = 7 * 86_400.0
 """How far back a repository is searched for what was said to us."""
 
 
-class Ear:
-    """Hears the pull requests of one project. What fails is added to `problems`."""
+class CommentReader:
+    """Reads the comments on the pull requests of one project. What fails is added to `problems`."""
 
     def __init__(
         self,
@@ -64,30 +64,30 @@ class Ear:
         self._problems = problems
         self._known = store.read_statements()
 
-    def hear(self, pr: str, *, is_asked: bool = True) -> Heard:
+    def read(self, pr: str, *, is_asked: bool = True) -> ReviewerComments:
         """What is said in a pull request, acknowledged there."""
         listener = Listener(self._forge, self._project, self._find_cause, self._known)
-        heard = listener.hear(pr, is_asked=is_asked)
-        self._problems += heard.problems
-        self._known = unite_statements(self._known.every, heard.new)
-        return heard
+        found = listener.read(pr, is_asked=is_asked)
+        self._problems += found.problems
+        self._known = unite_statements(self._known.every, found.new)
+        return found
 
-    def keep(self, pr: str, heard: Heard) -> int:
+    def keep(self, pr: str, found: ReviewerComments) -> int:
         """Remember what is new, show it in the report, and answer the inbox with it; how many
         questions that answered."""
-        for each in heard.statements:
+        for each in found.statements:
             self._store.add_statement(each)
-        if heard.new:
+        if found.new:
             listener = Listener(self._forge, self._project, self._find_cause, self._known)
-            listener.show(pr, heard.statements)
-        return sum(answer_questions(self._database, each, self._problems) for each in heard.new)
+            listener.show(pr, found.statements)
+        return sum(answer_questions(self._database, each, self._problems) for each in found.new)
 
-    def hear_repository(self, now: float) -> Iterator[tuple[str, Heard]]:
+    def read_repository(self, now: float) -> Iterator[tuple[str, ReviewerComments]]:
         """Every pull request in which somebody may have spoken to us lately."""
         for pr in self._forge.list_addressed(now - DAYS):
-            heard = self.hear(pr, is_asked=False)
-            if heard.reports:
-                yield pr, heard
+            found = self.read(pr, is_asked=False)
+            if found.reports:
+                yield pr, found
 
     def _find_cause(self, number: int) -> KnownCause | None:
         """What a number means: a failure that is remembered, or a root cause of the database."""
@@ -101,17 +101,17 @@ class Ear:
         return KnownCause(format_line(found.title, 200)) if found else None
 
 
-def hear_reviewers(
+def read_reviewers(
     run: CiRun,
     store: HistoryStore,
     database: Project,
     problems: list[str],
     environ: Mapping[str, str] = os.environ,
 ) -> tuple[Statement, ...]:
-    """What reviewers said that counts for a run: in its own pull request, which is only heard; for
-    the default branch in all of them, which is kept. Without a token nobody is heard."""
+    """What reviewers said that counts for a run: in its own pull request, of which nothing is
+    kept; for the default branch in all of them, which is kept. Without a token nothing is read."""
     names = {"github": TOKENS, "gitlab": GITLAB_TOKENS}.get(run.provider, ())
-    if not any(environ.get(name) for name in names) or run.scope not in _HEARD:
+    if not any(environ.get(name) for name in names) or run.scope not in _READ:
         return ()
     try:
         forge = open_forge(run.provider, environ, run.project)
@@ -120,19 +120,19 @@ def hear_reviewers(
         return ()
     if forge is None:
         return ()
-    ear = Ear(forge, run.project, store, database, problems)
+    reader = CommentReader(forge, run.project, store, database, problems)
     try:
         if run.pr:
-            return ear.hear(run.pr, is_asked=False).statements
-        for pr, heard in ear.hear_repository(time.time()):
-            ear.keep(pr, heard)
+            return reader.read(run.pr, is_asked=False).statements
+        for pr, found in reader.read_repository(time.time()):
+            reader.keep(pr, found)
     except GithubAuthError as error:
         # A token that is not meant to comment needs no warning on every push.
-        problems += [f"reviewers were not heard: {error}"] if run.pr else []
+        problems += [f"the reviewers' comments were not read: {error}"] if run.pr else []
     except (SourceError, StoreError) as error:
-        problems.append(f"reviewers were not heard: {error}")
+        problems.append(f"the reviewers' comments were not read: {error}")
     except TransientError as error:
-        problems.append(f"reviewers were not heard: the server {error.reason}")
+        problems.append(f"the reviewers' comments were not read: the server {error.reason}")
     finally:
         forge.close()
     return ()
@@ -157,7 +157,7 @@ def find_remembered_cause(store: HistoryStore, project: str, number: int) -> Kno
 
 def answer_questions(project: Project, said: Statement, problems: list[str]) -> int:
     """Answer the reviews that wait for a word about these failures, if the project's database has
-    any; how many. The first answer to a question counts, so hearing it twice changes nothing."""
+    any; how many. The first answer to a question counts, so reading it twice changes nothing."""
     answered = 0
     try:
         for question in _find_questions(project, said.fingerprints):

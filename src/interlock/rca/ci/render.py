@@ -95,13 +95,13 @@ def _list_missing(digest: Digest) -> str:
 
 
 def render_comment(
-    digest: Digest, *, title: str, links: Links, heard: Sequence[Statement] = ()
+    digest: Digest, *, title: str, links: Links, statements: Sequence[Statement] = ()
 ) -> str:
     """The text of a pull request's comment. Folded when nothing needs attention. It carries all
-    that was heard in the pull request, hidden, for whoever reads its comments next."""
+    that was read in the pull request, hidden, for whoever reads its comments next."""
     sections = _list_sections(digest, links, with_excerpts=False)
     reported = list_reported(digest)
-    block = format_block(ReportBlock(reported, tuple(heard)))
+    block = format_block(ReportBlock(reported, tuple(statements)))
     head = f"{make_marker(title)}\n{block}\n{_format_head(digest, title)}"
     foot = _format_foot(digest)
     if reported:

@@ -102,11 +102,11 @@ class Command(msgspec.Struct, frozen=True):
     number: int = 0
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ReviewerComments(msgspec.Struct, frozen=True):
     """What a pull request says to us."""
 
     statements: tuple[Statement, ...] = ()
-    """All that count, those heard before too."""
+    """All that count, those read before too."""
     new: tuple[Statement, ...] = ()
     replies: int = 0
     reports: int = 0
@@ -216,14 +216,14 @@ class Listener:
         self._find_cause = find_cause
         self._known = known
 
-    def hear(self, pr: str, *, is_asked: bool = True) -> Heard:
+    def read(self, pr: str, *, is_asked: bool = True) -> ReviewerComments:
         """Take what is new in a pull request and acknowledge it. `is_asked` says that somebody
         spoke to us there for sure: then they get a reply even if there is no report."""
         comments = self._forge.list_comments(pr)
         own = [each for each in comments if self._forge.is_own(each)]
         blocks = {each.comment_id: block for each in own if (block := read_block(each.body))}
         if not blocks and not is_asked:
-            return Heard()
+            return ReviewerComments()
         reports = [(each, blocks[each.comment_id]) for each in own if each.comment_id in blocks]
         replied = {mark for each in own for mark in find_reply_marks(each.body)}
         here = [each for each in self._known.every if each.pr == pr]
@@ -248,7 +248,7 @@ class Listener:
             except SourceError as error:
                 problems.append(str(error))
         every = unite_statements(before, taken).every
-        return Heard(every, tuple(taken), replies, len(reports), tuple(problems))
+        return ReviewerComments(every, tuple(taken), replies, len(reports), tuple(problems))
 
     def show(self, pr: str, said: Collection[Statement]) -> int:
         """Write into the reports of a pull request what was said about them; how many changed."""

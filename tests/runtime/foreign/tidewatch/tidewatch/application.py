@@ -65,13 +65,13 @@ class Tidewatch(Application):
     own_roles = ("gauge",)
     prompt_names = ("harbour",)
 
-    def default_terms(self, settings: Settings, project: Any) -> dict[str, Any]:
+    def default_config(self, settings: Settings, project: Any) -> dict[str, Any]:
         return {"harbour": msgspec.to_builtins(settings.read_tables(HarbourTables).harbour)}
 
     def set_up_run(
-        self, connection: Any, run: Any, circuit: Any, carriers: Any, terms: Any, **more: Any
+        self, connection: Any, run: Any, circuit: Any, carriers: Any, config: Any, **more: Any
     ) -> RunSetup:
-        harbour = msgspec.convert(terms["harbour"], Harbour)
+        harbour = msgspec.convert(config["harbour"], Harbour)
 
         def measure(ask: Ask) -> Reply:
             assert ask.case is not None

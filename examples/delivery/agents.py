@@ -1,6 +1,6 @@
-"""A crew without a model: plays every role of a delivery, with real edits and real mistakes.
+"""Agents without a model: they play every role of a delivery, with real edits and real mistakes.
 
-Interlock starts it in the tree of a task, with the prompt on stdin and who it is in the
+Interlock starts this in the tree of a task, with the prompt on stdin and who it is in the
 environment. It decides from what it sees there alone: started again, it does the same.
 """
 
