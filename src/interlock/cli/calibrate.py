@@ -18,6 +18,7 @@ from interlock.cli.options import (
     CalibrateParallel,
     CalibrateRoot,
     CheckLeaks,
+    DispatchFlags,
     Edition,
     FailUnder,
     HtmlFile,
@@ -30,7 +31,6 @@ from interlock.cli.options import (
     TokenBudget,
     Watching,
     Weights,
-    read_file_flags,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -228,7 +228,9 @@ def run(
         runs=runs,
         tokens=token_budget,
         edition=edition,
-        files=read_file_flags(None, root or Path(benchmark.root), watch, batch_size),
+        files=DispatchFlags(
+            root=root or Path(benchmark.root), watch=watch, batch_size=batch_size
+        ).list_files(),
     )
     known = _read_scenario(benchmark, scenario)
     circuit, changes = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)

@@ -11,15 +11,10 @@ from interlock.api.work import RunResult, load_circuit, work_on_run
 from interlock.cli.app import DefaultVerb, ExitCode, app, exit_with
 from interlock.cli.delivery_board import show_board
 from interlock.cli.options import (
-    Agents,
-    Limited,
-    Limits,
     New,
-    Parallel,
-    RateLimitPolicy,
     RunFlags,
-    Slots,
-    Wait,
+    WaitFlags,
+    expand_options,
     merge_config,
     read_thresholds,
 )
@@ -120,22 +115,20 @@ _ADVICE = {
 
 
 @deliver.command()
+@expand_options("flags", RunFlags)
+@expand_options("waits", WaitFlags)
 def run(
     plan: PlanFile,
+    flags: RunFlags,
+    waits: WaitFlags,
     repo: Repo = Path(),
     base: BaseRev = "HEAD",
-    agent: Agents = None,
-    slots: Slots = None,
-    parallel: Parallel = None,
-    budget: Limits = None,
     sets: Sets = None,
     strict_signals: Strict = False,
     allow_untestable: Untestable = False,
     new: New = False,
     dry_run: DryRunFlag = False,
     once: OnceOnly = False,
-    wait: Wait = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
     db: Db = None,
     json: Json = False,
 ) -> None:
@@ -144,8 +137,6 @@ def run(
     settings = project.settings
     options = DeliveryOptions(plan, repo, base, strict_signals, allow_untestable)
     circuit, changes = project.prepare_circuit("delivery", read_thresholds(sets or ()))
-    flags = RunFlags(agent, slots, budget, parallel)
-
     config = project.new_config("delivery", changes)
     config = add_stand_ins(merge_config(add_role_settings(config, settings), flags))
     if dry_run:
@@ -166,22 +157,21 @@ def run(
         table, config = load_circuit(found), msgspec.convert(found.options, RunConfig)
         require_agents(table, config)
         pool = project.build_pool(table, config)
-        _work_on(project, connection, found.run_id, pool, wait, on_limit, once=once, json=json)
+        _work_on(project, connection, found.run_id, pool, waits, once=once, json=json)
 
 
 def resume_run(
     project: "Project",
     run_id: int,
     flags: RunFlags,
+    waits: WaitFlags,
     *,
-    wait: bool,
-    on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
     """Continue a delivery, show its board, and write its report."""
     with project.write() as connection:
         found, pool = take_up(project, connection, run_id, flags)
-        _work_on(project, connection, found.run_id, pool, wait, on_limit, json=json)
+        _work_on(project, connection, found.run_id, pool, waits, json=json)
 
 
 def _work_on(
@@ -189,8 +179,7 @@ def _work_on(
     connection: "Connection",
     run_id: int,
     pool: "AgentPool",
-    wait: bool,
-    on_limit: RateLimitPolicy,
+    waits: WaitFlags,
     *,
     once: bool = False,
     json: bool,
@@ -204,9 +193,8 @@ def _work_on(
         run,
         pool,
         display=_BoardDisplay(project, board),
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
         once=once,
+        **waits.choices,
     )
     for note in result.notes:
         echo_note(f"note: {note}")

@@ -1,10 +1,8 @@
 """The verbs epic run, resume and status, and epic story list and set."""
 
-import functools
-import inspect
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +12,7 @@ import msgspec
 import typer
 
 from interlock.cli.app import ExitCode, app, exit_with
-from interlock.cli.options import Limited, Limits, RateLimitPolicy, RunFlags, Wait, parse_pairs
+from interlock.cli.options import Limits, RunFlags, WaitFlags, expand_options, parse_pairs
 from interlock.cli.output import (
     Db,
     Json,
@@ -104,98 +102,73 @@ _CODES = (
 _SHOWN_SESSIONS = 10
 
 
-def read_session_flags(
-    agent: SessionAgent = None,
-    max_cycles: Cycles = None,
-    session_timeout: SessionTimeout = None,
-    idle_timeout: IdleTimeout = None,
-    hitl: AskVia = None,
-    hook: Hook = None,
-    budget: Limits = None,
-    wait: Wait = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
-) -> EpicOptions:
-    """The flags that every verb has which works on an epic."""
-    return EpicOptions(
-        agents=_read_agents(agent),
-        budget=parse_pairs(budget or (), "--budget"),
-        max_cycles=max_cycles,
-        session_timeout=session_timeout,
-        idle_timeout=idle_timeout,
-        hitl=hitl,
-        hook=hook,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
-    )
+class SessionFlags(WaitFlags, frozen=True, kw_only=True):
+    """Who works on an epic, how long, and where people are asked."""
 
+    agent: SessionAgent = None
+    max_cycles: Cycles = None
+    session_timeout: SessionTimeout = None
+    idle_timeout: IdleTimeout = None
+    hitl: AskVia = None
+    hook: Hook = None
+    budget: Limits = None
 
-def _with_session_flags(verb: Callable[..., None]) -> Callable[..., None]:
-    """In the place of its parameter `options`, the verb gets all flags of `read_session_flags`.
-    Typer makes flags of what a signature says, so the two signatures are joined."""
-    flags = inspect.signature(read_session_flags).parameters
-
-    @functools.wraps(verb)
-    def call(**given: Any) -> None:
-        options = read_session_flags(**{name: given.pop(name) for name in flags})
-        verb(**given, options=options)
-
-    own = inspect.signature(verb).parameters.values()
-    joined = [
-        each
-        for parameter in own
-        for each in (flags.values() if parameter.name == "options" else (parameter,))
-    ]
-    call.__signature__ = inspect.Signature(joined)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in joined}
-    return call
+    def to_options(self) -> EpicOptions:
+        """What the use case takes."""
+        return EpicOptions(
+            agents=_read_agents(self.agent),
+            budget=parse_pairs(self.budget or (), "--budget"),
+            max_cycles=self.max_cycles,
+            session_timeout=self.session_timeout,
+            idle_timeout=self.idle_timeout,
+            hitl=self.hitl,
+            hook=self.hook,
+            **self.choices,
+        )
 
 
 @epic.command("run", epilog=_CODES)
-@_with_session_flags
+@expand_options("flags", SessionFlags)
 def run(
     what: Annotated[
         str, typer.Argument(metavar="FILE|ID", help="The epic's file, or the id of one.")
     ],
-    options: EpicOptions,
+    flags: SessionFlags,
     db: Db = None,
     json: Json = False,
 ) -> None:
     """Work on an epic, session by session. Run it again to continue where it left off."""
     text, file = find_epic(what)
-    _work(open_project(db), text.id if text else what, text, file, options, json=json)
+    _work(open_project(db), text.id if text else what, text, file, flags.to_options(), json=json)
 
 
 @epic.command("resume", epilog=_CODES)
-@_with_session_flags
+@expand_options("flags", SessionFlags)
 def resume(
-    options: EpicOptions, epic_id: EpicArgument = None, db: Db = None, json: Json = False
+    flags: SessionFlags, epic_id: EpicArgument = None, db: Db = None, json: Json = False
 ) -> None:
     """Resume an epic from its checkpoint. After a stop, a crash, a pause or an answer."""
     wanted = epic_id or open_checkpoints().find_active()
     if not wanted:
         _exit_without_checkpoint(json)
-    _work(open_project(db), wanted, None, "", options, json=json)
+    _work(open_project(db), wanted, None, "", flags.to_options(), json=json)
 
 
 def resume_run(
     project: "Project",
     run_id: int,
     flags: RunFlags,
+    waits: WaitFlags,
     *,
-    wait: bool,
-    on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
     """Go on with the epic of a run."""
     with project.read() as connection:
         epic_id = load_case(connection, run_id).case_id
-    options = EpicOptions(
-        agents=_read_agents(flags.agent),
-        budget=parse_pairs(flags.budget or (), "--budget"),
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+    sessions = SessionFlags(
+        agent=flags.agent, budget=flags.budget, wait=waits.wait, on_limit=waits.on_limit
     )
-    _work(project, epic_id, None, "", options, json=json)
+    _work(project, epic_id, None, "", sessions.to_options(), json=json)
 
 
 @epic.command("status")

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, get_type_hints
+from typing import Annotated, Any, BinaryIO, TypedDict, get_type_hints
 
 import msgspec
 import typer
@@ -126,48 +126,72 @@ New = Annotated[bool, typer.Option("--new", help="Start a new run even if one is
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for people instead of exiting with 4.")]
 
 
-class RunFlags(msgspec.Struct, frozen=True):
-    """What the command line says about who answers, at what cost."""
+class RunFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers, at what cost."""
 
-    agent: list[str] | None = None
-    slots: list[str] | None = None
-    budget: list[str] | None = None
-    parallel: int | None = None
-    files: Mapping[str, str | int] = {}
+    agent: Agents = None
+    slots: Slots = None
+    budget: Limits = None
+    parallel: Parallel = None
+
+    def list_files(self) -> dict[str, str | int]:
+        """The flags about files that were given, and only those: the rest stays as it was."""
+        return {}
+
+
+class DispatchFlags(RunFlags, frozen=True, kw_only=True):
+    """Who answers, at what cost, and how dispatches travel that no agent takes."""
+
+    dispatch: Dispatch = None
+    root: Root = None
+    watch: Watching = None
+    batch_size: BatchSize = None
+
+    def list_files(self) -> dict[str, str | int]:
+        flags = {name: getattr(self, name) for name in ("dispatch", "root", "watch", "batch_size")}
+        return {
+            name: value if isinstance(value, int) else str(value)
+            for name, value in flags.items()
+            if value is not None
+        }
+
+
+class WaitChoices(TypedDict):
+    """What the use cases that work on a run take."""
+
+    wait_for_humans: bool
+    wait_for_limits: bool
+
+
+class WaitFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """What to wait for."""
+
+    wait: Wait = False
+    on_limit: Limited = RateLimitPolicy.WAIT
+
+    @property
+    def choices(self) -> WaitChoices:
+        is_patient = self.on_limit == RateLimitPolicy.WAIT
+        return {"wait_for_humans": self.wait, "wait_for_limits": is_patient}
 
 
 def merge_config(before: RunConfig, flags: RunFlags) -> RunConfig:
     """A run's configuration with what the command line says."""
     limits: Mapping[str, str | int | float] = parse_pairs(flags.budget or (), "--budget")
     given = dict(split_agent(word) for word in flags.agent or ())
-    usual = before.agents
-    if "dispatch" in flags.files:
+    usual, files = before.agents, flags.list_files()
+    if "dispatch" in files:
         if "" in given:
             raise UsageError("--dispatch is for roles without an agent, but --agent names all")
         usual = {role: spec for role, spec in usual.items() if role}
     return msgspec.structs.replace(
         before,
         agents=usual | given,
-        files={**before.files, **flags.files},
+        files={**before.files, **files},
         slots=before.slots | parse_counts(flags.slots or (), "--slots"),
         budget={**before.budget, **limits},
         parallel=flags.parallel or before.parallel,
     )
-
-
-def read_file_flags(
-    dispatch: DispatchMode | None,
-    root: Path | None,
-    watch: WatchMode | None,
-    batch_size: int | None,
-) -> dict[str, str | int]:
-    """The flags about files that were given, and only those: the rest stays as it was."""
-    flags = {"dispatch": dispatch, "root": root, "watch": watch, "batch_size": batch_size}
-    return {
-        name: value if isinstance(value, int) else str(value)
-        for name, value in flags.items()
-        if value is not None
-    }
 
 
 def parse_pairs(words: Iterable[str], option: str) -> dict[str, str]:

@@ -15,20 +15,12 @@ import typer
 from interlock.api.inbox import find_user
 from interlock.cli.app import ExitCode, app, exit_for, exit_with
 from interlock.cli.options import (
-    Agents,
-    BatchSize,
-    Dispatch,
-    Limited,
-    Limits,
-    Parallel,
+    DispatchFlags,
     PromptDir,
-    RateLimitPolicy,
     RunFlags,
-    Slots,
-    Watching,
+    WaitFlags,
     expand_options,
     merge_config,
-    read_file_flags,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -180,6 +172,14 @@ CaseFiles = Annotated[
         help="Where --dispatch writes; default .asterisk/calibrate, by hand …/investigations.",
     ),
 ]
+
+
+class AnalysisFlags(DispatchFlags, frozen=True, kw_only=True):
+    """Who answers, at what cost, and how dispatches travel that no agent takes."""
+
+    root: CaseFiles = None
+
+
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -216,16 +216,18 @@ _BY_HAND = 5
 
 @app.command()
 @expand_options("runs", ReproduceOptions)
+@expand_options("flags", AnalysisFlags)
+@expand_options("waits", WaitFlags)
 def analyze(
     sources: Sources,
+    flags: AnalysisFlags,
     runs: ReproduceOptions,
+    waits: WaitFlags,
     suite: SuiteName = "",
     repo: RepoWords = None,
     workspace: WorkspaceFile = None,
     last_green: LastGreen = None,
     job_exit: JobExit = None,
-    agent: Agents = None,
-    dispatch: Dispatch = None,
     review: Reviewing = None,
     review_above: ReviewAbove = None,
     families: FamiliesFlag = None,
@@ -233,16 +235,8 @@ def analyze(
     sets: Sets = None,
     prompt_dir: PromptDir = None,
     out: Out = None,
-    root: CaseFiles = None,
-    watch: Watching = None,
-    batch_size: BatchSize = None,
-    slots: Slots = None,
-    budget: Limits = None,
-    parallel: Parallel = None,
     rp_key: PortalKey = None,
     new: New = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the review.")] = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
     store: MemoryPlace = None,
     server: Server = "",
     token_file: ServerToken = None,
@@ -256,19 +250,17 @@ def analyze(
     intakes = analysis.read_launches(sources, suite, rp_key, echo_note, job_exit)
     name = suite or analysis.name_suite(sources, intakes)
     folder = analysis.choose_report_folder(name, out)
-    flags: dict[str, Any] = {"review": review and str(review), "review_above": review_above}
-    flags |= {"families": families, "recall_first": recall_first, "reproduce": runs.to_settings()}
-    waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
+    changes: dict[str, Any] = {"review": review and str(review), "review_above": review_above}
+    changes |= {"families": families, "recall_first": recall_first, "reproduce": runs.to_settings()}
     with project.write() as connection:
         found = None if new else analysis.find_matching_suite(connection, name, intakes)
         if found is None and _report_no_failures(name, intakes, json=json):
             return
-        circuit, changes = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)
-        files = read_file_flags(dispatch, root, watch, batch_size)
-        before = analysis.find_config(project, connection, found, changes, files)
-        config = change_config(analysis.read_config(before), repo, workspace, last_green, **flags)
+        circuit, limits = project.prepare_circuit(CIRCUIT, read_thresholds(sets or ()), prompt_dir)
+        before = analysis.find_config(project, connection, found, limits, flags.list_files())
+        config = change_config(analysis.read_config(before), repo, workspace, last_green, **changes)
         config = analysis.compare_with_history(config, intakes, store, echo_note)
-        merged = merge_config(before, RunFlags(agent, slots, budget, parallel, files))
+        merged = merge_config(before, flags)
         options = analysis.assign_reviewer(merged, config)
         pool = project.build_pool(circuit.source.circuit, options)
         taken, count = analysis.add_launches(connection, found, name, circuit, intakes, options)
@@ -302,12 +294,12 @@ def _work_and_show(
     suite: "Suite",
     pool: "AgentPool",
     folder: Path,
-    waits: dict[str, bool],
+    waits: WaitFlags,
     *,
     json: bool,
 ) -> "RunResult":
     """Work on a suite until it ends or waits, write its report and show what was found."""
-    result = analysis.work_on_suite(project, connection, suite, pool, **waits)
+    result = analysis.work_on_suite(project, connection, suite, pool, **waits.choices)
     _show_suite(connection, suite, folder, result, json=json)
     return result
 
@@ -316,9 +308,8 @@ def resume_run(
     project: "Project",
     run_id: int,
     flags: RunFlags,
+    waits: WaitFlags,
     *,
-    wait: bool,
-    on_limit: RateLimitPolicy,
     json: bool,
 ) -> None:
     """Go on with the suite of a run, and write its report."""
@@ -330,7 +321,6 @@ def resume_run(
         if suite is None:
             raise StateError(f"run {run_id} has no suite; 'interlock doctor --deep' says why")
         folder = analysis.choose_report_folder(suite.name, None)
-        waits = {"wait_for_humans": wait, "wait_for_limits": on_limit == RateLimitPolicy.WAIT}
         result = _work_and_show(project, connection, suite, pool, folder, waits, json=json)
     exit_with(result)
 

@@ -14,21 +14,12 @@ import typer
 
 from interlock.cli.app import app, exit_with
 from interlock.cli.options import (
-    Agents,
-    BatchSize,
-    Dispatch,
-    Limited,
-    Limits,
+    DispatchFlags,
     New,
-    Parallel,
-    RateLimitPolicy,
-    Root,
     RunFlags,
-    Slots,
-    Wait,
-    Watching,
+    WaitFlags,
+    expand_options,
     merge_config,
-    read_file_flags,
     read_thresholds,
 )
 from interlock.cli.output import (
@@ -68,24 +59,18 @@ Detach = Annotated[
 
 
 @app.command()
+@expand_options("flags", DispatchFlags)
+@expand_options("waits", WaitFlags)
 def run(
     circuit: CircuitName,
     cases: Annotated[
         Path, typer.Option("--cases", metavar="FILE", help="A JSON object per line, with an id.")
     ],
-    agent: Agents = None,
-    slots: Slots = None,
-    budget: Limits = None,
-    parallel: Parallel = None,
+    flags: DispatchFlags,
+    waits: WaitFlags,
     sets: Sets = None,
     new: New = False,
-    dispatch: Dispatch = None,
-    root: Root = None,
-    watch: Watching = None,
-    batch_size: BatchSize = None,
-    wait: Wait = False,
     detach: Detach = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
     metrics: Metrics = "",
     log: Log = LogFormat.TEXT,
     db: Db = None,
@@ -100,8 +85,6 @@ def run(
     own = Circuit.load(circuit, project.path)
     thresholds = read_thresholds(sets or ())
     project.prepare_circuit(own, thresholds)
-    files = read_file_flags(dispatch, root, watch, batch_size)
-    flags = RunFlags(agent, slots, budget, parallel, files)
 
     def tell_resumed(run: "RunRecord") -> None:
         notice = f"continuing run {run.run_id}, which is unfinished (--new starts another)"
@@ -118,26 +101,19 @@ def run(
         new=new,
         detach=detach,
         resumed=tell_resumed,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        **waits.choices,
     )
     _report(project, result, json=json)
 
 
 @app.command()
+@expand_options("flags", DispatchFlags)
+@expand_options("waits", WaitFlags)
 def resume(
+    flags: DispatchFlags,
+    waits: WaitFlags,
     run_id: RunId = None,
-    agent: Agents = None,
-    slots: Slots = None,
-    budget: Limits = None,
-    parallel: Parallel = None,
-    dispatch: Dispatch = None,
-    root: Root = None,
-    watch: Watching = None,
-    batch_size: BatchSize = None,
-    wait: Wait = False,
     detach: Detach = False,
-    on_limit: Limited = RateLimitPolicy.WAIT,
     metrics: Metrics = "",
     log: Log = LogFormat.TEXT,
     db: Db = None,
@@ -146,19 +122,16 @@ def resume(
     """Continue a run. One that was stopped or killed, is waiting, or ran out of budget."""
     start_observing(log, metrics)
     project = open_project(db)
-    files = read_file_flags(dispatch, root, watch, batch_size)
-    flags = RunFlags(agent, slots, budget, parallel, files)
     found = project.run(run_id)
     if found.circuit in _OWN_REPORTS:
         own = import_module(_OWN_REPORTS[found.circuit])
-        own.resume_run(project, found.number, flags, wait=wait, on_limit=on_limit, json=json)
+        own.resume_run(project, found.number, flags, waits, json=json)
         return
     result = project.continue_run(
         found.number,
         lambda config: merge_config(config, flags),
         detach=detach,
-        wait_for_humans=wait,
-        wait_for_limits=on_limit == RateLimitPolicy.WAIT,
+        **waits.choices,
     )
     _report(project, result, json=json)
 
