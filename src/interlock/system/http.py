@@ -10,13 +10,15 @@ import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 import msgspec
 
 from interlock.system.errors import InterlockError, SourceError
 from interlock.system.retry import TransientError
+
+if TYPE_CHECKING:
+    import httpx  # it takes long to load, and most commands ask no server
 
 Params = Mapping[str, str | int]
 BYTES: Final = "application/octet-stream"
@@ -43,6 +45,8 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._largest = largest
         self._clock = clock
+        import httpx
+
         try:
             self._client = httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
         except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
@@ -62,9 +66,11 @@ class HttpClient:
         params: Params | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
-    ) -> tuple[httpx.Response, bytes]:
+    ) -> "tuple[httpx.Response, bytes]":
         """One request with `body` as JSON, or as it is if it is bytes: the response, whatever its
         status, and its content."""
+        import httpx
+
         headers = dict(headers or {})
         is_raw = isinstance(body, bytes)
         content = body if body is None or is_raw else msgspec.json.encode(body)
@@ -92,7 +98,7 @@ class HttpClient:
                 f"{self._url} cannot be asked: {format_short(error)}. Check {self._setting}."
             ) from None
 
-    def _read_body(self, response: httpx.Response) -> bytes:
+    def _read_body(self, response: "httpx.Response") -> bytes:
         """The whole body; a server that only drips is as late as one that is silent."""
         deadline, raw = self._clock() + 4 * self._timeout_s, bytearray()
         for part in response.iter_bytes():
@@ -108,6 +114,8 @@ class HttpClient:
 
 def _is_distrust(error: BaseException) -> bool:
     """Whether TLS itself was refused, and not only broken off."""
+    import httpx
+
     cause: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
@@ -122,7 +130,7 @@ def decode_json(raw: bytes) -> Any:
         raise TransientError("sent an answer that was cut off") from None
 
 
-def is_web_page(response: httpx.Response) -> bool:
+def is_web_page(response: "httpx.Response") -> bool:
     return "html" in response.headers.get("content-type", "")
 
 

@@ -10,10 +10,9 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-import httpx
 import msgspec
 
 from interlock.system.errors import SourceError
@@ -27,6 +26,9 @@ from interlock.system.http import (
     read_error_message,
 )
 from interlock.system.retry import RetrySchedule, TransientError, is_transient, read_retry_after
+
+if TYPE_CHECKING:
+    import httpx
 
 URL_VARIABLE: Final = "ASTERISK_RP_URL"
 PROJECT_VARIABLE: Final = "ASTERISK_RP_PROJECT"
@@ -187,7 +189,7 @@ class PortalClient:
             self._sleep(wait)
         raise AssertionError("the schedule ends")
 
-    def _judge(self, response: httpx.Response, raw: bytes, what: str, method: str) -> Any:
+    def _judge(self, response: "httpx.Response", raw: bytes, what: str, method: str) -> Any:
         status = response.status_code
         if is_transient(status):
             raise TransientError(f"answered {status}", status, read_retry_after(response.headers))
@@ -204,7 +206,7 @@ class PortalClient:
             raise
 
     def _describe_refusal(
-        self, response: httpx.Response, raw: bytes, what: str, method: str
+        self, response: "httpx.Response", raw: bytes, what: str, method: str
     ) -> PortalError:
         status, project = response.status_code, self._address.project
         message = read_error_message(raw, self._address.token)
