@@ -1,8 +1,9 @@
 """The laws of a cluster, checked on what is left when everything has healed.
 
 The journal is the main witness. Triggers in the database are the second: they write down, within
-the transaction that they watch, who owned a run when it was taken and when something was decided.
-They are ours, not the product's, so a coordinator that trusts itself too much cannot hide it.
+the transaction that they watch, who owned a run when it was taken and when something was decided,
+and which coordinators wrote to runs that were not theirs. They are ours, not the product's, so a
+coordinator that trusts itself too much cannot hide it, not even where its transaction fails.
 """
 
 from collections import Counter
@@ -46,6 +47,51 @@ end $$;
 create or replace trigger witness_decision after insert on journal
   for each row execute function witness_decision();
 
+create table if not exists witness_strangers (
+  place bigserial primary key, run_id bigint, epoch bigint, owner text, writer text, wrote_to text
+);
+create sequence if not exists witness_attempts;
+create or replace function witness_stranger() returns trigger language plpgsql as $$
+declare
+  v_writer text := current_setting('application_name');
+  v_run bigint;
+  v_epoch bigint;
+  v_owner text;
+begin
+  if v_writer like 'coordinator-%' then
+    if tg_table_name = 'runs' then
+      v_run := new.run_id;
+    else
+      select c.run_id into v_run from cases c where c.case_no = new.case_no;
+    end if;
+    select o.epoch, o.name into v_epoch, v_owner from owners o where o.run_id = v_run;
+    if v_owner is distinct from v_writer then
+      perform nextval('witness_attempts');
+      insert into witness_strangers (run_id, epoch, owner, writer, wrote_to)
+      values (v_run, v_epoch, v_owner, v_writer, tg_table_name);
+    end if;
+  end if;
+  return new;
+end $$;
+create or replace trigger witness_stranger before insert on journal
+  for each row execute function witness_stranger();
+create or replace trigger witness_stranger before insert on dispatches
+  for each row execute function witness_stranger();
+create or replace trigger witness_stranger before update on cases
+  for each row execute function witness_stranger();
+create or replace trigger witness_stranger before update on runs
+  for each row execute function witness_stranger();
+
+create or replace function witness_stall() returns trigger language plpgsql as $$
+begin
+  if current_setting('application_name') like 'coordinator-%' then
+    perform pg_advisory_xact_lock_shared(hashtextextended(current_setting('application_name'), 1));
+  end if;
+  return null;
+end $$;
+create or replace trigger witness_stall before insert on journal
+  for each statement execute function witness_stall();
+
 create table if not exists witness_offers (
   place bigserial primary key, dispatch_id bigint, fence bigint
 );
@@ -72,7 +118,10 @@ end $$;
 create or replace trigger witness_reply after insert on interlock_queue.replies
   for each row execute function witness_reply();
 """
-"""Statements that let the database write down what nobody can take back."""
+"""Statements that let the database write down what nobody can take back. A coordinator is known by
+the name that its sessions bear; the number of attempts is a sequence, which no rollback takes back.
+`witness_stall` is the nemesis's: while it holds that lock, a coordinator stands still in the middle
+of a turn."""
 
 
 class Decided(NamedTuple):
@@ -101,6 +150,16 @@ class Witnessed(NamedTuple):
     true: int
 
 
+class Stranger(NamedTuple):
+    """A row that a coordinator wrote to a run while that belonged to another."""
+
+    run_id: int
+    epoch: int
+    owner: str
+    writer: str
+    wrote_to: str
+
+
 class Offered(NamedTuple):
     """A dispatch that was offered to workers."""
 
@@ -122,6 +181,9 @@ class History(msgspec.Struct, frozen=True):
     decided: tuple[Decided, ...] = ()
     taken: tuple[Taken, ...] = ()
     witnessed: tuple[Witnessed, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
+    attempts: int = 0
+    """Rows that strangers began to write, those of transactions that failed among them."""
     dispatched: frozenset[int] = frozenset()
     statuses: Mapping[int, str] = {}
     """The status of each run."""
@@ -219,6 +281,17 @@ def _check_no_stale_effect(history: History) -> Iterator[Violation]:
                 f"run {each.run_id}: dispatch {each.dispatch_id} was decided under"
                 f" {each.believed} while {each.true} held",
             )
+    for stranger, count in Counter(history.strangers).items():
+        yield Violation(
+            "no effect of a stale epoch",
+            f"run {stranger.run_id}: {stranger.writer} wrote {count} rows to {stranger.wrote_to}"
+            f" while it was {stranger.owner or 'nobody'}'s, under {stranger.epoch}",
+        )
+    if failed := history.attempts - len(history.strangers):
+        yield Violation(
+            "no attempt under a stale epoch",
+            f"about {failed} rows were begun by coordinators that had lost a run, then rolled back",
+        )
 
 
 def _check_fences(history: History) -> Iterator[Violation]:
@@ -279,6 +352,10 @@ def read_history(connection: Connection) -> History:
     witnessed = raw.execute(
         "select run_id, dispatch_id, epoch, owned from witness_decisions order by place"
     )
+    strangers = raw.execute(
+        "select run_id, epoch, owner, writer, wrote_to from witness_strangers order by place"
+    )
+    attempts = "select case when is_called then last_value else 0 end from witness_attempts"
     offered = raw.execute("select dispatch_id, fence from witness_offers order by place")
     replied = raw.execute(
         "select dispatch_id, fence, held from witness_replies where problem = '' order by place"
@@ -289,6 +366,8 @@ def read_history(connection: Connection) -> History:
         decided=tuple(Decided(*row) for row in decided),
         taken=tuple(Taken(*row) for row in taken),
         witnessed=tuple(Witnessed(*row) for row in witnessed),
+        strangers=tuple(Stranger(*row) for row in strangers),
+        attempts=raw.execute(attempts).fetchone()[0],
         dispatched=frozenset(each for (each,) in raw.execute("select dispatch_id from dispatches")),
         statuses=statuses,
         open_cases=tuple(

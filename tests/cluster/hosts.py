@@ -5,6 +5,7 @@ a folder, for a quick look without root: nothing can then be done to its network
 """
 
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -115,8 +116,10 @@ class Host:
     def spawn(self, words: Sequence[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
         path = [str(_SITE), str(ROOT / "src"), str(ROOT)]
         path += [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+        setpriv = shutil.which("setpriv")
+        ending = (setpriv, "--pdeathsig", "KILL") if setpriv else ()  # never outlive the test
         return subprocess.Popen(
-            self.link.enter(words) if self.link else list(words),
+            [*ending, *(self.link.enter(words) if self.link else words)],
             cwd=self.folder,
             env={
                 **os.environ,
@@ -142,6 +145,28 @@ class Host:
             self.signal_all(signal.SIGKILL)
         if self.disk is not None:
             self.disk.remove()
+
+
+class Stall:
+    """What a coordinator cannot get past when it writes decisions, until it is ended."""
+
+    def __init__(self, connection: "psycopg.Connection[tuple[object, ...]]", name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self.is_caught = False
+
+    def catches(self) -> bool:
+        """Whether the coordinator is in the middle of a turn by now, and waits."""
+        query = (
+            "select exists (select from pg_stat_activity where application_name = %s"
+            " and wait_event_type = 'Lock' and wait_event = 'advisory')"
+        )
+        with suppress(psycopg.Error):
+            self.is_caught = self._connection.execute(query, (self._name,)).fetchone() == (True,)
+        return self.is_caught
+
+    def end(self) -> None:
+        self._connection.close()
 
 
 class ClusterServer(Server):
@@ -203,6 +228,16 @@ class ClusterServer(Server):
                 (DATABASE,),
             )
 
+    def stall(self, name: str) -> "Stall | None":
+        """Begin to hold a coordinator in the middle of its turns; None if it is in one just now."""
+        with suppress(psycopg.Error):
+            connection = psycopg.connect(self.local_address, autocommit=True)
+            query = "select pg_try_advisory_lock(hashtextextended(%s, 1))"
+            if connection.execute(query, (name,)).fetchone() == (True,):
+                return Stall(connection, name)
+            connection.close()
+        return None
+
     def cut(self, *, is_cut: bool) -> None:
         if self._link is not None:
             self._link.is_cut = is_cut
@@ -224,7 +259,9 @@ class ClusterServer(Server):
 
 
 def build_coordinator(host: Host, server: ClusterServer, logs: Path) -> Daemon:
-    return _build_daemon(host, logs, "coordinator", "--db", server.address, "--log", "json")
+    """One whose sessions bear its name."""
+    address = f"{server.address}?application_name={host.name}"
+    return _build_daemon(host, logs, "coordinator", "--db", address, "--log", "json")
 
 
 def build_worker(host: Host, server: ClusterServer, logs: Path) -> Daemon:

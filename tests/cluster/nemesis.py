@@ -12,21 +12,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host
+from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host, Stall
 
+from interlock.journal.ownership import LEASE
+
+_CATCH = 4.0
+"""Seconds for which a coordinator's turn is waited for, to stop it there."""
 _SERVER_REST = 8.0
 """Seconds of peace for the server between two of its faults: else nobody gets anywhere."""
 
 
 class Kind(NamedTuple):
     """A kind of fault: how often it is chosen, what part of a host it befalls, how long it lasts,
-    whether nobody can work there meanwhile."""
+    whether nobody can work there meanwhile. One that `needs_heir` befalls a coordinator, while
+    another is well and can take its runs: it lasts longer than a lease."""
 
     weight: int
     part: str
     seconds: tuple[float, float]
     fatal: bool = True
     needs_network: bool = False
+    needs_heir: bool = False
+
+
+_PAST_LEASE = (LEASE + 2.5, LEASE + 5.0)
+"""Long enough to be taken for dead, and too short for a connection to be given up."""
 
 
 KINDS = {
@@ -41,13 +51,19 @@ KINDS = {
     "delay": Kind(10, "network", (2.0, 12.0), fatal=False, needs_network=True),
     "clock": Kind(10, "clock", (1.0, 10.0), fatal=False),
     "disk-full": Kind(6, "disk", (1.0, 8.0), fatal=False, needs_network=True),
-    "server-backends": Kind(4, "server", (0.0, 0.1)),
-    "server-quit": Kind(4, "server", (0.2, 3.0)),
-    "server-kill": Kind(2, "server", (0.5, 3.0)),
-    "server-disk-full": Kind(2, "server", (1.0, 5.0), needs_network=True),
-    "server-cut": Kind(3, "server", (1.0, 9.0), needs_network=True),
+    "hold": Kind(0, "network", _PAST_LEASE, needs_network=True, needs_heir=True),
+    "stall": Kind(0, "process", (LEASE + 2.5 + _CATCH, LEASE + 5.0 + _CATCH), needs_heir=True),
+    "server-backends": Kind(8, "server", (0.0, 0.1)),
+    "server-quit": Kind(8, "server", (0.2, 3.0)),
+    "server-kill": Kind(5, "server", (0.5, 3.0)),
+    "server-disk-full": Kind(5, "server", (1.0, 5.0), needs_network=True),
+    "server-cut": Kind(6, "server", (1.0, 9.0), needs_network=True),
 }
-"""Faults of different parts of a host may come together; one of each at a time."""
+"""Faults of different parts of a host may come together; one of each at a time. Two make sure that
+a coordinator has something to write when it comes back too late: "hold" keeps its packets and
+brings them afterwards, "stall" stops it in the middle of a turn. They are not left to chance."""
+_EVERY, _FIRST = 25, 4
+"""How many faults it is from one of these to the next, and to the first."""
 LOSS = 0.3
 DELAY = 0.25
 """Seconds each way: half a second for the way there and back, at each end of a link."""
@@ -63,33 +79,69 @@ class Fault(NamedTuple):
     size: float
 
 
+class _Hosts:
+    """What is wrong with whom, and until when, while a plan is made."""
+
+    def __init__(self, daemons: Sequence[str]) -> None:
+        self._daemons = sorted(daemons)
+        self._coordinators = [each for each in self._daemons if each.startswith("coordinator")]
+        self._busy_until: dict[tuple[str, str], float] = {}
+        self._out_until: dict[str, float] = {}
+        self._peace_until = 0.0
+        self.wants_peace = False
+        """Whether coordinators and server are to be left alone, so that all are well soon."""
+
+    def list_free(self, kind: Kind, now: float) -> list[str]:
+        """Whom it may befall: at most half of the hosts are out of work at a time."""
+        targets = ["server"] if kind.part == "server" else self._daemons
+        if kind.needs_heir:
+            targets = self._coordinators if len(self._coordinators) > 1 else []
+        out = {each for each in self._daemons if self._is_out(each, now)}
+        critical = {*self._coordinators, "server"}
+        in_peace = self.wants_peace or self._peace_until > now
+        return [
+            each
+            for each in targets
+            if self._busy_until.get((each, kind.part), 0.0) <= now
+            and (each == "server" or len({*out, each}) <= max(1, len(self._daemons) // 2))
+            and not (kind.needs_heir and (out & critical or self._is_out("server", now)))
+            and not (kind.fatal and each in critical and in_peace and not kind.needs_heir)
+        ]
+
+    def befall(self, target: str, kind: Kind, until: float) -> None:
+        rest = _SERVER_REST if target == "server" else 0.3
+        self._busy_until[target, kind.part] = until + rest
+        if kind.fatal:
+            self._out_until[target] = max(self._out_until.get(target, 0.0), until + 0.3)
+        if kind.needs_heir:
+            self._peace_until = until
+
+    def _is_out(self, host: str, now: float) -> bool:
+        return self._out_until.get(host, 0.0) > now
+
+
 def plan_faults(seed: int, count: int, daemons: Sequence[str], *, has_network: bool) -> list[Fault]:
-    """So many faults. At most half of the hosts are out of work at a time."""
+    """So many faults, about one a second."""
     chance = random.Random(seed)
     kinds = [name for name, kind in KINDS.items() if has_network or not kind.needs_network]
     weights = [KINDS[name].weight for name in kinds]
-    busy_until: dict[tuple[str, str], float] = {}
-    out_until: dict[str, float] = {}
+    due = [name for name in kinds if KINDS[name].needs_heir]
+    chance.shuffle(due)
+    hosts = _Hosts(daemons)
     found: list[Fault] = []
-    now = 0.0
+    now, made = 0.0, 0
     while len(found) < count:
         now += chance.uniform(0.1, 0.9)
-        name = chance.choices(kinds, weights)[0]
+        name, special = chance.choices(kinds, weights)[0], due[made % len(due)]
+        hosts.wants_peace = len(found) >= _FIRST + made * _EVERY
+        if hosts.wants_peace and hosts.list_free(KINDS[special], now):
+            name, made = special, made + 1
         kind = KINDS[name]
-        targets = ["server"] if kind.part == "server" else sorted(daemons)
-        free = [each for each in targets if busy_until.get((each, kind.part), 0.0) <= now]
         seconds, size = chance.uniform(*kind.seconds), chance.uniform(-1.0, 1.0)
-        target = chance.choice(free) if free else ""
-        out = {each for each in daemons if out_until.get(each, 0.0) > now}
-        if kind.fatal and kind.part != "server":
-            out.add(target)
-        if not target or len(out) > max(1, len(daemons) // 2):
-            continue
-        rest = _SERVER_REST if target == "server" else 0.3
-        busy_until[target, kind.part] = now + seconds + rest
-        if kind.fatal:
-            out_until[target] = max(out_until.get(target, 0.0), now + seconds + rest)
-        found.append(Fault(now, name, target, seconds, size))
+        if free := hosts.list_free(kind, now):
+            target = chance.choice(free)
+            hosts.befall(target, kind, now + seconds)
+            found.append(Fault(now, name, target, seconds, size))
     return found
 
 
@@ -102,7 +154,8 @@ class Nemesis:
         self.done: Counter[str] = Counter()
         self._server = server
         self._daemons = {each.name: each for each in daemons}
-        self._next = 0
+        self._stalls: dict[str, tuple[float, Stall | None]] = {}
+        """Coordinators to be stopped in a turn: until when that is tried, and what holds them."""
         self._events: list[tuple[float, int, bool, Fault]] = []
         for number, fault in enumerate(plan):
             heapq.heappush(self._events, (fault.at, number, True, fault))
@@ -117,12 +170,14 @@ class Nemesis:
         while self._events and self._events[0][0] <= now:
             _, number, begins, fault = heapq.heappop(self._events)
             if begins:
-                self._begin(fault)
+                self._begin(fault, now)
                 self.done[fault.kind] += 1
                 begun.append(fault)
                 heapq.heappush(self._events, (now + fault.seconds, number, False, fault))
             else:
                 self._end(fault)
+        for name in [*self._stalls]:
+            self._try_to_stall(name, now)
         return begun
 
     def heal(self) -> None:
@@ -131,12 +186,13 @@ class Nemesis:
             self._server.disk.free()
         self._restart_server()
         for daemon in self._daemons.values():
+            self._end_stall(daemon.name)
             for part in ("network", "clock", "disk"):
                 _heal_host(daemon.host, part)
             daemon.send(signal.SIGCONT)
             daemon.start()
 
-    def _begin(self, fault: Fault) -> None:
+    def _begin(self, fault: Fault, now: float) -> None:
         if fault.target == "server":
             self._begin_server(fault)
             return
@@ -154,8 +210,25 @@ class Nemesis:
             "cut": lambda: _set_link(host, cut=True),
             "loss": lambda: _set_link(host, loss=LOSS),
             "delay": lambda: _set_link(host, delay=DELAY),
+            "hold": lambda: _set_link(host, held=True),
+            "stall": lambda: self._stalls.update({daemon.name: (now + _CATCH, None)}),
         }
         acts[fault.kind]()
+
+    def _try_to_stall(self, name: str, now: float) -> None:
+        """Hold a coordinator in its next turn, and stop it when it is there."""
+        limit, stall = self._stalls[name]
+        stall = stall or self._server.stall(name)
+        self._stalls[name] = (limit, stall)
+        if stall is not None and not stall.is_caught and stall.catches():
+            self._daemons[name].send(signal.SIGSTOP)
+        elif now > limit and not (stall and stall.is_caught):
+            self._end_stall(name)
+
+    def _end_stall(self, name: str) -> None:
+        _, stall = self._stalls.pop(name, (0.0, None))
+        if stall is not None:
+            stall.end()
 
     def _begin_server(self, fault: Fault) -> None:
         server = self._server
@@ -182,6 +255,8 @@ class Nemesis:
             if part != "clock" or fault.size > 0:
                 _heal_host(daemon.host, part)
             return
+        if fault.kind == "stall":
+            self._end_stall(daemon.name)
         if fault.kind == "freeze-host":
             daemon.host.signal_all(signal.SIGCONT)
         daemon.send(signal.SIGCONT)
@@ -200,9 +275,12 @@ class Nemesis:
         self._server.start_again()
 
 
-def _set_link(host: Host, *, cut: bool = False, loss: float = 0.0, delay: float = 0.0) -> None:
+def _set_link(
+    host: Host, *, cut: bool = False, held: bool = False, loss: float = 0.0, delay: float = 0.0
+) -> None:
     assert host.link is not None
-    host.link.is_cut, host.link.loss, host.link.delay = cut, loss, delay
+    host.link.is_cut, host.link.is_held = cut, held
+    host.link.loss, host.link.delay = loss, delay
 
 
 def _switch_off(host: Host) -> None:

@@ -39,6 +39,8 @@ class Link:
         self.namespace = namespace
         self.address = address
         self.is_cut = False
+        self.is_held = False
+        """Whether packets wait until it is not, instead of being lost."""
         self.loss = 0.0
         self.delay = 0.0
         self.device = _open_device(namespace)
@@ -99,6 +101,7 @@ class Network:
         self._chance = random.Random(seed)
         self._links: dict[bytes, Link] = {}
         self._late: list[tuple[float, int, int, bytes]] = []
+        self._held: list[tuple[Link, Link, bytes]] = []
         self._count = 0
         self._selector = selectors.DefaultSelector()
         self._over = threading.Event()
@@ -141,6 +144,9 @@ class Network:
                 with suppress(OSError):  # nothing there any more, or the interface is down
                     while True:
                         self._take(key.data, os.read(key.data.device, _LARGEST))
+            held, self._held = self._held, []
+            for source, target, packet in held:
+                self._pass(source, target, packet)
             while self._late and self._late[0][0] <= time.monotonic():
                 _, _, device, packet = heapq.heappop(self._late)
                 with suppress(OSError):
@@ -149,6 +155,12 @@ class Network:
     def _take(self, source: Link, packet: bytes) -> None:
         target = self._links.get(packet[16:20]) if packet[0] >> 4 == 4 else None
         if target is None or source.is_cut or target.is_cut:
+            return
+        self._pass(source, target, packet)
+
+    def _pass(self, source: Link, target: Link, packet: bytes) -> None:
+        if source.is_held or target.is_held:
+            self._held.append((source, target, packet))
             return
         if any(link.loss and self._chance.random() < link.loss for link in (source, target)):
             return

@@ -3,17 +3,19 @@
 A cluster whose coordinators do not check their epoch is built for the soak: it takes minutes.
 """
 
+import secrets
+import shutil
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.cluster.__main__ import Plan, Say, run_cluster
+from tests.cluster.__main__ import Plan, Say, describe, run_cluster
 from tests.cluster.checker import (
     Decided,
     History,
     Offered,
     Replied,
+    Stranger,
     Taken,
     Witnessed,
     find_violations,
@@ -21,6 +23,8 @@ from tests.cluster.checker import (
 from tests.cluster.nemesis import KINDS, plan_faults
 from tests.cluster.workload import Way
 from tests.world.postgres_server import make_folder
+
+from interlock.journal.ownership import LEASE
 
 WAY: Way = (("write", "artifact", "judge", "{}"), ("judge", "artifact", "sent", "{}"))
 EXPECTED = {"C0": WAY}
@@ -57,6 +61,10 @@ BROKEN = {
     "no effect of a stale epoch": replace(
         GOOD, witnessed=(GOOD.witnessed[0], Witnessed(1, 11, 3, 4))
     ),
+    "no effect of a stale epoch: run 1: b wrote 2 rows to cases while it was a's, under 3": replace(
+        GOOD, strangers=(Stranger(1, 3, "a", "b", "cases"),) * 2, attempts=2
+    ),
+    "no attempt under a stale epoch: about 3 rows": replace(GOOD, attempts=3),
     "fences rise: dispatch 11: 2, then 2": replace(GOOD, offered=(*GOOD.offered, Offered(11, 2))),
     "fences rise: dispatch 11: 2, then 1": replace(GOOD, offered=(*GOOD.offered, Offered(11, 1))),
     "no effect of a stale fence: dispatch 11: taken under 1, not 2": replace(
@@ -95,7 +103,7 @@ def test_a_decision_under_an_older_epoch_is_found_by_the_order_of_the_journal() 
 
 
 def test_a_seed_replays_its_faults_and_all_kinds_come_up() -> None:
-    daemons = ["c1", "c2", "w1", "w2", "w3", "w4"]
+    daemons = ["coordinator-1", "coordinator-2", "w1", "w2", "w3", "w4"]
     plan = plan_faults(7, 1000, daemons, has_network=True)
     assert plan == plan_faults(7, 1000, daemons, has_network=True)
     assert plan[:20] != plan_faults(8, 20, daemons, has_network=True)
@@ -109,10 +117,36 @@ def test_a_seed_replays_its_faults_and_all_kinds_come_up() -> None:
     assert plan[-1].at < 1200, "about one a second"
 
 
+@pytest.mark.parametrize("count", [8, 100, 1000])
+def test_every_plan_has_coordinators_that_come_back_too_late_with_something_to_write(
+    count: int,
+) -> None:
+    """Chance alone gave plans in which no coordinator was away for longer than its lease."""
+    for seed in range(20):
+        plan = plan_faults(seed, count, ["coordinator-1", "coordinator-2"], has_network=False)
+        away = [each for each in plan if KINDS[each.kind].needs_heir]
+        assert len(away) >= max(1, count // 40)
+        for fault in away:
+            assert fault.seconds > LEASE
+            assert not [
+                other
+                for other in plan
+                if other is not fault
+                and KINDS[other.kind].fatal
+                and other.at < fault.at + fault.seconds
+                and fault.at < other.at + other.seconds
+            ], "nobody can take its run meanwhile"
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("sabotaged", [False, True])
 def test_a_cluster_without_the_check_of_epochs_is_caught(sabotaged: bool) -> None:
-    folder = make_folder(f"interlock-cluster-test-{sabotaged}")
+    folder = make_folder(f"interlock-cluster-test-{secrets.token_hex(6)}")
     plan = Plan(seed=3, faults=8, workers=0, namespaces=False, sabotaged=sabotaged)
-    found = {each.law for each in run_cluster(plan, Path(folder), Say(every=False)).violations}
-    assert found == ({"no effect of a stale epoch"} if sabotaged else set())
+    try:
+        outcome = run_cluster(plan, folder, Say(every=True))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert ({*map(str, outcome.violations)} == set()) is not sabotaged, describe(outcome)
+    stale = {"no effect of a stale epoch", "no attempt under a stale epoch"}
+    assert not sabotaged or stale & {each.law for each in outcome.violations}

@@ -2,7 +2,8 @@
 
 CLUSTER_CLOCK names a file with the seconds that this host's clock is ahead of the real one: the
 kernel has only one clock. Only `time.time` is changed; monotonic clocks do not step on a real host
-either. CLUSTER_SABOTAGE takes the check of epochs out, for the checker to notice.
+either. CLUSTER_SABOTAGE takes the check of epochs out, for the checker to notice; a coordinator
+still ends its work on a run as soon as it learns that it has lost it.
 """
 
 import mmap
@@ -29,4 +30,3 @@ if os.environ.get("CLUSTER_SABOTAGE"):
         """It is ours, whatever the row says."""
 
     Ownership.check = _believe  # type: ignore[assignment,method-assign]
-    Ownership.raise_if_lost = _believe  # type: ignore[assignment,method-assign]
