@@ -109,6 +109,7 @@ def run_cluster(plan: Plan, folder: Path, say: "Say") -> Outcome:
             plan.seed, plan.faults, [each.name for each in daemons], has_network=plan.namespaces
         )
         nemesis = Nemesis([each for each in faults if each.at <= plan.seconds], daemons, server)
+        held.callback(nemesis.close)
         feeder = Feeder(
             folder / "feeder", server.local_address, plan.seed, workers=plan.workers > 0
         )
@@ -259,6 +260,15 @@ def main() -> int:
     return bool(outcome.violations) is not words.sabotage
 
 
+def _leave(number: int, _frame: object) -> None:
+    """Take everything down, once."""
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
     os.umask(0o022)
+    for _number in (signal.SIGTERM, signal.SIGINT):  # in the background, too
+        signal.signal(_number, _leave)
     sys.exit(main())

@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -69,15 +70,17 @@ class Daemon:
         self._words = words
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
 
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        if not self.is_alive:
-            with self._log.open("ab") as log:
-                self._process = self.host.spawn(self._words, log)
+        with self._starting:
+            if not self.is_alive:
+                with self._log.open("ab") as log:
+                    self._process = self.host.spawn(self._words, log)
 
     def send(self, number: signal.Signals) -> None:
         if self._process is not None and self.is_alive:
@@ -219,6 +222,17 @@ class ClusterServer(Server):
             row = connection.execute("select count(distinct name) from witness_owners").fetchone()
             return int(row[0]) if row else 0
 
+    def find_busiest(self, names: Sequence[str]) -> str:
+        """Which of these coordinators has most runs; the first, if none has any."""
+        query = (
+            "select name from owners where owner is not null and name = any(%s)"
+            " group by name order by count(*) desc, name limit 1"
+        )
+        with suppress(psycopg.Error), psycopg.connect(self.local_address) as connection:
+            if row := connection.execute(query, ([*names],)).fetchone():
+                return str(row[0])
+        return names[0]
+
     def end_backends(self) -> None:
         """Break every connection that hosts have."""
         with suppress(psycopg.Error), psycopg.connect(self.url, autocommit=True) as connection:
@@ -244,9 +258,13 @@ class ClusterServer(Server):
 
     def crash(self, number: signal.Signals) -> None:
         """SIGQUIT ends it at once; SIGKILL ends its first process only, and the others notice."""
-        if self.is_alive:
-            with suppress(subprocess.TimeoutExpired):
-                self.stop(number)
+        if self.process is not None and self.is_alive:
+            self.process.send_signal(number)
+            try:
+                self.process.wait(10.0)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10.0)
 
     def close(self) -> None:
         self.crash(signal.SIGQUIT)
@@ -259,9 +277,10 @@ class ClusterServer(Server):
 
 
 def build_coordinator(host: Host, server: ClusterServer, logs: Path) -> Daemon:
-    """One whose sessions bear its name."""
+    """One whose sessions bear its name, and that could take all runs."""
     address = f"{server.address}?application_name={host.name}"
-    return _build_daemon(host, logs, "coordinator", "--db", address, "--log", "json")
+    words = ("--runs", "12", "--db", address, "--log", "json")
+    return _build_daemon(host, logs, "coordinator", *words)
 
 
 def build_worker(host: Host, server: ClusterServer, logs: Path) -> Daemon:

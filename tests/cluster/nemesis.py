@@ -9,7 +9,9 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from tests.cluster.hosts import ClusterServer, Daemon, Disk, Host, Stall
@@ -62,6 +64,8 @@ KINDS = {
 """Faults of different parts of a host may come together; one of each at a time. Two make sure that
 a coordinator has something to write when it comes back too late: "hold" keeps its packets and
 brings them afterwards, "stall" stops it in the middle of a turn. They are not left to chance."""
+BUSIEST = "busiest coordinator"
+"""Whom these befall: whoever has most to lose then. The rest of a plan is known before."""
 _EVERY, _FIRST = 25, 4
 """How many faults it is from one of these to the next, and to the first."""
 LOSS = 0.3
@@ -93,28 +97,33 @@ class _Hosts:
 
     def list_free(self, kind: Kind, now: float) -> list[str]:
         """Whom it may befall: at most half of the hosts are out of work at a time."""
-        targets = ["server"] if kind.part == "server" else self._daemons
+        critical = [*self._coordinators, "server"]
         if kind.needs_heir:
-            targets = self._coordinators if len(self._coordinators) > 1 else []
+            well = not any(self._is_out(each, now) for each in critical)
+            free = all(self._is_free(each, kind, now) for each in self._coordinators)
+            return [BUSIEST] if well and free and len(self._coordinators) > 1 else []
+        targets = ["server"] if kind.part == "server" else self._daemons
         out = {each for each in self._daemons if self._is_out(each, now)}
-        critical = {*self._coordinators, "server"}
         in_peace = self.wants_peace or self._peace_until > now
         return [
             each
             for each in targets
-            if self._busy_until.get((each, kind.part), 0.0) <= now
+            if self._is_free(each, kind, now)
             and (each == "server" or len({*out, each}) <= max(1, len(self._daemons) // 2))
-            and not (kind.needs_heir and (out & critical or self._is_out("server", now)))
-            and not (kind.fatal and each in critical and in_peace and not kind.needs_heir)
+            and not (kind.fatal and each in critical and in_peace)
         ]
 
     def befall(self, target: str, kind: Kind, until: float) -> None:
-        rest = _SERVER_REST if target == "server" else 0.3
-        self._busy_until[target, kind.part] = until + rest
-        if kind.fatal:
-            self._out_until[target] = max(self._out_until.get(target, 0.0), until + 0.3)
-        if kind.needs_heir:
+        if target == BUSIEST:
             self._peace_until = until
+        for each in self._coordinators if target == BUSIEST else [target]:
+            rest = _SERVER_REST if target == "server" else 0.3
+            self._busy_until[each, kind.part] = until + rest
+            if kind.fatal:
+                self._out_until[each] = max(self._out_until.get(each, 0.0), until + 0.3)
+
+    def _is_free(self, host: str, kind: Kind, now: float) -> bool:
+        return self._busy_until.get((host, kind.part), 0.0) <= now
 
     def _is_out(self, host: str, now: float) -> bool:
         return self._out_until.get(host, 0.0) > now
@@ -146,12 +155,17 @@ def plan_faults(seed: int, count: int, daemons: Sequence[str], *, has_network: b
 
 
 class Nemesis:
-    """Carries out a plan, as time passes."""
+    """Carries out a plan, as time passes. What takes its time, such as the start of a server, is
+    done by threads: the next fault does not wait for it. They live as long as what they started,
+    which ends with them."""
 
     def __init__(
         self, plan: Sequence[Fault], daemons: Sequence[Daemon], server: ClusterServer
     ) -> None:
         self.done: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(len(daemons) + 1, thread_name_prefix="nemesis")
+        self._of_server = ThreadPoolExecutor(1, thread_name_prefix="nemesis-server")
+        self._tasks: list[Future[None]] = []
         self._server = server
         self._daemons = {each.name: each for each in daemons}
         self._stalls: dict[str, tuple[float, Stall | None]] = {}
@@ -170,18 +184,25 @@ class Nemesis:
         while self._events and self._events[0][0] <= now:
             _, number, begins, fault = heapq.heappop(self._events)
             if begins:
+                if fault.target == BUSIEST:
+                    fault = fault._replace(target=self._server.find_busiest([*self._daemons]))
                 self._begin(fault, now)
                 self.done[fault.kind] += 1
                 begun.append(fault)
                 heapq.heappush(self._events, (now + fault.seconds, number, False, fault))
             else:
                 self._end(fault)
+        for task in [each for each in self._tasks if each.done()]:
+            task.result()
+            self._tasks.remove(task)
         for name in [*self._stalls]:
             self._try_to_stall(name, now)
         return begun
 
     def heal(self) -> None:
         """Everything works again."""
+        for task in self._tasks:
+            task.result()
         if self._server.disk is not None:
             self._server.disk.free()
         self._restart_server()
@@ -234,8 +255,8 @@ class Nemesis:
         server = self._server
         acts: dict[str, Callable[[], None]] = {
             "server-backends": server.end_backends,
-            "server-quit": lambda: server.crash(signal.SIGQUIT),
-            "server-kill": lambda: server.crash(signal.SIGKILL),
+            "server-quit": lambda: self._do_to_server(partial(server.crash, signal.SIGQUIT)),
+            "server-kill": lambda: self._do_to_server(partial(server.crash, signal.SIGKILL)),
             "server-disk-full": lambda: _fill(server.disk),
             "server-cut": lambda: server.cut(is_cut=True),
         }
@@ -246,7 +267,7 @@ class Nemesis:
             if self._server.disk is not None:
                 self._server.disk.free()
             self._server.cut(is_cut=False)
-            self._restart_server()
+            self._do_to_server(self._restart_server)
             return
         daemon = self._daemons[fault.target]
         part = KINDS[fault.kind].part
@@ -260,10 +281,18 @@ class Nemesis:
         if fault.kind == "freeze-host":
             daemon.host.signal_all(signal.SIGCONT)
         daemon.send(signal.SIGCONT)
-        if fault.kind == "terminate" and not daemon.wait(10.0):
-            daemon.send(signal.SIGKILL)
-            daemon.wait(10.0)
-        daemon.start()
+        if fault.kind == "terminate":
+            self._tasks.append(self._threads.submit(_let_end, daemon))
+        else:
+            daemon.start()
+
+    def _do_to_server(self, act: Callable[[], None]) -> None:
+        """In the order in which it was asked for."""
+        self._tasks.append(self._of_server.submit(act))
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        self._of_server.shutdown()
 
     def _restart_server(self) -> None:
         """A server whose first process was killed leaves others behind for a moment, which are in
@@ -273,6 +302,14 @@ class Nemesis:
                 self._server.start_again()
                 return
         self._server.start_again()
+
+
+def _let_end(daemon: Daemon) -> None:
+    """Wait for one that was asked to stop, and start it again."""
+    if not daemon.wait(10.0):
+        daemon.send(signal.SIGKILL)
+        daemon.wait(10.0)
+    daemon.start()
 
 
 def _set_link(
