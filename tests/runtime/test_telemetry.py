@@ -245,6 +245,43 @@ def test_coordinator_and_worker_serve_metrics_and_log_objects(
     assert working["interlock_worker_slots",] == 3
 
 
+def test_a_worker_sends_the_spans_of_the_agents_that_it_runs(
+    world: World, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERLOCK_DB", postgres.url)
+    world.write("crew.yaml", SCRIPT.replace("judge: {", "judge: {usage: {tokens: 9}, "))
+    with collector() as (seen, address):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        with Daemon(world, "worker", "--role", "critic=script:crew.yaml") as one:
+            assert world.type(*RUN, "--agent", "critic=worker").code == 4
+            one.hear("accepted")
+    # One process sent the spans of dispatches, the other one that of its agent.
+    assert sorted(map(seen.describe, seen.spans)) == [
+        "dispatch judge",
+        "dispatch judge > invoke_agent critic",
+        "dispatch write",
+        "dispatch write",
+        "dispatch write > invoke_agent author",
+        "dispatch write > invoke_agent author",
+    ]
+    assert len({span.trace_id for span in seen.spans}) == 1
+    (judge,) = [each for each in seen.spans if each.name == "dispatch judge"]
+    (agent,) = [each for each in seen.spans if each.name == "invoke_agent critic"]
+    assert judge.start_time_unix_nano < agent.start_time_unix_nano
+    assert agent.end_time_unix_nano < judge.end_time_unix_nano
+    assert read_attributes(agent) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "critic",
+        "gen_ai.conversation.id": "1/1",
+        "interlock.agent": "script",
+        "interlock.usage.tokens": 9,
+        "interlock.worker": "one",
+        "interlock.fence": 1,
+        "interlock.outcome": "accepted",
+    }
+    assert {"interlock.worker.busy", "interlock.worker.slots"} <= set(seen.metrics)
+
+
 @pytest.mark.parametrize("place", ["", "x", ":", "9:x", "70000", "-1", "[::1]", "1.2.3.4", "²"])
 def test_a_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match=r"give PORT, HOST:PORT or \[ADDRESS\]:PORT"):

@@ -87,6 +87,8 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     """The case as it stood when it was asked about, for handlers of our own."""
     language: Language = "json"
     execution: ExecutionContext = NO_CONTEXT
+    run_at: float = 0.0
+    """When its run was begun: with the run's number, that names the run's trace."""
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):

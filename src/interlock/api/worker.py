@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from interlock.agents.registry import (
 )
 from interlock.agents.status import AgentStatus, read_agent_status
 from interlock.agents.worker.checkout import CheckoutStore
-from interlock.agents.worker.host import HeldDetails, WorkerHost
+from interlock.agents.worker.host import EndedWork, HeldDetails, WorkerHost
 from interlock.api.base import ProjectBase
 from interlock.engine.circuit import HUMAN
 from interlock.engine.circuit_file import is_valid_name
@@ -81,8 +81,10 @@ class Worker:
         labels: Sequence[str] = (),
         lease: float = LEASE,
         grace: float = GRACE,
+        ended: Callable[[EndedWork], None] = lambda _work: None,
     ) -> None:
-        """`roles` has the words that name the agent of each role, as `--agent` does."""
+        """`roles` has the words that name the agent of each role, as `--agent` does; `ended` is
+        told what became of each dispatch, and must not raise."""
         if not isinstance(project.db, PostgresAddress):
             raise UsageError(
                 f"a worker needs a PostgreSQL database; {project.db} is a file. On one machine "
@@ -116,6 +118,7 @@ class Worker:
             checkouts=CheckoutStore(beside(self._address, "checkouts").resolve()),
             grace=grace,
             read_liveness=self._read_liveness,
+            ended=ended,
         )
 
     def run(self) -> int:

@@ -1,5 +1,6 @@
 """The verbs for agents on other hosts: worker, and workers."""
 
+from socket import gethostname
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,19 +73,23 @@ def worker(
     new and lets agents finish; a second one gives back at once what is under way.
     """
     from interlock.api.worker import Worker
-    from interlock.runtime.telemetry import observe_worker
+    from interlock.runtime.worker_telemetry import WorkerObserver
 
     start_observing(log, metrics)
     project = open_project(db)
+    roles = _parse_roles(role)
+    name = name or gethostname()
+    observer = WorkerObserver(echo_note, roles, name, slots)
     made = Worker(
         project,
-        _parse_roles(role),
-        observe_worker(echo_note, slots),
+        roles,
+        observer.report,
         name=name,
         slots=slots,
         labels=label or (),
         lease=lease,
         grace=grace,
+        ended=observer.end,
     )
     who = made.identity
     echo_note(f"worker {who.name} is ready for {', '.join(who.queues)} of {project.db}")

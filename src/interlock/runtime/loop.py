@@ -208,6 +208,7 @@ class RunLoop:
         wait_for_humans: bool = False,
         wait_for_limits: bool = True,
         pauses: Iterable[Pause] = (),
+        run_at: float = 0.0,
         tell: Tell = ignore_notification,
         watch: Callable[[RunCounts, Spent], None] = lambda _counts, _spent: None,
     ) -> None:
@@ -216,6 +217,7 @@ class RunLoop:
         self._circuit = circuit
         self._schedule = schedule
         self._clock = clock
+        self._run_at = run_at
         self._budget_question = budget or BudgetQuestion(RunBudget(now=clock.now()))
         self._budget = self._budget_question.budget
         self._wait_for_humans = wait_for_humans
@@ -490,6 +492,7 @@ class RunLoop:
             case,
             language=step.language,
             execution=context,
+            run_at=self._run_at,
         )
         return ask, problem
 
@@ -509,6 +512,7 @@ class RunLoop:
             case,
             language=self._circuit.steps[dispatch.step].language,
             execution=self._application.context_for(number, case, dispatch.dispatch_id),
+            run_at=self._run_at,
         )
 
     def _render_prompt(self, number: int, case: Case, context: ExecutionContext) -> tuple[str, str]:

@@ -87,6 +87,7 @@ class RunSession:
             wait_for_humans=wait_for_humans,
             wait_for_limits=wait_for_limits,
             pauses=list_newest_pauses(connection),
+            run_at=run.created_at,
             tell=tell,
             watch=watch,
         )

@@ -25,13 +25,21 @@ from interlock.engine.case import OPEN, ModelCall
 from interlock.engine.circuit import FAILURES, HUMAN
 from interlock.engine.schedule import Spent
 from interlock.journal.connection import Connection
-from interlock.journal.events import Notification, Report
+from interlock.journal.events import Notification
 from interlock.journal.history import list_case_starts
 from interlock.journal.journal import JournalEntry, TurnWrites
 from interlock.journal.runs import FINISHED, Run, load_open_dispatches
 from interlock.runtime.loop import RunCounts
 from interlock.runtime.meters import Meters, PrometheusMeters, PushedMeters
-from interlock.runtime.tracing import SpanEvent, SpanIds, Tracer, build_resource
+from interlock.runtime.tracing import (
+    WORKER,
+    AgentOfRole,
+    SpanEvent,
+    SpanIds,
+    Tracer,
+    build_resource,
+    describe_answer,
+)
 from interlock.system.errors import UsageError
 
 _SWITCHES = (
@@ -44,16 +52,6 @@ _SWITCHES = (
 """Variables that ask for traces or metrics by being set."""
 _CLOSE_SECONDS = 5.0
 """Seconds for which the end of the process waits until everything is sent."""
-_PROVIDERS = {
-    "anthropic": "anthropic",
-    "claude": "anthropic",
-    "codex": "openai",
-    "gemini": "gcp.gemini",
-    "openai": "openai",
-}
-"""Whose models an agent asks, where its name says so; the words are OpenTelemetry's."""
-_MODEL_ENDPOINTS = ("anthropic", "openai")
-"""Agents whose words name a model behind the colon."""
 
 Log = Callable[[str, Mapping[str, Any]], None]
 """Writes one structured line: its text for people, and its fields."""
@@ -286,28 +284,22 @@ class RunObserver:
         times: tuple[float, float],
         failure: str,
     ) -> None:
-        """The agent's part of a dispatch, as far as we know of it."""
+        """The agent's part of a dispatch, as far as we know of it, unless a worker knows better."""
         assert self._telemetry.tracer is not None  # noqa: S101 - the caller has looked
         words = self._agents.get(dispatch.role) or self._agents.get("", "")
-        kind, _, rest = words.partition(":")
+        agent = AgentOfRole(dispatch.role, words)
+        if agent.kind == WORKER:
+            return
         self._telemetry.tracer.send(
-            f"invoke_agent {dispatch.role}",
+            agent.span_name,
             self._ids,
             self._ids.find("agent", entry.dispatch_id),
             above,
             times,
             {
-                "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.agent.name": dispatch.role,
-                "gen_ai.provider.name": _PROVIDERS.get(kind, ""),
-                "gen_ai.request.model": rest if kind in _MODEL_ENDPOINTS else "",
-                "gen_ai.conversation.id": f"{self._run.run_id}/{entry.case_no}",
+                **agent.describe(self._run.run_id, entry.case_no),
+                **describe_answer(failure, entry.usage, dispatch.call),
                 "gen_ai.workflow.name": self._run.circuit,
-                "error.type": failure,
-                **_describe_call(dispatch.call),
-                "interlock.agent": kind,
-                "interlock.usage.tokens": entry.usage.tokens or "",
-                "interlock.usage.money": entry.usage.money or "",
             },
             error=failure,
             client=True,
@@ -368,21 +360,6 @@ class RunObserver:
             self._telemetry.log(text, {"event": event, "run_id": self._run.run_id, **fields, **ids})
 
 
-def _describe_call(call: ModelCall | None) -> dict[str, Any]:
-    """What an endpoint said about a request, in OpenTelemetry's words: there, what came from the
-    cache counts as input."""
-    if call is None:
-        return {}
-    return {
-        "gen_ai.response.model": call.model,
-        "gen_ai.response.id": call.request_id,
-        "gen_ai.usage.input_tokens": call.input + call.cached + call.cache_write,
-        "gen_ai.usage.output_tokens": call.output,
-        "gen_ai.usage.cache_read.input_tokens": call.cached,
-        "gen_ai.usage.cache_creation.input_tokens": call.cache_write,
-    }
-
-
 _current: Telemetry | None = None
 _starting = threading.Lock()
 
@@ -410,33 +387,6 @@ def observe_run(connection: Connection, run: Run, complain: Complain) -> RunObse
     except UsageError as error:
         complain(str(error))
         return None
-
-
-def observe_worker(report: Report, slots: int) -> Report:
-    """A worker's report that is counted, too; the same one if telemetry is off."""
-    telemetry = start_telemetry(complain=report)
-    if telemetry is None:
-        return report
-    telemetry.add("interlock.worker.slots", slots)
-
-    def count(text: str, **fields: Any) -> None:
-        report(text, **fields)
-        try:
-            _count_for_worker(telemetry, fields)
-        except Exception as error:  # whatever it is, the worker goes on
-            telemetry.complain_about(error)
-
-    return count
-
-
-def _count_for_worker(telemetry: Telemetry, fields: Mapping[str, Any]) -> None:
-    role = fields.get("role")
-    if role is None:
-        return
-    telemetry.add("interlock.worker.dispatches", 1, role=role, event=fields["event"])
-    telemetry.add("interlock.worker.busy", fields["busy"])
-    if fields["event"] == "accepted":
-        telemetry.add("interlock.worker.duration", fields["seconds"], role=role)
 
 
 _known_queues: set[tuple[str, str]] = set()

@@ -1,7 +1,9 @@
 """Spans with ids that are computed, sent to an OpenTelemetry collector when they are over.
 
 Ids of a trace and of its spans are hashes of the run and of numbers in its journal. Whoever knows
-these knows the ids: nothing has to be kept, or to travel along.
+these knows the ids: nothing has to be kept, or to travel along. So the span of an agent is sent by
+whoever runs it: the process that coordinates the run or, where a role is left to workers, the
+worker. Both say the same of it, in the words of OpenTelemetry's conventions for generative AI.
 """
 
 import threading
@@ -11,7 +13,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from interlock.engine.case import ModelCall, Usage
 from interlock.version import __version__
+
+WORKER = "worker"
+"""The agent that stands for agents of other hosts: whoever runs those sends their spans."""
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "claude": "anthropic",
+    "codex": "openai",
+    "gemini": "gcp.gemini",
+    "openai": "openai",
+}
+"""Whose models an agent asks, where its name says so; the words are OpenTelemetry's."""
+_MODEL_ENDPOINTS = ("anthropic", "openai")
+"""Agents whose words name a model behind the colon."""
 
 
 class SpanIds(NamedTuple):
@@ -119,3 +135,50 @@ class SpanEvent(msgspec.Struct, frozen=True):
     name: str
     at: float
     attributes: dict[str, Any] = {}
+
+
+class AgentOfRole(msgspec.Struct, frozen=True):
+    """The agent that plays a role, by the words that name it."""
+
+    role: str
+    words: str
+
+    @property
+    def kind(self) -> str:
+        return self.words.partition(":")[0]
+
+    @property
+    def span_name(self) -> str:
+        return f"invoke_agent {self.role}"
+
+    def describe(self, run_id: int, case_no: int) -> dict[str, Any]:
+        """The attributes that are known before it answers."""
+        model = self.words.partition(":")[2] if self.kind in _MODEL_ENDPOINTS else ""
+        return {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": self.role,
+            "gen_ai.provider.name": _PROVIDERS.get(self.kind, ""),
+            "gen_ai.request.model": model,
+            "gen_ai.conversation.id": f"{run_id}/{case_no}",
+            "interlock.agent": self.kind,
+        }
+
+
+def describe_answer(failure: str, usage: Usage, call: ModelCall | None) -> dict[str, Any]:
+    """The attributes of what came back. Where an endpoint said what was used, that is in
+    OpenTelemetry's words: there, what came from the cache counts as input."""
+    found: dict[str, Any] = {
+        "error.type": failure,
+        "interlock.usage.tokens": usage.tokens or "",
+        "interlock.usage.money": usage.money or "",
+    }
+    if call is not None:
+        found |= {
+            "gen_ai.response.model": call.model,
+            "gen_ai.response.id": call.request_id,
+            "gen_ai.usage.input_tokens": call.input + call.cached + call.cache_write,
+            "gen_ai.usage.output_tokens": call.output,
+            "gen_ai.usage.cache_read.input_tokens": call.cached,
+            "gen_ai.usage.cache_creation.input_tokens": call.cache_write,
+        }
+    return found

@@ -45,6 +45,21 @@ class HeldDispatch(msgspec.Struct):
     token: str
     since: float
     answered: asyncio.Future[Reply]
+    over: float = 0.0
+    """When the agent had ended, by the same clock as `since`; 0 before."""
+
+
+class EndedWork(msgspec.Struct, frozen=True):
+    """What became of a dispatch on this worker, for whoever watches it."""
+
+    ask: Ask
+    fence: int
+    times: tuple[float, float]
+    """From taking it to the agent's end, by this host's clock."""
+    outcome: str
+    """Whether its reply was `accepted`, or refused as what, or that there is none: `lost` to
+    another, `given-back`."""
+    reply: Reply | None = None
 
 
 class HeldDetails(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,9 +87,11 @@ class WorkerHost:
         checkouts: CheckoutStore,
         grace: float,
         read_liveness: Callable[[], Mapping[int, str]] = dict,
+        ended: Callable[[EndedWork], None] = lambda _work: None,
     ) -> None:
         """`agents` are the carriers by role; `grace` is for how many seconds agents may finish
-        after a stop; `read_liveness` says how agents stand, by dispatch."""
+        after a stop; `read_liveness` says how agents stand, by dispatch; `ended` is told what
+        became of each, and must not raise."""
         self._address = address
         self._identity = identity
         self._agents = agents
@@ -82,6 +99,7 @@ class WorkerHost:
         self._checkouts = checkouts
         self._grace = grace
         self._read_liveness = read_liveness
+        self._ended = ended
         self._held: dict[int, HeldDispatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._limits: Mapping[str, float] = {}
@@ -200,7 +218,9 @@ class WorkerHost:
         number = held.ask.dispatch_id
         try:
             self._tell(held, f"{held.ask.case_id} {held.ask.step}, taken", "taken")
-            await self._hand_in(held, await self._ask_agent(held))
+            reply = await self._ask_agent(held)
+            held.over = time.monotonic()
+            await self._hand_in(held, reply)
         except asyncio.CancelledError:
             self._stop_agent(held)
         finally:
@@ -297,10 +317,17 @@ class WorkerHost:
                 self._note_problem("reply", str(error))
                 await asyncio.sleep(_RETRY)
         self.done += said == "accepted"
-        self._tell(held, said, said)
+        self._end(held, said, said, reply)
+
+    def _end(self, held: HeldDispatch, text: str, outcome: str, reply: Reply | None = None) -> None:
+        """Report what became of a dispatch."""
+        self._tell(held, text, outcome)
+        ago = time.time() - time.monotonic()
+        times = (ago + held.since, ago + (held.over or time.monotonic()))
+        self._ended(EndedWork(held.ask, held.fence, times, outcome, reply))
 
     def _tell(self, held: HeldDispatch, text: str, event: str) -> None:
-        """Report what became of a dispatch."""
+        """Report something about a dispatch."""
         ask = held.ask
         self._report(
             f"dispatch {ask.dispatch_id}: {text}",
@@ -375,7 +402,7 @@ class WorkerHost:
         if not held.answered.done() and self._held.get(held.ask.dispatch_id) is held:
             del self._held[held.ask.dispatch_id]
             held.answered.cancel()
-            self._tell(held, "no longer this worker's; stopped", "lost")
+            self._end(held, "no longer this worker's; stopped", "lost")
 
     async def _drain(self) -> None:
         """Let agents finish, for a while; give the rest back at once."""
@@ -403,4 +430,4 @@ class WorkerHost:
                 )
             )
             word = "given back" if given else "was lost before"
-            self._tell(held, word, "given-back" if given else "lost")
+            self._end(held, word, "given-back" if given else "lost")
