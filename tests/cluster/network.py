@@ -15,16 +15,18 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 _NEW_NETWORK = 0x40000000
 _SET_DEVICE, _TUN, _BARE = 0x400454CA, 0x0001, 0x1000
 _LARGEST = 2048
 _MTU = "1400"
 _NETWORK = "10.77.0"
+T = TypeVar("T")
 
 
 class CannotRunError(Exception):
@@ -54,6 +56,10 @@ class Link:
         inside = ("unshare", "--uts", "sh", "-c", script, "sh", self.name, *words)
         return ["ip", "netns", "exec", self.namespace, *inside]
 
+    def call_inside(self, act: Callable[[], T]) -> T:
+        """What a function of this process returns; sockets that it makes belong to this host."""
+        return _call_inside(self.namespace, act)
+
     def set_up(self, *, up: bool) -> None:
         """Switch the interface itself on or off, which the host notices."""
         _run("ip", "-n", self.namespace, "link", "set", "eth0", "up" if up else "down")
@@ -68,28 +74,31 @@ class Link:
 
 
 def _open_device(namespace: str) -> int:
-    """Make the host's device, and hold its other end. A device belongs to the namespace of whoever
-    opens it, and only a thread of its own can go there and not come back."""
-    opened: list[int | OSError] = []
+    """Make the host's device, and hold its other end. It belongs to the namespace of whoever opens
+    it."""
 
-    def work() -> None:
-        try:
-            with Path("/run/netns", namespace).open("rb") as place:
-                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _NEW_NETWORK):
-                    raise OSError(ctypes.get_errno(), "setns")
-            device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            fcntl.ioctl(device, _SET_DEVICE, struct.pack("16sH", b"eth0", _TUN | _BARE))
-            opened.append(device)
-        except OSError as error:
-            opened.append(error)
+    def make() -> int:
+        device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fcntl.ioctl(device, _SET_DEVICE, struct.pack("16sH", b"eth0", _TUN | _BARE))
+        return device
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    (result,) = opened
-    if isinstance(result, OSError):
-        raise CannotRunError(f"no network device can be made: {result}")
-    return result
+    try:
+        return _call_inside(namespace, make)
+    except OSError as error:
+        raise CannotRunError(f"no network device can be made: {error}") from None
+
+
+def _call_inside(namespace: str, act: Callable[[], T]) -> T:
+    """In a thread of its own, which goes there and does not come back."""
+
+    def work() -> T:
+        with Path("/run/netns", namespace).open("rb") as place:
+            if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), _NEW_NETWORK):
+                raise OSError(ctypes.get_errno(), "setns")
+        return act()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
 
 
 class Network:
