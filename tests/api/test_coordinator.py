@@ -22,9 +22,12 @@ from interlock.api.run import RunWork
 from interlock.api.work import NoDisplay, load_circuit
 from interlock.journal.address import PostgresAddress
 from interlock.journal.audit import audit
+from interlock.journal.connection import raw_connection
 from interlock.journal.database import open_reader
 from interlock.journal.history import compute_digest
-from interlock.journal.ownership import claim_due_run
+from interlock.journal.ownership import StaleEpochError, claim_due_run
+from interlock.journal.runs import find_run
+from interlock.runtime.settings import RunConfig
 from interlock.system.errors import StateError, StoreError, UsageError
 
 CIRCUIT = """\
@@ -157,6 +160,27 @@ def test_a_run_whose_lease_is_in_doubt_waits_until_it_is_sure(
     )
     work.join()
     assert work.result().status == "waiting"
+
+
+def test_a_coordinator_that_lost_a_run_before_it_began_leaves_its_options_alone(
+    world: World, postgres: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped after it had taken the run; another has it, and a person changed it since."""
+    begin(world)
+    monkeypatch.chdir(world.folder)
+    project = Project(world.folder, db=postgres.url)
+
+    def change(config: RunConfig) -> RunConfig:
+        raw = raw_connection(connection)
+        raw.execute("update owners set owner = 'another', epoch = epoch + 1")
+        raw.execute("""update runs set options = '{"parallel": 7}'""")
+        return config
+
+    with project.write() as connection:
+        claimed = claim_due_run(connection, "one")
+        with pytest.raises(StaleEpochError, match="run 1 was taken over"):
+            project.reopen_run(connection, 1, change, claimed)
+        assert find_run(connection, 1).options == {"parallel": 7}
 
 
 @pytest.mark.parametrize("connects", [True, False])

@@ -26,7 +26,7 @@ from interlock.api.work import (
     work_on_run,
 )
 from interlock.engine.circuit import Circuit as CircuitTable
-from interlock.journal.connection import Connection
+from interlock.journal.connection import Connection, transaction
 from interlock.journal.database import find_writer, has_database, open_reader, open_writer
 from interlock.journal.ownership import Ownership, Writer, check_free, leave_to_coordinators
 from interlock.journal.runs import (
@@ -206,7 +206,10 @@ class ProjectBase:
             raise StateError(f"run {run.run_id} is over ({run.status}); there is nothing to do")
         config = change(msgspec.convert(run.options, RunConfig))
         pool = self.build_pool(load_circuit(run), config)
-        set_options(connection, run_id, msgspec.to_builtins(config))
+        with transaction(connection) as raw:
+            if claimed is not None:
+                claimed.check(raw)  # by now another may have it, and its options may have changed
+            set_options(connection, run_id, msgspec.to_builtins(config))
         return find_run(connection, run_id), pool
 
     def begin_or_find(
