@@ -20,6 +20,8 @@ from interlock.journal.ownership import LEASE
 
 _CATCH = 4.0
 """Seconds for which a coordinator's turn is waited for, to stop it there."""
+_RECOVERY = 5.0
+"""Seconds in which coordinators that were out are at work again."""
 _SERVER_REST = 8.0
 """Seconds of peace for the server between two of its faults: else nobody gets anywhere."""
 
@@ -37,7 +39,7 @@ class Kind(NamedTuple):
     needs_heir: bool = False
 
 
-_PAST_LEASE = (LEASE + 2.5, LEASE + 5.0)
+_PAST_LEASE = (LEASE + 4.0, LEASE + 6.0)
 """Long enough to be taken for dead, and too short for a connection to be given up."""
 
 
@@ -54,7 +56,7 @@ KINDS = {
     "clock": Kind(10, "clock", (1.0, 10.0), fatal=False),
     "disk-full": Kind(6, "disk", (1.0, 8.0), fatal=False, needs_network=True),
     "hold": Kind(0, "network", _PAST_LEASE, needs_network=True, needs_heir=True),
-    "stall": Kind(0, "process", (LEASE + 2.5 + _CATCH, LEASE + 5.0 + _CATCH), needs_heir=True),
+    "stall": Kind(0, "process", (LEASE + 3.0 + _CATCH, LEASE + 5.0 + _CATCH), needs_heir=True),
     "server-backends": Kind(8, "server", (0.0, 0.1)),
     "server-quit": Kind(8, "server", (0.2, 3.0)),
     "server-kill": Kind(5, "server", (0.5, 3.0)),
@@ -66,8 +68,9 @@ a coordinator has something to write when it comes back too late: "hold" keeps i
 brings them afterwards, "stall" stops it in the middle of a turn. They are not left to chance."""
 BUSIEST = "busiest coordinator"
 """Whom these befall: whoever has most to lose then. The rest of a plan is known before."""
-_EVERY, _FIRST = 25, 4
-"""How many faults it is from one of these to the next, and to the first."""
+_DUE = (3, 23, 43)
+_EVERY = 40
+"""After how many faults each of the first of these comes, and how many it is to the next later."""
 LOSS = 0.3
 DELAY = 0.25
 """Seconds each way: half a second for the way there and back, at each end of a link."""
@@ -99,7 +102,7 @@ class _Hosts:
         """Whom it may befall: at most half of the hosts are out of work at a time."""
         critical = [*self._coordinators, "server"]
         if kind.needs_heir:
-            well = not any(self._is_out(each, now) for each in critical)
+            well = not any(self._is_out(each, now - _RECOVERY) for each in critical)
             free = all(self._is_free(each, kind, now) for each in self._coordinators)
             return [BUSIEST] if well and free and len(self._coordinators) > 1 else []
         targets = ["server"] if kind.part == "server" else self._daemons
@@ -134,15 +137,16 @@ def plan_faults(seed: int, count: int, daemons: Sequence[str], *, has_network: b
     chance = random.Random(seed)
     kinds = [name for name, kind in KINDS.items() if has_network or not kind.needs_network]
     weights = [KINDS[name].weight for name in kinds]
-    due = [name for name in kinds if KINDS[name].needs_heir]
-    chance.shuffle(due)
+    specials = [name for name in kinds if KINDS[name].needs_heir]
+    chance.shuffle(specials)
     hosts = _Hosts(daemons)
     found: list[Fault] = []
     now, made = 0.0, 0
     while len(found) < count:
         now += chance.uniform(0.1, 0.9)
-        name, special = chance.choices(kinds, weights)[0], due[made % len(due)]
-        hosts.wants_peace = len(found) >= _FIRST + made * _EVERY
+        name, special = chance.choices(kinds, weights)[0], specials[made % len(specials)]
+        due = _DUE[made] if made < len(_DUE) else _DUE[-1] + (made + 1 - len(_DUE)) * _EVERY
+        hosts.wants_peace = len(found) >= due
         if hosts.wants_peace and hosts.list_free(KINDS[special], now):
             name, made = special, made + 1
         kind = KINDS[name]

@@ -125,7 +125,7 @@ def test_every_plan_has_coordinators_that_come_back_too_late_with_something_to_w
     for seed in range(20):
         plan = plan_faults(seed, count, ["coordinator-1", "coordinator-2"], has_network=False)
         away = [each for each in plan if KINDS[each.kind].needs_heir]
-        assert len(away) >= max(1, count // 40)
+        assert len(away) >= max(1, count // 50)
         for fault in away:
             assert fault.seconds > LEASE
             assert not [
