@@ -16,7 +16,12 @@ from tests.world.clock import FakeClock
 from interlock.agents.carrier import Ask, Reply
 from interlock.agents.mcp import messages
 from interlock.agents.mcp.carrier import McpCarrier
-from interlock.agents.mcp.socket import SOCKET_FILE, WorkerSocket, use_socket_path
+from interlock.agents.mcp.socket import (
+    SOCKET_FILE,
+    CoordinatorClient,
+    WorkerSocket,
+    use_socket_path,
+)
 from interlock.agents.queries import QueryBroker
 from interlock.agents.registry import ProgressGauge
 from interlock.engine.case import RefusedAnswer, Usage
@@ -121,6 +126,26 @@ async def test_a_worker_that_lost_its_work_is_handed_it_again(tmp_path: Path) ->
         assert await here.take("a", wait=0) == second
         here.carrier.settle(1)
         assert (await answered)["accepted"]
+
+
+async def test_who_gives_up_when_the_work_is_there_already_does_not_keep_it(tmp_path: Path) -> None:
+    """Its call is answered, but whoever made it has not seen that yet: the word that it stopped
+    waiting comes too late for the coordinator."""
+    async with room(tmp_path) as here:
+        client = CoordinatorClient(tmp_path / "pull", "a")
+        assert not (await client.call(messages.NextCall(wait=0)))["available"]
+        here.carrier.send([ask(1)])
+        waiting = asyncio.create_task(client.call(messages.NextCall(wait=30)))
+        # This looks once in each round of the loop, before the caller has its turn.
+        while not any(each.done() for each in client._waiting.values()):
+            assert not waiting.done()
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        other = await asyncio.wait_for(here.take("b", wait=30), 10)
+        assert (other["dispatch_id"], other["fence"]) == (1, 2)
+        await client.close()
 
 
 async def test_any_call_that_names_the_lease_keeps_it(tmp_path: Path) -> None:

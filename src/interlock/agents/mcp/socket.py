@@ -289,9 +289,12 @@ class CoordinatorClient:
             self._send(number, call)
             reply = await waiting
         except asyncio.CancelledError:
-            self._abandoned.add(number)
-            with suppress(NoCoordinatorError):
-                self._send(number, CancelCall())
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._give_back(waiting.result())  # it came before whoever gave up could see it
+            else:
+                self._abandoned.add(number)
+                with suppress(NoCoordinatorError):
+                    self._send(number, CancelCall())
             raise
         finally:
             self._waiting.pop(number, None)
@@ -346,10 +349,14 @@ class CoordinatorClient:
             waiting.set_result(reply)
         elif reply.call in self._abandoned:
             self._abandoned.discard(reply.call)
-            if reply.data.get("available"):  # work that came when nobody waited for it any more
-                held = SignalCall(reply.data["dispatch_id"], reply.data["lease"], RELEASE)
-                with suppress(NoCoordinatorError):
-                    self._send(next(self._numbers), held)
+            self._give_back(reply)
+
+    def _give_back(self, reply: WorkerReply) -> None:
+        """Let others have work that came when nobody waited for it any more."""
+        if reply.data.get("available"):
+            held = SignalCall(reply.data["dispatch_id"], reply.data["lease"], RELEASE)
+            with suppress(NoCoordinatorError):
+                self._send(next(self._numbers), held)
 
     def _track_leases(self, data: dict[str, Any]) -> None:
         """Remember what is held: it is a reason to look for a coordinator that comes back."""
