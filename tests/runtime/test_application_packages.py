@@ -6,11 +6,15 @@ Both are built and installed as pip installs them, and used by real processes.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE, Popen
 
+import httpx
 import pytest
+from tests.web.serving import ready
 
 FOREIGN = Path(__file__).parent / "foreign"
 ROOT = Path(__file__).parents[2]
@@ -31,12 +35,16 @@ class Installed:
         flags = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
         self.run("-m", "pip", "install", *flags, "--target", str(self.site), *places)
 
-    def run(self, *words: str, code: int = 0) -> str:
+    @property
+    def environment(self) -> dict[str, str]:
         path = [str(self.site), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+    def run(self, *words: str, code: int = 0) -> str:
         found = subprocess.run(
             [sys.executable, *words],
             cwd=self.project,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+            env=self.environment,
             capture_output=True,
             text=True,
             check=False,
@@ -115,11 +123,41 @@ def test_broken_packages_are_told_by_doctor_and_stop_nothing_else(project: Insta
         "application.strangewatch",
         "agent.broken",
         "settings.broken",
+        "pages.brokenlinks",
+        "pages.brokentaken",
+        "pages.brokenuntyped",
     }
     assert "RuntimeError: the licence has run out" in broken["application.brokenwatch"]
     assert "written for interface 0" in broken["application.oldwatch"]
     assert "makes no interlock Application" in broken["application.strangewatch"]
     assert "brokenwatch.nowhere" in broken["agent.broken"]
+    assert "no NavLink" in broken["pages.brokenlinks"]
+    assert "the server cannot take it" in broken["pages.brokentaken"]
+
+
+def test_broken_pages_are_left_out_of_the_server_and_told(project: Installed) -> None:
+    server = Popen(
+        [sys.executable, "-m", "interlock", "serve", "--port", "0", "--json"],
+        cwd=project.project,
+        env=project.environment,
+        stdout=PIPE,
+        stderr=PIPE,
+        text=True,
+    )
+    try:
+        url = ready(server)["url"]
+        home = httpx.get(url).text
+        for name in ("brokenlinks", "brokenstart", "brokentaken", "brokenuntyped"):
+            assert f"The pages of <bdi>{name}</bdi> are left out" in home
+        assert "the tide gauge does not answer" in home
+        assert "a path that is taken" not in httpx.get(f"{url}/runs").text
+        assert httpx.get(f"{url}/causes").status_code == 200
+        assert httpx.get(f"{url}/api/v1/runs").status_code == 200
+    finally:
+        server.send_signal(signal.SIGTERM)
+        told = server.communicate(timeout=60)[1]
+    assert "the pages of 'brokentaken' are left out" in told
+    assert server.returncode == 128 + signal.SIGTERM
 
 
 def test_a_broken_agent_is_told_when_it_is_asked_for(project: Installed) -> None:

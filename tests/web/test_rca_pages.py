@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,6 +11,7 @@ from tests.cli.reds import KEY, TYPE, junit, red
 from tests.cli.world import LIMIT, World
 from tests.web.serving import Served, served
 from tests.web.test_uploads import XML, send, wait
+from tests.world.git_repo import GitRepo
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -93,3 +96,33 @@ def test_an_upload_says_how_far_it_is(near: Served) -> None:
 
 def test_without_a_memory_of_results(near: Served) -> None:
     assert "interlock ingest results/" in show(near, "/tests").text
+
+
+CART = "def total(lines):\n    # {}\n    return lines['total']\n"
+
+
+def test_a_review_is_shown_for_people_with_links_to_what_it_rests_on(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    repo = GitRepo(tmp_path / "app")
+    repo.commit("Begin the cart", {"shop/Cart.py": CART.format("adds up"), "secret.txt": "hush\n"})
+    repo.commit(f"Reckon totals {EVIL}", {"shop/Cart.py": CART.format(EVIL)})
+    world.write("red.xml", junit(red("one", f"KeyError: no total {EVIL}")))
+    words = ("--repo", "app=app:the product", "--last-green", "HEAD~1")
+    assert world.say("analyze", "red.xml", *words).code == 4
+    with served(world) as server:
+        inbox = show(server, "/inbox").text
+        assert "Is it right?" in inbox
+        assert "--- data" not in inbox
+        case = show(server, "/runs/1/cases/1").text
+        sources = set(re.findall(r'href="(/failures/1/source[^"]*)"', case))
+        assert sources
+        assert sources == set(re.findall(r'href="(/failures/1/source[^"]*)"', inbox))
+        pages = [show(server, unescape(each)).text for each in sources]
+        assert any("Reckon totals" in page and 'class="add"' in page for page in pages)
+        assert "KeyError: no total" in show(server, "/failures/1/log").text
+        assert "/suites/1/report.html#case-C1" in case
+        assert "shop.Cart.one" in show(server, "/runs/1").text
+        for ref in ("app:secret.txt", "app:../red.xml", "app@HEAD", "/etc/passwd", "", "\x00"):
+            found = httpx.get(f"{server.url}/failures/1/source", params={"ref": ref})
+            assert (found.status_code, "hush" in found.text) == (404, False), ref
+        assert httpx.get(f"{server.url}/failures/{2**70}/log").status_code == 404

@@ -4,7 +4,7 @@ Answers come from a few statements each, also for runs of ten thousand cases. `i
 case's whole life, `inbox` what waits for people, `changes` what is new.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -29,6 +29,7 @@ from interlock.journal.browse import (
     count_places,
     count_waiting,
     find_case_id,
+    find_case_no,
     list_case_rows,
     list_glances,
     sum_between,
@@ -40,22 +41,30 @@ from interlock.journal.journal import Pause
 from interlock.journal.ownership import Writer, Writers
 from interlock.journal.runs import FINISHED, Run, find_run
 from interlock.journal.usage import sum_role_usage
+from interlock.runtime.application import find_application
+from interlock.runtime.background import Background, Item, Passage
 from interlock.runtime.circuits import Bundle
 from interlock.runtime.settings import RunConfig, open_queries
 from interlock.system.time import find_local_day, format_clock_time
 
 __all__ = [
+    "Background",
     "CaseFilter",
     "CaseLine",
     "CaseRow",
+    "Item",
+    "Passage",
     "PlaceCount",
     "RunGlance",
     "RunView",
     "SortKey",
     "count_places",
     "find_case_id",
+    "find_case_no",
     "list_case_lines",
     "list_run_glances",
+    "name_cases",
+    "read_background",
     "read_run_view",
     "read_today",
 ]
@@ -237,6 +246,18 @@ def _describe_case(
     if seen is not None:
         return CaseLine(row, seen.agent, seen.word, "; ".join(seen.reasons))
     return CaseLine(row, agent or row.role, "asked", f"waits for the {row.role}")
+
+
+def name_cases(connection: Connection, run: Run, case_nos: Collection[int]) -> Mapping[int, str]:
+    """What some cases of a run are about, where their ids say little."""
+    return find_application(run.circuit).name_cases(connection, case_nos)
+
+
+def read_background(connection: Connection, run_id: int, case_no: int) -> Background | None:
+    """What a person should know about a case, as its application tells it."""
+    run = find_run(connection, run_id, brief=True)
+    terms = msgspec.convert(run.options, RunConfig).terms
+    return find_application(run.circuit).read_background(connection, case_no, terms)
 
 
 def read_today(connection: Connection, at: float) -> Spent:

@@ -5,8 +5,6 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
@@ -33,7 +31,6 @@ from interlock.system.errors import InterlockError
 from interlock.system.files import private_mode
 from interlock.version import __version__
 
-_PAGES = "interlock.pages"
 _WAL_RESET_FIXED = (3, 51, 3)
 """The first SQLite without the WAL-reset bug."""
 
@@ -79,9 +76,7 @@ def _check_packages() -> Iterator[DoctorCheck]:
             find_application(name)
         except InterlockError as error:
             yield DoctorCheck(f"application.{name}", False, f"{where}: {error}")
-    pages = {each.name: each for each in metadata.entry_points(group=_PAGES)}
     groups = [("agent", list_agents()), ("settings", list_tables())]
-    groups += [("pages", pages)] * (find_spec("litestar") is not None)
     for kind, entries in groups:
         for name, entry in sorted(entries.items()):
             try:

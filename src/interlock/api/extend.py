@@ -19,6 +19,7 @@ from interlock.runtime.application import (
     QuestionGroup,
     RunSetup,
 )
+from interlock.runtime.background import Background, Item, Passage
 from interlock.runtime.settings import Settings
 from interlock.system.clock import Clock
 
@@ -28,6 +29,7 @@ __all__ = [
     "Application",
     "Ask",
     "AsyncHandler",
+    "Background",
     "Carrier",
     "Case",
     "CaseHooks",
@@ -41,7 +43,9 @@ __all__ = [
     "ExecutionContext",
     "FunctionCarrier",
     "Handler",
+    "Item",
     "NewCase",
+    "Passage",
     "QuestionGroup",
     "RefusedAnswer",
     "Reply",

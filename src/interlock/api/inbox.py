@@ -50,6 +50,7 @@ from interlock.journal.runs import find_run, list_runs
 from interlock.journal.usage import OpenInquiry, find_inquiry, list_open_inquiries
 from interlock.runtime.application import QuestionGroup, find_application
 from interlock.runtime.budget import RAISE, STOP, read_limits
+from interlock.runtime.fence import PromptPart, split_prompt
 from interlock.runtime.settings import RunConfig, Settings, open_answers, open_queries
 from interlock.system.errors import (
     InterlockError,
@@ -426,6 +427,11 @@ class Question(msgspec.Struct, frozen=True):
         """Differs when what is asked does, so that nobody answers what they did not see."""
         asked = msgspec.structs.replace(self, answer_saved=False)
         return blake2b(msgspec.json.encode(asked), digest_size=8).hexdigest()
+
+    @property
+    def parts(self) -> list[PromptPart]:
+        """The prompt for people: without the lines that enclose data for agents."""
+        return split_prompt(self.prompt)
 
     @property
     def is_query(self) -> bool:

@@ -7,10 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from interlock.agents.cli.work_folder import list_work_files
 from interlock.agents.mcp.messages import RunReport
 from interlock.agents.registry import agents_folder
 from interlock.agents.status import AgentStatus, read_agent_status
@@ -179,6 +181,15 @@ def _explain_rule(circuit: Circuit, rule_id: str) -> str:
         return ""
     guard = f" when {rule.guard.text}" if rule.guard is not None else ""
     return f"{guard}{f' ({rule.why})' if rule.why else ''}"
+
+
+def list_case_files(db: DatabaseAddress, run_id: int, case_no: int) -> dict[str, Path]:
+    """The files that the agents of a case left on this machine, by their place below its folder:
+    prompts, transcripts, what they made."""
+    root = agents_folder(db)
+    folder = root / f"{run_id}" / f"{case_no}"
+    paths = list_work_files(root, run_id, case_no)
+    return {path.relative_to(folder).as_posix(): path for path in paths}
 
 
 class RunOverview(msgspec.Struct, frozen=True):

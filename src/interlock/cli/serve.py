@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from interlock.agents.mcp.worker import MakeWorker
     from interlock.api.project import Project
     from interlock.web.access import AccessRules
-    from interlock.web.app import Section
-    from interlock.web.server import WebServer
+    from interlock.web.sections import Section
 
 TOKEN = "INTERLOCK_TOKEN"  # noqa: S105 - a variable's name
 _LONGEST_TOKEN = 4096
@@ -78,35 +77,30 @@ def serve(
 
     import asyncio
 
-    from interlock.web.app import find_sections
+    from interlock.web.build import build_server
+    from interlock.web.sections import find_sections, tell_left_out
     from interlock.web.server import format_address, open_socket, serve_until_signal
 
-    project, sections = open_project(db), find_sections()[0]
+    project = open_project(db)
+    sections, left_out = find_sections()
     rules = _build_rules(
         project, host, token_file, tuple(allow_host or ()), tuple(allow_origin or ()), sections
     )
     listening = open_socket(host, port)
-    server = _build_server(project, sections, rate, needs_token=rules.needs_token)
-    say_ready = partial(_say_ready, format_address(listening), json=json)
-    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
-
-
-def _build_server(
-    project: "Project", sections: "Mapping[str, Section]", rate: float, *, needs_token: bool
-) -> "WebServer":
-    from interlock.web.api.app import build_api
-    from interlock.web.app import build_window
-    from interlock.web.server import WebServer
-    from interlock.web.workers import build_mcp_app
-
-    make_worker = _make_worker_factory(make_absolute(project.db), project.settings.inbox)
-    return WebServer(
-        [
-            build_window(project, sections),
-            build_api(project, make_worker, sections, rate, needs_token=needs_token),
-            build_mcp_app(make_worker),
-        ]
+    server = build_server(
+        project,
+        _make_worker_factory(make_absolute(project.db), project.settings.inbox),
+        sections,
+        left_out,
+        rate,
+        needs_token=rules.needs_token,
     )
+
+    def say_ready() -> None:
+        tell_left_out(left_out)
+        _say_ready(format_address(listening), json=json)
+
+    raise typer.Exit(128 + asyncio.run(serve_until_signal(server, rules, listening, say_ready)))
 
 
 def _say_ready(where: str, *, json: bool) -> None:

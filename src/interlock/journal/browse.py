@@ -319,6 +319,13 @@ def find_case_id(connection: Connection, run_id: int, case_no: int) -> str:
     return str(row[0])
 
 
+def find_case_no(connection: Connection, run_id: int, case_id: str) -> int | None:
+    """The number of a case of a run by its name."""
+    query = "select case_no from cases where run_id = ? and case_id = ?"
+    row = raw_connection(connection).execute(query, (run_id, case_id)).fetchone()
+    return int(row[0]) if row else None
+
+
 def count_waiting(connection: Connection) -> int:
     """How many questions wait for a person in the database; those of agents lie elsewhere."""
     raw = raw_connection(connection)

@@ -17,6 +17,7 @@ from interlock.engine.case import Case
 from interlock.engine.circuit import HUMAN, Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.runs import Run
+from interlock.rca.background import name_failures, read_background
 from interlock.rca.briefing import add_findings
 from interlock.rca.builtin_answers import BuiltinAnalyst
 from interlock.rca.check_answer import check_answer
@@ -33,6 +34,7 @@ from interlock.rca.sources.git.open import read_repo_tables
 from interlock.rca.steps import F5, choose_names, find_phase
 from interlock.rca.taxonomy import TAXONOMY
 from interlock.runtime.application import Application, QuestionGroup, RunSetup
+from interlock.runtime.background import Background
 from interlock.runtime.settings import Settings
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
@@ -168,6 +170,14 @@ class Rca(Application):
         own = find_position(connection, case_no)
         found = find_reproduction(connection, own.suite_id, own.rca_id) if own else None
         return format_reproduction(found).split("\n") if found else ()
+
+    def name_cases(self, connection: Connection, case_nos: Collection[int]) -> Mapping[int, str]:
+        return name_failures(connection, case_nos)
+
+    def read_background(
+        self, connection: Connection, case_no: int, terms: Mapping[str, Any]
+    ) -> Background | None:
+        return read_background(connection, case_no, msgspec.convert(terms, RcaConfig))
 
     def report(self, connection: Connection, run: Run) -> str:
         from interlock.rca.analyze import collect_findings

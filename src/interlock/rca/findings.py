@@ -162,7 +162,7 @@ def _build_finding(
         component=rca.component if rca else "",
         message=rca.description if rca else triage.notes if triage else "",
         score=limit_confidence(rca.convergence_score, accused) if rca else None,
-        evidence=tuple(_read_evidence(rca)),
+        evidence=tuple(read_evidence(rca)),
         suspects=accused,
         rca_id=rca.rca_id if rca else 0,
         symptom_id=seen.symptom_id if seen else 0,
@@ -293,7 +293,8 @@ def _make_title(case: SuiteCase) -> str:
     return first_line or case.name
 
 
-def _read_evidence(rca: Rca | None) -> Iterable[Evidence]:
+def read_evidence(rca: Rca | None) -> Iterable[Evidence]:
+    """What a root cause rests on, as it was checked."""
     return [msgspec.convert(each, Evidence) for each in rca.evidence] if rca else ()
 
 

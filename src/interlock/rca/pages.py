@@ -17,6 +17,8 @@ from interlock.api.project import Project
 from interlock.journal.address import identify
 from interlock.journal.connection import raw_connection
 from interlock.rca import upload_api
+from interlock.rca.background import link_source
+from interlock.rca.findings import read_evidence
 from interlock.rca.history.server import HANDLERS as HISTORY_HANDLERS
 from interlock.rca.knowledge.overview import (
     CauseOverview,
@@ -25,7 +27,8 @@ from interlock.rca.knowledge.overview import (
     list_failed_tests,
     list_suite_overviews,
 )
-from interlock.rca.records import Suspect
+from interlock.rca.records import Evidence, Suspect
+from interlock.rca.source_page import show_log, show_source
 from interlock.rca.uploads import UploadQueue, UploadStore
 from interlock.system.errors import InterlockError, NotFoundError
 from interlock.web.api.routes import reading
@@ -74,14 +77,24 @@ def _has_text(cause: CauseOverview, text: str) -> bool:
 @get("/causes/{rca_id:int}", sync_to_thread=True)
 def show_cause(window: Window, rca_id: int) -> Response[str]:
     cause, suspects, tests = _read_cause(window.project, rca_id)
+    owner = cause.known.rca.case_no
     return window.render(
         "rca/cause.html",
         title=cause.known.rca.title or f"Cause {rca_id}",
         path="/causes",
         cause=cause,
-        suspects=suspects,
+        suspects=[
+            (each, each.url or link_source(owner, f"{each.repo}@{each.commit}"))
+            for each in suspects
+        ],
+        evidence=[_link_evidence(each, owner) for each in read_evidence(cause.known.rca)],
         tests=tests,
     )
+
+
+def _link_evidence(evidence: Evidence, case_no: int) -> tuple[Evidence, str]:
+    own = link_source(case_no, evidence.ref) if evidence.verdict == "found" else ""
+    return evidence, evidence.url or own
 
 
 @get("/reports", sync_to_thread=True)
@@ -390,11 +403,21 @@ def _read_suites(project: Project) -> list[SuiteOverview]:
 SECTION: Final = Section(
     "Results",
     (
-        NavLink("/causes", "Causes", "c"),
+        NavLink("/causes", "Causes", "u"),
         NavLink("/reports", "Reports", "e"),
         NavLink("/tests", "Tests", "t"),
     ),
-    (show_causes, show_cause, show_reports, show_upload, find_report, show_report, show_tests),
+    (
+        show_causes,
+        show_cause,
+        show_reports,
+        show_upload,
+        find_report,
+        show_report,
+        show_tests,
+        show_source,
+        show_log,
+    ),
     PackageLoader("interlock", "rca/templates"),
     api=(*upload_api.HANDLERS, list_causes, find_cause, *HISTORY_HANDLERS),
     background=_open,

@@ -24,6 +24,7 @@ from interlock.engine.circuit import Circuit
 from interlock.journal.connection import Connection
 from interlock.journal.journal import Effect
 from interlock.journal.runs import NewCase, Run, begin_run
+from interlock.runtime.background import Background
 from interlock.signals.batch import Briefing, Phase
 from interlock.system.clock import Clock
 from interlock.system.errors import SourceError
@@ -222,6 +223,17 @@ class Application:
     def describe_case(self, connection: Connection, case_no: int) -> Sequence[str]:
         """What is known about a case beyond its decisions, as lines for `explain`."""
         return ()
+
+    def name_cases(self, connection: Connection, case_nos: Collection[int]) -> Mapping[int, str]:
+        """What cases are about, each in a line, where their ids alone say little."""
+        return {}
+
+    def read_background(
+        self, connection: Connection, case_no: int, terms: Mapping[str, Any]
+    ) -> Background | None:
+        """What a person should know about a case beside its decisions; None leaves them with the
+        prompt."""
+        return None
 
     def report(self, connection: Connection, run: Run) -> str:
         """What was found, as Markdown; empty if there is no more to say than the cases' ends."""

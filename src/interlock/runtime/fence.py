@@ -160,6 +160,37 @@ class PromptFence(msgspec.Struct, frozen=True):
         return re.sub(self.mark, _FORGED, text, flags=re.IGNORECASE)
 
 
+class PromptPart(msgspec.Struct, frozen=True):
+    """A part of a prompt as people read it: our words, or, with a title, what was enclosed."""
+
+    text: str
+    title: str = ""
+
+
+_NOTE: Final = re.compile(
+    r"Text between a line `--- data ([0-9a-f]{8,64}): \.\.\.` and the next line "
+    r"`--- end \1 ---` [^\n]*\n?"
+)
+
+
+def split_prompt(prompt: str) -> list[PromptPart]:
+    """A prompt without its fences. The mark is that of the note which explains it; a prompt without
+    one is a single part."""
+    note = _NOTE.search(prompt)
+    if note is None:
+        return [PromptPart(prompt.strip("\n"))] if prompt.strip() else []
+    opening = re.compile(rf"^--- data {note[1]}: (.*) ---$", re.MULTILINE)
+    closing = f"\n--- end {note[1]} ---"
+    found: list[PromptPart] = []
+    rest = prompt[: note.start()] + prompt[note.end() :]
+    while opened := opening.search(rest):
+        found.append(PromptPart(rest[: opened.start()].strip("\n")))
+        inside, _, rest = rest[opened.end() :].partition(closing)
+        found.append(PromptPart(inside.strip("\n"), opened[1]))
+    found.append(PromptPart(rest.strip("\n")))
+    return [part for part in found if part.text or part.title]
+
+
 def format_outline(value: Any, indent: str = "") -> str:
     """A tidy value as lines that a human reads: names, colons and dashes."""
     if isinstance(value, dict):

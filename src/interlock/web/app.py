@@ -1,25 +1,21 @@
 """The window: one Litestar application of pages, made anew for each server.
 
-Pages are rendered here, can be read without JavaScript, and run no script but ours. A package adds
-pages of its own with the entry-point group `interlock.pages`, which names a `Section`; its handlers
-ask for `window: Window` and answer with `window.render(…)`. One that cannot be loaded is left out,
-and `doctor` says why.
+Pages are rendered here, can be read without JavaScript, and run no script but ours. Handlers, those
+of other packages too (`sections`), ask for `window: Window` and answer with `window.render(…)`.
 """
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
-from importlib import metadata
+from types import MappingProxyType
 from typing import Any, Final
 
-import msgspec
-from jinja2 import BaseLoader, ChoiceLoader, PrefixLoader
+from jinja2 import ChoiceLoader, PrefixLoader
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
-from litestar.types import ControllerRouterHandler
 
 from interlock.api.browse import count_open_questions
 from interlock.api.project import Project
@@ -39,9 +35,11 @@ from interlock.web.access import App, Message, Receive, Send
 from interlock.web.callers import require_scope
 from interlock.web.forms import COOKIE, FormMarks
 from interlock.web.live import LiveFeed
+from interlock.web.sections import NavLink, Section
 from interlock.web.server import MountedApp
 
-GROUP: Final = "interlock.pages"
+__all__ = ["NavLink", "Section", "Window", "build_window"]
+
 HTML: Final = "text/html"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -55,6 +53,7 @@ _HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _COUNTED_FOR: Final = 1.0
 _POSITION: ContextVar[str] = ContextVar("position", default="")
 """How far the journal was read before a page read anything: a stream that goes on from there misses
@@ -74,38 +73,12 @@ _SENTENCES: Final = {
 }
 
 
-class NavLink(msgspec.Struct, frozen=True):
-    """An entry of the navigation; `g` and then `key` leads there."""
-
-    path: str
-    title: str
-    key: str = ""
-
-
-Background = Callable[[Project], AbstractAsyncContextManager[Any]]
-
-
-class Section(msgspec.Struct, frozen=True):
-    """Pages that belong together, such as those of a feature."""
-
-    title: str
-    links: tuple[NavLink, ...]
-    handlers: tuple[ControllerRouterHandler, ...]
-    templates: BaseLoader | None = None
-    """Where its templates are found, as `NAME/…`: NAME is that of the entry point."""
-    api: tuple[ControllerRouterHandler, ...] = ()
-    """What it adds to the HTTP API, below /api/v1."""
-    background: Background | None = None
-    """What works while the server is open; handlers of its `api` find it in the application's state
-    under the name of the entry point."""
-    body_limits: Mapping[str, int] = {}
-    """Paths that take larger bodies than others."""
-
-
 class Window:
     """What all pages of one server share."""
 
-    def __init__(self, project: Project, sections: Mapping[str, Section]) -> None:
+    def __init__(
+        self, project: Project, sections: Mapping[str, Section], left_out: Mapping[str, str]
+    ) -> None:
         self.project = project
         self.sections = sections
         self.assets = assets.load_assets()
@@ -117,7 +90,9 @@ class Window:
         loaders = [each for each in (self._templates.loader, PrefixLoader(own)) if each]
         self._templates.loader = ChoiceLoader(loaders)
         self._templates.filters.update(filters.FILTERS)
-        self._templates.globals.update(asset=self.assets.find_url, sections=sections)
+        self._templates.globals.update(
+            asset=self.assets.find_url, sections=sections, left_out=left_out
+        )
 
     def render(
         self, template: str, /, *, title: str, path: str = "", status: int = 200, **values: Any
@@ -160,12 +135,14 @@ class Window:
         return found
 
 
-def build_window(project: Project, sections: Mapping[str, Section] | None = None) -> MountedApp:
-    """The pages of a project, with those of installed packages unless others are given."""
+def build_window(
+    project: Project, sections: Mapping[str, Section], left_out: Mapping[str, str] = NOTHING
+) -> MountedApp:
+    """The pages of a project, with those of installed packages; why others are `left_out` is said
+    on Home."""
     from interlock.web.pages import OWN_SECTIONS
 
-    added = find_sections()[0] if sections is None else sections
-    window = Window(project, {**OWN_SECTIONS, **added})
+    window = Window(project, {**OWN_SECTIONS, **sections}, left_out)
 
     def show_error(_request: Request[Any, Any, Any], error: InterlockError) -> Response[str]:
         status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
@@ -195,21 +172,6 @@ def build_window(project: Project, sections: Mapping[str, Section] | None = None
         logging_config=None,
     )
     return MountedApp("/", _prepare_requests(app, window.feed), window.feed.run)
-
-
-def find_sections() -> tuple[dict[str, Section], dict[str, str]]:
-    """The pages of installed packages, and why some of them cannot be shown."""
-    found: dict[str, Section] = {}
-    broken: dict[str, str] = {}
-    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda each: each.name):
-        try:
-            made = entry.load()
-            if not isinstance(made, Section):
-                raise TypeError(f"{entry.value} is no interlock.web Section")
-            found[entry.name] = made
-        except Exception as error:  # whatever a foreign package raises while it is imported
-            broken[entry.name] = f"{entry.value} cannot be loaded: {type(error).__name__}: {error}"
-    return found, broken
 
 
 def _prepare_requests(app: Any, feed: LiveFeed) -> App:

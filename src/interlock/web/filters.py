@@ -1,5 +1,6 @@
 """How pages write numbers, times, names and states. Texts from outside stay texts."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -8,12 +9,13 @@ import msgspec
 from markupsafe import Markup, escape
 
 from interlock.api.browse import CaseLine
-from interlock.system.text import clean_text, plural
+from interlock.system.text import clean_text, plural, safe_link
 from interlock.system.time import format_clock_time, format_duration, format_time, format_timestamp
 
 _NOTHING: Final = Markup("&ndash;")
 _LONGEST_NAME: Final = 120
 _LONGEST_TEXT: Final = 200_000
+_ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`\\]{1,2000}[^\s<>\"'`\\.,;:!?)\]}]")
 _TONES: Final = {
     "running": "active",
     "waiting": "wait",
@@ -33,6 +35,11 @@ _TONES: Final = {
     "dead": "bad",
     "silent": "bad",
     "waiting-for-permission": "wait",
+    "found": "good",
+    "missing": "bad",
+    "proven": "bad",
+    "cleared": "good",
+    "suspect": "wait",
 }
 _CASE_TONES: Final = {**_TONES, "human": "wait", "asked": "active"}
 
@@ -108,14 +115,27 @@ def write_badge(word: str, tone: str = "", label: str = "") -> Markup:
     )
 
 
+def find_address(url: str) -> str:
+    """Where a link may lead: to the web, or to one of our own pages; empty if nowhere."""
+    is_own = url.startswith("/") and url[1:2] not in ("/", "\\") and url.isprintable()
+    return url if is_own else safe_link(url)
+
+
 def write_json(value: Any) -> str:
     """A value as people can read it."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def write_text(text: str, limit: int = _LONGEST_TEXT) -> Markup:
-    """Text from outside, line for line, and how much of it was left out."""
-    shown = escape(clean_text(text[:limit]))
+    """Text from outside, line for line, and how much of it was left out. What looks like a web
+    address is a link that says where it leads."""
+    clean, shown, end = clean_text(text[:limit]), Markup(""), 0
+    for found in _ADDRESS.finditer(clean):
+        if address := safe_link(found[0]):
+            shown += escape(clean[end : found.start()])
+            shown += Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, found[0])
+            end = found.end()
+    shown += escape(clean[end:])
     left = len(text) - limit
     if left <= 0:
         return shown
@@ -129,6 +149,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "money": format_money,
     "count": format_count,
     "badge": write_badge,
+    "address": find_address,
     "case_tone": find_case_tone,
     "tone": find_tone,
     "pretty": write_json,

@@ -139,6 +139,8 @@ def encode_changes(changes: Changes) -> bytes:
     runs = [
         {
             "run": each.run_id,
+            "circuit": each.circuit,
+            "changed": each.changed_at,
             "status": each.status,
             "tone": find_tone(each.status),
             "ends": each.ends,

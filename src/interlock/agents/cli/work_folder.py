@@ -1,5 +1,6 @@
 """The folder of one case's step for one agent: prompts, sessions, and how its attempts ended."""
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -91,6 +92,20 @@ def read_attempt_notes(root: Path, run_id: int, case_no: int) -> dict[int, tuple
             record = msgspec.json.decode(raw if isinstance(raw, bytes) else b"", type=_AttemptNotes)
             found[record.dispatch_id] = record.notes
     return found
+
+
+def list_work_files(root: Path, run_id: int, case_no: int, most: int = 500) -> list[Path]:
+    """What lies in the folders of a case: prompts, and what its agents left. No links are
+    followed."""
+    folder = root / f"{run_id}" / f"{case_no}"
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        paths = (Path(place, name) for name in sorted(names))
+        found += [path for path in paths if path.is_file() and not path.is_symlink()]
+        if len(found) >= most:
+            break
+    return found[:most]
 
 
 def make_work_folder(root: Path, ask: Ask, agent: str) -> WorkFolder:

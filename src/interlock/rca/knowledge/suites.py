@@ -215,6 +215,12 @@ def iterate_suite_cases(connection: Connection, suite_id: int) -> Iterator[Suite
     return _read_suite_cases(raw_connection(connection).execute(query, (suite_id,)))
 
 
+def find_suite_case(connection: Connection, case_no: int) -> SuiteCase | None:
+    """One case; None if it is about no failure."""
+    rows = raw_connection(connection).execute(_CASES + " where r.case_no = ?", (case_no,))
+    return next(_read_suite_cases(iter(rows)), None)
+
+
 def list_case_numbers(connection: Connection, launch_id: int) -> list[int]:
     """The numbers of a launch's cases, in order."""
     query = "select case_no from rca_cases where launch_id = ? order by case_no"
@@ -342,6 +348,14 @@ def iterate_case_views(connection: Connection, suite_id: int) -> Iterator[CaseVi
             dispatch_id is not None,
             _visits(state).visits,
         )
+
+
+def read_input(connection: Connection, case_no: int) -> dict[str, Any]:
+    """What a case was begun with; empty if there is none of that number."""
+    raw = raw_connection(connection)
+    row = raw.execute("select input from cases where case_no = ?", (case_no,)).fetchone()
+    found: dict[str, Any] = msgspec.json.decode(read_blob(raw, row[0])) if row else {}
+    return found
 
 
 def find_case_of_item(connection: Connection, suite_id: int, item_id: int) -> int | None:

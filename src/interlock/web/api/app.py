@@ -66,12 +66,13 @@ def build_api(
     project: Project,
     make_worker: MakeWorker,
     sections: Mapping[str, Section],
+    left_out: dict[str, str],
     rate: float = DEFAULT_RATE,
     *,
     needs_token: bool = True,
 ) -> MountedApp:
     """The API of a project, with what installed packages add. Its description says whether a token
-    is needed at all."""
+    is needed at all. What fails when the server opens is added to `left_out`."""
     workers, feed = WorkerRegistry(make_worker), LiveFeed(make_absolute(project.db))
     app = Litestar(
         [
@@ -109,7 +110,13 @@ def build_api(
             app.state["feed"] = feed
             for name, section in sections.items():
                 if section.background is not None:
-                    app.state[name] = await stack.enter_async_context(section.background(project))
+                    try:
+                        opened = await stack.enter_async_context(section.background(project))
+                        app.state[name] = opened
+                    except Exception as error:  # whatever a foreign package raises
+                        left_out[name] = (
+                            f"what works behind them cannot start: {type(error).__name__}: {error}"
+                        )
             yield
 
     return MountedApp(API_PATH, _limit(app, RateLimiter(rate)), lifespan)

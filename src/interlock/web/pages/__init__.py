@@ -22,6 +22,7 @@ OWN_SECTIONS: Final = {
             home.show_icon,
             runs.show_run,
             cases.show_case,
+            cases.send_file,
             inbox.show_inbox,
             inbox.show_question,
             inbox.take_answer,

@@ -8,15 +8,24 @@ import msgspec
 from litestar import Request, Response, get
 
 from interlock.api.browse import find_case_id
-from interlock.api.inspect import CaseLife, ReplaySample, explain_passed, replay_some
+from interlock.api.inspect import (
+    CaseLife,
+    ReplaySample,
+    explain_passed,
+    list_case_files,
+    replay_some,
+)
 from interlock.api.records import DispatchRecord
 from interlock.engine.circuit import FAILURES, Circuit
-from interlock.system.errors import InterlockError
+from interlock.system.errors import InterlockError, NotFoundError
+from interlock.system.files import read_file
 from interlock.web.app import Window
+from interlock.web.background import show_background
 
 _LONGEST_DIFF: Final = 400
 _REPLAY_SECONDS: Final = 3.0
 _SHOWN_TURNS: Final = 100
+_LARGEST_FILE: Final = 20 << 20
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -41,6 +50,7 @@ def show_case(
 ) -> Response[str]:
     with window.project.read() as connection:
         case_id = find_case_id(connection, run_id, case_no)
+        background = show_background(connection, run_id, case_no)
     life = window.project.explain(case_id, run_id)
     changes, problem = _read_thresholds(request.query_params, life.circuit)
     sample = None
@@ -54,6 +64,8 @@ def show_case(
         title=f"{case_id} in run {run_id}",
         path="/runs",
         life=life,
+        background=background,
+        files=list(list_case_files(window.project.db, run_id, case_no)),
         turns=build_turns(life),
         spent=_sum_usage(life.dispatches),
         thresholds=list(_list_thresholds(life.circuit, changes)),
@@ -62,6 +74,23 @@ def show_case(
         sample=sample,
         shown=_SHOWN_TURNS,
     )
+
+
+@get("/runs/{run_id:int}/cases/{case_no:int}/files/{name:path}", sync_to_thread=True)
+def send_file(window: Window, run_id: int, case_no: int, name: str) -> Response[bytes]:
+    """A file that an agent left, as plain text whatever is in it."""
+    found = list_case_files(window.project.db, run_id, case_no).get(name.removeprefix("/"))
+    raw = read_file(found, _LARGEST_FILE) if found else None
+    if not isinstance(raw, bytes):
+        raise NotFoundError(
+            "there is no such file of this case, or it is too large to be shown: look below "
+            ".interlock"
+        )
+    headers = {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "cache-control": "no-store",
+    }
+    return Response(raw, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 def build_turns(life: CaseLife) -> list[Turn]:

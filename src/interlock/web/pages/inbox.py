@@ -4,7 +4,7 @@ An answer names the version of the question that its giver saw, and carries a ma
 pages know. It is saved by the same code as `interlock answer`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -13,12 +13,14 @@ from litestar.enums import RequestEncodingType
 from litestar.params import Body
 from litestar.response import Redirect
 
+from interlock.api.browse import Background, find_case_no
 from interlock.api.inbox import AnswerRequest, find_user, give_answer
 from interlock.api.project import Project
 from interlock.api.waiting import InboxEntry, list_entries
 from interlock.system.errors import NotFoundError, SourceError, StateError
 from interlock.system.strict_json import Problem, read_json
 from interlock.web.app import Window
+from interlock.web.background import show_background
 from interlock.web.callers import find_caller
 
 _PER_PAGE: Final = 25
@@ -26,6 +28,14 @@ _LONGEST_NAME: Final = 80
 _LONGEST_NOTE: Final = 100_000
 _GOOD_WORDS: Final = ("approve", "accept", "allow", "yes", "raise", "approved")
 _BAD_WORDS: Final = ("reject", "refuse", "deny", "stop", "no", "rejected")
+
+
+class ShownQuestion(msgspec.Struct, frozen=True):
+    """A question with the case it is about, and what a person should know of that."""
+
+    entry: InboxEntry
+    case_no: int | None
+    background: Background | None
 
 
 class AnswerForm(msgspec.Struct):
@@ -53,7 +63,7 @@ def show_inbox(
         "inbox.html",
         title="Inbox",
         path="/inbox",
-        entries=entries[(page - 1) * _PER_PAGE : page * _PER_PAGE],
+        shown=_read_backgrounds(window.project, entries[(page - 1) * _PER_PAGE : page * _PER_PAGE]),
         total=len(entries),
         waiting=sum(each.count for each in entries),
         page=page,
@@ -70,7 +80,7 @@ def show_question(request: Request[Any, Any, Any], window: Window, question: str
         "question.html",
         title=f"Question {question}",
         path="/inbox",
-        entry=entry,
+        shown=_read_backgrounds(window.project, [entry])[0],
         **_describe_answerer(request, window),
     )
 
@@ -139,6 +149,19 @@ def list_choices(entry: InboxEntry) -> list[Mapping[str, str]]:
         }
         for number, word in enumerate(options, 1)
     ]
+
+
+def _read_backgrounds(project: Project, entries: Sequence[InboxEntry]) -> list[ShownQuestion]:
+    if not entries:
+        return []
+    found = []
+    with project.read() as connection:
+        for entry in entries:
+            asked = entry.question
+            case_no = find_case_no(connection, asked.run_id, asked.case_id)
+            told = None if asked.is_query else show_background(connection, asked.run_id, case_no)
+            found.append(ShownQuestion(entry, case_no, told))
+    return found
 
 
 def _find_entry(project: Project, question: str) -> InboxEntry:

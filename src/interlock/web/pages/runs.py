@@ -12,6 +12,7 @@ from interlock.api.browse import (
     SortKey,
     draw_circuit,
     list_case_lines,
+    name_cases,
     read_run_view,
 )
 from interlock.web.app import Window
@@ -40,6 +41,7 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
             offset=0 if everything else (page - 1) * _PER_PAGE,
             at=window.now(),
         )
+        names = name_cases(connection, view.run, [line.row.case_no for line in lines])
     svg, picture = draw_circuit(view.circuit)
     return window.render(
         "run.html",
@@ -51,6 +53,7 @@ def show_run(request: Request[Any, Any, Any], window: Window, run_id: int) -> Re
         notes=picture.notes,
         counts=count_by_place(view.places),
         lines=lines,
+        names=names,
         total=total,
         page=page,
         pages=max(1, -(-total // _PER_PAGE)),

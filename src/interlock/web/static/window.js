@@ -28,11 +28,14 @@ setInterval(() => { if (!document.hidden) tickAges(); }, 1000);
 // What a person is in the middle of is not replaced under their hands.
 function isBusyIn(element) {
   const active = document.activeElement;
-  return Boolean(one("dialog[open]")) || (element.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName));
+  if (one("dialog[open]") || (element.contains(active) && /^(INPUT|TEXTAREA|SELECT)$/.test(active.tagName))) return true;
+  return all("input", element).some((each) => each.checked !== each.defaultChecked || each.value !== each.defaultValue);
 }
 
 // Parts of the page that are read anew, as the server renders them.
+const shown = new WeakMap();
 async function refresh(only) {
+  if (!one("[data-refresh]")) return;
   let text;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -43,12 +46,12 @@ async function refresh(only) {
   for (const old of all("[data-refresh]")) {
     if (only && !only.includes(old.dataset.refresh)) continue;
     const now = fresh.getElementById(old.id);
-    if (!now || now.innerHTML === old.dataset.seen || isBusyIn(old)) continue;
+    const seen = now?.innerHTML.replace(/(<time[^>]*>)[^<]*/g, "$1"); // ages go on by themselves
+    if (!now || seen === shown.get(old) || isBusyIn(old)) continue;
     const open = new Map(all("details[data-keep]", old).map((each) => [each.dataset.keep, each.open]));
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const seen = now.innerHTML;
     old.replaceChildren(...now.childNodes);
-    old.dataset.seen = seen;
+    shown.set(old, seen);
     for (const each of all("details[data-keep]", old)) {
       if (open.has(each.dataset.keep)) each.open = open.get(each.dataset.keep);
     }
@@ -141,6 +144,7 @@ function showRun(run) {
       if (cell && cell.textContent.trim() !== text) cell.textContent = text;
     }
   }
+  for (const time of scopes.flatMap((scope) => all("[data-run-changed] time", scope))) time.dataset.age = run.changed;
   return scopes.length > 0;
 }
 
@@ -173,8 +177,7 @@ function take(data) {
       elsewhere ||= run.many;
     } else if (page === "case" && body.dataset.runPage === String(run.run)) {
       if (run.many || run.cases.some((line) => String(line.no) === body.dataset.casePage)) refreshSoon(800);
-    } else if (page === "" && !shown) refreshSoon(1500);
-    else if (page === "") refreshSoon(5000);
+    } else if (page === "" && (!body.dataset.follows || body.dataset.follows === run.circuit)) refreshSoon(shown ? 5000 : 1500);
   }
   if (elsewhere && !one('#pager a[rel="prev"]')) refreshSoon(4000, ["rows", "pager"]);
   tickAges();
@@ -182,6 +185,9 @@ function take(data) {
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && missed) { missed = false; refresh(); }
 });
+
+// What the journal does not tell of, such as files, is looked at now and then.
+if (body.dataset.every) setInterval(() => refreshSoon(1000), Number(body.dataset.every) * 1000);
 
 function setState(state, text) {
   const place = one('[data-live="state"]');

@@ -1,0 +1,45 @@
+"""The whole server put together: pages, HTTP API and MCP, with what installed packages add."""
+
+from collections.abc import Mapping
+
+from interlock.agents.mcp.worker import MakeWorker, Worker
+from interlock.api.project import Project
+from interlock.web.api.app import DEFAULT_RATE, build_api
+from interlock.web.app import build_window
+from interlock.web.sections import Section, find_sections, leave_out_rejected
+from interlock.web.server import WebServer
+from interlock.web.workers import build_mcp_app
+
+
+def build_server(
+    project: Project,
+    make_worker: MakeWorker,
+    sections: Mapping[str, Section],
+    left_out: dict[str, str],
+    rate: float = DEFAULT_RATE,
+    *,
+    needs_token: bool = True,
+) -> WebServer:
+    """The server; a section that it cannot take is added to `left_out`, with the reason."""
+
+    def build(taken: Mapping[str, Section]) -> WebServer:
+        return WebServer(
+            [
+                build_window(project, taken, left_out),
+                build_api(project, make_worker, taken, left_out, rate, needs_token=needs_token),
+                build_mcp_app(make_worker),
+            ]
+        )
+
+    return leave_out_rejected(sections, left_out, build)
+
+
+def explain_left_out(project: Project) -> dict[str, str]:
+    """Why sections of installed packages are left out when a server starts."""
+    sections, left_out = find_sections()
+    build_server(project, _refuse_worker, sections, left_out)
+    return left_out
+
+
+def _refuse_worker(_age: float) -> Worker:
+    raise NotImplementedError("this server is only looked at")
