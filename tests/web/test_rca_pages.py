@@ -98,14 +98,25 @@ def test_without_a_memory_of_results(near: Served) -> None:
     assert "interlock ingest results/" in show(near, "/tests").text
 
 
-CART = "def total(lines):\n    # {}\n    return lines['total']\n"
+CART = """\
+class Cart:
+    def one(self, lines):
+        # {}
+        found = lines
+        if not found:
+            return 0
+        return {}
+"""
 
 
 def test_a_review_is_shown_for_people_with_links_to_what_it_rests_on(tmp_path: Path) -> None:
     world = World(tmp_path)
     repo = GitRepo(tmp_path / "app")
-    repo.commit("Begin the cart", {"shop/Cart.py": CART.format("adds up"), "secret.txt": "hush\n"})
-    repo.commit(f"Reckon totals {EVIL}", {"shop/Cart.py": CART.format(EVIL)})
+    repo.commit(
+        "Begin the cart",
+        {"shop/Cart.py": CART.format("adds up", 'found.get("total", 0)'), "secret.txt": "hush\n"},
+    )
+    repo.commit(f"Reckon totals {EVIL}", {"shop/Cart.py": CART.format(EVIL, 'found["total"]')})
     world.write("red.xml", junit(red("one", f"KeyError: no total {EVIL}")))
     words = ("--repo", "app=app:the product", "--last-green", "HEAD~1")
     assert world.say("analyze", "red.xml", *words).code == 4
